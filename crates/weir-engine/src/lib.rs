@@ -1,0 +1,1 @@
+//! One async program, any way of waiting: io_uring, epoll, poll, select, blocking, simulated.

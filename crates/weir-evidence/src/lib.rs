@@ -1,0 +1,1 @@
+//! What the kernel did: counters, noise, machine readings, fingerprint.

@@ -1,0 +1,1 @@
+//! Factors, matrix, plan, launcher, collector, judge.

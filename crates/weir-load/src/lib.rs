@@ -1,0 +1,1 @@
+//! Load that cannot lie: pacers, clients, workers, recorder.

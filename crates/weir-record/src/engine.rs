@@ -1,0 +1,115 @@
+//! Counters an engine runtime keeps about itself (evidence rung L0: free, always on).
+
+use serde::{Deserialize, Serialize};
+
+/// Counters of one runtime or the sum over several. All count from the start of the runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineStats {
+    /// Turns of the event loop that entered the kernel to look for events.
+    pub turns: u64,
+    /// Turns that were allowed to sleep.
+    pub waits: u64,
+    /// Events delivered by the kernel (ready descriptors, completion queue entries).
+    pub completions: u64,
+    /// Largest number of events in one turn.
+    pub completions_per_turn_max: u64,
+    /// Submission queue entries handed to the kernel (io_uring only).
+    pub submissions: u64,
+    /// Calls of `io_uring_enter` (io_uring only).
+    pub enters: u64,
+    /// Wait calls: `epoll_wait`, `poll`, `select`.
+    pub wait_calls: u64,
+    /// `recv` system calls (zero on io_uring).
+    pub recv_calls: u64,
+    /// `send` system calls (zero on io_uring).
+    pub send_calls: u64,
+    /// Calls that change the kernel's interest list (`epoll_ctl`).
+    pub interest_calls: u64,
+    /// Connections accepted.
+    pub accepts: u64,
+    /// Accept attempts that failed because descriptors or memory ran out.
+    pub accepts_starved: u64,
+    /// Connections opened by `connect`.
+    pub connects: u64,
+    /// Connections closed.
+    pub closes: u64,
+    /// Receives that found data.
+    pub receives: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Sends that the kernel took at least partly.
+    pub sends: u64,
+    /// Bytes the kernel took for sending.
+    pub bytes_sent: u64,
+    /// Sends of which the kernel took only a part.
+    pub sends_short: u64,
+    /// Receives and sends that found nothing to do (`EAGAIN`).
+    pub would_block: u64,
+    /// Receives that filled their buffer to the last byte.
+    pub receives_full: u64,
+    /// Receives that ended because no buffer was free (`ENOBUFS`), or waited for one.
+    pub buffers_exhausted: u64,
+    /// Multishot operations started again after the kernel ended them.
+    pub rearms: u64,
+    /// Completion queue overflows reported by the kernel.
+    pub completion_overflows: u64,
+    /// Times a connection moved to another receive buffer size.
+    pub buffer_resizes: u64,
+    /// Times the receive pool grew.
+    pub pool_growths: u64,
+    /// Receives stopped because the handler was slower than the peer (back-pressure).
+    pub receive_pauses: u64,
+    /// Wake-ups from other threads that needed a system call.
+    pub wakes_sent: u64,
+    /// Wake-ups from other threads that found the runtime awake.
+    pub wakes_suppressed: u64,
+    /// Times a stale event was recognised by its generation and dropped.
+    pub events_stale: u64,
+    /// Tasks polled.
+    pub task_polls: u64,
+    /// Timers that fired.
+    pub timers_fired: u64,
+    /// Connections open now.
+    pub connections_open: u64,
+}
+
+impl EngineStats {
+    /// Adds another runtime's counters; the maximum stays a maximum.
+    pub fn merge(&mut self, other: &Self) {
+        let maximum = self.completions_per_turn_max.max(other.completions_per_turn_max);
+        self.zip(other, u64::wrapping_add);
+        self.completions_per_turn_max = maximum;
+    }
+
+    /// What happened since `earlier`; `connections_open` and the maximum are the later values.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut delta = *self;
+        delta.zip(earlier, u64::wrapping_sub);
+        delta.connections_open = self.connections_open;
+        delta.completions_per_turn_max = self.completions_per_turn_max;
+        delta
+    }
+
+    fn zip(&mut self, other: &Self, combine: impl Fn(u64, u64) -> u64) {
+        macro_rules! each {
+            ($($field:ident)*) => { $(self.$field = combine(self.$field, other.$field);)* };
+        }
+        each!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls
+              send_calls interest_calls accepts accepts_starved connects closes receives bytes_received sends
+              bytes_sent sends_short would_block receives_full buffers_exhausted rearms completion_overflows
+              buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed events_stale task_polls
+              timers_fired connections_open);
+    }
+}
+
+/// What a Weir server answers on its statistics socket, one JSON object per request line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerStats {
+    /// The driver that runs, as resolved (`uring`, `epoll`, …).
+    pub driver: String,
+    /// Sum over all workers.
+    pub total: EngineStats,
+    /// One entry per worker, in worker order.
+    pub workers: Vec<EngineStats>,
+}

@@ -1,0 +1,165 @@
+//! What a load run measured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trial::ObservedWindow;
+
+/// Result of `weir load echo`, printed by `--json`. Documented in `docs/formats/load-report.md`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// [`crate::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Target as given.
+    pub target: String,
+    /// Driver the generator itself ran on.
+    pub driver: String,
+    /// `closed` or `open`.
+    pub mode: String,
+    /// Connections asked for.
+    pub connections: u32,
+    /// Messages in flight per connection.
+    pub depth: u32,
+    /// Bytes per message.
+    pub message_bytes: u32,
+    /// Generator threads.
+    pub workers: u32,
+    /// Seed of payloads and arrivals.
+    pub seed: u64,
+    /// Offered rate in messages a second; absent in closed loop.
+    pub rate_per_second: Option<f64>,
+    /// Warm-up actually spent.
+    pub warmup_ns: u64,
+    /// Whether the warm-up ended because throughput was steady (`false`: the cap ended it).
+    pub warmup_steady: bool,
+    /// Length of the measured window.
+    pub window_ns: u64,
+    /// Messages completed and verified inside the window.
+    pub messages: u64,
+    /// Messages started inside the window.
+    pub messages_started: u64,
+    /// Messages per second in the window.
+    pub throughput_per_second: f64,
+    /// Payload bytes returned and compared in the window; must equal `messages * message_bytes`.
+    pub bytes_verified: u64,
+    /// Failures by class, over the whole run (not only the window).
+    pub failures: FailureCounts,
+    /// Response time: from the intended start to the last byte. In closed loop the same as service time.
+    pub response: LatencySummary,
+    /// Service time: from the actual send to the last byte.
+    pub service: LatencySummary,
+    /// Actual minus intended send time (open loop).
+    pub send_lag: LatencySummary,
+    /// Intended starts in the window that were never sent before its end (open loop).
+    pub missed_starts: u64,
+    /// Little's law: mean number in flight by counting, and by throughput times mean service time.
+    pub littles_law: LittlesLaw,
+    /// CPU the generator's threads used in the window.
+    pub generator_cpu_ns: u64,
+    /// Share of the window the busiest generator thread was on a CPU, 0 to 1.
+    pub generator_busy_max: f64,
+    /// The generator was the limit (`generator_busy_max` above 0.95, or starts were missed).
+    pub generator_bound: bool,
+    /// Whole seconds of the window, oldest first.
+    pub seconds: Vec<SecondRow>,
+    /// What was observed about the target's process, when asked for.
+    pub observed: Option<ObservedWindow>,
+}
+
+/// Failures by class. Anything that fits no class is a bug of ours and makes a run invalid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailureCounts {
+    /// Connection refused.
+    pub refused: u64,
+    /// Connection reset by the peer.
+    pub reset: u64,
+    /// No connection within the connect timeout.
+    pub connect_timeout: u64,
+    /// No complete response within the response timeout.
+    pub response_timeout: u64,
+    /// The peer closed before the response was complete.
+    pub short: u64,
+    /// A byte differed from what was sent.
+    pub wrong_bytes: u64,
+    /// In flight when the run ended; not an error of the server.
+    pub cut_off_at_end: u64,
+    /// Local resources ran out (ports, descriptors, memory).
+    pub local_limit: u64,
+    /// None of the above; must be zero.
+    pub unexplained: u64,
+}
+
+impl FailureCounts {
+    /// Failures that speak against the server or the run: all but `cut_off_at_end`.
+    pub fn errors(&self) -> u64 {
+        self.refused
+            + self.reset
+            + self.connect_timeout
+            + self.response_timeout
+            + self.short
+            + self.wrong_bytes
+            + self.local_limit
+            + self.unexplained
+    }
+
+    /// Adds another worker's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.reset += other.reset;
+        self.connect_timeout += other.connect_timeout;
+        self.response_timeout += other.response_timeout;
+        self.short += other.short;
+        self.wrong_bytes += other.wrong_bytes;
+        self.cut_off_at_end += other.cut_off_at_end;
+        self.local_limit += other.local_limit;
+        self.unexplained += other.unexplained;
+    }
+}
+
+/// A latency distribution: summary, curve, and the histogram itself for lossless merging.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub ns_min: u64,
+    /// Arithmetic mean.
+    pub ns_mean: f64,
+    /// Standard deviation.
+    pub ns_stddev: f64,
+    /// Largest.
+    pub ns_max: u64,
+    /// (quantile 0..1, nanoseconds), rising; a quantile q is present only with at least 10/(1-q) samples.
+    pub quantiles: Vec<(f64, u64)>,
+    /// HdrHistogram V2 (uncompressed) in base64, bounds 1 ns to 1 h, three significant digits; may be empty.
+    pub histogram_v2_base64: String,
+}
+
+impl LatencySummary {
+    /// The value at a quantile that is in the list.
+    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
+        self.quantiles.iter().find(|(q, _)| (q - quantile).abs() < 1e-9).map(|(_, ns)| *ns)
+    }
+}
+
+/// Both sides of Little's law over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LittlesLaw {
+    /// Time-averaged number of messages in flight, by integrating the count.
+    pub in_flight_mean: f64,
+    /// Throughput times mean service time.
+    pub throughput_times_latency: f64,
+}
+
+/// One second of the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondRow {
+    /// Messages completed.
+    pub messages: u64,
+    /// Errors seen.
+    pub errors: u64,
+    /// Median service time in this second.
+    pub p50_ns: u64,
+    /// 99th percentile of service time in this second.
+    pub p99_ns: u64,
+}

@@ -1,0 +1,99 @@
+//! Facts about the machine, and readings of how quiet it was.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What machine this is. Stored with every study and compared before results are put side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Fingerprint {
+    /// `uname -r`.
+    pub kernel_release: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// CPU model name.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus_online: u32,
+    /// CPUs this process may run on.
+    pub cpus_allowed: Vec<usize>,
+    /// Groups of CPUs that share a physical core.
+    pub cpu_siblings: Vec<Vec<usize>>,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Hypervisor, when one is visible.
+    pub hypervisor: Option<String>,
+    /// Frequency governor, when the machine has one.
+    pub governor: Option<String>,
+    /// Clock source.
+    pub clocksource: String,
+    /// Mitigations by vulnerability.
+    pub mitigations: BTreeMap<String, String>,
+    /// Limits and sysctls that decide results (`nofile`, `memlock`, `somaxconn`, `io_uring_disabled`, …).
+    pub limits: BTreeMap<String, String>,
+    /// Version of Weir, and its source revision when known.
+    pub weir_version: String,
+}
+
+/// A cross-core cache-line ping-pong: the time of one round trip between two pinned CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CrossCoreReading {
+    /// First CPU.
+    pub cpu_a: usize,
+    /// Second CPU.
+    pub cpu_b: usize,
+    /// Median round trip.
+    pub round_trip_ns: f64,
+    /// A fixed loop of arithmetic on CPU a; grows when the CPU is slowed or stolen.
+    pub canary_ns: f64,
+}
+
+/// How quiet the machine was during one trial (evidence rung L1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NoiseWindow {
+    /// Length of the window.
+    pub window_ns: u64,
+    /// Steal time as a share of the machine's CPU time, 0 to 1.
+    pub steal_share: f64,
+    /// CPU used by processes that are not ours, in CPUs (1.0 = one core); tick-sampled.
+    pub foreign_cpus: f64,
+    /// Non-idle CPU of the whole machine.
+    pub machine_busy_ns: u64,
+    /// Time our pinned threads waited for a CPU.
+    pub run_delay_ns: u64,
+    /// TCP segments retransmitted.
+    pub tcp_retransmits: u64,
+    /// Connections lost to a full accept queue.
+    pub listen_overflows: u64,
+}
+
+/// One line of `weir doctor`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Section (`drivers`, `cpus`, `limits`, `noise`, `evidence`).
+    pub section: String,
+    /// What was looked at.
+    pub name: String,
+    /// Verdict on it.
+    pub state: FindingState,
+    /// What was found, in words.
+    pub detail: String,
+    /// The one command that would unlock or mend it.
+    pub unlock: Option<String>,
+}
+
+/// How a finding stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingState {
+    /// Available, or good.
+    Yes,
+    /// Available with a limit that matters.
+    Limited,
+    /// Not available.
+    No,
+}

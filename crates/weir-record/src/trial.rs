@@ -1,0 +1,94 @@
+//! One child process pair and what was seen of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    engine::EngineStats,
+    load::LoadReport,
+    machine::{CrossCoreReading, NoiseWindow},
+};
+
+/// What was seen of the target's processes between the edges of the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObservedWindow {
+    /// CPU time of all threads of the process and its descendants (schedstat, exact).
+    pub cpu_ns: u64,
+    /// Of that, threads the kernel runs for io_uring (`iou-wrk-*`, `iou-sqp-*`).
+    pub kernel_thread_cpu_ns: u64,
+    /// Time those threads waited for a CPU.
+    pub run_delay_ns: u64,
+    /// Voluntary context switches.
+    pub switches_voluntary: u64,
+    /// Involuntary context switches.
+    pub switches_involuntary: u64,
+    /// Threads at the end of the window.
+    pub threads: u32,
+    /// Anonymous resident memory at the end of the window.
+    pub rss_anon_bytes: u64,
+    /// Engine counters of the window, when the target is a Weir server.
+    pub engine: Option<EngineStats>,
+    /// Noise over the same window.
+    pub noise: NoiseWindow,
+}
+
+/// Why a trial is kept out of the comparison. It stays in the store with this reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Taint {
+    /// More than 1 % of CPU time was stolen by the hypervisor.
+    Steal,
+    /// Other processes used more than 2 % of a core.
+    ForeignCpu,
+    /// The cross-core readings before and after belong to different machine states.
+    StateChanged,
+    /// Responses failed.
+    Errors {
+        /// How many, over all classes but cut-off-at-end.
+        count: u64,
+    },
+    /// Little's law does not hold within 5 %.
+    LittlesLaw,
+    /// The server died or never became ready.
+    ServerFailed {
+        /// What it said.
+        reason: String,
+    },
+    /// The generator died or gave no report.
+    LoadFailed {
+        /// What it said.
+        reason: String,
+    },
+    /// Completion queue overflowed.
+    CompletionOverflow,
+}
+
+/// One arm, run once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TrialRecord {
+    /// Cell it belongs to.
+    pub cell_id: String,
+    /// Block number in the cell, from 0.
+    pub block: u32,
+    /// Attempt at this block, from 0; a block that straddles machine states is run again.
+    pub attempt: u32,
+    /// Position in the block's random order, from 0.
+    pub position: u32,
+    /// Arm name.
+    pub arm: String,
+    /// `true` for the baseline's second run (A/A).
+    pub repeat: bool,
+    /// Start, nanoseconds since the start of the study's first session.
+    pub started_ns: u64,
+    /// Full length of the trial with start-up and teardown.
+    pub elapsed_ns: u64,
+    /// Cross-core reading before, while neither child ran.
+    pub reading_before: CrossCoreReading,
+    /// Cross-core reading after, when both children were gone.
+    pub reading_after: CrossCoreReading,
+    /// The generator's report; absent when it failed.
+    pub load: Option<LoadReport>,
+    /// Reasons to keep it out of the comparison; empty when it is clean.
+    pub taints: Vec<Taint>,
+}

@@ -1,0 +1,1 @@
+//! Charts, HTML and Markdown from finished results; pure text out.

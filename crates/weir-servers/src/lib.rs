@@ -1,0 +1,1 @@
+//! Protocol cores driven by the engine.

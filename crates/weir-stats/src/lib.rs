@@ -1,0 +1,1 @@
+//! Statistics for paired experiments; pure.

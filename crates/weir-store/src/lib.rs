@@ -1,0 +1,1 @@
+//! Results store: every block on disk before the next starts.
