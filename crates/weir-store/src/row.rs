@@ -1,0 +1,73 @@
+//! What goes into the store and comes out of it, as plain data.
+
+use serde::{Serialize, de::DeserializeOwned};
+use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::TrialRecord};
+
+use crate::error::StoreError;
+
+/// What is known when a study begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewStudy {
+    /// What was asked.
+    pub spec: StudySpec,
+    /// Where it runs.
+    pub fingerprint: Fingerprint,
+    /// Arms that cannot run here.
+    pub missing_arms: Vec<MissingArm>,
+    /// Command that runs the study again.
+    pub reproduce: String,
+}
+
+/// The study as stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StudyHeader {
+    /// What was asked, before pilots fixed any rate.
+    pub spec_asked: StudySpec,
+    /// What runs: the same with every rate fixed, once the pilots ran.
+    pub spec: StudySpec,
+    /// Where the first session ran.
+    pub fingerprint: Fingerprint,
+    /// Arms that could not run when the study began.
+    pub missing_arms: Vec<MissingArm>,
+    /// Command that runs the study again.
+    pub reproduce: String,
+    /// Time spent in all sessions so far.
+    pub elapsed_ns: u64,
+}
+
+/// Which block of which cell, and which attempt at it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockKey {
+    /// Cell.
+    pub cell_id: String,
+    /// Block number in the cell, from 0.
+    pub block: u32,
+    /// Attempt, from 0.
+    pub attempt: u32,
+}
+
+/// One stored block with its trials in the order they ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredBlock {
+    /// Which one.
+    pub key: BlockKey,
+    /// Its trials.
+    pub trials: Vec<TrialRecord>,
+}
+
+/// Serialises a record, and makes sure that it can be read back: JSON has no infinity and no "not a number", and a record
+/// that holds one would make the whole study unreadable later.
+pub(crate) fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> Result<String, StoreError> {
+    let unstorable = |error: serde_json::Error| StoreError::Unstorable {
+        what: what.to_owned(),
+        reason: format!("it cannot be read back from JSON ({error})"),
+    };
+    let text = serde_json::to_string(value).map_err(unstorable)?;
+    serde_json::from_str::<T>(&text).map_err(unstorable)?;
+    Ok(text)
+}
+
+/// SQLite's integers are signed; what does not fit (292 years in nanoseconds) is stored as the largest.
+pub(crate) fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,96 @@
+//! The tables, and how a file is recognised. `docs/formats/study-db.md` describes the same tables in words.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// SQLite's application id of a study store: "Weir" in ASCII.
+pub const APPLICATION_ID: i32 = 0x5765_6972;
+
+/// Version of the tables, kept in `user_version`; raised when a table changes.
+pub const STORE_VERSION: u32 = 1;
+
+const TABLES: &str = "
+CREATE TABLE study (
+    id            INTEGER PRIMARY KEY CHECK (id = 1),
+    spec_asked    TEXT NOT NULL,
+    spec          TEXT NOT NULL,
+    seed          TEXT NOT NULL,
+    fingerprint   TEXT NOT NULL,
+    missing_arms  TEXT NOT NULL,
+    reproduce     TEXT NOT NULL,
+    created_at    TEXT NOT NULL DEFAULT (datetime('now'))
+) STRICT;
+CREATE TABLE session (
+    id            INTEGER PRIMARY KEY,
+    started_at    TEXT NOT NULL DEFAULT (datetime('now')),
+    elapsed_ns    INTEGER NOT NULL
+) STRICT;
+CREATE TABLE block (
+    id            INTEGER PRIMARY KEY,
+    session       INTEGER NOT NULL REFERENCES session (id),
+    cell_id       TEXT NOT NULL,
+    block         INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    UNIQUE (cell_id, block, attempt)
+) STRICT;
+CREATE TABLE trial (
+    id                      INTEGER PRIMARY KEY,
+    block_id                INTEGER NOT NULL REFERENCES block (id),
+    position                INTEGER NOT NULL,
+    arm                     TEXT NOT NULL,
+    is_repeat               INTEGER NOT NULL,
+    started_ns              INTEGER NOT NULL,
+    elapsed_ns              INTEGER NOT NULL,
+    round_trip_before_ns    REAL NOT NULL,
+    round_trip_after_ns     REAL NOT NULL,
+    window_ns               INTEGER,
+    messages                INTEGER,
+    throughput_per_second   REAL,
+    server_cpu_ns           INTEGER,
+    machine_busy_ns         INTEGER,
+    generator_cpu_ns        INTEGER,
+    generator_bound         INTEGER,
+    response_p50_ns         INTEGER,
+    response_p99_ns         INTEGER,
+    errors                  INTEGER,
+    steal_share             REAL,
+    foreign_cpus            REAL,
+    taints                  TEXT NOT NULL,
+    record                  TEXT NOT NULL,
+    UNIQUE (block_id, position)
+) STRICT;
+CREATE TABLE result (
+    id            INTEGER PRIMARY KEY CHECK (id = 1),
+    result        TEXT NOT NULL,
+    written_at    TEXT NOT NULL DEFAULT (datetime('now'))
+) STRICT;
+";
+
+/// Makes the tables and marks the file as a study store, in the caller's transaction.
+pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", STORE_VERSION)
+}
+
+/// Refuses files that are not study stores, and those of a later version.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let pragma = |name: &str| -> Result<i64, StoreError> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(|source| StoreError::from_sqlite(path, source))
+    };
+    let application_id = pragma("application_id")?;
+    if application_id != i64::from(APPLICATION_ID) {
+        let reason = format!("an SQLite file with application id {application_id}");
+        return Err(StoreError::NotAStore { path: path.to_path_buf(), reason });
+    }
+    let found = u32::try_from(pragma("user_version")?).unwrap_or(u32::MAX);
+    if found > STORE_VERSION {
+        return Err(StoreError::Newer { path: path.to_path_buf(), found, known: STORE_VERSION });
+    }
+    Ok(())
+}

@@ -1,0 +1,416 @@
+//! Opening, writing and reading a store.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params};
+use serde::de::DeserializeOwned;
+use weir_record::{load::LoadReport, spec::StudySpec, study::StudyResult, trial::TrialRecord};
+
+use crate::{
+    error::StoreError,
+    row::{BlockKey, NewStudy, StoredBlock, StudyHeader, integer, to_json},
+    schema,
+};
+
+/// Name of the store in a run folder.
+pub const FILE_NAME: &str = "study.db";
+
+/// Stated maximum of one store. A trial takes about 50 KiB, so this is far beyond any study that ends.
+pub const BYTES_MAX: u64 = 4 << 30;
+
+/// How long a reader's lock is waited for.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Makes a run folder, when it is not there, and a new store in it.
+    pub fn create(folder: &Path, study: &NewStudy) -> Result<Self, StoreError> {
+        let path = folder.join(FILE_NAME);
+        let cannot_create = |reason: std::io::Error| StoreError::CannotCreate {
+            path: path.clone(),
+            reason: reason.to_string(),
+        };
+        fs::create_dir_all(folder).map_err(cannot_create)?;
+        if path.try_exists().map_err(cannot_create)? {
+            return Err(StoreError::Exists { path });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut store = Self::connect(&path, flags)?;
+        store.prepare_for_writing()?;
+        store.write(|transaction| {
+            schema::create(transaction)?;
+            insert_study(transaction, study)
+        })?;
+        Ok(store)
+    }
+
+    /// Opens an existing store for another session. SQLite first completes or rolls back what a kill left.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let path = existing(folder)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut store = Self::connect(&path, flags)?;
+        schema::check(&store.connection, &path)?;
+        store.prepare_for_writing()?;
+        Ok(store)
+    }
+
+    /// Opens an existing store for reading, also while a session writes it.
+    ///
+    /// A store in a folder that cannot be written is read as an immutable file: SQLite wants to place its shared index
+    /// beside a store in write-ahead mode even for a reader. This is safe only without an unfinished log, so it is the
+    /// second choice and not taken when there is one.
+    pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
+        let path = existing(folder)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Self::connect(&path, flags).and_then(|store| {
+            schema::check(&store.connection, &path)?;
+            Ok(store)
+        });
+        match opened {
+            Err(StoreError::ReadOnly { .. } | StoreError::CannotCreate { .. }) if !has_log(&path) => {
+                let uri = immutable_uri(&path);
+                let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+                let connection = Connection::open_with_flags(uri, flags)
+                    .map_err(|source| StoreError::from_sqlite(&path, source))?;
+                schema::check(&connection, &path)?;
+                Ok(Self { connection, path })
+            }
+            other => other,
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Lowers the stated maximum of the file; further blocks beyond it are refused as [`StoreError::Full`].
+    pub fn limit_bytes(&self, bytes_max: u64) -> Result<(), StoreError> {
+        let page_bytes: i64 = self
+            .connection
+            .pragma_query_value(None, "page_size", |row| row.get(0))
+            .map_err(|source| self.sqlite(source))?;
+        let pages_max = integer(bytes_max) / page_bytes.max(1);
+        self.connection
+            .pragma_update_and_check(None, "max_page_count", pages_max, |_| Ok(()))
+            .map_err(|source| self.sqlite(source))
+    }
+
+    /// Begins a session and gives its number.
+    pub fn begin_session(&mut self) -> Result<i64, StoreError> {
+        self.write(|transaction| {
+            transaction.execute("INSERT INTO session (elapsed_ns) VALUES (0)", [])?;
+            Ok(transaction.last_insert_rowid())
+        })
+    }
+
+    /// Stores the pilot trials and the study with the rates they fixed, all or nothing.
+    pub fn append_pilots(
+        &mut self,
+        session: i64,
+        blocks: &[StoredBlock],
+        spec: &StudySpec,
+        elapsed_ns: u64,
+    ) -> Result<(), StoreError> {
+        let spec = to_json("the study", spec)?;
+        self.write(|transaction| {
+            for block in blocks {
+                insert_block(transaction, session, block)?;
+            }
+            transaction.execute("UPDATE study SET spec = ?1 WHERE id = 1", [&spec])?;
+            set_elapsed(transaction, session, elapsed_ns)?;
+            Ok(())
+        })
+    }
+
+    /// Stores a finished block; when this returns, it is on disk.
+    pub fn append_block(
+        &mut self,
+        session: i64,
+        block: &StoredBlock,
+        elapsed_ns: u64,
+    ) -> Result<(), StoreError> {
+        self.write(|transaction| {
+            insert_block(transaction, session, block)?;
+            set_elapsed(transaction, session, elapsed_ns)?;
+            Ok(())
+        })
+    }
+
+    /// Stores the judged result, in place of an earlier one of the same study, and the time the session took.
+    pub fn save_result(
+        &mut self,
+        session: i64,
+        result: &StudyResult,
+        elapsed_ns: u64,
+    ) -> Result<(), StoreError> {
+        let text = to_json("the result", result)?;
+        self.write(|transaction| {
+            transaction.execute(
+                "INSERT INTO result (id, result) VALUES (1, ?1)
+                 ON CONFLICT (id) DO UPDATE SET result = excluded.result, written_at = datetime('now')",
+                [&text],
+            )?;
+            set_elapsed(transaction, session, elapsed_ns)?;
+            Ok(())
+        })
+    }
+
+    /// The study as asked and as it runs.
+    pub fn study(&self) -> Result<StudyHeader, StoreError> {
+        let row = self
+            .connection
+            .query_row(
+                "SELECT spec_asked, spec, fingerprint, missing_arms, reproduce,
+                        (SELECT COALESCE(SUM(elapsed_ns), 0) FROM session)
+                 FROM study WHERE id = 1",
+                [],
+                |row| {
+                    let text = |index: usize| row.get::<_, String>(index);
+                    Ok((text(0)?, text(1)?, text(2)?, text(3)?, text(4)?, row.get::<_, i64>(5)?))
+                },
+            )
+            .map_err(|source| self.sqlite(source))?;
+        let (spec_asked, spec, fingerprint, missing_arms, reproduce, elapsed_ns) = row;
+        Ok(StudyHeader {
+            spec_asked: self.parse("study", &spec_asked)?,
+            spec: self.parse("study", &spec)?,
+            fingerprint: self.parse("fingerprint", &fingerprint)?,
+            missing_arms: self.parse("missing arms", &missing_arms)?,
+            reproduce,
+            elapsed_ns: u64::try_from(elapsed_ns).unwrap_or(0),
+        })
+    }
+
+    /// All blocks, pilots included, in the order they were stored.
+    pub fn blocks(&self) -> Result<Vec<StoredBlock>, StoreError> {
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT block.id, cell_id, block, attempt, record
+                 FROM block JOIN trial ON trial.block_id = block.id ORDER BY block.id, position",
+            )
+            .map_err(|source| self.sqlite(source))?;
+        let mut rows = statement.query([]).map_err(|source| self.sqlite(source))?;
+        let mut blocks: Vec<(i64, StoredBlock)> = Vec::new();
+        while let Some(row) = rows.next().map_err(|source| self.sqlite(source))? {
+            let id: i64 = row.get(0).map_err(|source| self.sqlite(source))?;
+            let record: String = row.get(4).map_err(|source| self.sqlite(source))?;
+            let trial: TrialRecord = self.parse("trial", &record)?;
+            if blocks.last().is_none_or(|(last, _)| *last != id) {
+                let key = block_key(row).map_err(|source| self.sqlite(source))?;
+                blocks.push((id, StoredBlock { key, trials: Vec::new() }));
+            }
+            if let Some((_, block)) = blocks.last_mut() {
+                block.trials.push(trial);
+            }
+        }
+        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// The result, when the study was judged.
+    pub fn result(&self) -> Result<Option<StudyResult>, StoreError> {
+        let text: Option<String> = self
+            .connection
+            .query_row("SELECT result FROM result WHERE id = 1", [], |row| row.get(0))
+            .optional()
+            .map_err(|source| self.sqlite(source))?;
+        text.map(|text| self.parse("result", &text)).transpose()
+    }
+
+    /// Lets SQLite read every page and check it.
+    pub fn check_integrity(&self) -> Result<(), StoreError> {
+        let verdict: String = self
+            .connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .map_err(|source| self.sqlite(source))?;
+        if verdict == "ok" {
+            return Ok(());
+        }
+        Err(StoreError::Damaged { path: self.path.clone(), reason: verdict })
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
+        let wrap = |source| StoreError::from_sqlite(path, source);
+        let connection = Connection::open_with_flags(path, flags).map_err(wrap)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(wrap)?;
+        Ok(Self { connection, path: path.to_path_buf() })
+    }
+
+    /// Write-ahead mode lets a report read while the session writes; FULL makes each commit wait for the disk.
+    fn prepare_for_writing(&mut self) -> Result<(), StoreError> {
+        let wrap = |source| StoreError::from_sqlite(&self.path, source);
+        self.connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).map_err(wrap)?;
+        self.connection.pragma_update(None, "synchronous", "full").map_err(wrap)?;
+        self.connection.pragma_update(None, "foreign_keys", true).map_err(wrap)?;
+        self.limit_bytes(BYTES_MAX)
+    }
+
+    fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, WriteError>,
+    ) -> Result<T, StoreError> {
+        let path = &self.path;
+        let run = |connection: &mut Connection| -> Result<T, WriteError> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        run(&mut self.connection).map_err(|error| match error {
+            WriteError::Sqlite(source) => StoreError::from_sqlite(path, source),
+            WriteError::Store(error) => error,
+        })
+    }
+
+    fn sqlite(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(&self.path, source)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, what: &str, text: &str) -> Result<T, StoreError> {
+        serde_json::from_str(text).map_err(|error| StoreError::Damaged {
+            path: self.path.clone(),
+            reason: format!("the stored {what} cannot be read: {error}"),
+        })
+    }
+}
+
+/// Inside a transaction both kinds occur; outside, SQLite's are sorted.
+enum WriteError {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(source: rusqlite::Error) -> Self {
+        Self::Sqlite(source)
+    }
+}
+
+impl From<StoreError> for WriteError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn existing(folder: &Path) -> Result<PathBuf, StoreError> {
+    let path = folder.join(FILE_NAME);
+    if path.is_file() { Ok(path) } else { Err(StoreError::NotFound { path }) }
+}
+
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// The path as an SQLite URI: everything but unreserved characters and slashes in per cent form.
+fn immutable_uri(path: &Path) -> String {
+    use std::{fmt::Write, os::unix::ffi::OsStrExt};
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(*byte));
+            }
+            // Writing to a string cannot fail.
+            other => {
+                let _ = write!(uri, "%{other:02x}");
+            }
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+fn insert_study(transaction: &Transaction<'_>, study: &NewStudy) -> Result<(), WriteError> {
+    let spec = to_json("the study", &study.spec)?;
+    transaction.execute(
+        "INSERT INTO study (id, spec_asked, spec, seed, fingerprint, missing_arms, reproduce)
+         VALUES (1, :spec, :spec, :seed, :fingerprint, :missing_arms, :reproduce)",
+        named_params! {
+            ":spec": spec,
+            ":seed": study.spec.seed.to_string(),
+            ":fingerprint": to_json("the fingerprint", &study.fingerprint)?,
+            ":missing_arms": to_json("the missing arms", &study.missing_arms)?,
+            ":reproduce": study.reproduce,
+        },
+    )?;
+    Ok(())
+}
+
+fn set_elapsed(transaction: &Transaction<'_>, session: i64, elapsed_ns: u64) -> rusqlite::Result<usize> {
+    transaction.execute("UPDATE session SET elapsed_ns = ?1 WHERE id = ?2", (integer(elapsed_ns), session))
+}
+
+fn insert_block(transaction: &Transaction<'_>, session: i64, block: &StoredBlock) -> Result<(), WriteError> {
+    let BlockKey { cell_id, block: number, attempt } = &block.key;
+    transaction.execute(
+        "INSERT INTO block (session, cell_id, block, attempt) VALUES (?1, ?2, ?3, ?4)",
+        (session, cell_id, number, attempt),
+    )?;
+    let block_id = transaction.last_insert_rowid();
+    for trial in &block.trials {
+        insert_trial(transaction, block_id, trial)?;
+    }
+    Ok(())
+}
+
+fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecord) -> Result<(), WriteError> {
+    let what = format!("the trial of {} in {}", trial.arm, trial.cell_id);
+    let load = trial.load.as_ref();
+    let observed = load.and_then(|load| load.observed.as_ref());
+    let quantile =
+        |quantile| load.and_then(|load: &LoadReport| load.response.quantile_ns(quantile)).map(integer);
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO trial (block_id, position, arm, is_repeat, started_ns, elapsed_ns, round_trip_before_ns,
+             round_trip_after_ns, window_ns, messages, throughput_per_second, server_cpu_ns, machine_busy_ns,
+             generator_cpu_ns, generator_bound, response_p50_ns, response_p99_ns, errors, steal_share, foreign_cpus,
+             taints, record)
+         VALUES (:block_id, :position, :arm, :is_repeat, :started_ns, :elapsed_ns, :round_trip_before_ns,
+             :round_trip_after_ns, :window_ns, :messages, :throughput_per_second, :server_cpu_ns, :machine_busy_ns,
+             :generator_cpu_ns, :generator_bound, :response_p50_ns, :response_p99_ns, :errors, :steal_share,
+             :foreign_cpus, :taints, :record)",
+    )?;
+    statement.execute(named_params! {
+        ":block_id": block_id,
+        ":position": trial.position,
+        ":arm": trial.arm,
+        ":is_repeat": trial.repeat,
+        ":started_ns": integer(trial.started_ns),
+        ":elapsed_ns": integer(trial.elapsed_ns),
+        ":round_trip_before_ns": trial.reading_before.round_trip_ns,
+        ":round_trip_after_ns": trial.reading_after.round_trip_ns,
+        ":window_ns": load.map(|load| integer(load.window_ns)),
+        ":messages": load.map(|load| integer(load.messages)),
+        ":throughput_per_second": load.map(|load| load.throughput_per_second),
+        ":server_cpu_ns": observed.map(|observed| integer(observed.cpu_ns)),
+        ":machine_busy_ns": observed.map(|observed| integer(observed.noise.machine_busy_ns)),
+        ":generator_cpu_ns": load.map(|load| integer(load.generator_cpu_ns)),
+        ":generator_bound": load.map(|load| load.generator_bound),
+        ":response_p50_ns": quantile(0.5),
+        ":response_p99_ns": quantile(0.99),
+        ":errors": load.map(|load| integer(load.failures.errors())),
+        ":steal_share": observed.map(|observed| observed.noise.steal_share),
+        ":foreign_cpus": observed.map(|observed| observed.noise.foreign_cpus),
+        ":taints": to_json(&what, &trial.taints)?,
+        ":record": to_json(&what, trial)?,
+    })?;
+    Ok(())
+}
+
+fn block_key(row: &rusqlite::Row<'_>) -> rusqlite::Result<BlockKey> {
+    Ok(BlockKey { cell_id: row.get(1)?, block: row.get(2)?, attempt: row.get(3)? })
+}

@@ -1,0 +1,90 @@
+//! A small study and its blocks, and a fresh folder for each test.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use weir_record::{
+    load::LoadReport,
+    machine::{CrossCoreReading, Fingerprint},
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    trial::{ObservedWindow, TrialRecord},
+};
+use weir_store::{BlockKey, NewStudy, StoredBlock};
+
+/// A folder that does not exist yet; an earlier run's is removed.
+pub fn fresh_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-store").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+    }
+    folder
+}
+
+pub fn study() -> NewStudy {
+    let arm = |name: &str| ArmSpec {
+        name: name.to_owned(),
+        subject: Subject::Weir { driver: name.to_owned(), options: [].into() },
+    };
+    let spec = StudySpec {
+        name: "store".to_owned(),
+        title: "does the store keep what it is given".to_owned(),
+        seed: u64::MAX,
+        arms: vec![arm("epoll"), arm("uring")],
+        cells: vec![CellSpec {
+            id: "c1-d1-m64-closed".to_owned(),
+            role: CellRole::Headline,
+            connections: 1,
+            depth: 1,
+            message_bytes: 64,
+            idle_connections: 0,
+            workers: 1,
+            load: LoadMode::OpenShare { share: 0.6, poisson: true },
+            window_ns: 1_000_000_000,
+            warmup_ns_max: 400_000_000,
+            blocks: 4,
+        }],
+        server_cpus: vec![0],
+        load_cpus: vec![1],
+        smallest_effect: 0.03,
+        time_cap_ns: 60_000_000_000,
+    };
+    NewStudy {
+        spec,
+        fingerprint: Fingerprint { kernel_release: "6.18.0".to_owned(), ..Fingerprint::default() },
+        missing_arms: Vec::new(),
+        reproduce: "weir study store --seed 18446744073709551615".to_owned(),
+    }
+}
+
+/// A block of three trials whose records are as large as real ones.
+pub fn block(number: u32, attempt: u32) -> StoredBlock {
+    let trials = ["epoll", "uring", "epoll"]
+        .into_iter()
+        .zip(0_u32..)
+        .map(|(arm, position)| trial(arm, number, attempt, position))
+        .collect();
+    StoredBlock { key: BlockKey { cell_id: "c1-d1-m64-closed".to_owned(), block: number, attempt }, trials }
+}
+
+fn trial(arm: &str, block: u32, attempt: u32, position: u32) -> TrialRecord {
+    let mut load = LoadReport {
+        messages: 1_000 + u64::from(block),
+        observed: Some(ObservedWindow { cpu_ns: 5_000_000, ..ObservedWindow::default() }),
+        ..LoadReport::default()
+    };
+    load.response.quantiles = vec![(0.5, 40_000), (0.99, 90_000)];
+    load.response.histogram_v2_base64 = "HISTFAAA".repeat(1_000);
+    TrialRecord {
+        cell_id: "c1-d1-m64-closed".to_owned(),
+        block,
+        attempt,
+        position,
+        arm: arm.to_owned(),
+        repeat: position == 2,
+        reading_before: CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns: 101.5, canary_ns: 2.25 },
+        load: Some(load),
+        ..TrialRecord::default()
+    }
+}

@@ -1,0 +1,171 @@
+//! What goes in comes out, in the order it went in.
+
+use proptest::prelude::*;
+use weir_record::{
+    load::LoadReport,
+    machine::CrossCoreReading,
+    spec::LoadMode,
+    study::{MachineStates, StudyResult},
+    trial::{Taint, TrialRecord},
+    verdict::Verdict,
+};
+use weir_store::{BlockKey, Store, StoreError, StoredBlock};
+
+use crate::fixture::{block, fresh_folder, study};
+
+#[test]
+fn a_new_store_gives_back_the_study() {
+    let folder = fresh_folder("header");
+    let store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let header = store.study().expect("the study was stored");
+    assert_eq!(header.spec, study().spec);
+    assert_eq!(header.spec_asked, study().spec);
+    assert_eq!(header.fingerprint, study().fingerprint);
+    assert_eq!(header.reproduce, study().reproduce);
+    assert_eq!(header.elapsed_ns, 0);
+    assert!(store.blocks().expect("no block is not an error").is_empty());
+    assert_eq!(store.result().expect("no result is not an error"), None);
+}
+
+#[test]
+fn pilots_change_the_rate_and_keep_what_was_asked() {
+    let folder = fresh_folder("pilots");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let mut fixed = study().spec;
+    fixed.cells[0].load = LoadMode::Open { rate_per_second: 57_600.0, poisson: true };
+    let mut pilot = block(0, 0);
+    pilot.key.cell_id = "c1-d1-m64-closed-pilot".to_owned();
+    store.append_pilots(session, std::slice::from_ref(&pilot), &fixed, 7).expect("pilots are stored");
+    drop(store);
+
+    let store = Store::open_read_only(&folder).expect("the store opens again");
+    let header = store.study().expect("the study is there");
+    assert_eq!((header.spec, header.spec_asked), (fixed, study().spec));
+    assert_eq!(header.elapsed_ns, 7);
+    assert_eq!(store.blocks().expect("blocks are there"), vec![pilot]);
+}
+
+#[test]
+fn sessions_add_up_and_a_later_result_replaces_the_earlier() {
+    let folder = fresh_folder("sessions");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let first = store.begin_session().expect("a session begins");
+    store.append_block(first, &block(0, 0), 100).expect("a block is stored");
+    store.append_block(first, &block(1, 0), 200).expect("a block is stored");
+    drop(store);
+    let mut store = Store::open(&folder).expect("the store opens again");
+    let second = store.begin_session().expect("another session begins");
+    store.append_block(second, &block(0, 1), 50).expect("another attempt is stored");
+    store.save_result(second, &result(false), 60).expect("a result is stored");
+    store.save_result(second, &result(true), 70).expect("a later result is stored");
+    assert_eq!(store.study().expect("the study is there").elapsed_ns, 270);
+    assert_eq!(store.result().expect("the result is there"), Some(result(true)));
+    let keys: Vec<_> = store
+        .blocks()
+        .expect("blocks")
+        .into_iter()
+        .map(|block| (block.key.block, block.key.attempt))
+        .collect();
+    assert_eq!(keys, [(0, 0), (1, 0), (0, 1)]);
+}
+
+#[test]
+fn the_same_block_twice_is_refused_and_changes_nothing() {
+    let folder = fresh_folder("twice");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    store.append_block(session, &block(0, 0), 1).expect("a block is stored");
+    let again = store.append_block(session, &block(0, 0), 2);
+    assert!(matches!(again, Err(StoreError::Other { .. })), "{again:?}");
+    assert_eq!(store.study().expect("the study is there").elapsed_ns, 1);
+    assert_eq!(store.blocks().expect("blocks").len(), 1);
+}
+
+#[test]
+fn a_number_that_json_cannot_hold_is_refused_before_it_is_written() {
+    let folder = fresh_folder("nan");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    let mut bad = block(0, 0);
+    bad.trials[1].reading_after.canary_ns = f64::NAN;
+    let refused = store.append_block(session, &bad, 1).expect_err("it could never be read back");
+    assert!(matches!(refused, StoreError::Unstorable { .. }), "{refused}");
+    assert!(refused.to_string().starts_with("the trial of uring in c1-d1-m64-closed cannot be stored"));
+    assert!(store.blocks().expect("blocks").is_empty());
+}
+
+fn result(complete: bool) -> StudyResult {
+    StudyResult {
+        schema_version: 1,
+        spec: study().spec,
+        fingerprint: study().fingerprint,
+        headline: None,
+        verdict: Verdict::Inconclusive,
+        comparisons: Vec::new(),
+        arms: Vec::new(),
+        checks: Vec::new(),
+        states: MachineStates::default(),
+        timeline: Vec::new(),
+        missing_arms: Vec::new(),
+        complete,
+        elapsed_ns: 5,
+        reproduce: String::new(),
+    }
+}
+
+/// Fractions that JSON keeps to the last bit: whole numbers of 64ths.
+fn fraction() -> impl Strategy<Value = f64> {
+    (0_u32..1 << 20).prop_map(|number| f64::from(number) / 64.0)
+}
+
+fn any_trial() -> impl Strategy<Value = TrialRecord> {
+    let taint = prop_oneof![
+        Just(Taint::Steal),
+        any::<u64>().prop_map(|count| Taint::Errors { count }),
+        ".{0,40}".prop_map(|reason| Taint::ServerFailed { reason }),
+    ];
+    let load =
+        (any::<u64>(), fraction(), any::<bool>()).prop_map(|(messages, throughput_per_second, bound)| {
+            LoadReport { messages, throughput_per_second, generator_bound: bound, ..LoadReport::default() }
+        });
+    let reading = fraction()
+        .prop_map(|round_trip_ns| CrossCoreReading { round_trip_ns, ..CrossCoreReading::default() });
+    (
+        ".{0,20}",
+        any::<bool>(),
+        any::<u64>(),
+        reading,
+        prop::option::of(load),
+        prop::collection::vec(taint, 0..3),
+    )
+        .prop_map(|(arm, repeat, started_ns, reading_before, load, taints)| TrialRecord {
+            arm,
+            repeat,
+            started_ns,
+            reading_before,
+            load,
+            taints,
+            ..TrialRecord::default()
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    #[test]
+    fn any_trials_come_back_as_they_were(trials in prop::collection::vec(any_trial(), 1..6), number: u32) {
+        let folder = fresh_folder("property");
+        let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+        let session = store.begin_session().expect("a session begins");
+        let mut trials = trials;
+        for (position, trial) in (0..).zip(&mut trials) {
+            trial.position = position;
+        }
+        let key = BlockKey { cell_id: "cell".to_owned(), block: number, attempt: 0 };
+        let block = StoredBlock { key, trials };
+        store.append_block(session, &block, 1).expect("a block is stored");
+        drop(store);
+        let store = Store::open_read_only(&folder).expect("the store opens again");
+        prop_assert_eq!(store.blocks().expect("blocks"), vec![block]);
+    }
+}
