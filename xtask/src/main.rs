@@ -1,2 +1,47 @@
-//! Checks.
-fn main() {}
+//! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the
+//! rules about the tree that no compiler knows.
+//!
+//! It depends on nothing outside the standard library and on no crate of the workspace, so that it builds in
+//! seconds and can judge a tree that does not build. It changes no file.
+
+mod ci;
+mod tidy;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+const USAGE: &str = "usage: cargo xtask ci | tidy
+
+  ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
+  tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links";
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => exit_code(ci::run(&workspace_root())),
+        ["tidy"] => exit_code(ci::run_tidy(&workspace_root())),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn exit_code(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The folder that holds the workspace manifest, wherever the command was typed.
+fn workspace_root() -> PathBuf {
+    let own_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own_folder.parent().unwrap_or(own_folder).to_path_buf()
+}

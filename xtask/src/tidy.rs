@@ -1,0 +1,175 @@
+//! Rules about the tree that no compiler knows, each a pure function from a path and its text to findings.
+//!
+//! `check_tree` reads the files and applies every rule; it runs as `cargo xtask tidy` and as a test, so plain
+//! `cargo test --workspace` runs it too. A rule that needs an exception keeps it in a table with a reason.
+
+mod code;
+mod layers;
+mod lengths;
+mod lexer;
+mod links;
+mod prose;
+mod tree;
+
+use std::{fmt, io, path::Path};
+
+use tree::SourceFile;
+
+/// One broken rule at one place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Path from the workspace root, with `/` between its parts.
+    pub path: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Short name of the rule.
+    pub rule: &'static str,
+    /// What is wrong and the way out.
+    pub message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, rule, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}: {}", self.path, self.line, self.rule, self.message)
+    }
+}
+
+/// What was looked at and what was found, ordered by path and line.
+pub struct TidyReport {
+    /// Files read.
+    pub files: usize,
+    /// Everything that breaks a rule.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads every file of the tree that is not ignored and applies all rules.
+pub fn check_tree(root: &Path) -> io::Result<TidyReport> {
+    let files = tree::read(root)?;
+    Ok(TidyReport { files: files.len(), findings: check_files(&files) })
+}
+
+fn check_files(files: &[SourceFile]) -> Vec<Finding> {
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let mut findings: Vec<Finding> = files.iter().flat_map(|file| check_file(file, &paths)).collect();
+    findings.extend(layers::check_code_map(files));
+    findings.sort();
+    findings
+}
+
+fn check_file(file: &SourceFile, paths: &[&str]) -> Vec<Finding> {
+    let path = file.path.as_str();
+    let mut findings = prose::check_name(path);
+    // A file that is not text has a name to check and nothing else.
+    let Some(text) = file.text.as_deref() else { return findings };
+    findings.extend(prose::check_machine_paths(path, text));
+    findings.extend(lengths::check_file_length(path, text));
+    match extension(path) {
+        "rs" => {
+            let source = lexer::Source::new(text);
+            findings.extend(code::check_header(path, text));
+            findings.extend(code::check_unsafe(path, &source));
+            findings.extend(code::check_leftovers(path, &source));
+            findings.extend(code::check_test_sleeps(path, &source));
+            findings.extend(code::check_purity(path, &source));
+            findings.extend(lengths::check_rust_lines(path, &source));
+            findings.extend(lengths::check_functions(path, &source, lengths::LONG_FUNCTIONS));
+        }
+        "md" => {
+            findings.extend(prose::check_leftovers(path, text));
+            findings.extend(lengths::check_markdown_lines(path, text));
+            findings.extend(links::check(path, text, paths));
+        }
+        _ => findings.extend(prose::check_leftovers(path, text)),
+    }
+    if layers::is_member_manifest(path) {
+        findings.extend(layers::check_manifest(path, text));
+    }
+    findings
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What follows the last dot of the file name; empty for names without one and for names that start with it.
+fn extension(path: &str) -> &str {
+    match file_name(path).rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => extension,
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_tidy() {
+        let report = check_tree(&crate::workspace_root()).expect("the workspace can be read");
+        let listing: Vec<String> = report.findings.iter().map(Finding::to_string).collect();
+        assert!(listing.is_empty(), "\n{}\n", listing.join("\n"));
+        assert!(report.files > 20, "only {} files were found", report.files);
+    }
+
+    #[test]
+    fn every_rule_is_applied_to_a_file_that_breaks_it() {
+        let long_line = format!("fn f() {{ {} }}\n", "x();".repeat(40));
+        let source = format!(
+            "{long_line}unsafe fn g() {{}}\n// FIXME\n#[cfg(test)] mod t {{ fn s() {{ thread::sleep(d) }} }}\n\
+             // see /{}/x\nfn l() {{\n{}}}\n{}",
+            "work",
+            "a();\n".repeat(70),
+            "\n".repeat(800),
+        );
+        let manifest = "[package]\nname = \"weir-stats\"\n[dependencies]\nweir-engine = \"1\"\n";
+        let files = [
+            SourceFile::text("crates/weir-stats/src/util.rs", &source),
+            SourceFile::text("crates/weir-stats/src/purity.rs", "//! H\nfn f() { Instant::now(); }\n"),
+            SourceFile::text("crates/weir-stats/Cargo.toml", manifest),
+            SourceFile::text("docs/page.md", "[gone](missing.md)"),
+            SourceFile::text("peers/a/Cargo.lock", "source = \"registry+https://mirror/\"\n"),
+            SourceFile::text("ARCHITECTURE.md", "## Code map\n"),
+        ];
+        let mut rules: Vec<&str> = check_files(&files).iter().map(|finding| finding.rule).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        let expected = [
+            "code-map",
+            "dependency",
+            "file-length",
+            "function-length",
+            "header",
+            "layers",
+            "leftover",
+            "line-length",
+            "links",
+            "lints",
+            "machine-path",
+            "name",
+            "purity",
+            "registry",
+            "test-sleep",
+            "unsafe",
+        ];
+        assert_eq!(rules, expected);
+    }
+
+    #[test]
+    fn a_finding_prints_as_a_place_an_editor_can_open() {
+        let finding = Finding::new("a/b.rs", 3, "header", "missing");
+        assert_eq!(finding.to_string(), "a/b.rs:3: header: missing");
+    }
+
+    #[test]
+    fn extensions_come_from_the_file_name_alone() {
+        assert_eq!(extension("a.b/c"), "");
+        assert_eq!(extension(".gitignore"), "");
+        assert_eq!(extension("a/b.tar.gz"), "gz");
+    }
+}

@@ -1,0 +1,162 @@
+//! Rules for files of any kind: their names, marks of unfinished work, and traces of one developer's machine.
+
+use super::{
+    Finding,
+    lexer::{is_name_char, words},
+};
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "manager", "extra", "data", "info"];
+
+/// Marks of unfinished work.
+pub const MARKS: &[&str] = &["TODO", "FIXME", "XXX"];
+
+/// First folders of absolute paths that exist on somebody's machine only.
+const MACHINE_ROOTS: &[&str] = &["home", "root", "work"];
+
+/// Hidden folders that belong to somebody's machine.
+const HIDDEN_FOLDERS: &[&str] = &["library"];
+
+/// The only registry a lock file may name.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Settings that point a package manager somewhere else. Spelled in two parts: this file is checked too.
+const REGISTRY_SETTINGS: &[&str] = &[
+    concat!("replace", "-with"),
+    concat!("[source", "."),
+    concat!("[registries", "."),
+    concat!("index", "-url"),
+    concat!("GO", "PROXY"),
+    concat!("GOFLAGS=-insec", "ure"),
+];
+
+/// A file or folder name says what is inside.
+pub fn check_name(path: &str) -> Vec<Finding> {
+    let stems = path.split('/').map(|part| part.split_once('.').map_or(part, |(stem, _)| stem));
+    let empty = stems.filter(|stem| EMPTY_NAMES.contains(stem));
+    empty
+        .map(|stem| Finding::new(path, 1, "name", format!("`{stem}` says nothing about what is inside")))
+        .collect()
+}
+
+/// Marks of unfinished work in a file that is not Rust.
+pub fn check_leftovers(path: &str, text: &str) -> Vec<Finding> {
+    let marked = MARKS.iter().flat_map(|word| words(text, word).map(move |offset| (offset, *word)));
+    marked.map(|(offset, word)| leftover(path, line_at(text, offset), word)).collect()
+}
+
+/// The finding for one mark.
+pub fn leftover(path: &str, line: usize, word: &str) -> Finding {
+    Finding::new(path, line, "leftover", format!("`{word}`: finish it or take it out"))
+}
+
+/// Paths and package sources that exist on one machine only.
+pub fn check_machine_paths(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for root in MACHINE_ROOTS {
+        let needle = format!("/{root}/");
+        let absolute = text.match_indices(&needle).filter(|(offset, _)| starts_a_path(text, *offset));
+        findings.extend(absolute.map(|(offset, _)| {
+            Finding::new(path, line_at(text, offset), "machine-path", format!("a path below `/{root}`"))
+        }));
+    }
+    for folder in HIDDEN_FOLDERS {
+        let needle = format!(".{folder}");
+        let hidden =
+            text.match_indices(&needle).filter(|(offset, _)| names_a_folder(text, *offset, needle.len()));
+        findings.extend(hidden.map(|(offset, _)| {
+            Finding::new(path, line_at(text, offset), "machine-path", format!("a path in `.{folder}`"))
+        }));
+    }
+    findings.extend(check_registries(path, text));
+    findings
+}
+
+fn check_registries(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for setting in REGISTRY_SETTINGS {
+        findings.extend(text.match_indices(setting).map(|(offset, _)| {
+            let message = format!("`{setting}` points package downloads at one machine's registry");
+            Finding::new(path, line_at(text, offset), "registry", message)
+        }));
+    }
+    if super::file_name(path) == "Cargo.lock" {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(source) = line.strip_prefix("source = ")
+                && source.trim_matches('"') != REGISTRY
+            {
+                let message = format!("{source} is not the public registry");
+                findings.push(Finding::new(path, index + 1, "registry", message));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the slash at `offset` begins an absolute path; `a/b` and `{x}/b` continue one.
+fn starts_a_path(text: &str, offset: usize) -> bool {
+    let before = text[..offset].chars().next_back();
+    !before.is_some_and(|character| {
+        is_name_char(character) || matches!(character, '.' | '-' | '}' | ')' | '>' | '*')
+    })
+}
+
+/// Whether the dot at `offset` begins a hidden folder's name; `value.field` does not.
+fn names_a_folder(text: &str, offset: usize, length: usize) -> bool {
+    let before = text[..offset].chars().next_back();
+    let after = text[offset + length..].chars().next();
+    !before.is_some_and(|character| is_name_char(character) || matches!(character, ')' | ']' | '?' | '.'))
+        && !after.is_some_and(is_name_char)
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text[..offset].matches('\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_say_nothing_are_found_as_file_and_as_folder() {
+        assert_eq!(check_name("crates/a/src/util.rs").len(), 1);
+        assert_eq!(check_name("crates/a/tests/common/mod.rs").len(), 1);
+        assert_eq!(check_name("docs/data.tar.gz").len(), 1);
+        assert!(check_name("crates/a/src/database.rs").is_empty());
+    }
+
+    #[test]
+    fn marks_are_found_as_whole_words() {
+        let findings = check_leftovers("a.sh", &format!("a\n# {}: b\nmktemp x.XXXXXX\n", MARKS[1]));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].line, 2);
+    }
+
+    #[test]
+    fn absolute_paths_of_one_machine_are_found() {
+        for root in MACHINE_ROOTS {
+            for text in [format!("cd /{root}/x"), format!("\"/{root}/x\""), format!("file:///{root}/x")] {
+                assert_eq!(check_machine_paths("a.md", &text).len(), 1, "{text}");
+            }
+            for text in [format!("proc/{root}/x"), format!("{{}}/{root}/x"), format!("https://a.b/{root}/x")]
+            {
+                assert!(check_machine_paths("a.md", &text).is_empty(), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn hidden_folders_are_found_and_fields_are_not() {
+        for folder in HIDDEN_FOLDERS {
+            assert_eq!(check_machine_paths("a.sh", &format!("ls ../.{folder}/x")).len(), 1);
+            assert!(check_machine_paths("a.rs", &format!("shelf.{folder}.len()")).is_empty());
+        }
+    }
+
+    #[test]
+    fn foreign_registries_are_found_in_settings_and_lock_files() {
+        assert_eq!(check_machine_paths("a.toml", &format!("{} = \"x\"", REGISTRY_SETTINGS[0])).len(), 1);
+        assert!(check_machine_paths("Cargo.lock", &format!("source = \"{REGISTRY}\"\n")).is_empty());
+        assert_eq!(check_machine_paths("Cargo.lock", "source = \"registry+https://mirror/\"\n").len(), 1);
+    }
+}
