@@ -49,13 +49,21 @@ pub fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
             if kind.is_dir() {
                 folders.push(path);
             } else if kind.is_file() {
-                let text = String::from_utf8(fs::read(entry.path())?).ok();
-                files.push(SourceFile { path, text });
+                files.extend(read_file(&entry.path(), path)?);
             }
         }
     }
     files.sort_by(|left, right| left.path.cmp(&right.path));
     Ok(files)
+}
+
+/// One file; `None` when it vanished since its folder was listed, as an editor's temporary files do.
+fn read_file(place: &Path, path: String) -> io::Result<Option<SourceFile>> {
+    match fs::read(place) {
+        Ok(bytes) => Ok(Some(SourceFile { path, text: String::from_utf8(bytes).ok() })),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+    }
 }
 
 /// One line of an ignore file.
@@ -128,6 +136,12 @@ mod tests {
         for line in ["target", "!keep", "/a/**/b", "*.[oa]", "*/a"] {
             assert!(Pattern::parse(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_file_that_vanished_is_no_error() {
+        let place = crate::workspace_root().join("xtask/src/vanished.rs");
+        assert!(read_file(&place, "xtask/src/vanished.rs".to_owned()).expect("no error").is_none());
     }
 
     #[test]
