@@ -1,0 +1,54 @@
+//! Controls: the same echo service written by hand, once on epoll and once on io_uring, as short and as fast as its
+//! author could make it. A study runs one beside the engine's driver, and the difference is what the engine costs.
+//!
+//! A control is a yardstick and nothing else: no runtime, no task, no timer wheel, no choice of driver, no counters,
+//! no drain. It echoes every byte, survives slow readers, half-closed and reset connections, a full descriptor table
+//! and an empty buffer pool, and stops when it is killed.
+//!
+//! It stands outside the engine's rules on purpose. The engine keeps unsafe code in `weir-sys` and a few listed files
+//! and puts an operation, a slot and a lease between a handler and the kernel; measuring what these layers cost needs a
+//! loop without them, which hands raw addresses to the kernel itself. So [`uring`] and [`buffer_ring`] hold unsafe code
+//! under invariants of their own, nothing here depends on another crate of Weir, and no crate depends on this one.
+//! [`epoll`] needs no unsafe code.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+mod buffer_ring;
+pub mod epoll;
+pub mod uring;
+
+/// Connections that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
+const BACKLOG: i32 = 4096;
+
+/// How long a loop stops accepting after the kernel refused it a descriptor or memory.
+///
+/// A connection that ends frees a descriptor, but so may another process: a clock covers both, and costs nothing while
+/// nobody is refused.
+const ACCEPT_PAUSE_MS: u32 = 100;
+
+/// A listening socket in blocking mode.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Restricts the calling thread to one CPU.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpu);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Whether accept failed for want of something that only time brings back.
+fn is_shortage(errno: i32) -> bool {
+    matches!(errno, libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+}

@@ -1,0 +1,106 @@
+//! The command line of the controls: `weir-control epoll|uring --listen ADDR [--pin CPU] [options]`.
+//!
+//! Prints `listening on ADDR` and serves until it is killed. Exit codes are those of `weir`: 1 runtime error, 2 usage,
+//! 13 the environment cannot run this.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use weir_controls::uring::{Options, Receive};
+
+const USAGE: &str = "usage: weir-control epoll|uring --listen ADDR [--pin CPU]
+       uring only: [--receive multishot|single] [--buffer-bytes N] [--buffer-count N]";
+
+/// Why the program ends, and what the shell sees.
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+/// What was typed.
+struct Arguments {
+    driver: Driver,
+    listen: SocketAddr,
+    pin: Option<usize>,
+    options: Options,
+}
+
+enum Driver {
+    Epoll,
+    Uring,
+}
+
+fn main() -> ExitCode {
+    let Err(failure) = parse(std::env::args().skip(1)).and_then(|arguments| run(&arguments));
+    // Nobody is left to tell when standard error is closed.
+    let _ = writeln!(io::stderr(), "{}", failure.message);
+    ExitCode::from(failure.code)
+}
+
+fn run(arguments: &Arguments) -> Result<std::convert::Infallible, Failure> {
+    if let Some(cpu) = arguments.pin {
+        weir_controls::pin(cpu).map_err(|error| environment(format!("cannot pin to CPU {cpu}: {error}")))?;
+    }
+    let listener = weir_controls::listen(arguments.listen)
+        .map_err(|error| runtime(format!("cannot listen on {}: {error}", arguments.listen)))?;
+    let address = listener.local_addr().map_err(|error| runtime(error.to_string()))?;
+    let ended = match arguments.driver {
+        Driver::Epoll => announce(address).and_then(|()| weir_controls::epoll::run(listener)),
+        Driver::Uring => {
+            let ring = weir_controls::uring::open()
+                .map_err(|error| environment(format!("io_uring cannot be used here: {error}")))?;
+            announce(address).and_then(|()| weir_controls::uring::run(ring, listener, &arguments.options))
+        }
+    };
+    ended.map_err(|error| runtime(error.to_string()))
+}
+
+fn announce(address: SocketAddr) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "listening on {address}")?;
+    output.flush()
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> {
+    let driver = match words.next().as_deref() {
+        Some("epoll") => Driver::Epoll,
+        Some("uring") => Driver::Uring,
+        _ => return Err(usage(USAGE.to_owned())),
+    };
+    let mut listen = None;
+    let mut pin = None;
+    let mut options = Options::default();
+    while let Some(name) = words.next() {
+        let is_uring = matches!(driver, Driver::Uring);
+        let value = words.next().ok_or_else(|| usage(format!("{name} needs a value\n{USAGE}")))?;
+        match name.as_str() {
+            "--listen" => listen = Some(number(&name, &value)?),
+            "--pin" => pin = Some(number(&name, &value)?),
+            "--receive" if is_uring && value == "multishot" => options.receive = Receive::Multishot,
+            "--receive" if is_uring && value == "single" => options.receive = Receive::Single,
+            "--buffer-bytes" if is_uring => options.buffer_bytes = number(&name, &value)?,
+            "--buffer-count" if is_uring => options.buffer_count = number(&name, &value)?,
+            _ => return Err(usage(format!("not understood: {name} {value}\n{USAGE}"))),
+        }
+    }
+    options.validate().map_err(|reason| usage(reason.to_owned()))?;
+    let listen = listen.ok_or_else(|| usage(format!("--listen is missing\n{USAGE}")))?;
+    Ok(Arguments { driver, listen, pin, options })
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
+    value.parse().map_err(|_| usage(format!("{name} does not take {value:?}\n{USAGE}")))
+}
+
+fn usage(message: String) -> Failure {
+    Failure { code: 2, message }
+}
+
+fn environment(message: String) -> Failure {
+    Failure { code: 13, message }
+}
+
+fn runtime(message: String) -> Failure {
+    Failure { code: 1, message }
+}
