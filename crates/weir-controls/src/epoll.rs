@@ -1,9 +1,10 @@
-//! Echo on epoll: level-triggered, one hot receive buffer, one receive and one tried send for each ready connection.
+//! Echo on epoll: level-triggered, one hot receive buffer, one receive and one tried send for each ready
+//! connection.
 //!
-//! Level-triggered because it measures the same as edge-triggered and needs less: one receive per report, so a short
-//! read needs no second look, and a flood on one connection cannot keep the others from their turn. The interest of a
-//! connection changes only when its send did not fit: then it waits for room and receives nothing, so that a slow
-//! reader costs one buffer and no more.
+//! Level-triggered because it measures the same as edge-triggered and needs less: one receive per report,
+//! so a short read needs no second look, and a flood on one connection cannot keep the others from their
+//! turn. The interest of a connection changes only when its send did not fit: then it waits for room and
+//! receives nothing, so that a slow reader costs one buffer and no more.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,7 +26,8 @@ const ACCEPT_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: ACCEPT_PAUSE_MS as
 /// One connection, found by the number of its descriptor.
 struct Connection {
     socket: OwnedFd,
-    /// What a full socket left over; while this is not empty the connection waits for room and receives nothing.
+    /// What a full socket left over; while this is not empty the connection waits for room and receives
+    /// nothing.
     pending: Vec<u8>,
 }
 
@@ -34,7 +36,8 @@ struct Server {
     listener: TcpListener,
     connections: Vec<Option<Connection>>,
     hot_buffer: Box<[u8]>,
-    /// Accepting was refused for want of a descriptor; tried again after every wait, at the latest after the pause.
+    /// Accepting was refused for want of a descriptor; tried again after every wait, at the latest after
+    /// the pause.
     is_accept_paused: bool,
 }
 
@@ -98,7 +101,8 @@ impl Server {
         self.connections[number] = Some(Connection { socket, pending: Vec::new() });
     }
 
-    /// Does what one report allows; a connection that ended or failed is closed, which also removes its interest.
+    /// Does what one report allows; a connection that ended or failed is closed, which also removes its
+    /// interest.
     fn serve(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         let is_open = if connection.pending.is_empty() {

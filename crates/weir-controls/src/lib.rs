@@ -1,15 +1,16 @@
-//! Controls: the same echo service written by hand, once on epoll and once on io_uring, as short and as fast as its
-//! author could make it. A study runs one beside the engine's driver, and the difference is what the engine costs.
+//! Controls: the same echo service written by hand, once on epoll and once on io_uring, as short and as
+//! fast as its author could make it. A study runs one beside the engine's driver, and the difference is
+//! what the engine costs.
 //!
-//! A control is a yardstick and nothing else: no runtime, no task, no timer wheel, no choice of driver, no counters,
-//! no drain. It echoes every byte, survives slow readers, half-closed and reset connections, a full descriptor table
-//! and an empty buffer pool, and stops when it is killed.
+//! A control is a yardstick and nothing else: no runtime, no task, no timer wheel, no choice of driver,
+//! no counters, no drain. It echoes every byte, survives slow readers, half-closed and reset connections,
+//! a full descriptor table and an empty buffer pool, and stops when it is killed.
 //!
-//! It stands outside the engine's rules on purpose. The engine keeps unsafe code in `weir-sys` and a few listed files
-//! and puts an operation, a slot and a lease between a handler and the kernel; measuring what these layers cost needs a
-//! loop without them, which hands raw addresses to the kernel itself. So [`uring`] and [`buffer_ring`] hold unsafe code
-//! under invariants of their own, nothing here depends on another crate of Weir, and no crate depends on this one.
-//! [`epoll`] needs no unsafe code.
+//! It stands outside the engine's rules on purpose. The engine keeps unsafe code in `weir-sys` and a few
+//! listed files and puts an operation, a slot and a lease between a handler and the kernel; measuring
+//! what these layers cost needs a loop without them, which hands raw addresses to the kernel itself. So
+//! [`uring`] and the private `buffer_ring` hold unsafe code under invariants of their own, nothing here
+//! depends on another crate of Weir, and no crate depends on this one. [`epoll`] needs no unsafe code.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -25,8 +26,8 @@ const BACKLOG: i32 = 4096;
 
 /// How long a loop stops accepting after the kernel refused it a descriptor or memory.
 ///
-/// A connection that ends frees a descriptor, but so may another process: a clock covers both, and costs nothing while
-/// nobody is refused.
+/// A connection that ends frees a descriptor, but so may another process: a clock covers both, and costs
+/// nothing while nobody is refused.
 const ACCEPT_PAUSE_MS: u32 = 100;
 
 /// A listening socket in blocking mode.

@@ -1,7 +1,7 @@
 //! The command line of the controls: `weir-control epoll|uring --listen ADDR [--pin CPU] [options]`.
 //!
-//! Prints `listening on ADDR` and serves until it is killed. Exit codes are those of `weir`: 1 runtime error, 2 usage,
-//! 13 the environment cannot run this.
+//! Prints `listening on ADDR` and serves until it is killed. Exit codes are those of `weir`: 1 runtime
+//! error, 2 usage, 13 the environment cannot run this.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

@@ -1,18 +1,21 @@
-//! Echo on io_uring: multishot accept, multishot receive into provided buffers, sends straight from the buffer that was
-//! received into, and one kernel entry per turn that submits, runs deferred work and waits.
+//! Echo on io_uring: multishot accept, multishot receive into provided buffers, sends straight from the
+//! buffer that was received into, and one kernel entry per turn that submits, runs deferred work and
+//! waits.
 //!
-//! A connection has one send in flight, so its bytes stay in order; buffers that arrive meanwhile queue behind it. When
-//! the kernel finds no provided buffer (`ENOBUFS`), the connection sends what it holds, receives once into a buffer of its
-//! own, and only then asks for provided ones again. So a peer that never reads may hold buffers for ever and still
-//! starves nobody, and no list of starved connections is needed.
-//! With [`Receive::Single`] every receive is single-shot into the connection's own buffer.
+//! A connection has one send in flight, so its bytes stay in order; buffers that arrive meanwhile queue
+//! behind it. When the kernel finds no provided buffer (`ENOBUFS`), the connection sends what it holds,
+//! receives once into a buffer of its own, and only then asks for provided ones again. So a peer that
+//! never reads may hold buffers for ever and still starves nobody, and no list of starved connections is
+//! needed. With [`Receive::Single`] every receive is single-shot into the connection's own buffer.
 //!
 //! Invariants, cited by the safety comments:
-//! 1. Every address handed to the kernel is in a [`BufferRing`], in a leaked own buffer or in a static: none is freed.
-//! 2. A buffer is written only by the receive that holds it and read only by the send that holds it: an own buffer has
-//!    one operation in flight at most, a provided buffer is recycled only when no send names it.
-//! 3. A descriptor is closed, and its slot used again, only when no receive and no send of it is in flight, so no
-//!    completion meets a slot that was given away, and no operation a descriptor that was.
+//! 1. Every address handed to the kernel is in a `BufferRing`, in a leaked own buffer or in a static:
+//!    none is freed.
+//! 2. A buffer is written only by the receive that holds it and read only by the send that holds it: an
+//!    own buffer has one operation in flight at most, a provided buffer is recycled only when no send
+//!    names it.
+//! 3. A descriptor is closed, and its slot used again, only when no receive and no send of it is in
+//!    flight, so no completion meets a slot that was given away, and no operation a descriptor that was.
 
 use std::convert::Infallible;
 use std::io;
@@ -83,7 +86,8 @@ pub fn open() -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder.setup_single_issuer().setup_defer_taskrun().setup_coop_taskrun().setup_submit_all();
     builder.setup_clamp().setup_cqsize(COMPLETIONS);
-    // Without the index array (6.6) a submission is one store less; a kernel that does not know the flag says EINVAL.
+    // Without the index array (6.6) a submission is one store less; a kernel that does not know the flag
+    // says EINVAL.
     match builder.clone().setup_no_sqarray().build(SUBMISSIONS) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(SUBMISSIONS),
         built => built,
@@ -123,7 +127,8 @@ fn enter(
 ) -> io::Result<()> {
     submissions.sync();
     let submission_count = submissions.len() as u32;
-    // SAFETY: no extended argument is announced and none is passed; what the entries name is good by invariant 1.
+    // SAFETY: no extended argument is announced and none is passed; what the entries name is good by
+    // invariant 1.
     let entered = unsafe { submitter.enter::<libc::sigset_t>(submission_count, 1, wait.bits(), None) };
     submissions.sync();
     match entered.map_err(|error| (error.raw_os_error(), error)) {
@@ -150,8 +155,8 @@ mod token {
     }
 }
 
-/// One connection. Its queue is either provided buffers, linked through the pool, or the own buffer: the own one is
-/// received into only when nothing is queued, and nothing else is received until it was sent.
+/// One connection. Its queue is either provided buffers, linked through the pool, or the own buffer: the
+/// own one is received into only when nothing is queued, and nothing else is received until it was sent.
 struct Connection {
     socket: Option<OwnedFd>,
     is_receiving: bool,
@@ -215,8 +220,8 @@ struct Server<'ring> {
 }
 
 impl Server<'_> {
-    /// Handles completions while there is room for what they cause; the rest waits for the next turn, which the kernel
-    /// then ends at once because they are still there.
+    /// Handles completions while there is room for what they cause; the rest waits for the next turn,
+    /// which the kernel then ends at once because they are still there.
     fn serve_completions(&mut self, completions: &mut CompletionQueue<'_>) {
         completions.sync();
         while self.submissions.capacity() - self.submissions.len() >= SUBMISSIONS_PER_COMPLETION_MAX {
@@ -333,7 +338,8 @@ impl Server<'_> {
         }
     }
 
-    /// Starts whatever the connection needs next: a send, a receive, its end, or nothing because one is in flight.
+    /// Starts whatever the connection needs next: a send, a receive, its end, or nothing because one is
+    /// in flight.
     fn advance(&mut self, slot: usize) {
         let connection = &mut self.connections[slot];
         if connection.is_sending {
@@ -373,7 +379,8 @@ impl Server<'_> {
             NONE => (connection.own_buffer.expect("it was received into"), connection.own_bytes),
             id => (self.pool.address(id), self.pool.filled(id).bytes),
         };
-        // SAFETY: `sent_bytes` is below `bytes`, and `bytes` were received into the buffer that begins at `start`.
+        // SAFETY: `sent_bytes` is below `bytes`, and `bytes` were received into the buffer that begins at
+        // `start`.
         let rest = unsafe { start.add(connection.sent_bytes as usize) };
         connection.is_sending = true;
         let send = opcode::Send::new(connection.fd(), rest.as_ptr(), bytes - connection.sent_bytes)

@@ -1,5 +1,6 @@
-//! Every control echoes byte for byte, whatever its peers do: the control runs as a process of its own, the clients are
-//! plain threads and blocking sockets. Waiting is done by receive and send timeouts of these sockets, never by sleeping.
+//! Every control echoes byte for byte, whatever its peers do: the control runs as a process of its own,
+//! the clients are plain threads and blocking sockets. Waiting is done by receive and send timeouts of
+//! these sockets, never by sleeping.
 
 #![expect(clippy::print_stderr, reason = "the variant and the seed belong beside a failure")]
 
@@ -203,7 +204,8 @@ fn a_peer_that_does_not_read_delays_nobody_and_loses_nothing() {
             (0..20).for_each(|_| assert_echoes(&mut other, &random.bytes(3000)));
         }
 
-        // The reply that waited arrives whole, in order, and then the end, although the sender closed its half first.
+        // The reply that waited arrives whole, in order, and then the end, although the sender closed its
+        // half first.
         slow.shutdown(Shutdown::Write).unwrap();
         let mut received = 0;
         let mut piece = [0; 3000];
