@@ -1,0 +1,3 @@
+module weir/peers/go
+
+go 1.18
