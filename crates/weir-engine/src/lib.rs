@@ -1,1 +1,60 @@
-//! One async program, any way of waiting: io_uring, epoll, poll, select, blocking, simulated.
+//! One async program, any way of waiting for I/O.
+//!
+//! A [`Runtime`] runs tasks on one thread over one [`Driver`]: io_uring, epoll, poll, select, blocking calls, or a
+//! simulated kernel. The program is the same on all of them; the driver is one line of configuration.
+//!
+//! An echo server:
+//!
+//! ```no_run
+//! use weir_engine::{Config, Runtime, net::{Listener, Stream}, spawn};
+//!
+//! async fn echo(stream: Stream) -> std::io::Result<()> {
+//!     while let Some(bytes) = stream.recv().await? {
+//!         stream.send(bytes).await?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let runtime = Runtime::new(&Config::default())?;
+//!     runtime.block_on(async {
+//!         let listener = Listener::bind(&"127.0.0.1:7007".parse()?, Default::default())?;
+//!         loop {
+//!             let stream = listener.accept().await?;
+//!             spawn(async move { echo(stream).await });
+//!         }
+//!     })
+//! }
+//! ```
+//!
+//! Received bytes come as [`Lease`]s: buffers of the engine's that return to it when dropped and can be sent on
+//! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued
+//! bytes to its output queue.
+
+mod config;
+mod counters;
+mod driver;
+pub mod mailbox;
+pub mod net;
+mod outbound;
+mod pool;
+mod remote;
+mod runtime;
+mod slots;
+mod task;
+pub mod time;
+mod timer;
+mod wake;
+mod waker;
+
+pub use config::{
+    BufferOptions, Config, Driver, DriverChoice, EpollOptions, KernelMask, Limits, OptionError, ReceiveMode,
+    SimOptions, UringOptions,
+};
+pub use counters::Counters;
+pub use driver::{DriverReport, StartError, probe};
+pub use outbound::Outgoing;
+pub use pool::Lease;
+pub use remote::{Remote, RemoteError};
+pub use runtime::{Runtime, spawn, try_spawn};
+pub use task::JoinHandle;

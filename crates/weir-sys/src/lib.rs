@@ -1,1 +1,6 @@
 //! Thin safe wrappers over the kernel interfaces Weir uses.
+pub mod affinity;
+pub mod clock;
+pub mod readiness;
+pub mod region;
+pub mod ring;

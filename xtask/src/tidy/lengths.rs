@@ -5,7 +5,7 @@ use super::{
     lexer::{Class, Source, is_name_char, item_end, words},
 };
 
-const COLUMNS_MAX: usize = 110;
+const COLUMNS_MAX: usize = 120;
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 

@@ -1,0 +1,379 @@
+//! What a runtime is asked to be: the driver, its options, the limits. Plain data, validated at the edge.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+/// A way of waiting for I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Driver {
+    /// io_uring: operations are submitted and completed in batches through shared rings.
+    Uring,
+    /// `epoll`: the kernel keeps the interest list.
+    Epoll,
+    /// `poll`: the whole interest list is passed in every call.
+    Poll,
+    /// `select`: like poll, for descriptors below 1024.
+    Select,
+    /// One thread and one runtime for each connection; every operation blocks its thread.
+    Blocking,
+    /// A simulated kernel with virtual time, seeded latency and faults.
+    Sim,
+}
+
+impl Driver {
+    /// Every driver, in the order in which documentation lists them.
+    pub const ALL: [Driver; 6] =
+        [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking, Driver::Sim];
+
+    /// Name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Uring => "uring",
+            Driver::Epoll => "epoll",
+            Driver::Poll => "poll",
+            Driver::Select => "select",
+            Driver::Blocking => "blocking",
+            Driver::Sim => "sim",
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A named driver, or the best one the kernel lets us use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// The first of uring, epoll and poll that passes its start-up test.
+    #[default]
+    Auto,
+    /// Exactly this one, or an error.
+    Named(Driver),
+}
+
+impl FromStr for DriverChoice {
+    type Err = OptionError;
+
+    fn from_str(name: &str) -> Result<Self, OptionError> {
+        if name == "auto" {
+            return Ok(DriverChoice::Auto);
+        }
+        let found = Driver::ALL.into_iter().find(|driver| driver.name() == name);
+        found.map(DriverChoice::Named).ok_or_else(|| OptionError {
+            name: "driver".into(),
+            value: name.into(),
+            expected: "auto, uring, epoll, poll, select, blocking or sim".into(),
+        })
+    }
+}
+
+/// An option that does not exist or has a value out of range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {value:?} is not possible here; expected {expected}")]
+pub struct OptionError {
+    /// Option.
+    pub name: String,
+    /// Value given.
+    pub value: String,
+    /// What would be accepted.
+    pub expected: String,
+}
+
+/// Everything a runtime needs to know before it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Way of waiting.
+    pub driver: DriverChoice,
+    /// Receive buffers, all drivers.
+    pub buffers: BufferOptions,
+    /// Time to look for events without sleeping before a wait sleeps; zero sleeps at once. All drivers.
+    pub spin: Duration,
+    /// io_uring only.
+    pub uring: UringOptions,
+    /// epoll only.
+    pub epoll: EpollOptions,
+    /// Maxima, all drivers.
+    pub limits: Limits,
+    /// Simulated kernel only.
+    pub sim: SimOptions,
+}
+
+/// Receive buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferOptions {
+    /// Fixed size of every receive buffer; `None` adapts each connection's size to what arrives.
+    pub bytes: Option<u32>,
+    /// Buffers at the start; `None` chooses and lets the pool grow to its maximum. A fixed count never grows.
+    pub count: Option<u32>,
+}
+
+/// How receives are started on io_uring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceiveMode {
+    /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later).
+    #[default]
+    Multishot,
+    /// One submission per arrival; takes a provided buffer (5.19 and later).
+    Single,
+}
+
+/// Options of the io_uring driver. The defaults are the fastest correct set for the running kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UringOptions {
+    /// How receives are started.
+    pub receive: ReceiveMode,
+    /// Enter the kernel after each submission instead of once a turn (what naive ports do; an experiment).
+    pub submit_each: bool,
+    /// Run completions only when we ask for them (`IORING_SETUP_DEFER_TASKRUN`, 6.1 and later).
+    pub defer_taskrun: bool,
+    /// Entries of the submission queue; the completion queue has four times as many.
+    pub entries: u32,
+    /// Pretend that these kernel features do not exist (tests of older kernels).
+    pub masked: KernelMask,
+}
+
+impl Default for UringOptions {
+    fn default() -> Self {
+        Self {
+            receive: ReceiveMode::Multishot,
+            submit_each: false,
+            defer_taskrun: true,
+            entries: 1024,
+            masked: KernelMask::default(),
+        }
+    }
+}
+
+/// Kernel features to leave unused although they exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KernelMask {
+    /// `IORING_ENTER_NO_IOWAIT` (6.15).
+    pub no_iowait: bool,
+    /// `IORING_SETUP_NO_SQARRAY` (6.6).
+    pub no_sqarray: bool,
+    /// `IORING_SETUP_DEFER_TASKRUN` (6.1) and `IORING_SETUP_SINGLE_ISSUER` (6.0).
+    pub defer_taskrun: bool,
+    /// Multishot receive (6.0).
+    pub receive_multishot: bool,
+    /// Multishot accept (5.19).
+    pub accept_multishot: bool,
+    /// Registered ring descriptor (5.18).
+    pub registered_ring: bool,
+    /// Provided buffer rings (5.19): receives then use a buffer of their own.
+    pub buffer_ring: bool,
+}
+
+impl KernelMask {
+    /// The ladder of older kernels: each step masks what the one before it has masked, and more.
+    pub const LADDER: [(&'static str, KernelMask); 5] = [
+        ("6.12", KernelMask { no_iowait: true, ..NOTHING_MASKED }),
+        ("6.1", KernelMask { no_iowait: true, no_sqarray: true, ..NOTHING_MASKED }),
+        ("6.0", KernelMask { no_iowait: true, no_sqarray: true, defer_taskrun: true, ..NOTHING_MASKED }),
+        (
+            "5.19",
+            KernelMask {
+                no_iowait: true,
+                no_sqarray: true,
+                defer_taskrun: true,
+                receive_multishot: true,
+                ..NOTHING_MASKED
+            },
+        ),
+        (
+            "5.11",
+            KernelMask {
+                no_iowait: true,
+                no_sqarray: true,
+                defer_taskrun: true,
+                receive_multishot: true,
+                accept_multishot: true,
+                registered_ring: true,
+                buffer_ring: true,
+            },
+        ),
+    ];
+}
+
+const NOTHING_MASKED: KernelMask = KernelMask {
+    no_iowait: false,
+    no_sqarray: false,
+    defer_taskrun: false,
+    receive_multishot: false,
+    accept_multishot: false,
+    registered_ring: false,
+    buffer_ring: false,
+};
+
+/// Options of the epoll driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpollOptions {
+    /// Edge-triggered, registered once for both directions; otherwise level-triggered.
+    pub edge: bool,
+    /// Read until the kernel says `EAGAIN` instead of treating a short read as drained.
+    pub drain_to_eagain: bool,
+}
+
+impl Default for EpollOptions {
+    fn default() -> Self {
+        Self { edge: true, drain_to_eagain: false }
+    }
+}
+
+/// Options of the simulated kernel. The same seed gives the same run, bit for bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimOptions {
+    /// Seed of latencies, faults and order.
+    pub seed: u64,
+    /// Smallest one-way delivery time.
+    pub latency_min: Duration,
+    /// Largest one-way delivery time.
+    pub latency_max: Duration,
+    /// Chance in 1000 that a send or receive moves only a part.
+    pub short_per_mille: u16,
+    /// Chance in 1000 that a connection is reset at a send.
+    pub reset_per_mille: u16,
+    /// Bytes a simulated socket buffers in each direction.
+    pub socket_buffer_bytes: u32,
+}
+
+impl Default for SimOptions {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            latency_min: Duration::from_micros(5),
+            latency_max: Duration::from_micros(50),
+            short_per_mille: 0,
+            reset_per_mille: 0,
+            socket_buffer_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Stated maxima. Each is enforced and tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Sockets of one runtime, listeners included.
+    pub sockets_max: usize,
+    /// Tasks of one runtime.
+    pub tasks_max: usize,
+    /// Timers of one runtime.
+    pub timers_max: usize,
+    /// Receive memory of one runtime for each buffer size.
+    pub pool_bytes_max: usize,
+    /// A send waits while more than this many bytes are queued on the connection.
+    pub output_high_water_bytes: usize,
+    /// … until no more than this many are left.
+    pub output_low_water_bytes: usize,
+    /// A connection's receive stops while more than this many bytes wait for the handler.
+    pub input_high_water_bytes: usize,
+    /// Bytes one connection may receive in one turn before others get theirs.
+    pub turn_bytes_max: usize,
+    /// How long a dropped connection may take to send what is queued.
+    pub linger: Duration,
+    /// Wake-ups and cross-core calls that may wait for one runtime.
+    pub remote_queue_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sockets_max: 1 << 17,
+            tasks_max: 1 << 17,
+            timers_max: 1 << 18,
+            pool_bytes_max: 64 << 20,
+            output_high_water_bytes: 256 << 10,
+            output_low_water_bytes: 64 << 10,
+            input_high_water_bytes: 256 << 10,
+            turn_bytes_max: 1 << 20,
+            linger: Duration::from_secs(5),
+            remote_queue_max: 4096,
+        }
+    }
+}
+
+impl Config {
+    /// A configuration with this driver and every default.
+    pub fn with_driver(driver: Driver) -> Self {
+        Self { driver: DriverChoice::Named(driver), ..Self::default() }
+    }
+
+    /// Every option a study can vary: name, what it takes, what it does.
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 8] = [
+        ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
+        ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
+        ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
+        ("receive", "multishot or single", "io_uring: how receives are started"),
+        ("submit", "turn or operation", "io_uring: enter once a turn or after every operation"),
+        ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
+        ("trigger", "edge or level", "epoll: edge- or level-triggered"),
+        ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
+    ];
+
+    /// Sets one option from its text form, as given on the command line or in a study file.
+    pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        let entry = Self::OPTIONS.iter().find(|(known, _, _)| *known == name);
+        let Some((_, expected, _)) = entry else {
+            let known: Vec<&str> = Self::OPTIONS.iter().map(|(known, _, _)| *known).collect();
+            return Err(OptionError {
+                name: "option".into(),
+                value: name.into(),
+                expected: known.join(", "),
+            });
+        };
+        let wrong = || OptionError { name: name.into(), value: value.into(), expected: (*expected).into() };
+        let number = |low: u32, high: u32| {
+            value.parse::<u32>().ok().filter(|number| (low..=high).contains(number)).ok_or_else(wrong)
+        };
+        let choice = |yes: &str, no: &str| match value {
+            _ if value == yes => Ok(true),
+            _ if value == no => Ok(false),
+            _ => Err(wrong()),
+        };
+        match name {
+            "buffer-bytes" => self.buffers.bytes = Some(number(64, 1 << 20)?),
+            "buffer-count" => self.buffers.count = Some(number(1, 4096)?),
+            "spin-us" => self.spin = Duration::from_micros(number(0, 1_000_000)?.into()),
+            "receive" => {
+                let multishot = choice("multishot", "single")?;
+                self.uring.receive = if multishot { ReceiveMode::Multishot } else { ReceiveMode::Single };
+            }
+            "submit" => self.uring.submit_each = choice("operation", "turn")?,
+            "defer-taskrun" => self.uring.defer_taskrun = choice("on", "off")?,
+            "trigger" => self.epoll.edge = choice("edge", "level")?,
+            "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
+            _ => return Err(wrong()),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listed_option_is_understood_and_every_other_is_refused() {
+        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain"];
+        let mut config = Config::default();
+        for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
+            config.set_option(name, value).unwrap();
+            let error = config.set_option(name, "purple").unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("purple"), "{error}");
+        }
+        assert_eq!(config.buffers, BufferOptions { bytes: Some(2048), count: Some(8) });
+        assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
+        assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
+        assert!(config.set_option("buffer-bytes", "63").is_err());
+    }
+
+    #[test]
+    fn driver_names_round_trip() {
+        for driver in Driver::ALL {
+            assert_eq!(driver.name().parse(), Ok(DriverChoice::Named(driver)));
+        }
+        assert_eq!("auto".parse(), Ok(DriverChoice::Auto));
+        assert!("kqueue".parse::<DriverChoice>().is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! Counters a runtime keeps about itself: one writer (the runtime's thread), any number of readers.
+//!
+//! A counter is an atomic that is only ever loaded and stored relaxed, never read-modify-written: an increment
+//! costs one plain addition in memory and needs no lock prefix. That is correct because there is one writer.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use weir_record::engine::EngineStats;
+
+/// One counter. Only the owning runtime's thread may change it.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn increment(&self) {
+        self.add(1);
+    }
+
+    #[inline]
+    pub(crate) fn decrement(&self) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn raise_to(&self, value: u64) {
+        if value > self.0.load(Relaxed) {
+            self.0.store(value, Relaxed);
+        }
+    }
+}
+
+macro_rules! counters {
+    ($($field:ident)*) => {
+        /// All counters of one runtime; the fields are those of [`EngineStats`], where they are explained.
+        #[derive(Debug, Default)]
+        pub struct Counters {
+            $(pub(crate) $field: Counter,)*
+        }
+
+        impl Counters {
+            /// A consistent enough copy: each field is exact at its own moment.
+            pub fn snapshot(&self) -> EngineStats {
+                EngineStats { $($field: self.$field.0.load(Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls send_calls
+          interest_calls accepts accepts_starved connects closes receives bytes_received sends bytes_sent
+          sends_short would_block receives_full buffers_exhausted rearms completion_overflows buffer_resizes
+          pool_growths receive_pauses wakes_sent wakes_suppressed events_stale task_polls timers_fired
+          connections_open);

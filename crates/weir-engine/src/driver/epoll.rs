@@ -1,0 +1,87 @@
+//! epoll: the kernel keeps the interest list. By default edge-triggered and registered once for both directions, so
+//! that a message costs no `epoll_ctl`.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use weir_sys::readiness::{self, EpollEvent};
+
+use super::readiness::{Backend, Interest, Ready};
+use crate::config::EpollOptions;
+
+/// Events taken in one call. More than that stay with the kernel for the next call.
+const EVENTS_MAX: usize = 512;
+
+const IN: u32 = libc::EPOLLIN as u32;
+const OUT: u32 = libc::EPOLLOUT as u32;
+const PEER_CLOSED: u32 = libc::EPOLLRDHUP as u32;
+const ENDED: u32 = (libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) as u32;
+const EDGE: u32 = libc::EPOLLET as u32;
+const EXCLUSIVE: u32 = libc::EPOLLEXCLUSIVE as u32;
+
+/// One epoll instance.
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    events: Vec<EpollEvent>,
+    options: EpollOptions,
+}
+
+impl Epoll {
+    pub(crate) fn new(options: EpollOptions) -> io::Result<Self> {
+        let events = vec![EpollEvent { events: 0, u64: 0 }; EVENTS_MAX];
+        Ok(Self { epoll: readiness::epoll_create()?, events, options })
+    }
+
+    fn mask(&self, interest: Interest) -> u32 {
+        if self.options.edge {
+            return IN | OUT | PEER_CLOSED | EDGE;
+        }
+        let read = if interest.read { IN | PEER_CLOSED } else { 0 };
+        read | if interest.write { OUT } else { 0 }
+    }
+}
+
+impl Backend for Epoll {
+    fn is_edge_triggered(&self) -> bool {
+        self.options.edge
+    }
+
+    fn trusts_short_reads(&self) -> bool {
+        !self.options.drain_to_eagain
+    }
+
+    fn add(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+        exclusive: bool,
+    ) -> io::Result<()> {
+        // EPOLLEXCLUSIVE allows only some flags: not EPOLLRDHUP, and no later change (`epoll_ctl(2)`).
+        let mask = if exclusive { IN | EXCLUSIVE | self.mask(interest) & EDGE } else { self.mask(interest) };
+        readiness::epoll_add(self.epoll.as_fd(), socket, mask, token)
+    }
+
+    fn change(&mut self, socket: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        readiness::epoll_modify(self.epoll.as_fd(), socket, self.mask(interest), token)
+    }
+
+    fn remove(&mut self, socket: BorrowedFd<'_>) {
+        // Fails only if the descriptor is not watched, which is what is asked for.
+        let _ = readiness::epoll_remove(self.epoll.as_fd(), socket);
+    }
+
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        let count = readiness::epoll_wait(self.epoll.as_fd(), &mut self.events, limit)?;
+        ready.extend(self.events[..count].iter().map(|event| Ready {
+            token: event.u64,
+            readable: event.events & IN != 0,
+            writable: event.events & OUT != 0,
+            ended: event.events & ENDED != 0,
+        }));
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! The seam: what a way of waiting must be able to do. Nothing above this folder knows which one runs.
+//!
+//! The contract, for every driver:
+//!
+//! - A socket is named by a [`SlotId`]; a name from the past is answered with an error, never with somebody else's
+//!   socket.
+//! - Received bytes belong to the connection: `poll_receive` only takes what is there, so dropping the future that
+//!   called it loses nothing.
+//! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
+//!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
+//! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
+//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it.
+//! - Nothing fails because a queue of ours is full: `ENOBUFS`, a full submission queue and `EMFILE` are waited out.
+//! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
+//!
+//! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a
+//! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result.
+
+use std::{io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
+
+use crate::{
+    config::{Config, Driver},
+    counters::Counters,
+    net::Address,
+    outbound::Outgoing,
+    pool::{Lease, Pool, PoolShape},
+    slots::SlotId,
+    time::Instant,
+};
+
+mod epoll;
+mod poll;
+mod probe;
+mod readiness;
+mod select;
+mod socket;
+mod uring;
+
+pub(crate) use probe::start_runtime;
+pub use probe::{DriverReport, StartError, probe};
+pub use socket::ListenOptions;
+
+/// How long a turn may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Only look.
+    No,
+    /// Sleep until an event or this moment.
+    Until(Instant),
+    /// Sleep until an event.
+    Forever,
+}
+
+impl Wait {
+    /// The wait as a time limit; `None` is for ever.
+    fn limit(self, now: Instant) -> Option<std::time::Duration> {
+        match self {
+            Wait::No => Some(std::time::Duration::ZERO),
+            Wait::Until(deadline) => Some(deadline.since(now)),
+            Wait::Forever => None,
+        }
+    }
+
+    /// The shorter of two waits.
+    pub(crate) fn at_most(self, deadline: Option<Instant>) -> Wait {
+        match (self, deadline) {
+            (Wait::No, _) => Wait::No,
+            (wait, None) => wait,
+            (Wait::Forever, Some(deadline)) => Wait::Until(deadline),
+            (Wait::Until(own), Some(deadline)) => Wait::Until(own.min(deadline)),
+        }
+    }
+}
+
+/// A way of waiting.
+pub(crate) trait Mechanism {
+    /// Listens on an address.
+    fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId>;
+
+    /// Listens on a socket that is bound and listening already.
+    fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
+
+    /// Takes over a connected socket.
+    fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId>;
+
+    /// Gives a socket back on which nothing has been started yet.
+    fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd>;
+
+    /// The next connection of a listener.
+    fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
+
+    /// Starts a connection; `poll_connect` waits for it.
+    fn connect(&mut self, address: &Address) -> io::Result<SlotId>;
+
+    /// Waits until the connection stands or has failed.
+    fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// The next bytes; `None` at the end of the stream.
+    fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>>;
+
+    /// Waits while the output queue is above the high-water mark.
+    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// Waits until the kernel has taken everything that is queued.
+    fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
+
+    /// Queues bytes.
+    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()>;
+
+    /// Queues a copy of bytes.
+    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()>;
+
+    /// Sends the end of the stream after everything that is queued.
+    fn end_output(&mut self, stream: SlotId) -> io::Result<()>;
+
+    /// Ends the handle: stops receiving, sends what is queued, then closes.
+    fn close(&mut self, socket: SlotId);
+
+    /// Ends the connection now; what is queued is lost.
+    fn abort(&mut self, socket: SlotId);
+
+    /// Hands the output queued since the last call to the kernel.
+    fn flush(&mut self);
+
+    /// Whether `flush` has something to do.
+    fn is_dirty(&self) -> bool;
+
+    /// Waits for events and wakes who waited for them.
+    fn turn(&mut self, wait: Wait) -> io::Result<()>;
+
+    /// When the driver itself must run again although no event may arrive (a retry, a linger).
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Stops accepting; receives end after what has arrived.
+    fn drain(&mut self);
+
+    /// Aborts every socket.
+    fn abort_all(&mut self);
+
+    /// Sockets that are open or still being closed.
+    fn sockets(&self) -> usize;
+
+    /// The address a socket is bound to.
+    fn local_address(&self, socket: SlotId) -> io::Result<Address>;
+
+    /// Virtual time, on a driver that has one.
+    fn virtual_now(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// What every driver is built from.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) receive_pool: Rc<Pool>,
+    pub(crate) send_pool: Rc<Pool>,
+    /// Readable when another thread wants the runtime awake.
+    pub(crate) wake: Arc<OwnedFd>,
+}
+
+impl Parts {
+    pub(crate) fn new(config: &Config, counters: Arc<Counters>, wake: Arc<OwnedFd>) -> Self {
+        let limits = &config.limits;
+        let receive = PoolShape {
+            bytes: config.buffers.bytes,
+            count: config.buffers.count,
+            class_bytes_max: limits.pool_bytes_max,
+        };
+        let send = PoolShape { bytes: None, count: None, class_bytes_max: limits.pool_bytes_max };
+        Self {
+            config: config.clone(),
+            counters,
+            receive_pool: Pool::new(receive),
+            send_pool: Pool::new(send),
+            wake,
+        }
+    }
+}
+
+/// The drivers, chosen once at start.
+pub(crate) enum AnyDriver {
+    Uring(Box<uring::Uring>),
+    Epoll(Box<readiness::Readiness<epoll::Epoll>>),
+    Poll(Box<readiness::Readiness<poll::Poll>>),
+    Select(Box<readiness::Readiness<select::Select>>),
+}
+
+macro_rules! dispatch {
+    ($self:expr, $driver:ident => $call:expr) => {
+        match $self {
+            $crate::driver::AnyDriver::Uring($driver) => $call,
+            $crate::driver::AnyDriver::Epoll($driver) => $call,
+            $crate::driver::AnyDriver::Poll($driver) => $call,
+            $crate::driver::AnyDriver::Select($driver) => $call,
+        }
+    };
+}
+pub(crate) use dispatch;
+
+impl AnyDriver {
+    /// Starts the driver, or says why the kernel does not let us.
+    pub(crate) fn start(driver: Driver, parts: Parts) -> io::Result<Self> {
+        Ok(match driver {
+            Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
+            Driver::Epoll => {
+                let backend = epoll::Epoll::new(parts.config.epoll)?;
+                AnyDriver::Epoll(Box::new(readiness::Readiness::new(backend, parts)?))
+            }
+            Driver::Poll => {
+                AnyDriver::Poll(Box::new(readiness::Readiness::new(poll::Poll::default(), parts)?))
+            }
+            Driver::Select => {
+                AnyDriver::Select(Box::new(readiness::Readiness::new(select::Select::default(), parts)?))
+            }
+            Driver::Blocking | Driver::Sim => return Err(io::ErrorKind::Unsupported.into()),
+        })
+    }
+}

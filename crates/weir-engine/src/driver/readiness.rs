@@ -1,0 +1,828 @@
+//! What epoll, poll and select share: sockets whose operations are tried first and waited for only when the kernel
+//! says `EAGAIN`.
+//!
+//! Receives read when the handler asks, into a buffer that is hot because it was returned last. A read that does
+//! not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel reports a
+//! later arrival anew; an end of stream that was already reported keeps the socket readable). Output is written
+//! when the task yields, all queued chunks in one call.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, SendFlags, Shutdown, SocketFlags},
+};
+
+use super::{
+    Mechanism, Parts, Wait,
+    socket::{self, AcceptFailure, ListenOptions, StoredError},
+};
+use crate::{
+    net::Address,
+    outbound::Outgoing,
+    pool::{Lease, SizeChoice},
+    slots::{SlotId, Slots},
+    time::{Instant, monotonic},
+};
+
+/// Which directions a socket is watched for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interest {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) token: u64,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer has ended its direction, or the socket has failed: a short read does not mean drained.
+    pub(crate) ended: bool,
+}
+
+/// One readiness call.
+pub(crate) trait Backend {
+    /// An event is reported once for each arrival, for both directions; interest is never changed.
+    fn is_edge_triggered(&self) -> bool;
+
+    /// A short read means that nothing is left.
+    fn trusts_short_reads(&self) -> bool {
+        true
+    }
+
+    /// Starts watching. Edge-triggered backends watch both directions whatever `interest` says.
+    fn add(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        token: u64,
+        interest: Interest,
+        exclusive: bool,
+    ) -> io::Result<()>;
+
+    /// Changes the interest (level-triggered backends only).
+    fn change(&mut self, socket: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()>;
+
+    /// Stops watching; called before the descriptor is closed.
+    fn remove(&mut self, socket: BorrowedFd<'_>);
+
+    /// Waits and appends what is ready.
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()>;
+}
+
+/// Token of the wake-up descriptor.
+const WAKE_TOKEN: u64 = u64::MAX;
+
+/// Accepting is tried again this long after descriptors ran out.
+pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+fn token(id: SlotId) -> u64 {
+    u64::from(id.generation) << 32 | u64::from(id.index)
+}
+
+fn id(token: u64) -> SlotId {
+    SlotId { index: token as u32, generation: (token >> 32) as u32 }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Listener { exclusive: bool },
+    Connecting,
+    Stream,
+}
+
+#[derive(Debug)]
+struct Socket {
+    descriptor: OwnedFd,
+    kind: Kind,
+    /// Known to the backend.
+    watched: bool,
+    interest: Interest,
+    readable: bool,
+    writable: bool,
+    /// The peer's end or an error was reported: keep reading until the kernel shows it.
+    ended: bool,
+    end_of_stream: bool,
+    error: Option<StoredError>,
+    receive_waiter: Option<Waker>,
+    send_waiter: Option<Waker>,
+    /// What the send waiter waits for: at most this many bytes queued.
+    send_waits_for: usize,
+    outbound: crate::outbound::Outbound,
+    dirty: bool,
+    end_output: bool,
+    closing: bool,
+    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
+    discarding: bool,
+    size: SizeChoice,
+    turn: u64,
+    turn_bytes: usize,
+}
+
+impl Socket {
+    fn new(descriptor: OwnedFd, kind: Kind) -> Self {
+        Self {
+            descriptor,
+            kind,
+            watched: false,
+            interest: Interest::default(),
+            readable: kind != Kind::Connecting,
+            writable: kind != Kind::Connecting,
+            ended: false,
+            end_of_stream: false,
+            error: None,
+            receive_waiter: None,
+            send_waiter: None,
+            send_waits_for: 0,
+            outbound: Default::default(),
+            dirty: false,
+            end_output: false,
+            closing: false,
+            discarding: false,
+            size: SizeChoice::default(),
+            turn: 0,
+            turn_bytes: 0,
+        }
+    }
+
+    fn fail(&mut self, error: Errno) {
+        self.error.get_or_insert(StoredError(error));
+        self.outbound.clear();
+        self.wake_receiver();
+        if let Some(waker) = self.send_waiter.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_receiver(&mut self) {
+        if let Some(waker) = self.receive_waiter.take() {
+            waker.wake();
+        }
+    }
+
+    /// Remembers who waits to receive.
+    fn wait_to_receive(&mut self, waker: &Waker) {
+        match &mut self.receive_waiter {
+            Some(present) if present.will_wake(waker) => {}
+            present => *present = Some(waker.clone()),
+        }
+    }
+}
+
+/// A driver over one readiness call.
+pub(crate) struct Readiness<B> {
+    backend: B,
+    parts: Parts,
+    sockets: Slots<Socket>,
+    /// Sockets with output queued since the last flush.
+    dirty: Vec<SlotId>,
+    ready: Vec<Ready>,
+    /// Listeners waiting for free descriptors, and when to try again.
+    starved_listeners: Vec<SlotId>,
+    retry_at: Option<Instant>,
+    /// Receivers waiting for a buffer, first come first served.
+    starved_receivers: VecDeque<SlotId>,
+    /// Closing sockets in the order of their linger deadlines.
+    lingering: VecDeque<(Instant, SlotId)>,
+    turn: u64,
+    draining: bool,
+}
+
+impl<B: Backend> Readiness<B> {
+    pub(crate) fn new(mut backend: B, parts: Parts) -> io::Result<Self> {
+        let wake = Arc::clone(&parts.wake);
+        backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)?;
+        Ok(Self {
+            backend,
+            sockets: Slots::new(parts.config.limits.sockets_max),
+            parts,
+            dirty: Vec::new(),
+            ready: Vec::new(),
+            starved_listeners: Vec::new(),
+            retry_at: None,
+            starved_receivers: VecDeque::new(),
+            lingering: VecDeque::new(),
+            turn: 0,
+            draining: false,
+        })
+    }
+
+    fn insert(&mut self, descriptor: OwnedFd, kind: Kind) -> io::Result<SlotId> {
+        let limit = self.parts.config.limits.sockets_max;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        if kind == Kind::Stream {
+            self.parts.counters.connections_open.increment();
+        }
+        Ok(id)
+    }
+
+    /// Makes sure that the backend reports what the socket waits for.
+    fn watch(&mut self, id: SlotId, wanted: Interest) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
+        let edge = self.backend.is_edge_triggered();
+        if socket.watched && (edge || socket.interest == wanted) {
+            return Ok(());
+        }
+        self.parts.counters.interest_calls.increment();
+        let descriptor = socket.descriptor.as_fd();
+        if socket.watched {
+            self.backend.change(descriptor, token(id), wanted)?;
+        } else {
+            let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
+            self.backend.add(descriptor, token(id), wanted, exclusive)?;
+        }
+        socket.watched = true;
+        socket.interest = wanted;
+        Ok(())
+    }
+
+    /// Adds a direction to what is watched.
+    fn watch_also(&mut self, id: SlotId, read: bool, write: bool) -> io::Result<()> {
+        let Some(socket) = self.sockets.get(id) else { return Err(socket::gone()) };
+        let wanted = Interest { read: socket.interest.read || read, write: socket.interest.write || write };
+        self.watch(id, wanted)
+    }
+
+    /// Watching failed: the connection cannot go on.
+    fn watch_or_fail(&mut self, id: SlotId, read: bool, write: bool) -> Result<(), io::Error> {
+        self.watch_also(id, read, write).inspect_err(|_| {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.fail(Errno::NOMEM);
+            }
+        })
+    }
+
+    fn mark_dirty(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get_mut(id)
+            && !socket.dirty
+        {
+            socket.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Writes as much of the queue as the kernel takes.
+    fn write(&mut self, id: SlotId) {
+        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        while socket.writable && !socket.outbound.is_empty() && socket.error.is_none() {
+            let queued = socket.outbound.len();
+            self.parts.counters.send_calls.increment();
+            match send(&socket.descriptor, &socket.outbound) {
+                Ok(sent) => {
+                    self.parts.counters.sends.increment();
+                    self.parts.counters.bytes_sent.add(sent as u64);
+                    socket.outbound.consume(sent);
+                    if sent < queued && !socket.outbound.is_empty() {
+                        self.parts.counters.sends_short.increment();
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.parts.counters.would_block.increment();
+                    socket.writable = false;
+                }
+                Err(Errno::NOBUFS | Errno::NOMEM) => {
+                    // The kernel is short of memory: the queue waits, and the next turn tries again.
+                    socket.dirty = true;
+                    self.dirty.push(id);
+                    break;
+                }
+                Err(error) => socket.fail(error),
+            }
+        }
+        if socket.outbound.len() <= socket.send_waits_for.min(low_water)
+            && let Some(waker) = socket.send_waiter.take()
+        {
+            waker.wake();
+        }
+        self.after_write(id);
+    }
+
+    /// What follows when the queue is empty, or could not be emptied.
+    fn after_write(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if !socket.outbound.is_empty() && socket.error.is_none() {
+            if !socket.writable {
+                // A slow peer must not hold the runtime's buffers.
+                socket.outbound.release_leases();
+                // A failure is stored in the socket.
+                let _ = self.watch_or_fail(id, false, true);
+            }
+            return;
+        }
+        if socket.end_output && socket.error.is_none() {
+            socket.end_output = false;
+            if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
+                && error != Errno::NOTCONN
+            {
+                socket.fail(error);
+            }
+        }
+        if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
+            self.discard(id);
+        } else if socket.closing {
+            self.release(id);
+        } else if socket.interest.write && !self.backend.is_edge_triggered() {
+            let wanted = Interest { write: false, ..socket.interest };
+            let _ = self.watch(id, wanted);
+        }
+    }
+
+    /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
+    /// a reset, and the peer could lose replies it has not read yet.
+    fn discard(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if !std::mem::replace(&mut socket.discarding, true)
+            && rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_err()
+        {
+            return self.release(id);
+        }
+        let mut scratch = [0u8; 4096];
+        loop {
+            match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::empty()) {
+                Ok((_, 0)) => return self.release(id),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => return self.release(id),
+            }
+        }
+        if self.watch_or_fail(id, true, false).is_err() {
+            self.release(id);
+        }
+    }
+
+    /// Closes the descriptor and forgets the socket.
+    fn release(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.remove(id) else { return };
+        if socket.watched {
+            self.backend.remove(socket.descriptor.as_fd());
+        }
+        if !matches!(socket.kind, Kind::Listener { .. }) {
+            self.parts.counters.closes.increment();
+        }
+        if socket.kind == Kind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        drop(socket);
+        self.wake_starved_listeners();
+    }
+
+    fn wake_starved_listeners(&mut self) {
+        self.retry_at = None;
+        for id in self.starved_listeners.drain(..) {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.wake_receiver();
+            }
+        }
+    }
+
+    fn wake_starved_receivers(&mut self) {
+        for _ in 0..self.starved_receivers.len() {
+            let Some(id) = self.starved_receivers.pop_front() else { return };
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.wake_receiver();
+            }
+        }
+    }
+
+    /// Passes events on to the sockets they name.
+    fn distribute(&mut self) {
+        let ready = std::mem::take(&mut self.ready);
+        for event in &ready {
+            if event.token == WAKE_TOKEN {
+                if !self.backend.is_edge_triggered() {
+                    // Level-triggered calls would report it again and again.
+                    let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
+                }
+                continue;
+            }
+            let id = id(event.token);
+            let Some(socket) = self.sockets.get_mut(id) else {
+                self.parts.counters.events_stale.increment();
+                continue;
+            };
+            socket.ended |= event.ended;
+            socket.readable |= event.readable || event.ended;
+            if socket.discarding {
+                self.discard(id);
+                continue;
+            }
+            if socket.readable {
+                match socket.receive_waiter.take() {
+                    Some(waker) => waker.wake(),
+                    None => self.pause_reading(id, event.ended),
+                }
+            }
+            if event.writable || event.ended {
+                self.on_writable(id);
+            }
+        }
+        self.ready = ready;
+        self.ready.clear();
+    }
+
+    /// Nobody reads: a level-triggered call must not report the same bytes for ever.
+    fn pause_reading(&mut self, id: SlotId, ended: bool) {
+        if self.backend.is_edge_triggered() {
+            return;
+        }
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if ended && socket.outbound.is_empty() {
+            // Errors are reported whatever the interest says: stop watching until somebody asks.
+            self.backend.remove(socket.descriptor.as_fd());
+            socket.watched = false;
+            socket.interest = Interest::default();
+            return;
+        }
+        let wanted = Interest { read: false, ..socket.interest };
+        let _ = self.watch(id, wanted);
+    }
+
+    fn on_writable(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.writable {
+            return;
+        }
+        socket.writable = true;
+        if socket.kind == Kind::Connecting {
+            if let Some(waker) = socket.send_waiter.take() {
+                waker.wake();
+            }
+        } else {
+            self.write(id);
+        }
+    }
+
+    /// One receive into a pooled buffer.
+    fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
+        let classes = self.parts.receive_pool.classes();
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let counters = &self.parts.counters;
+        let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
+            counters.buffers_exhausted.increment();
+            socket.wait_to_receive(waker);
+            self.starved_receivers.push_back(id);
+            return Poll::Pending;
+        };
+        let capacity = buffer.capacity();
+        loop {
+            counters.recv_calls.increment();
+            match rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::empty()) {
+                Ok((_, 0)) => {
+                    socket.end_of_stream = true;
+                    return Poll::Ready(Ok(None));
+                }
+                Ok((_, length)) => {
+                    counters.receives.increment();
+                    counters.bytes_received.add(length as u64);
+                    socket.turn_bytes += length;
+                    let full = length == capacity as usize;
+                    if full {
+                        counters.receives_full.increment();
+                    } else if !socket.ended && self.backend.trusts_short_reads() {
+                        socket.readable = false;
+                    }
+                    if socket.size.observe(length, capacity, classes) {
+                        counters.buffer_resizes.increment();
+                    }
+                    return Poll::Ready(Ok(Some(buffer.lease(length))));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    counters.would_block.increment();
+                    socket.readable = false;
+                    if self.draining {
+                        return Poll::Ready(Ok(None));
+                    }
+                    return self.wait_readable(id, waker);
+                }
+                Err(error) => {
+                    socket.fail(error);
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        socket.wait_to_receive(waker);
+        match self.watch_or_fail(id, true, false) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Waits until at most `limit` bytes are queued.
+    fn poll_output(
+        &mut self,
+        id: SlotId,
+        limit: usize,
+        target: usize,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
+        if socket.error.is_none() && socket.outbound.len() > limit {
+            self.write(id);
+        }
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if socket.outbound.len() <= limit {
+            return Poll::Ready(Ok(()));
+        }
+        socket.send_waiter = Some(waker.clone());
+        socket.send_waits_for = target;
+        Poll::Pending
+    }
+
+    fn retry(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.wake_starved_listeners();
+        }
+        while let Some(&(at, id)) = self.lingering.front() {
+            if at > now {
+                break;
+            }
+            self.lingering.pop_front();
+            self.release(id);
+        }
+    }
+}
+
+fn send(descriptor: &OwnedFd, outbound: &crate::outbound::Outbound) -> Result<usize, Errno> {
+    if !outbound.is_scattered() {
+        return rustix::net::send(descriptor, outbound.front().unwrap_or(&[]), SendFlags::NOSIGNAL);
+    }
+    let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let count = outbound.gather(&mut slices);
+    let mut ancillary = rustix::net::SendAncillaryBuffer::default();
+    rustix::net::sendmsg(descriptor, &slices[..count], &mut ancillary, SendFlags::NOSIGNAL)
+}
+
+impl<B: Backend> Mechanism for Readiness<B> {
+    fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
+        let descriptor = socket::listen(address, options)?;
+        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        self.insert(descriptor, Kind::Listener { exclusive: options.exclusive })
+    }
+
+    fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
+        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        self.insert(descriptor, Kind::Listener { exclusive: true })
+    }
+
+    fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
+        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        self.insert(descriptor, Kind::Stream)
+    }
+
+    fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd> {
+        let removed = self.sockets.remove(socket).ok_or_else(socket::gone)?;
+        if removed.watched {
+            self.backend.remove(removed.descriptor.as_fd());
+        }
+        if removed.kind == Kind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        Ok(removed.descriptor)
+    }
+
+    fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
+        if self.draining {
+            return Poll::Ready(Err(socket::draining()));
+        }
+        loop {
+            let Some(socket) = self.sockets.get_mut(listener) else {
+                return Poll::Ready(Err(socket::gone()));
+            };
+            if !socket.readable {
+                return self.wait_readable(listener, waker);
+            }
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let error = match rustix::net::accept_with(&socket.descriptor, flags) {
+                Ok(descriptor) => {
+                    self.parts.counters.accepts.increment();
+                    return Poll::Ready(self.insert(descriptor, Kind::Stream));
+                }
+                Err(error) => error,
+            };
+            match socket::accept_failure(error) {
+                AcceptFailure::Empty => socket.readable = false,
+                AcceptFailure::Again => {}
+                AcceptFailure::Starved => {
+                    socket.wait_to_receive(waker);
+                    self.parts.counters.accepts_starved.increment();
+                    self.starved_listeners.push(listener);
+                    self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+                    return Poll::Pending;
+                }
+                AcceptFailure::Broken => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address)?;
+        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        let name = address.to_socket_address()?;
+        let started = socket2::SockRef::from(&descriptor).connect(&name);
+        let id = self.insert(descriptor, Kind::Connecting)?;
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(socket::gone()) };
+        match started {
+            Ok(()) => socket.writable = true,
+            // A Unix socket whose listener's queue is full says EAGAIN and never reports anything: an error.
+            Err(error) if error.raw_os_error() == Some(Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) => {
+                self.sockets.remove(id);
+                return Err(error);
+            }
+        }
+        Ok(id)
+    }
+
+    fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        if !socket.writable {
+            socket.send_waiter = Some(waker.clone());
+            return match self.watch_or_fail(stream, false, true) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            };
+        }
+        let outcome = socket::take_error(&socket.descriptor);
+        if outcome.is_ok() {
+            socket.kind = Kind::Stream;
+            socket.readable = true;
+            self.parts.counters.connects.increment();
+            self.parts.counters.connections_open.increment();
+            self.after_write(stream);
+        }
+        Poll::Ready(outcome)
+    }
+
+    fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
+        let turn = self.turn;
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if socket.end_of_stream || self.draining && !socket.readable {
+            return Poll::Ready(Ok(None));
+        }
+        if !socket.readable {
+            return self.wait_readable(stream, waker);
+        }
+        if socket.turn != turn {
+            socket.turn = turn;
+            socket.turn_bytes = 0;
+        }
+        if socket.turn_bytes >= self.parts.config.limits.turn_bytes_max {
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
+        self.receive(stream, waker)
+    }
+
+    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        let limits = self.parts.config.limits;
+        self.poll_output(stream, limits.output_high_water_bytes, limits.output_low_water_bytes, waker)
+    }
+
+    fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        self.poll_output(stream, 0, 0, waker)
+    }
+
+    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        if let Some(error) = socket.error {
+            return Err(error.into());
+        }
+        socket.outbound.push(bytes);
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        if let Some(error) = socket.error {
+            return Err(error.into());
+        }
+        socket.outbound.push_copy(bytes, &self.parts.send_pool);
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        socket.end_output = true;
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn close(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.receive_waiter = None;
+        socket.send_waiter = None;
+        let unfinished = !socket.outbound.is_empty() || self.draining && !socket.end_of_stream;
+        if socket.kind != Kind::Stream || !unfinished || socket.error.is_some() {
+            return self.release(id);
+        }
+        socket.closing = true;
+        self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
+        self.mark_dirty(id);
+        self.pause_reading(id, false);
+    }
+
+    fn abort(&mut self, id: SlotId) {
+        self.release(id);
+    }
+
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.dirty = false;
+                self.write(id);
+            }
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn turn(&mut self, wait: Wait) -> io::Result<()> {
+        self.turn += 1;
+        if !self.starved_receivers.is_empty() {
+            self.wake_starved_receivers();
+        }
+        let counters = &self.parts.counters;
+        counters.turns.increment();
+        counters.wait_calls.increment();
+        if wait != Wait::No {
+            counters.waits.increment();
+        }
+        let now = if matches!(wait, Wait::Until(_)) { monotonic() } else { Instant::default() };
+        self.backend.wait(wait.limit(now), &mut self.ready)?;
+        counters.completions.add(self.ready.len() as u64);
+        counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
+        self.distribute();
+        if self.retry_at.is_some() || !self.lingering.is_empty() {
+            self.retry(monotonic());
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let linger = self.lingering.front().map(|(at, _)| *at);
+        match (self.retry_at, linger) {
+            (Some(retry), Some(linger)) => Some(retry.min(linger)),
+            (retry, linger) => retry.or(linger),
+        }
+    }
+
+    fn drain(&mut self) {
+        self.draining = true;
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                // What has arrived and was not reported yet is still served: the next receive asks the kernel.
+                socket.readable |= socket.kind == Kind::Stream;
+                socket.wake_receiver();
+            }
+        }
+    }
+
+    fn abort_all(&mut self) {
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.fail(Errno::CONNABORTED);
+                if socket.closing {
+                    self.release(id);
+                }
+            }
+        }
+    }
+
+    fn sockets(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn local_address(&self, socket: SlotId) -> io::Result<Address> {
+        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        socket::local_address(socket.descriptor.as_fd())
+    }
+}

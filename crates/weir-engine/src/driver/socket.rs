@@ -1,0 +1,155 @@
+//! Opening sockets the same way for every driver that uses the kernel's.
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::fs::FileTypeExt,
+    },
+    path::Path,
+};
+
+use rustix::io::Errno;
+use socket2::{Domain, SockRef, Socket, Type};
+
+use crate::net::Address;
+
+/// How a listener is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Connections the kernel may hold ready for us; it caps this at `net.core.somaxconn`.
+    pub backlog: u32,
+    /// Several listeners share the port; the kernel spreads connections over them by hash (`SO_REUSEPORT`).
+    pub share_port: bool,
+    /// Several runtimes wait on one listener; an arrival wakes one of them where the kernel can do that.
+    pub exclusive: bool,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self { backlog: 4096, share_port: false, exclusive: false }
+    }
+}
+
+fn open(address: &Address) -> io::Result<Socket> {
+    let domain = match address {
+        Address::Tcp(address) => Domain::for_address(*address),
+        Address::Unix(_) | Address::Abstract(_) => Domain::UNIX,
+    };
+    Socket::new(domain, Type::STREAM, None)
+}
+
+/// A listening socket. `TCP_NODELAY` is set here because accepted sockets inherit it.
+pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let socket = open(address)?;
+    if let Address::Tcp(address) = address {
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(options.share_port)?;
+        socket.set_tcp_nodelay(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+    }
+    let name = address.to_socket_address()?;
+    if let Err(error) = socket.bind(&name) {
+        let Address::Unix(path) = address else { return Err(error) };
+        if error.kind() != io::ErrorKind::AddrInUse || !is_dead(path, address)? {
+            return Err(error);
+        }
+        std::fs::remove_file(path)?;
+        socket.bind(&name)?;
+    }
+    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
+    Ok(socket.into())
+}
+
+/// Whether a path is a Unix socket that nobody listens on any more.
+fn is_dead(path: &Path, address: &Address) -> io::Result<bool> {
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Ok(false);
+    }
+    let attempt = open(address)?.connect(&address.to_socket_address()?);
+    Ok(matches!(attempt, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))
+}
+
+/// A socket for connecting to `address`.
+pub(crate) fn for_connect(address: &Address) -> io::Result<OwnedFd> {
+    let socket = open(address)?;
+    if matches!(address, Address::Tcp(_)) {
+        socket.set_tcp_nodelay(true)?;
+    }
+    Ok(socket.into())
+}
+
+pub(crate) fn local_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
+    Address::from_socket_address(&SockRef::from(&socket).local_addr()?)
+}
+
+/// The error a socket has stored, as `SO_ERROR` gives it.
+pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
+    match SockRef::from(&socket.as_fd()).take_error()? {
+        None => Ok(()),
+        Some(error) => Err(error),
+    }
+}
+
+/// What to do after a failed accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AcceptFailure {
+    /// Nothing is waiting.
+    Empty,
+    /// That one connection was lost, or a signal came: try again at once.
+    Again,
+    /// Descriptors or memory ran out: wait until some are free.
+    Starved,
+    /// The listener is broken.
+    Broken,
+}
+
+/// Sorts the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual asks.
+pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
+    match error {
+        Errno::AGAIN => AcceptFailure::Empty,
+        Errno::INTR
+        | Errno::CONNABORTED
+        | Errno::NETDOWN
+        | Errno::PROTO
+        | Errno::NOPROTOOPT
+        | Errno::HOSTDOWN
+        | Errno::NONET
+        | Errno::HOSTUNREACH
+        | Errno::OPNOTSUPP
+        | Errno::NETUNREACH
+        | Errno::PERM => AcceptFailure::Again,
+        Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => AcceptFailure::Starved,
+        _ => AcceptFailure::Broken,
+    }
+}
+
+/// A name from the past: the socket it meant is gone.
+pub(crate) fn gone() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the socket is closed")
+}
+
+/// The runtime has as many sockets as its limit allows.
+pub(crate) fn too_many(limit: usize) -> io::Error {
+    io::Error::other(format!("the runtime's limit of {limit} sockets is reached"))
+}
+
+/// Accepting has ended because the runtime drains.
+pub(crate) fn draining() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the runtime is draining: it accepts no more connections",
+    )
+}
+
+/// An error that can be given to every later operation of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredError(pub(crate) Errno);
+
+impl From<StoredError> for io::Error {
+    fn from(error: StoredError) -> Self {
+        error.0.into()
+    }
+}

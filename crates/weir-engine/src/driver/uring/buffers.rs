@@ -1,0 +1,113 @@
+//! Receive buffers as the kernel sees them: one ring of provided buffers for each size, filled from the pool.
+//!
+//! Invariants: (1) a buffer index pushed into a ring came from `Pool::take_for_kernel` and is not used until the
+//! kernel names it in a completion; (2) a ring has as many entries as its size may have buffers, so it cannot
+//! overflow; (3) the rings are unregistered, or leaked with the pool, before their memory goes.
+
+use std::{io, rc::Rc};
+
+use weir_sys::ring::BufferRing;
+
+use super::ring::Ring;
+use crate::{
+    counters::Counters,
+    pool::{Buffer, CLASS_BUFFERS_MAX, Pool, out_of_buffers},
+};
+
+struct Group {
+    ring: BufferRing,
+    /// Buffers the kernel may still pick.
+    available: usize,
+}
+
+/// All groups; the group's number is the size's.
+pub(super) struct Buffers {
+    pool: Rc<Pool>,
+    groups: Vec<Option<Group>>,
+}
+
+impl Buffers {
+    pub(super) fn new(pool: Rc<Pool>) -> Self {
+        let groups = (0..pool.classes()).map(|_| None).collect();
+        Self { pool, groups }
+    }
+
+    /// Makes sure that the kernel has buffers of this size to pick from.
+    pub(super) fn provide(&mut self, class: u8, ring: &Ring) -> io::Result<()> {
+        if self.groups[usize::from(class)].is_some() {
+            return Ok(());
+        }
+        let group = BufferRing::new(CLASS_BUFFERS_MAX as u16)?;
+        // SAFETY: the ring's memory lives in `self.groups` until it is unregistered or leaked (invariant 3).
+        unsafe {
+            ring.submitter().register_buf_ring_with_flags(
+                group.address(),
+                group.entries(),
+                class.into(),
+                0,
+            )?;
+        }
+        self.groups[usize::from(class)] = Some(Group { ring: group, available: 0 });
+        if self.pool.buffers(class) == 0 && !self.pool.grow(class) {
+            return Err(out_of_buffers());
+        }
+        self.refill_class(class);
+        Ok(())
+    }
+
+    /// Gives the kernel every buffer that came back since the last turn.
+    pub(super) fn refill(&mut self) {
+        for class in 0..self.groups.len() {
+            self.refill_class(class as u8);
+        }
+    }
+
+    fn refill_class(&mut self, class: u8) {
+        let Some(group) = &mut self.groups[usize::from(class)] else { return };
+        if self.pool.free(class) == 0 {
+            return;
+        }
+        let bytes = self.pool.class_bytes(class);
+        while let Some(index) = self.pool.take_for_kernel(class) {
+            // SAFETY: invariants 1 and 2; the pool keeps the memory mapped for as long as it lives.
+            unsafe { group.ring.push(self.pool.pointer(class, index).as_ptr(), bytes, index) };
+            group.available += 1;
+        }
+        group.ring.publish();
+    }
+
+    /// More buffers of a size, if its maximum allows.
+    pub(super) fn grow(&mut self, class: u8, counters: &Counters) -> bool {
+        let grown = self.pool.grow(class);
+        if grown {
+            counters.pool_growths.increment();
+            self.refill_class(class);
+        }
+        grown
+    }
+
+    /// Buffers of a size that the kernel may still pick.
+    pub(super) fn available(&self, class: u8) -> usize {
+        self.groups[usize::from(class)].as_ref().map_or(0, |group| group.available)
+    }
+
+    /// Takes over the buffer that a completion names.
+    pub(super) fn take(&mut self, class: u8, index: u16) -> Buffer {
+        if let Some(group) = &mut self.groups[usize::from(class)] {
+            group.available = group.available.saturating_sub(1);
+        }
+        self.pool.adopt(class, index)
+    }
+
+    /// Unregisters all groups.
+    pub(super) fn unregister(&mut self, ring: &Ring) {
+        for (class, group) in self.groups.iter_mut().enumerate() {
+            if group.is_some() && ring.submitter().unregister_buf_ring(class as u16).is_ok() {
+                *group = None;
+            } else if let Some(group) = group.take() {
+                // The kernel still knows the memory: it must stay.
+                std::mem::forget(group);
+            }
+        }
+    }
+}

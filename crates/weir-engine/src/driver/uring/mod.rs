@@ -1,0 +1,1054 @@
+//! io_uring: operations are submitted together with the wait for their completions, in one system call a turn.
+//!
+//! Receives are multishot by default and take provided buffers; the buffer is chosen when data is there
+//! (`POLL_FIRST`), so an idle connection holds none. Each connection has at most one send in flight, so bytes leave in
+//! order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and a socket is
+//! forgotten, its descriptor closed and its memory reused only when the count is back at zero.
+//!
+//! Invariants: (1) memory named by a submission is owned by its socket's slot, or by a buffer ring, and does not move
+//! or change until the final completion; (2) `Socket::operations` counts submissions without a final completion, and
+//! a slot is only removed at zero; (3) on teardown everything is cancelled and reaped, and what does not complete is
+//! leaked, never freed.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    sync::Arc,
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use io_uring::{
+    opcode,
+    squeue::{Entry, Flags},
+    types::Fd,
+};
+use rustix::{io::Errno, net::Shutdown};
+use socket2::SockAddr;
+
+use super::{
+    Mechanism, Parts, Wait,
+    readiness::ACCEPT_RETRY,
+    socket::{self, AcceptFailure, ListenOptions, StoredError},
+};
+use crate::{
+    config::{Config, ReceiveMode},
+    net::Address,
+    outbound::{Outbound, Outgoing},
+    pool::{Buffer, Lease, SizeChoice},
+    slots::{SlotId, Slots},
+    time::{Instant, monotonic},
+};
+
+mod buffers;
+mod ring;
+
+use buffers::Buffers;
+use ring::{Completion, Ring};
+
+/// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
+const POLL_FIRST: u16 = 1;
+/// `IORING_RECV_MULTISHOT`.
+const MULTISHOT: u16 = 2;
+/// `IORING_ACCEPT_MULTISHOT` goes through the opcode; these are completion flags.
+const CQE_BUFFER: u32 = 1;
+const CQE_MORE: u32 = 2;
+const CQE_NONEMPTY: u32 = 4;
+
+/// Accepted connections waiting for `accept` before accepting pauses.
+const ACCEPTED_MAX: usize = 1024;
+/// Chunks gathered into one send.
+const SLICES_MAX: usize = 16;
+/// How long teardown waits for cancelled operations.
+const TEARDOWN: Duration = Duration::from_secs(2);
+
+/// What a completion belongs to; the upper eight bits of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// With the buffer size it was armed with.
+    Receive(u8),
+    Send,
+    Accept,
+    Connect,
+    Cancel,
+    Wake,
+}
+
+impl Kind {
+    fn token(self, id: SlotId) -> u64 {
+        let kind: u64 = match self {
+            Kind::Receive(class) => 0x10 | u64::from(class),
+            Kind::Send => 1,
+            Kind::Accept => 2,
+            Kind::Connect => 3,
+            Kind::Cancel => 4,
+            Kind::Wake => 5,
+        };
+        kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
+    }
+
+    fn split(token: u64) -> (Option<Kind>, SlotId) {
+        let kind = match (token >> 56) as u8 {
+            1 => Some(Kind::Send),
+            2 => Some(Kind::Accept),
+            3 => Some(Kind::Connect),
+            4 => Some(Kind::Cancel),
+            5 => Some(Kind::Wake),
+            class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
+            _ => None,
+        };
+        (kind, SlotId { index: token as u32, generation: (token >> 32) as u32 & 0xff_ffff })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arm {
+    Idle,
+    /// In flight; with the size it takes buffers from.
+    Armed(u8),
+    /// In flight, and a cancellation is on its way.
+    Stopping(u8),
+    /// Waits for free buffers.
+    Starved,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SocketKind {
+    Listener,
+    Connecting,
+    Stream,
+}
+
+/// A gathered send's header; at a stable address while it is in flight.
+struct Message {
+    header: libc::msghdr,
+    slices: [libc::iovec; SLICES_MAX],
+}
+
+struct Socket {
+    descriptor: OwnedFd,
+    kind: SocketKind,
+    /// Submissions without a final completion.
+    operations: u8,
+    arm: Arm,
+    inbound: VecDeque<Lease>,
+    inbound_bytes: usize,
+    /// The buffer of a receive in flight, where the kernel has no buffer rings.
+    own_buffer: Option<Buffer>,
+    /// More data was waiting when the last receive completed.
+    nonempty: bool,
+    end_of_stream: bool,
+    error: Option<StoredError>,
+    receive_waiter: Option<Waker>,
+    send_waiter: Option<Waker>,
+    send_waits_for: usize,
+    outbound: Outbound,
+    /// Bytes of the send in flight; zero: none.
+    sending: u32,
+    message: Option<Box<Message>>,
+    address: Option<Box<SockAddr>>,
+    accepted: VecDeque<OwnedFd>,
+    dirty: bool,
+    end_output: bool,
+    closing: bool,
+    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
+    discarding: bool,
+    cancelled: bool,
+    size: SizeChoice,
+}
+
+impl Socket {
+    fn new(descriptor: OwnedFd, kind: SocketKind) -> Self {
+        Self {
+            descriptor,
+            kind,
+            operations: 0,
+            arm: Arm::Idle,
+            inbound: VecDeque::new(),
+            inbound_bytes: 0,
+            own_buffer: None,
+            nonempty: false,
+            end_of_stream: false,
+            error: None,
+            receive_waiter: None,
+            send_waiter: None,
+            send_waits_for: 0,
+            outbound: Outbound::default(),
+            sending: 0,
+            message: None,
+            address: None,
+            accepted: VecDeque::new(),
+            dirty: false,
+            end_output: false,
+            closing: false,
+            discarding: false,
+            cancelled: false,
+            size: SizeChoice::default(),
+        }
+    }
+
+    fn fail(&mut self, error: Errno) {
+        self.error.get_or_insert(StoredError(error));
+        if self.sending == 0 {
+            self.outbound.clear();
+        }
+        self.wake_receiver();
+        if let Some(waker) = self.send_waiter.take() {
+            waker.wake();
+        }
+    }
+
+    fn wake_receiver(&mut self) {
+        if let Some(waker) = self.receive_waiter.take() {
+            waker.wake();
+        }
+    }
+
+    fn fd(&self) -> Fd {
+        Fd(self.descriptor.as_raw_fd())
+    }
+}
+
+/// The driver.
+pub(crate) struct Uring {
+    ring: Ring,
+    parts: Parts,
+    buffers: Buffers,
+    sockets: Slots<Socket>,
+    receive: ReceiveMode,
+    provided: bool,
+    accept_multishot: bool,
+    completions: Vec<Completion>,
+    dirty: Vec<SlotId>,
+    starved_receivers: VecDeque<SlotId>,
+    starved_listeners: Vec<SlotId>,
+    retry_at: Option<Instant>,
+    lingering: VecDeque<(Instant, SlotId)>,
+    turn: u64,
+    /// The turn in which draining began.
+    draining: Option<u64>,
+    /// Receivers to wake after the next look, while draining.
+    recheck: Vec<SlotId>,
+}
+
+/// What the kernel grants a driver with this configuration, in words.
+pub(super) fn granted(config: &Config) -> io::Result<String> {
+    let ring = Ring::new(&config.uring)?;
+    let granted = ring.granted;
+    let list = [
+        (granted.defer_taskrun, "deferred task run"),
+        (granted.single_issuer, "single issuer, multishot receive"),
+        (granted.no_sqarray, "no index array"),
+        (granted.registered_ring, "registered ring"),
+        (granted.no_iowait, "no iowait"),
+    ];
+    let words: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
+    Ok(if words.is_empty() { "basic ring".into() } else { words.join(", ") })
+}
+
+impl Uring {
+    pub(crate) fn new(parts: Parts) -> io::Result<Self> {
+        let options = parts.config.uring;
+        let ring = Ring::new(&options)?;
+        let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
+        // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
+        let provided = !options.masked.buffer_ring && buffers.provide(0, &ring).is_ok();
+        let multishot = provided && ring.granted.single_issuer && !options.masked.receive_multishot;
+        let mut driver = Self {
+            receive: if multishot { options.receive } else { ReceiveMode::Single },
+            accept_multishot: provided && !options.masked.accept_multishot,
+            provided,
+            ring,
+            buffers,
+            sockets: Slots::new(parts.config.limits.sockets_max),
+            parts,
+            completions: Vec::with_capacity(1024),
+            dirty: Vec::new(),
+            starved_receivers: VecDeque::new(),
+            starved_listeners: Vec::new(),
+            retry_at: None,
+            lingering: VecDeque::new(),
+            turn: 0,
+            draining: None,
+            recheck: Vec::new(),
+        };
+        driver.arm_wake();
+        Ok(driver)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        // SAFETY: invariants 1 to 3: callers only name memory and descriptors that the slot or `parts` own until the
+        // final completion.
+        unsafe { self.ring.push(entry, &self.parts.counters) };
+    }
+
+    fn arm_wake(&mut self) {
+        let token = Kind::Wake.token(SlotId { index: 0, generation: 0 });
+        let descriptor = Fd(self.parts.wake.as_raw_fd());
+        let entry =
+            opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(true).build().user_data(token);
+        self.push(entry);
+    }
+
+    fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
+        let limit = self.parts.config.limits.sockets_max;
+        let id = self.sockets.insert(Socket::new(descriptor, kind)).map_err(|_| socket::too_many(limit))?;
+        if kind == SocketKind::Stream {
+            self.parts.counters.connections_open.increment();
+        }
+        Ok(id)
+    }
+
+    /// Starts a receive, unless one is in flight or nothing may arrive any more.
+    fn arm_receive(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let ended = socket.end_of_stream || socket.error.is_some();
+        if socket.arm != Arm::Idle || ended || socket.closing && !socket.discarding {
+            return;
+        }
+        let class = socket.size.class();
+        let descriptor = socket.fd();
+        let entry = if self.provided {
+            if self.buffers.provide(class, &self.ring).is_err() {
+                socket.fail(Errno::NOMEM);
+                return;
+            }
+            let multishot = self.receive == ReceiveMode::Multishot;
+            let poll_first = if multishot || !socket.nonempty { POLL_FIRST } else { 0 };
+            let priority = poll_first | if multishot { MULTISHOT } else { 0 };
+            let receive = opcode::Recv::new(descriptor, std::ptr::null_mut(), 0);
+            receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT)
+        } else {
+            let Some(buffer) = self.parts.receive_pool.take(class) else {
+                self.parts.counters.buffers_exhausted.increment();
+                socket.arm = Arm::Starved;
+                self.starved_receivers.push_back(id);
+                return;
+            };
+            let entry = opcode::Recv::new(descriptor, buffer.as_ptr(), buffer.capacity()).build();
+            socket.own_buffer = Some(buffer);
+            entry
+        };
+        socket.arm = Arm::Armed(class);
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Receive(class).token(id)));
+    }
+
+    /// Asks the kernel to end a receive that is in flight.
+    fn stop_receive(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if let Arm::Armed(class) = socket.arm {
+            socket.arm = Arm::Stopping(class);
+            self.cancel(Kind::Receive(class), id);
+        }
+    }
+
+    fn cancel(&mut self, kind: Kind, id: SlotId) {
+        let entry = opcode::AsyncCancel::new(kind.token(id)).build();
+        self.push(entry.user_data(Kind::Cancel.token(id)));
+    }
+
+    /// Cancels whatever a socket has in flight, once.
+    fn cancel_all(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.operations == 0 || std::mem::replace(&mut socket.cancelled, true) {
+            return;
+        }
+        let (kind, sending) = (socket.kind, socket.sending > 0);
+        match kind {
+            SocketKind::Listener => self.cancel(Kind::Accept, id),
+            SocketKind::Connecting => self.cancel(Kind::Connect, id),
+            SocketKind::Stream => self.stop_receive(id),
+        }
+        if sending {
+            self.cancel(Kind::Send, id);
+        }
+    }
+
+    fn mark_dirty(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get_mut(id)
+            && !socket.dirty
+        {
+            socket.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Submits the front of the output queue, unless a send is in flight.
+    fn submit_send(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.sending > 0 || socket.error.is_some() {
+            return;
+        }
+        if socket.outbound.is_empty() {
+            return self.after_send(id);
+        }
+        socket.outbound.seal();
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let descriptor = socket.fd();
+        let entry = if socket.outbound.is_scattered() {
+            let (message, bytes) = gather(&socket.outbound, &mut socket.message);
+            socket.sending = bytes;
+            opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
+        } else {
+            let bytes = socket.outbound.front().unwrap_or(&[]);
+            socket.sending = bytes.len() as u32;
+            opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+        };
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Send.token(id)));
+    }
+
+    fn on_send(&mut self, id: SlotId, result: i32) {
+        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.operations -= 1;
+        let asked = std::mem::take(&mut socket.sending);
+        let counters = &self.parts.counters;
+        match result {
+            0.. => {
+                counters.sends.increment();
+                counters.bytes_sent.add(result as u64);
+                socket.outbound.consume((result as usize).min(asked as usize));
+                if (result as u32) < asked {
+                    counters.sends_short.increment();
+                }
+            }
+            _ => match Errno::from_raw_os_error(-result) {
+                Errno::INTR | Errno::AGAIN => {}
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED),
+                error => socket.fail(error),
+            },
+        }
+        if socket.error.is_some() {
+            socket.outbound.clear();
+        }
+        if socket.outbound.len() <= socket.send_waits_for.min(low_water)
+            && let Some(waker) = socket.send_waiter.take()
+        {
+            waker.wake();
+        }
+        if socket.outbound.is_empty() {
+            self.after_send(id);
+        } else {
+            self.submit_send(id);
+        }
+    }
+
+    /// What follows when everything queued is sent, or lost with the connection.
+    fn after_send(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.end_output && socket.error.is_none() {
+            socket.end_output = false;
+            if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
+                && error != Errno::NOTCONN
+            {
+                socket.fail(error);
+            }
+        }
+        if socket.closing {
+            self.finish_closing(id);
+        }
+    }
+
+    /// Closes once nothing is queued or in flight; starts what is missing for that.
+    fn finish_closing(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let failed = socket.error.is_some();
+        if !failed && (socket.sending > 0 || !socket.outbound.is_empty()) {
+            return;
+        }
+        if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {
+            // Closing with unread bytes would make the kernel send a reset, and the peer could lose replies.
+            if std::mem::replace(&mut socket.discarding, true)
+                || rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok()
+            {
+                return self.arm_receive(id);
+            }
+        }
+        if socket.operations > 0 {
+            return self.cancel_all(id);
+        }
+        self.release(id);
+    }
+
+    fn release(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.remove(id) else { return };
+        debug_assert_eq!(socket.operations, 0, "a descriptor is closed after its last operation");
+        if socket.kind != SocketKind::Listener {
+            self.parts.counters.closes.increment();
+        }
+        if socket.kind == SocketKind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        drop(socket);
+        self.wake_starved_listeners();
+    }
+
+    fn wake_starved_listeners(&mut self) {
+        self.retry_at = None;
+        for id in std::mem::take(&mut self.starved_listeners) {
+            self.arm_accept(id);
+        }
+    }
+
+    fn arm_accept(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
+        if blocked || self.draining.is_some() {
+            return;
+        }
+        socket.arm = Arm::Armed(0);
+        socket.operations += 1;
+        let descriptor = socket.fd();
+        let entry = if self.accept_multishot {
+            opcode::AcceptMulti::new(descriptor).flags(libc::SOCK_CLOEXEC).build()
+        } else {
+            let accept = opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut());
+            accept.flags(libc::SOCK_CLOEXEC).build()
+        };
+        self.push(entry.user_data(Kind::Accept.token(id)));
+    }
+
+    fn on_accept(&mut self, id: SlotId, completion: Completion) {
+        // SAFETY: a non-negative result of an accept is a new descriptor that nobody else owns.
+        let accepted = (completion.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(completion.result) });
+        let Some(socket) = self.sockets.get_mut(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        let more = completion.flags & CQE_MORE != 0;
+        if !more {
+            socket.operations -= 1;
+            socket.arm = Arm::Idle;
+        }
+        if socket.closing {
+            return self.finish_closing(id);
+        }
+        if let Some(descriptor) = accepted {
+            self.parts.counters.accepts.increment();
+            socket.accepted.push_back(descriptor);
+            socket.wake_receiver();
+            if socket.accepted.len() >= ACCEPTED_MAX && more {
+                socket.arm = Arm::Stopping(0);
+                self.cancel(Kind::Accept, id);
+            } else if !more {
+                if self.accept_multishot {
+                    self.parts.counters.rearms.increment();
+                }
+                self.arm_accept(id);
+            }
+            return;
+        }
+        let error = Errno::from_raw_os_error(-completion.result);
+        match socket::accept_failure(error) {
+            _ if error == Errno::CANCELED => self.arm_accept(id),
+            AcceptFailure::Empty | AcceptFailure::Again => self.arm_accept(id),
+            AcceptFailure::Starved => {
+                self.parts.counters.accepts_starved.increment();
+                self.starved_listeners.push(id);
+                self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+            }
+            AcceptFailure::Broken => socket.fail(error),
+        }
+    }
+
+    fn on_receive(&mut self, id: SlotId, class: u8, completion: Completion) {
+        let Completion { result, flags, .. } = completion;
+        let provided = (flags & CQE_BUFFER != 0).then(|| self.buffers.take(class, (flags >> 16) as u16));
+        let classes = self.parts.receive_pool.classes();
+        let high_water = self.parts.config.limits.input_high_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        let counters = &self.parts.counters;
+        let more = flags & CQE_MORE != 0;
+        socket.nonempty = flags & CQE_NONEMPTY != 0;
+        let own = if more { None } else { socket.own_buffer.take() };
+        if !more {
+            socket.operations -= 1;
+            socket.arm = Arm::Idle;
+        }
+        if result > 0 {
+            let Some(buffer) = provided.or(own) else {
+                // The kernel did not say where it put the bytes: they are lost, and so is the stream.
+                return socket.fail(Errno::IO);
+            };
+            let (length, capacity) = (result as usize, buffer.capacity());
+            counters.receives.increment();
+            counters.bytes_received.add(length as u64);
+            if length == capacity as usize {
+                counters.receives_full.increment();
+            }
+            let resized = socket.size.observe(length, capacity, classes);
+            if resized {
+                counters.buffer_resizes.increment();
+            }
+            if !socket.closing {
+                debug_assert_eq!(buffer.class(), class);
+                socket.inbound.push_back(buffer.lease(length));
+                socket.inbound_bytes += length;
+                socket.wake_receiver();
+            }
+            let crowded = socket.inbound_bytes > high_water;
+            if more && crowded {
+                counters.receive_pauses.increment();
+            }
+            if more && (resized || crowded) {
+                self.stop_receive(id);
+            }
+        } else {
+            self.on_receive_end(id, class, result);
+        }
+        self.after_receive(id, more);
+    }
+
+    /// A receive that brought no bytes.
+    fn on_receive_end(&mut self, id: SlotId, class: u8, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if result == 0 {
+            socket.end_of_stream = true;
+            return socket.wake_receiver();
+        }
+        match Errno::from_raw_os_error(-result) {
+            Errno::NOBUFS => {
+                self.parts.counters.buffers_exhausted.increment();
+                socket.arm = Arm::Starved;
+                self.starved_receivers.push_back(id);
+                self.buffers.grow(class, &self.parts.counters);
+            }
+            Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
+            error => socket.fail(error),
+        }
+    }
+
+    /// Arms again, or goes on closing.
+    fn after_receive(&mut self, id: SlotId, more: bool) {
+        let multishot = self.receive == ReceiveMode::Multishot;
+        let low_water = self.parts.config.limits.input_high_water_bytes / 2;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.closing && (!socket.discarding || socket.end_of_stream) {
+            return self.finish_closing(id);
+        }
+        if more || socket.end_of_stream {
+            return;
+        }
+        if socket.discarding || multishot && socket.inbound_bytes <= low_water {
+            self.parts.counters.rearms.increment();
+            self.arm_receive(id);
+        }
+    }
+
+    fn on_connect(&mut self, id: SlotId, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.operations -= 1;
+        socket.address = None;
+        if socket.closing {
+            return self.finish_closing(id);
+        }
+        socket.kind = SocketKind::Stream;
+        self.parts.counters.connections_open.increment();
+        if result < 0 {
+            socket.fail(Errno::from_raw_os_error(-result));
+        } else {
+            self.parts.counters.connects.increment();
+            if let Some(waker) = socket.send_waiter.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Starts receives again that waited for buffers: as many as there are buffers, first come first served.
+    fn rearm_starved(&mut self) {
+        for _ in 0..self.starved_receivers.len() {
+            let Some(id) = self.starved_receivers.pop_front() else { return };
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            if socket.arm != Arm::Starved {
+                continue;
+            }
+            let class = socket.size.class();
+            let waiting = self.starved_receivers.len();
+            if self.provided && self.buffers.available(class) == 0 {
+                self.starved_receivers.push_back(id);
+                continue;
+            }
+            socket.arm = Arm::Idle;
+            self.parts.counters.rearms.increment();
+            self.arm_receive(id);
+            if self.starved_receivers.len() > waiting {
+                // No buffer after all: the rest would find none either.
+                return;
+            }
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let mut completions = std::mem::take(&mut self.completions);
+        for &completion in &completions {
+            let (kind, id) = Kind::split(completion.token);
+            match kind {
+                Some(Kind::Receive(class)) => self.on_receive(id, class, completion),
+                Some(Kind::Send) => self.on_send(id, completion.result),
+                Some(Kind::Accept) => self.on_accept(id, completion),
+                Some(Kind::Connect) => self.on_connect(id, completion.result),
+                Some(Kind::Wake) if completion.flags & CQE_MORE == 0 => self.arm_wake(),
+                Some(Kind::Wake | Kind::Cancel) => {}
+                None => self.parts.counters.events_stale.increment(),
+            }
+        }
+        completions.clear();
+        self.completions = completions;
+    }
+
+    fn poll_output(
+        &mut self,
+        id: SlotId,
+        limit: usize,
+        target: usize,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if socket.outbound.len() <= limit {
+            return Poll::Ready(Ok(()));
+        }
+        socket.send_waiter = Some(waker.clone());
+        socket.send_waits_for = target;
+        self.mark_dirty(id);
+        Poll::Pending
+    }
+
+    fn retry(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.wake_starved_listeners();
+        }
+        while let Some(&(at, id)) = self.lingering.front() {
+            if at > now {
+                break;
+            }
+            self.lingering.pop_front();
+            self.abort(id);
+        }
+    }
+
+    /// Cancels everything and reaps until nothing is in flight, or the time is over. Returns what is left.
+    fn cancel_and_reap(&mut self) -> usize {
+        let deadline = monotonic() + TEARDOWN;
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.closing = true;
+                socket.discarding = false;
+                socket.cancelled = false;
+                socket.error.get_or_insert(StoredError(Errno::CANCELED));
+                socket.inbound.clear();
+            }
+            self.finish_closing(id);
+        }
+        while self.sockets.len() > 0 && monotonic() < deadline {
+            let limit = Some(Duration::from_millis(50));
+            if self.ring.turn(Some(limit), &self.parts.counters).is_err() {
+                break;
+            }
+            self.ring.reap(&mut self.completions);
+            self.dispatch();
+        }
+        self.sockets.len()
+    }
+}
+
+/// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
+fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> (*const libc::msghdr, u32) {
+    let message = message.get_or_insert_with(|| {
+        // SAFETY: both types are plain C data for which all-zero is a valid value.
+        Box::new(unsafe { std::mem::zeroed() })
+    });
+    let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let count = outbound.gather(&mut slices);
+    let mut bytes = 0u32;
+    for (entry, slice) in message.slices.iter_mut().zip(&slices[..count]) {
+        *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+        bytes = bytes.saturating_add(slice.len() as u32);
+    }
+    message.header.msg_iov = message.slices.as_mut_ptr();
+    message.header.msg_iovlen = count as _;
+    (&raw const message.header, bytes)
+}
+
+impl Mechanism for Uring {
+    fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId> {
+        let descriptor = socket::listen(address, options)?;
+        self.insert(descriptor, SocketKind::Listener)
+    }
+
+    fn adopt_listener(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
+        self.insert(descriptor, SocketKind::Listener)
+    }
+
+    fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
+        // A non-blocking socket would end a send with EAGAIN instead of waiting for room.
+        rustix::io::ioctl_fionbio(&descriptor, false)?;
+        self.insert(descriptor, SocketKind::Stream)
+    }
+
+    fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
+        let socket = self.sockets.get(id).ok_or_else(socket::gone)?;
+        if socket.operations > 0 || !socket.outbound.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "operations are in flight on this stream",
+            ));
+        }
+        let removed = self.sockets.remove(id).ok_or_else(socket::gone)?;
+        if removed.kind == SocketKind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        Ok(removed.descriptor)
+    }
+
+    fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
+        if self.draining.is_some() {
+            return Poll::Ready(Err(socket::draining()));
+        }
+        let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(descriptor) = socket.accepted.pop_front() {
+            self.arm_accept(listener);
+            return Poll::Ready(self.insert(descriptor, SocketKind::Stream));
+        }
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        socket.receive_waiter = Some(waker.clone());
+        if !self.starved_listeners.contains(&listener) {
+            self.arm_accept(listener);
+        }
+        Poll::Pending
+    }
+
+    fn connect(&mut self, address: &Address) -> io::Result<SlotId> {
+        let descriptor = socket::for_connect(address)?;
+        let name = Box::new(address.to_socket_address()?);
+        let entry =
+            opcode::Connect::new(Fd(descriptor.as_raw_fd()), name.as_ptr().cast(), name.len()).build();
+        let id = self.insert(descriptor, SocketKind::Connecting)?;
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.address = Some(name);
+            socket.operations += 1;
+        }
+        self.push(entry.user_data(Kind::Connect.token(id)));
+        Ok(id)
+    }
+
+    fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if socket.kind == SocketKind::Stream {
+            return Poll::Ready(Ok(()));
+        }
+        socket.send_waiter = Some(waker.clone());
+        Poll::Pending
+    }
+
+    fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
+        let low_water = self.parts.config.limits.input_high_water_bytes / 2;
+        let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(lease) = socket.inbound.pop_front() {
+            socket.inbound_bytes -= lease.len();
+            if socket.arm == Arm::Idle
+                && socket.inbound_bytes <= low_water
+                && self.receive == ReceiveMode::Multishot
+            {
+                self.arm_receive(stream);
+            }
+            return Poll::Ready(Ok(Some(lease)));
+        }
+        if socket.end_of_stream {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if let Some(since) = self.draining {
+            if self.turn > since + 1 {
+                return Poll::Ready(Ok(None));
+            }
+            self.recheck.push(stream);
+        }
+        match &mut socket.receive_waiter {
+            Some(present) if present.will_wake(waker) => {}
+            present => *present = Some(waker.clone()),
+        }
+        self.arm_receive(stream);
+        Poll::Pending
+    }
+
+    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        let limits = self.parts.config.limits;
+        self.poll_output(stream, limits.output_high_water_bytes, limits.output_low_water_bytes, waker)
+    }
+
+    fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        self.poll_output(stream, 0, 0, waker)
+    }
+
+    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        if let Some(error) = socket.error {
+            return Err(error.into());
+        }
+        socket.outbound.push(bytes);
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        if let Some(error) = socket.error {
+            return Err(error.into());
+        }
+        socket.outbound.push_copy(bytes, &self.parts.send_pool);
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        socket.end_output = true;
+        self.mark_dirty(stream);
+        Ok(())
+    }
+
+    fn close(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.receive_waiter = None;
+        socket.send_waiter = None;
+        socket.inbound.clear();
+        socket.inbound_bytes = 0;
+        socket.accepted.clear();
+        socket.closing = true;
+        if !socket.outbound.is_empty() || self.draining.is_some() && socket.kind == SocketKind::Stream {
+            self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
+            self.mark_dirty(id);
+        }
+        if self.draining.is_none() {
+            self.stop_receive(id);
+        }
+        self.finish_closing(id);
+    }
+
+    fn abort(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.closing = true;
+        socket.discarding = false;
+        socket.inbound.clear();
+        socket.cancelled = false;
+        socket.fail(Errno::CONNABORTED);
+        self.finish_closing(id);
+    }
+
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.dirty = false;
+                self.submit_send(id);
+            }
+        }
+        self.dirty = dirty;
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    fn turn(&mut self, wait: Wait) -> io::Result<()> {
+        self.turn += 1;
+        if self.provided {
+            self.buffers.refill();
+        }
+        if !self.starved_receivers.is_empty() {
+            self.rearm_starved();
+        }
+        let counters = Arc::clone(&self.parts.counters);
+        counters.turns.increment();
+        let limit = match wait {
+            Wait::No => None,
+            Wait::Forever => Some(None),
+            Wait::Until(deadline) => Some(Some(deadline.since(monotonic()))),
+        };
+        if limit.is_some() {
+            counters.waits.increment();
+        }
+        self.ring.turn(limit, &counters)?;
+        self.ring.reap(&mut self.completions);
+        counters.completions.add(self.completions.len() as u64);
+        counters.completions_per_turn_max.raise_to(self.completions.len() as u64);
+        self.dispatch();
+        if self.retry_at.is_some() || !self.lingering.is_empty() {
+            self.retry(monotonic());
+        }
+        for id in std::mem::take(&mut self.recheck) {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.wake_receiver();
+            }
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if !self.recheck.is_empty() {
+            return Some(Instant::default());
+        }
+        let linger = self.lingering.front().map(|(at, _)| *at);
+        match (self.retry_at, linger) {
+            (Some(retry), Some(linger)) => Some(retry.min(linger)),
+            (retry, linger) => retry.or(linger),
+        }
+    }
+
+    fn drain(&mut self) {
+        self.draining = Some(self.turn);
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.wake_receiver();
+            }
+        }
+    }
+
+    fn abort_all(&mut self) {
+        for id in self.sockets.ids() {
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            if socket.closing {
+                self.abort(id);
+            } else {
+                socket.fail(Errno::CONNABORTED);
+            }
+        }
+    }
+
+    fn sockets(&self) -> usize {
+        self.sockets.len()
+    }
+
+    fn local_address(&self, socket: SlotId) -> io::Result<Address> {
+        let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
+        socket::local_address(socket.descriptor.as_fd())
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        if self.cancel_and_reap() > 0 {
+            // The kernel may still write to this memory: it stays, for ever (invariant 3).
+            std::mem::forget(std::mem::replace(&mut self.sockets, Slots::new(0)));
+            std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
+            std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));
+        }
+        self.buffers.unregister(&self.ring);
+    }
+}

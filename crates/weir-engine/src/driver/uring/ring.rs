@@ -1,0 +1,262 @@
+//! One ring: set up with everything the kernel grants, entered at most once a turn, never full.
+//!
+//! Invariants: (1) entries are pushed only through [`Ring::push`], whose caller vouches for the memory they name;
+//! (2) the ring is used on the thread that made it (`IORING_SETUP_SINGLE_ISSUER`).
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::{AsRawFd, BorrowedFd},
+    time::Duration,
+};
+
+use io_uring::{IoUring, squeue::Entry};
+use weir_sys::ring::{
+    ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, enter, register_ring,
+};
+
+use crate::{config::UringOptions, counters::Counters};
+
+/// One completion, copied out of the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completion {
+    pub(super) token: u64,
+    pub(super) result: i32,
+    pub(super) flags: u32,
+}
+
+/// What the kernel granted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Granted {
+    pub(super) single_issuer: bool,
+    pub(super) defer_taskrun: bool,
+    pub(super) taskrun_flag: bool,
+    pub(super) no_sqarray: bool,
+    pub(super) registered_ring: bool,
+    pub(super) no_iowait: bool,
+}
+
+pub(super) struct Ring {
+    ring: IoUring,
+    /// Entries that found the submission queue full; they go first.
+    backlog: VecDeque<Entry>,
+    descriptor: i32,
+    flags: u32,
+    submit_each: bool,
+    pub(super) granted: Granted,
+}
+
+/// One rung of the set-up ladder.
+#[derive(Clone, Copy)]
+struct Rung {
+    single_issuer: bool,
+    defer_taskrun: bool,
+    cooperative: bool,
+    submit_all: bool,
+    no_sqarray: bool,
+}
+
+/// Newest first; each needs an older kernel than the one before: 6.6, 6.1, 6.0, 5.19, 5.18, 5.11.
+const LADDER: [Rung; 6] = [
+    Rung { single_issuer: true, defer_taskrun: true, cooperative: true, submit_all: true, no_sqarray: true },
+    Rung { single_issuer: true, defer_taskrun: true, cooperative: true, submit_all: true, no_sqarray: false },
+    Rung {
+        single_issuer: true,
+        defer_taskrun: false,
+        cooperative: true,
+        submit_all: true,
+        no_sqarray: false,
+    },
+    Rung {
+        single_issuer: false,
+        defer_taskrun: false,
+        cooperative: true,
+        submit_all: true,
+        no_sqarray: false,
+    },
+    Rung {
+        single_issuer: false,
+        defer_taskrun: false,
+        cooperative: false,
+        submit_all: true,
+        no_sqarray: false,
+    },
+    Rung {
+        single_issuer: false,
+        defer_taskrun: false,
+        cooperative: false,
+        submit_all: false,
+        no_sqarray: false,
+    },
+];
+
+impl Rung {
+    /// The rung less what the options switch off.
+    fn without(self, options: &UringOptions) -> Self {
+        let masked = options.masked;
+        Self {
+            single_issuer: self.single_issuer && !masked.receive_multishot,
+            defer_taskrun: self.defer_taskrun && options.defer_taskrun && !masked.defer_taskrun,
+            no_sqarray: self.no_sqarray && !masked.no_sqarray,
+            ..self
+        }
+    }
+
+    fn build(self, entries: u32) -> io::Result<IoUring> {
+        let mut builder = IoUring::builder();
+        builder.setup_clamp().setup_cqsize(entries.saturating_mul(4)).dontfork();
+        if self.single_issuer {
+            builder.setup_single_issuer();
+        }
+        if self.defer_taskrun && self.single_issuer {
+            builder.setup_defer_taskrun();
+        }
+        if self.cooperative {
+            builder.setup_coop_taskrun().setup_taskrun_flag();
+        }
+        if self.submit_all {
+            builder.setup_submit_all();
+        }
+        if self.no_sqarray {
+            builder.setup_no_sqarray();
+        }
+        builder.build(entries)
+    }
+}
+
+impl Ring {
+    pub(super) fn new(options: &UringOptions) -> io::Result<Self> {
+        let entries = options.entries.clamp(2, 1 << 15);
+        let mut outcome = Err(io::Error::from_raw_os_error(libc::EINVAL));
+        for rung in LADDER {
+            let rung = rung.without(options);
+            match rung.build(entries) {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                other => {
+                    outcome = other.map(|ring| (ring, rung));
+                    break;
+                }
+            }
+        }
+        let (ring, rung) = outcome?;
+        let parameters = ring.params();
+        if !parameters.is_feature_ext_arg()
+            || !parameters.is_feature_nodrop()
+            || !parameters.is_feature_fast_poll()
+        {
+            let reason = "the kernel's io_uring is older than 5.11 (no EXT_ARG, NODROP or FAST_POLL)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        let mut granted = Granted {
+            single_issuer: rung.single_issuer,
+            defer_taskrun: rung.defer_taskrun && rung.single_issuer,
+            taskrun_flag: rung.cooperative,
+            no_sqarray: rung.no_sqarray,
+            registered_ring: false,
+            no_iowait: parameters.is_feature_no_iowait() && !options.masked.no_iowait,
+        };
+        let mut descriptor = ring.as_raw_fd();
+        let mut flags = if granted.no_iowait { ENTER_NO_IOWAIT } else { 0 };
+        if !options.masked.registered_ring
+            && let Ok(index) = register_ring(borrow(&ring))
+        {
+            granted.registered_ring = true;
+            descriptor = index;
+            flags |= ENTER_REGISTERED_RING;
+        }
+        let submit_each = options.submit_each;
+        Ok(Self { ring, backlog: VecDeque::new(), descriptor, flags, submit_each, granted })
+    }
+
+    /// For registrations.
+    pub(super) fn submitter(&self) -> io_uring::Submitter<'_> {
+        self.ring.submitter()
+    }
+
+    /// Queues one entry. Never fails: what finds the queue full waits in front of it.
+    ///
+    /// # Safety
+    /// The descriptor and memory the entry names must stay valid until its final completion has been seen.
+    pub(super) unsafe fn push(&mut self, entry: Entry, counters: &Counters) {
+        counters.submissions.increment();
+        // SAFETY: the caller vouches for the entry.
+        if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.backlog.push_back(entry);
+        }
+        if self.submit_each {
+            // The failure shows again at the next turn's enter, which reports it.
+            let _ = self.enter(0, None, 0, counters);
+        }
+    }
+
+    fn move_backlog(&mut self) {
+        if self.backlog.is_empty() {
+            return;
+        }
+        let mut queue = self.ring.submission();
+        while let Some(entry) = self.backlog.front() {
+            // SAFETY: vouched for when it was pushed (invariant 1).
+            if unsafe { queue.push(entry) }.is_err() {
+                break;
+            }
+            self.backlog.pop_front();
+        }
+    }
+
+    /// Submits, waits for one completion if asked to, and runs deferred work. Enters the kernel only if needed.
+    pub(super) fn turn(&mut self, wait: Option<Option<Duration>>, counters: &Counters) -> io::Result<()> {
+        self.move_backlog();
+        let (to_submit, must_run) = {
+            let queue = self.ring.submission();
+            (queue.len(), queue.cq_overflow() || !self.granted.taskrun_flag || queue.taskrun())
+        };
+        if must_run && self.ring.submission().cq_overflow() {
+            counters.completion_overflows.increment();
+        }
+        let ready = !self.ring.completion().is_empty();
+        let sleep = wait.filter(|_| !ready && self.backlog.is_empty());
+        if to_submit == 0 && !must_run && sleep.is_none() {
+            return Ok(());
+        }
+        let outcome = match sleep {
+            Some(limit) => self.enter(1, limit, ENTER_GETEVENTS | ENTER_EXT_ARG, counters),
+            None => self.enter(0, None, ENTER_GETEVENTS, counters),
+        };
+        self.move_backlog();
+        outcome
+    }
+
+    fn enter(
+        &mut self,
+        minimum: u32,
+        limit: Option<Duration>,
+        flags: u32,
+        counters: &Counters,
+    ) -> io::Result<()> {
+        let to_submit = self.ring.submission().len() as u32;
+        counters.enters.increment();
+        // SAFETY: every entry in the queue was vouched for when it was pushed (invariant 1).
+        let outcome = unsafe { enter(self.descriptor, to_submit, minimum, flags | self.flags, limit) };
+        match outcome.map_err(|error| (error.raw_os_error(), error)) {
+            // A signal, the time limit, a completion queue to empty first, or no memory for requests right now:
+            // the next turn goes on.
+            Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN), _)) => Ok(()),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Moves all completions into `into`.
+    pub(super) fn reap(&mut self, into: &mut Vec<Completion>) {
+        into.extend(self.ring.completion().map(|entry| Completion {
+            token: entry.user_data(),
+            result: entry.result(),
+            flags: entry.flags(),
+        }));
+    }
+}
+
+/// The ring's descriptor, borrowed for as long as the ring.
+fn borrow(ring: &IoUring) -> BorrowedFd<'_> {
+    // SAFETY: the ring owns the descriptor and outlives the borrow.
+    unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) }
+}

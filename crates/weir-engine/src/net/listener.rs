@@ -1,0 +1,72 @@
+//! A listening socket.
+
+use std::{future::poll_fn, io, os::fd::OwnedFd, path::PathBuf, rc::Rc};
+
+use super::{Address, Stream};
+use crate::{
+    driver::{ListenOptions, Mechanism, dispatch},
+    runtime::{self, Core},
+    slots::SlotId,
+};
+
+/// Accepts connections on an address. Dropping it closes the address; a Unix path it made is removed.
+pub struct Listener {
+    core: Rc<Core>,
+    slot: SlotId,
+    path: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Listener").field("slot", &self.slot).finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    /// Listens on an address. A Unix path left behind by a dead process is replaced; one that is in use, or is
+    /// something else than a socket, is an error.
+    ///
+    /// # Errors
+    /// Those of `socket`, `bind` and `listen`; being outside a runtime.
+    pub fn bind(address: &Address, options: ListenOptions) -> io::Result<Self> {
+        let core = runtime::current()?;
+        let slot = core.with_driver(|driver| driver.listen(address, &options))?;
+        let path = if let Address::Unix(path) = address { Some(path.clone()) } else { None };
+        Ok(Self { core, slot, path })
+    }
+
+    /// Accepts on a socket that listens already, possibly shared with other runtimes. It is not removed on drop.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        let core = runtime::current()?;
+        let slot = core.with_driver(|driver| driver.adopt_listener(descriptor))?;
+        Ok(Self { core, slot, path: None })
+    }
+
+    /// The next connection. Dropping the future loses no connection: it waits for the next call.
+    ///
+    /// # Errors
+    /// `ConnectionAborted` when the runtime drains. Running out of descriptors is not an error: accepting goes on
+    /// when some are free.
+    pub async fn accept(&self) -> io::Result<Stream> {
+        let slot = poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_accept(self.slot, context.waker()))
+        })
+        .await?;
+        Ok(Stream::new(Rc::clone(&self.core), slot))
+    }
+
+    /// The address, with the port the kernel chose.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.core.with_driver(|driver| driver.local_address(self.slot))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.core.with_driver(|driver| driver.close(self.slot));
+        if let Some(path) = &self.path {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

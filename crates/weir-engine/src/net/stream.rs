@@ -1,0 +1,138 @@
+//! A connected stream.
+
+use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc, task::Poll};
+
+use super::Address;
+use crate::{
+    driver::{Mechanism, dispatch},
+    outbound::Outgoing,
+    pool::Lease,
+    runtime::{self, Core},
+    slots::SlotId,
+};
+
+/// A connection: received bytes come as leases, sent bytes go into a queue.
+///
+/// Nothing is lost by dropping a future of its methods. Dropping the stream sends what is queued (for at most
+/// [`Limits::linger`](crate::Limits)) and then closes.
+///
+/// One task receives and one task sends at a time; they may be different tasks of one runtime.
+pub struct Stream {
+    core: Rc<Core>,
+    slot: SlotId,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Stream").field("slot", &self.slot).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(core: Rc<Core>, slot: SlotId) -> Self {
+        Self { core, slot }
+    }
+
+    /// Connects to an address. Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// Those of `connect(2)`; being outside a runtime.
+    pub async fn connect(address: &Address) -> io::Result<Self> {
+        let core = runtime::current()?;
+        let slot = core.with_driver(|driver| driver.connect(address))?;
+        let stream = Self::new(core, slot);
+        poll_fn(|context| {
+            dispatch!(&mut *stream.core.driver.borrow_mut(), driver => {
+                driver.poll_connect(stream.slot, context.waker())
+            })
+        })
+        .await?;
+        Ok(stream)
+    }
+
+    /// Takes over a connected socket.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        let core = runtime::current()?;
+        let slot = core.with_driver(|driver| driver.adopt_stream(descriptor))?;
+        Ok(Self::new(core, slot))
+    }
+
+    /// Gives the socket back, for another runtime. Only a stream that has not been used yet can be given back.
+    pub fn into_descriptor(self) -> io::Result<OwnedFd> {
+        self.core.with_driver(|driver| driver.detach(self.slot))
+    }
+
+    /// The next bytes, in a buffer of the engine's; `None` at the end of the stream, and when the runtime drains and
+    /// everything that has arrived is taken.
+    ///
+    /// # Errors
+    /// What the connection failed with (`ConnectionReset`, …); every later call gives the same.
+    pub async fn recv(&self) -> io::Result<Option<Lease>> {
+        poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_receive(self.slot, context.waker()))
+        })
+        .await
+    }
+
+    /// Queues bytes for sending; a lease goes without a copy. Waits only while more than the high-water mark is
+    /// queued. The queue is handed to the kernel when the calling task next waits.
+    ///
+    /// # Errors
+    /// What the connection failed with. An error of these very bytes shows at a later call or at `flush`.
+    pub async fn send(&self, bytes: impl Into<Outgoing>) -> io::Result<()> {
+        self.room().await?;
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.push(self.slot, bytes.into()))
+    }
+
+    /// Queues a copy of bytes, behind what is queued already: many small sends leave as one.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn send_slice(&self, bytes: &[u8]) -> io::Result<()> {
+        self.room().await?;
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.push_copy(self.slot, bytes))
+    }
+
+    /// Waits until the kernel has taken everything that is queued.
+    ///
+    /// # Errors
+    /// What the connection failed with.
+    pub async fn flush(&self) -> io::Result<()> {
+        poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_flushed(self.slot, context.waker()))
+        })
+        .await
+    }
+
+    /// Sends everything that is queued and then the end of our direction; receiving goes on.
+    ///
+    /// # Errors
+    /// What the connection failed with.
+    pub async fn shutdown(&self) -> io::Result<()> {
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.end_output(self.slot))?;
+        self.flush().await
+    }
+
+    /// Closes at once; what is queued is lost.
+    pub fn abort(self) {
+        self.core.with_driver(|driver| driver.abort(self.slot));
+    }
+
+    /// The address of our end.
+    pub fn local_address(&self) -> io::Result<Address> {
+        self.core.with_driver(|driver| driver.local_address(self.slot))
+    }
+
+    async fn room(&self) -> io::Result<()> {
+        poll_fn(|context| -> Poll<io::Result<()>> {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_room(self.slot, context.waker()))
+        })
+        .await
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.core.with_driver(|driver| driver.close(self.slot));
+    }
+}

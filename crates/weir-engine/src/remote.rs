@@ -1,0 +1,159 @@
+//! Reaching a runtime from other threads: wake-ups and calls, through bounded queues and one eventfd.
+//!
+//! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake`]). When the wake queue is full,
+//! every task of the runtime is woken instead: a wake-up may be needless, never lost. When the call queue is full the
+//! call is given back.
+
+use std::{
+    fmt, io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use crossbeam_queue::ArrayQueue;
+use rustix::event::EventfdFlags;
+
+use crate::{slots::SlotId, wake::WakeFlag, waker::TaskName};
+
+/// Work for a runtime's own thread.
+pub(crate) type Call = Box<dyn FnOnce() + Send>;
+
+/// The shared side of one runtime.
+pub(crate) struct Inbox {
+    pub(crate) flag: WakeFlag,
+    wakes: ArrayQueue<SlotId>,
+    /// The wake queue was full: wake everybody.
+    wake_all: AtomicBool,
+    calls: ArrayQueue<Call>,
+    pub(crate) eventfd: Arc<OwnedFd>,
+    closed: AtomicBool,
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Inbox").field("wakes", &self.wakes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Inbox {
+    pub(crate) fn new(capacity: usize) -> io::Result<Arc<Self>> {
+        let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Arc::new(Self {
+            flag: WakeFlag::new(),
+            wakes: ArrayQueue::new(capacity.max(1)),
+            wake_all: AtomicBool::new(false),
+            calls: ArrayQueue::new(capacity.max(1)),
+            eventfd: Arc::new(eventfd),
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    /// Wakes the runtime if it sleeps.
+    pub(crate) fn notify(&self) {
+        if self.flag.notify() {
+            // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
+            let _ = rustix::io::write(&*self.eventfd, &1u64.to_ne_bytes());
+        }
+    }
+
+    fn wake(&self, slot: SlotId) {
+        if self.wakes.push(slot).is_err() {
+            self.wake_all.store(true, Ordering::Release);
+        }
+        self.notify();
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<SlotId> {
+        self.wakes.pop()
+    }
+
+    pub(crate) fn take_wake_all(&self) -> bool {
+        self.wake_all.load(Ordering::Relaxed) && self.wake_all.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn next_call(&self) -> Option<Call> {
+        self.calls.pop()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wakes.is_empty() && self.calls.is_empty() && !self.wake_all.load(Ordering::Relaxed)
+    }
+}
+
+/// A handle to a runtime that any thread may hold.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+/// The runtime has ended, or as many calls as its limit allows are waiting for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// The runtime has ended.
+    #[error("the runtime has ended")]
+    Ended,
+    /// Its queue of calls is full.
+    #[error("the runtime's queue of calls is full")]
+    Full,
+}
+
+impl Remote {
+    /// Runs `call` on the runtime's thread, between two tasks; there it may spawn.
+    ///
+    /// A call accepted in the moment in which the runtime ends may not run.
+    pub fn call(&self, call: impl FnOnce() + Send + 'static) -> Result<(), RemoteError> {
+        if self.inbox.closed.load(Ordering::Acquire) {
+            return Err(RemoteError::Ended);
+        }
+        self.inbox.calls.push(Box::new(call)).map_err(|_| RemoteError::Full)?;
+        self.inbox.notify();
+        Ok(())
+    }
+
+    /// Makes a task on the runtime's thread from `make` and runs it there.
+    pub fn spawn<M, F>(&self, make: M) -> Result<(), RemoteError>
+    where
+        M: FnOnce() -> F + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        self.call(move || {
+            // Fails only at the task limit, which a caller on another thread cannot be told any more.
+            let _ = crate::runtime::try_spawn(make());
+        })
+    }
+}
+
+/// Runtimes by number. Numbers of ended runtimes are used again; a waker of an ended one wakes its successor once
+/// without need.
+static RUNTIMES: RwLock<Vec<Option<Arc<Inbox>>>> = RwLock::new(Vec::new());
+
+/// Gives a runtime its number.
+pub(crate) fn register(inbox: &Arc<Inbox>) -> io::Result<u16> {
+    let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let place = runtimes.iter().position(Option::is_none).unwrap_or(runtimes.len());
+    let number = u16::try_from(place).map_err(|_| io::Error::other("65536 runtimes are running"))?;
+    if place == runtimes.len() {
+        runtimes.push(None);
+    }
+    runtimes[place] = Some(Arc::clone(inbox));
+    Ok(number)
+}
+
+/// Takes a runtime's number back.
+pub(crate) fn unregister(number: u16) {
+    let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(inbox) = runtimes[usize::from(number)].take() {
+        inbox.closed.store(true, Ordering::Release);
+    }
+}
+
+/// Wakes a task of a runtime on another thread.
+pub(crate) fn wake(name: TaskName) {
+    let runtimes = RUNTIMES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(Some(inbox)) = runtimes.get(usize::from(name.runtime)) {
+        inbox.wake(name.slot);
+    }
+}

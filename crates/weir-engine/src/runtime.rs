@@ -1,0 +1,486 @@
+//! One runtime per core: tasks, timers and a driver on one thread, one kernel entry per turn.
+//!
+//! A turn: the tasks that are ready run, each followed by handing its output to the driver; calls and wake-ups from
+//! other threads are taken; timers fire; then the driver waits, or only looks when something is ready already.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    io,
+    os::fd::OwnedFd,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{
+    config::{Config, Driver},
+    counters::Counters,
+    driver::{AnyDriver, Mechanism, Parts, StartError, Wait, dispatch},
+    remote::{self, Inbox, Remote},
+    slots::{SlotId, Slots},
+    task::{JoinHandle, JoinState},
+    time::{Instant, monotonic},
+    timer::{TimerId, TimerWheel},
+    waker::{INDEX_MAIN, TaskName},
+};
+
+type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Task {
+    /// Out of its place while it is being polled.
+    future: Option<BoxedTask>,
+    queued: bool,
+}
+
+struct TimerEntry {
+    waker: Waker,
+    fired: bool,
+}
+
+/// Everything a runtime owns. Streams and listeners keep it alive.
+pub(crate) struct Core {
+    number: u16,
+    kind: Driver,
+    pub(crate) driver: RefCell<AnyDriver>,
+    tasks: RefCell<Slots<Task>>,
+    ready: RefCell<VecDeque<SlotId>>,
+    main_ready: Cell<bool>,
+    wheel: RefCell<TimerWheel>,
+    timers: RefCell<Slots<TimerEntry>>,
+    pub(crate) counters: Arc<Counters>,
+    inbox: Arc<Inbox>,
+    spin: Duration,
+    draining: Cell<bool>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+}
+
+/// Calls `action` with the runtime this thread is in.
+pub(crate) fn with_current<R>(action: impl FnOnce(&Rc<Core>) -> R) -> Option<R> {
+    // A thread that is being torn down is in no runtime.
+    CURRENT.try_with(|current| current.borrow().as_ref().map(action)).ok().flatten()
+}
+
+/// The runtime this thread is in, or an error that says so.
+pub(crate) fn current() -> io::Result<Rc<Core>> {
+    with_current(Rc::clone)
+        .ok_or_else(|| io::Error::other("this needs a weir runtime: call it inside block_on"))
+}
+
+/// Wakes a task of the runtime this thread is in. False: it belongs to another one.
+pub(crate) fn wake_local(name: TaskName) -> bool {
+    with_current(|core| {
+        let own = core.number == name.runtime;
+        if own {
+            core.wake(name.slot);
+        }
+        own
+    })
+    .unwrap_or(false)
+}
+
+/// Runs a future as a task of the current runtime, beside the caller.
+///
+/// # Panics
+/// Outside a runtime, and when the runtime has as many tasks as its limit allows; [`try_spawn`] does not.
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    match try_spawn(future) {
+        Ok(handle) => handle,
+        Err(error) => panic!("weir_engine::spawn: {error}"),
+    }
+}
+
+/// Runs a future as a task of the current runtime; an error outside one, at the limit of tasks, or on the
+/// blocking driver, which runs one handler a thread.
+pub fn try_spawn<F>(future: F) -> io::Result<JoinHandle<F::Output>>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    current()?.spawn(future)
+}
+
+impl Core {
+    fn start(config: &Config, kind: Driver) -> io::Result<Rc<Self>> {
+        let counters = Arc::new(Counters::default());
+        let inbox = Inbox::new(config.limits.remote_queue_max)?;
+        let wake: Arc<OwnedFd> = Arc::clone(&inbox.eventfd);
+        let driver = AnyDriver::start(kind, Parts::new(config, Arc::clone(&counters), wake))?;
+        let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
+        let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
+        Ok(Rc::new(Self {
+            number: remote::register(&inbox)?,
+            kind,
+            driver: RefCell::new(driver),
+            tasks: RefCell::new(Slots::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
+            ready: RefCell::new(VecDeque::new()),
+            main_ready: Cell::new(false),
+            wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
+            timers: RefCell::new(Slots::new(config.limits.timers_max)),
+            counters,
+            inbox,
+            spin: config.spin,
+            draining: Cell::new(false),
+        }))
+    }
+
+    /// Runs `action` with the driver.
+    pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn Mechanism) -> R) -> R {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        if self.kind == Driver::Sim
+            && let Ok(driver) = self.driver.try_borrow()
+            && let Some(now) = dispatch!(&*driver, driver => driver.virtual_now())
+        {
+            return now;
+        }
+        monotonic()
+    }
+
+    fn spawn<F>(self: &Rc<Self>, future: F) -> io::Result<JoinHandle<F::Output>>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        if self.kind == Driver::Blocking {
+            let reason =
+                "the blocking driver runs one handler a thread and cannot spawn a second task beside it";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        let state = JoinState::new();
+        let shared = Rc::clone(&state);
+        let future: BoxedTask = Box::pin(async move { shared.finish(future.await) });
+        let task = Task { future: Some(future), queued: true };
+        let limit = || io::Error::other("the runtime's limit of tasks is reached");
+        let slot = self.tasks.borrow_mut().insert(task).map_err(|_| limit())?;
+        self.ready.borrow_mut().push_back(slot);
+        Ok(JoinHandle::new(state, slot))
+    }
+
+    /// Ends a task before it is done. A task that is being polled right now goes on to its next await.
+    pub(crate) fn cancel(&self, slot: SlotId) {
+        let task = self.tasks.borrow_mut().remove(slot);
+        drop(task);
+    }
+
+    fn wake(&self, slot: SlotId) {
+        if slot.index == INDEX_MAIN {
+            self.main_ready.set(true);
+            return;
+        }
+        if let Some(task) = self.tasks.borrow_mut().get_mut(slot)
+            && !std::mem::replace(&mut task.queued, true)
+        {
+            self.ready.borrow_mut().push_back(slot);
+        }
+    }
+
+    /// Runs the tasks that are ready now; those they wake run in the next turn.
+    fn run_tasks(&self) {
+        let count = self.ready.borrow().len();
+        for _ in 0..count {
+            let Some(slot) = self.ready.borrow_mut().pop_front() else { return };
+            self.run_task(slot);
+        }
+    }
+
+    fn run_task(&self, slot: SlotId) {
+        let taken = self.tasks.borrow_mut().get_mut(slot).and_then(|task| {
+            task.queued = false;
+            task.future.take()
+        });
+        let Some(mut future) = taken else { return };
+        self.counters.task_polls.increment();
+        let waker = TaskName { runtime: self.number, slot }.waker();
+        let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let rest = match (outcome, self.tasks.borrow_mut().get_mut(slot)) {
+            (Poll::Pending, Some(task)) => {
+                task.future = Some(future);
+                None
+            }
+            // Done, or cancelled while it ran: dropped below, when no table is borrowed.
+            _ => Some(future),
+        };
+        if rest.is_some() {
+            drop(rest);
+            self.tasks.borrow_mut().remove(slot);
+        }
+        self.flush();
+    }
+
+    /// Hands output queued by the task that just yielded to the driver.
+    fn flush(&self) {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => {
+            if driver.is_dirty() {
+                driver.flush();
+            }
+        });
+    }
+
+    fn take_remote(&self) {
+        if self.inbox.is_empty() {
+            return;
+        }
+        while let Some(call) = self.inbox.next_call() {
+            call();
+        }
+        while let Some(slot) = self.inbox.next_wake() {
+            self.wake(slot);
+        }
+        if self.inbox.take_wake_all() {
+            let slots = self.tasks.borrow().ids();
+            slots.into_iter().for_each(|slot| self.wake(slot));
+            self.main_ready.set(true);
+        }
+        self.flush();
+    }
+
+    fn fire_timers(&self) {
+        if self.wheel.borrow().is_empty() {
+            return;
+        }
+        let now = self.now().as_nanos();
+        let mut timers = self.timers.borrow_mut();
+        let counters = &self.counters;
+        self.wheel.borrow_mut().expire(now, |key| {
+            counters.timers_fired.increment();
+            if let Some(entry) = timers.get_mut(timer_slot(key)) {
+                entry.fired = true;
+                entry.waker.wake_by_ref();
+            }
+        });
+    }
+
+    /// How long the next wait may be.
+    fn wait(&self) -> Wait {
+        if self.main_ready.get() || !self.ready.borrow().is_empty() || !self.inbox.is_empty() {
+            return Wait::No;
+        }
+        let timer = self.wheel.borrow().next_deadline().map(Instant::from_nanos);
+        let own = dispatch!(&*self.driver.borrow(), driver => {
+            if driver.is_dirty() { return Wait::No }
+            driver.deadline()
+        });
+        Wait::Forever.at_most(timer).at_most(own)
+    }
+
+    fn turn_driver(&self, wait: Wait) -> io::Result<()> {
+        dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait))
+    }
+
+    /// Looks for events for the spin budget before sleeping. True: something is ready.
+    fn spin(&self, wait: Wait) -> io::Result<bool> {
+        let start = monotonic();
+        let end = match wait.at_most(Some(start + self.spin)) {
+            Wait::Until(end) => end,
+            Wait::No | Wait::Forever => start,
+        };
+        loop {
+            self.turn_driver(Wait::No)?;
+            if self.wait() == Wait::No {
+                return Ok(true);
+            }
+            if monotonic() >= end {
+                return Ok(false);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn turn(&self) -> io::Result<()> {
+        let mut wait = self.wait();
+        if wait != Wait::No && !self.spin.is_zero() && self.spin(wait)? {
+            wait = Wait::No;
+        } else if wait != Wait::No && !self.inbox.flag.prepare_sleep() {
+            wait = Wait::No;
+        }
+        let outcome = self.turn_driver(wait);
+        self.inbox.flag.woke();
+        outcome?;
+        self.take_remote();
+        self.fire_timers();
+        Ok(())
+    }
+
+    pub(crate) fn poll_timer(
+        &self,
+        deadline: Instant,
+        timer: &mut Option<(SlotId, TimerId)>,
+        waker: &Waker,
+    ) -> Poll<()> {
+        if let Some((slot, _)) = *timer {
+            let mut timers = self.timers.borrow_mut();
+            let Some(entry) = timers.get_mut(slot) else { return Poll::Ready(()) };
+            if entry.fired {
+                timers.remove(slot);
+                *timer = None;
+                return Poll::Ready(());
+            }
+            entry.waker.clone_from(waker);
+            return Poll::Pending;
+        }
+        if deadline <= self.now() {
+            return Poll::Ready(());
+        }
+        let entry = TimerEntry { waker: waker.clone(), fired: false };
+        let Ok(slot) = self.timers.borrow_mut().insert(entry) else {
+            panic!("the runtime's limit of timers is reached");
+        };
+        match self.wheel.borrow_mut().insert(deadline.as_nanos(), timer_key(slot)) {
+            Ok(id) => *timer = Some((slot, id)),
+            Err(error) => panic!("{error}"),
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn remove_timer(&self, (slot, id): (SlotId, TimerId)) {
+        self.wheel.borrow_mut().remove(id);
+        self.timers.borrow_mut().remove(slot);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    fn drain(&self) {
+        if !self.draining.replace(true) {
+            self.with_driver(|driver| driver.drain());
+        }
+    }
+}
+
+fn timer_key(slot: SlotId) -> u64 {
+    u64::from(slot.generation) << 32 | u64::from(slot.index)
+}
+
+fn timer_slot(key: u64) -> SlotId {
+    SlotId { index: key as u32, generation: (key >> 32) as u32 }
+}
+
+/// Sets the current runtime for the length of a `block_on`.
+struct Entered;
+
+impl Entered {
+    #[track_caller]
+    fn new(core: &Rc<Core>) -> Self {
+        CURRENT.with(|current| {
+            let mut current = current.borrow_mut();
+            assert!(current.is_none(), "block_on was called inside a runtime: await the future instead");
+            *current = Some(Rc::clone(core));
+        });
+        Entered
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+    }
+}
+
+/// A runtime: tasks, timers and one driver, all on the thread that made it.
+pub struct Runtime {
+    core: Rc<Core>,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Runtime").field("driver", &self.core.kind).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// Starts a runtime on the configured driver. `auto` takes the first that passes its start-up test; a named
+    /// driver that the kernel refuses is an error that says why.
+    pub fn new(config: &Config) -> Result<Self, StartError> {
+        crate::driver::start_runtime(config, |kind| Core::start(config, kind)).map(|core| Self { core })
+    }
+
+    /// The driver that runs.
+    pub fn driver(&self) -> Driver {
+        self.core.kind
+    }
+
+    /// Runs a future to its end, and every task beside it.
+    ///
+    /// # Panics
+    /// When called inside a runtime, and when the kernel refuses to wait (`epoll_wait` and the like failing for
+    /// another reason than a signal: a bug or a kernel out of memory).
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let _entered = Entered::new(&self.core);
+        let core = &self.core;
+        let waker = TaskName::main(core.number).waker();
+        let mut future = std::pin::pin!(future);
+        core.main_ready.set(true);
+        loop {
+            if core.main_ready.replace(false) {
+                let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
+                core.flush();
+                if let Poll::Ready(output) = outcome {
+                    return output;
+                }
+            }
+            core.run_tasks();
+            if let Err(error) = core.turn() {
+                panic!("the {} driver cannot wait any more: {error}", core.kind);
+            }
+        }
+    }
+
+    /// Waits until every socket is closed and every task done, at most until `limit` from now; then aborts what is
+    /// left. Returns how many sockets had to be aborted.
+    pub fn drain(&self, limit: Duration) -> usize {
+        let core = &self.core;
+        let deadline = self.block_on(async { crate::time::now() }) + limit;
+        core.drain();
+        let left = || core.tasks.borrow().len() + core.with_driver(|driver| driver.sockets());
+        self.block_on(async {
+            while left() > 0 && core.now() < deadline {
+                crate::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let aborted = core.with_driver(|driver| driver.sockets());
+        core.with_driver(|driver| driver.abort_all());
+        aborted
+    }
+
+    /// A handle for other threads.
+    pub fn remote(&self) -> Remote {
+        Remote { inbox: Arc::clone(&self.core.inbox) }
+    }
+
+    /// The runtime's counters; readable from any thread, also after the runtime has ended.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.core.counters)
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        // Tasks own streams, and streams own the core: taking the tasks out ends the circle. They are dropped
+        // inside the runtime, because what they own closes through it.
+        let entered = CURRENT.with(|current| current.borrow().is_none()).then(|| Entered::new(&self.core));
+        let slots = self.core.tasks.borrow().ids();
+        for slot in slots {
+            self.core.cancel(slot);
+        }
+        self.core.flush();
+        while self.core.inbox.next_call().is_some() {}
+        drop(entered);
+        remote::unregister(self.core.number);
+    }
+}

@@ -1,0 +1,143 @@
+//! Time as the engine sees it: a monotonic clock on kernel drivers, virtual time on the simulator.
+
+use std::{
+    future::Future,
+    ops::{Add, Sub},
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use crate::{runtime, slots::SlotId, timer::TimerId};
+
+/// A moment: nanoseconds of `CLOCK_MONOTONIC`, or of virtual time on the simulator. Comparable between the
+/// threads of one process, except on the simulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// From nanoseconds since the clock's own start.
+    pub const fn from_nanos(nanoseconds: u64) -> Self {
+        Self(nanoseconds)
+    }
+
+    /// Nanoseconds since the clock's own start.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time since `earlier`; zero if `earlier` is later.
+    pub fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, duration: Duration) -> Instant {
+        Instant(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, duration: Duration) -> Instant {
+        Instant(self.0.saturating_sub(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// The kernel's monotonic clock, whatever runtime the caller is in.
+pub fn monotonic() -> Instant {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// The time now: of the current runtime, or of the kernel's monotonic clock outside one.
+pub fn now() -> Instant {
+    runtime::with_current(|core| core.now()).unwrap_or_else(monotonic)
+}
+
+/// Waits for a duration.
+///
+/// # Panics
+/// When polled outside a runtime.
+pub fn sleep(duration: Duration) -> Sleep {
+    sleep_until(now() + duration)
+}
+
+/// Waits until a moment; one in the past is over at once.
+///
+/// # Panics
+/// When polled outside a runtime.
+pub fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep { deadline, timer: None }
+}
+
+/// A timer of the current runtime. Dropping it removes it.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Sleep {
+    deadline: Instant,
+    timer: Option<(SlotId, TimerId)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let outcome =
+            runtime::with_current(|core| core.poll_timer(this.deadline, &mut this.timer, context.waker()));
+        match outcome {
+            Some(poll) => poll,
+            None => panic!("weir_engine::time::sleep was polled outside a runtime"),
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            runtime::with_current(|core| core.remove_timer(timer));
+        }
+    }
+}
+
+/// The time limit was reached before the future was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("time limit reached")]
+pub struct Elapsed;
+
+/// Waits for a future, at most for `limit`. The future is dropped when the limit is reached; receives and
+/// sends lose nothing by that.
+pub async fn timeout<F: Future>(limit: Duration, future: F) -> Result<F::Output, Elapsed> {
+    timeout_at(now() + limit, future).await
+}
+
+/// Waits for a future, at most until `deadline`.
+pub async fn timeout_at<F: Future>(deadline: Instant, future: F) -> Result<F::Output, Elapsed> {
+    let mut future = std::pin::pin!(future);
+    let mut sleep = std::pin::pin!(sleep_until(deadline));
+    std::future::poll_fn(move |context| {
+        if let Poll::Ready(output) = future.as_mut().poll(context) {
+            return Poll::Ready(Ok(output));
+        }
+        sleep.as_mut().poll(context).map(|()| Err(Elapsed))
+    })
+    .await
+}
+
+/// Lets every other task that is ready run, and looks for events, before the caller goes on.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        Waker::wake_by_ref(context.waker());
+        Poll::Pending
+    })
+    .await;
+}
