@@ -1,1 +1,21 @@
-//! What the kernel did: counters, noise, machine readings, fingerprint.
+//! What the kernel says about the machine and about the processes under test.
+//!
+//! Everything here is read from /proc, /sys and CPU clocks at the edges of a window (evidence rung L1) and costs the
+//! measured program nothing while the window lasts. Parsers are pure and never panic; what is missing stays empty.
+//! Tracing is not here, and neither are the counters an engine keeps about itself.
+
+#![forbid(unsafe_code)]
+
+pub mod observe;
+pub mod process;
+pub mod system;
+
+pub mod crosscore;
+pub mod fingerprint;
+pub mod limits;
+pub mod placement;
+
+pub mod doctor;
+
+mod files;
+mod parse;

@@ -2,13 +2,18 @@
 
 use std::io;
 
+/// No kernel gives out larger process numbers (`PID_MAX_LIMIT`).
+const PID_MAX: libc::pid_t = 4 << 20;
+
 /// Nanoseconds of CPU all threads of a process have used since it began, threads that ended included.
 ///
 /// The kernel sums the run time of the living threads (`sum_exec_runtime`, the number `schedstat` prints) and what
 /// ended threads left behind. Children are not in it. A thread that is on another CPU at this moment is counted up to
 /// its last switch or tick, so the value may lag by one tick. `pid` 0 is the calling process.
 pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
-    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // A clock number has no room for larger ones: it would silently name another clock.
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid <= PID_MAX);
+    let Some(pid) = pid else { return Err(io::Error::from_raw_os_error(libc::ESRCH)) };
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is a valid place for one clockid_t, and the call keeps no pointer.
     let error = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
@@ -44,5 +49,6 @@ mod tests {
     fn a_process_that_cannot_exist_is_an_error() {
         assert!(process_cpu_ns(u32::MAX).is_err());
         assert!(process_cpu_ns(i32::MAX as u32).is_err());
+        assert!(process_cpu_ns(1 << 29).is_err());
     }
 }

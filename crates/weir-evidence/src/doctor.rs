@@ -1,0 +1,80 @@
+//! What this machine can show and how well it is set up, in lines a person can act on.
+//!
+//! Each section gathers its facts first and judges them in a function of those facts alone. Nothing is changed here;
+//! the one command that would mend a finding is named instead. Drivers are not looked at: the engine knows them.
+
+use std::time::Duration;
+
+use weir_record::machine::{Finding, FindingState};
+
+use crate::{files, fingerprint::fingerprint, parse};
+
+mod cpus;
+mod evidence;
+mod limits;
+mod noise;
+
+/// How long the machine is watched for noise.
+pub const NOISE_WATCH: Duration = Duration::from_millis(200);
+
+/// All findings of the sections `cpus`, `limits`, `noise` and `evidence`, in that order. Takes [`NOISE_WATCH`] and a
+/// little more.
+pub fn findings() -> Vec<Finding> {
+    findings_watching(NOISE_WATCH)
+}
+
+fn findings_watching(watch: Duration) -> Vec<Finding> {
+    let machine = fingerprint();
+    let mut findings = cpus::findings(&machine);
+    findings.extend(limits::findings(&machine, &crate::limits::connection_budget()));
+    findings.extend(noise::findings(&machine, watch));
+    findings.extend(evidence::findings(&machine));
+    findings
+}
+
+/// A finding with nothing to unlock.
+fn finding(section: &str, name: &str, state: FindingState, detail: String) -> Finding {
+    Finding { section: section.to_owned(), name: name.to_owned(), state, detail, unlock: None }
+}
+
+/// Adds the command that mends it, unless all is well.
+fn unlocked_by(mut finding: Finding, command: &str) -> Finding {
+    finding.unlock = (finding.state != FindingState::Yes).then(|| command.to_owned());
+    finding
+}
+
+/// `Yes` or, if not, `Limited`.
+fn yes_or_limited(good: bool) -> FindingState {
+    if good { FindingState::Yes } else { FindingState::Limited }
+}
+
+/// The effective capabilities of this process, one bit each; none when they cannot be read.
+fn capabilities() -> u64 {
+    let status = files::read_text("/proc/self/status").unwrap_or_default();
+    parse::field(&status, "CapEff").and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
+}
+
+fn has_capability(number: u32) -> bool {
+    capabilities() >> number & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_gets_every_section_and_commands_only_where_something_is_wrong() {
+        let findings = findings_watching(Duration::ZERO);
+        for section in ["cpus", "limits", "noise", "evidence"] {
+            assert!(findings.iter().any(|finding| finding.section == section), "{section}");
+        }
+        for finding in &findings {
+            assert!(!finding.detail.is_empty(), "{finding:?}");
+            assert!(finding.state != FindingState::Yes || finding.unlock.is_none(), "{finding:?}");
+        }
+        let mut names: Vec<_> = findings.iter().map(|finding| (&finding.section, &finding.name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), findings.len());
+    }
+}

@@ -1,0 +1,171 @@
+//! Section `cpus`: which CPUs there are, whether threads can be pinned, and what changes their speed.
+
+use std::thread;
+
+use weir_record::machine::{Finding, FindingState, Fingerprint};
+
+use super::{finding, unlocked_by, yes_or_limited};
+use crate::{
+    files,
+    placement::{Placement, Sharing, Topology, cores, place},
+};
+
+const SECTION: &str = "cpus";
+
+/// Clock sources that are read without leaving the CPU.
+const CLOCKS_FAST: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"];
+
+pub(super) fn findings(machine: &Fingerprint) -> Vec<Finding> {
+    let topology = Topology::from(machine);
+    let mut findings = vec![cores_finding(&topology, machine.cpus_online)];
+    if let Some(placement) = place(&topology) {
+        findings.push(pinning(&placement, &refused_cpus(&placement)));
+    }
+    findings.push(quota(cpu_quota()));
+    findings.push(governor(machine.governor.as_deref()));
+    findings.push(clocksource(&machine.clocksource));
+    findings
+}
+
+fn cores_finding(topology: &Topology, online: u32) -> Finding {
+    let cores = cores(topology).len();
+    let allowed = topology.allowed.len();
+    let state = match (cores, allowed) {
+        (2.., _) => FindingState::Yes,
+        (_, 2..) => FindingState::Limited,
+        _ => FindingState::No,
+    };
+    let consequence = match state {
+        FindingState::Yes => "server and generator get a core each",
+        FindingState::Limited => "server and generator share a core",
+        FindingState::No => "server and generator take turns on one CPU",
+    };
+    let detail = format!("{allowed} of {online} CPUs allowed on {cores} physical cores: {consequence}");
+    finding(SECTION, "cores", state, detail)
+}
+
+fn pinning(placement: &Placement, refused: &[usize]) -> Finding {
+    let (state, word) = match (refused.is_empty(), placement.sharing) {
+        (false, _) => (FindingState::No, format!("the kernel refuses to pin to {}", numbers(refused))),
+        (true, Sharing::Nothing) => (FindingState::Yes, "different cores".to_owned()),
+        (true, Sharing::Core) => (FindingState::Limited, "one core shared".to_owned()),
+        (true, Sharing::Cpu) => (FindingState::Limited, "one CPU shared".to_owned()),
+    };
+    let (server, load) = (numbers(&placement.server), numbers(&placement.load));
+    finding(SECTION, "pinning", state, format!("server on CPU {server}, generator on CPU {load}: {word}"))
+}
+
+/// CPUs of the placement a thread cannot be pinned to.
+fn refused_cpus(placement: &Placement) -> Vec<usize> {
+    let wanted: Vec<usize> = placement.server.iter().chain(&placement.load).copied().collect();
+    // In a thread of its own, because a pinned thread stays pinned.
+    let tried = thread::spawn(move || {
+        wanted.into_iter().filter(|cpu| weir_sys::affinity::pin_current_thread(&[*cpu]).is_err()).collect()
+    });
+    tried.join().unwrap_or_default()
+}
+
+fn numbers(cpus: &[usize]) -> String {
+    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// CPUs' worth of time this control group may use, if it is limited.
+fn cpu_quota() -> Option<f64> {
+    files::read_text("/sys/fs/cgroup/cpu.max").as_deref().and_then(parse_quota).or_else(|| {
+        let quota = files::read_value("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")?;
+        parse_quota(&format!("{quota} {}", files::read_value("/sys/fs/cgroup/cpu/cpu.cfs_period_us")?))
+    })
+}
+
+/// `QUOTA PERIOD`, where the quota is `max` or negative when there is none.
+fn parse_quota(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+fn quota(cpus: Option<f64>) -> Finding {
+    let detail = match cpus {
+        None => "no CPU quota on this control group".to_owned(),
+        Some(cpus) => format!(
+            "this control group is stopped after {cpus:.2} CPUs' worth of time: results show the quota"
+        ),
+    };
+    finding(SECTION, "quota", yes_or_limited(cpus.is_none()), detail)
+}
+
+fn governor(governor: Option<&str>) -> Finding {
+    let detail = match governor {
+        None => "no frequency governor visible: the host or the firmware decides".to_owned(),
+        Some("performance") => "performance".to_owned(),
+        Some(other) => format!("{other}: frequency follows load, so a change of load changes the speed"),
+    };
+    let good = matches!(governor, None | Some("performance"));
+    unlocked_by(
+        finding(SECTION, "governor", yes_or_limited(good), detail),
+        "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+    )
+}
+
+fn clocksource(name: &str) -> Finding {
+    let (good, detail) = match name {
+        "" => (false, "the clock source cannot be read".to_owned()),
+        name if CLOCKS_FAST.contains(&name) => {
+            (true, format!("{name}: the time is read without a system call"))
+        }
+        name => (false, format!("{name}: every look at the clock is a system call")),
+    };
+    let found = finding(SECTION, "clocksource", yes_or_limited(good), detail);
+    if name.is_empty() {
+        return found;
+    }
+    unlocked_by(found, "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topology(allowed: Vec<usize>, siblings: Vec<Vec<usize>>) -> Topology {
+        Topology { allowed, siblings }
+    }
+
+    #[test]
+    fn cores_are_judged_by_what_the_two_sides_share() {
+        let state = |allowed, siblings| cores_finding(&topology(allowed, siblings), 8).state;
+        assert_eq!(state(vec![0, 1], vec![]), FindingState::Yes);
+        assert_eq!(state(vec![0, 1], vec![vec![0, 1]]), FindingState::Limited);
+        assert_eq!(state(vec![0], vec![]), FindingState::No);
+        assert_eq!(state(vec![], vec![]), FindingState::No);
+    }
+
+    #[test]
+    fn pinning_names_the_cpus_of_both_sides() {
+        let placement = place(&topology(vec![0, 1, 2, 3], vec![vec![0, 2], vec![1, 3]])).expect("four CPUs");
+        let good = pinning(&placement, &[]);
+        assert_eq!(good.state, FindingState::Yes);
+        assert_eq!(good.detail, "server on CPU 0,2, generator on CPU 1,3: different cores");
+        let bad = pinning(&placement, &[3]);
+        assert_eq!((bad.state, bad.detail.ends_with("refuses to pin to 3")), (FindingState::No, true));
+    }
+
+    #[test]
+    fn quotas_of_both_control_group_versions_are_understood() {
+        assert_eq!(parse_quota("max 100000\n"), None);
+        assert_eq!(parse_quota("-1 100000"), None);
+        assert_eq!(parse_quota("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_quota("1500"), None);
+        assert_eq!(parse_quota("5 0"), None);
+        assert_eq!(quota(Some(1.5)).state, FindingState::Limited);
+    }
+
+    #[test]
+    fn slow_clocks_and_slow_governors_come_with_a_command() {
+        assert_eq!(clocksource("tsc").unlock, None);
+        assert!(clocksource("hpet").unlock.is_some_and(|command| command.contains("echo tsc")));
+        assert_eq!((clocksource("").state, clocksource("").unlock), (FindingState::Limited, None));
+        assert_eq!(governor(None).state, FindingState::Yes);
+        assert_eq!(governor(Some("performance")).unlock, None);
+        assert!(governor(Some("powersave,schedutil")).unlock.is_some());
+    }
+}

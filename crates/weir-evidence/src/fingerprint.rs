@@ -1,0 +1,228 @@
+//! What machine this is. A file that is missing leaves its field empty; nothing here fails.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::{Resource, getrlimit};
+use weir_record::machine::Fingerprint;
+
+use crate::{files, parse};
+
+/// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
+const SYSCTLS: [(&str, &str); 11] = [
+    ("busy_poll", "net/core/busy_poll"),
+    ("busy_read", "net/core/busy_read"),
+    ("congestion_control", "net/ipv4/tcp_congestion_control"),
+    ("io_uring_disabled", "kernel/io_uring_disabled"),
+    ("ip_local_port_range", "net/ipv4/ip_local_port_range"),
+    ("nr_open", "fs/nr_open"),
+    ("perf_event_paranoid", "kernel/perf_event_paranoid"),
+    ("somaxconn", "net/core/somaxconn"),
+    ("tcp_max_syn_backlog", "net/ipv4/tcp_max_syn_backlog"),
+    ("tcp_max_tw_buckets", "net/ipv4/tcp_max_tw_buckets"),
+    ("unprivileged_bpf_disabled", "kernel/unprivileged_bpf_disabled"),
+];
+
+/// The fingerprint of this machine as this process may see it.
+pub fn fingerprint() -> Fingerprint {
+    let uname = rustix::system::uname();
+    let nofile = getrlimit(Resource::Nofile);
+    let memlock = getrlimit(Resource::Memlock);
+    let mut fingerprint = read_under(Path::new("/"));
+    fingerprint.kernel_release = uname.release().to_string_lossy().into_owned();
+    fingerprint.kernel_version = uname.version().to_string_lossy().into_owned();
+    fingerprint.architecture = uname.machine().to_string_lossy().into_owned();
+    fingerprint.limits.extend([
+        ("nofile_soft".to_owned(), limit_text(nofile.current)),
+        ("nofile_hard".to_owned(), limit_text(nofile.maximum)),
+        ("memlock_soft".to_owned(), limit_text(memlock.current)),
+        ("memlock_hard".to_owned(), limit_text(memlock.maximum)),
+    ]);
+    fingerprint
+}
+
+fn limit_text(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "unlimited".to_owned(), |value| value.to_string())
+}
+
+/// The part that is in files under `root`.
+fn read_under(root: &Path) -> Fingerprint {
+    let cpus = root.join("sys/devices/system/cpu");
+    let cpuinfo = files::read_text(root.join("proc/cpuinfo")).unwrap_or_default();
+    let status = files::read_text(root.join("proc/self/status")).unwrap_or_default();
+    let meminfo = files::read_text(root.join("proc/meminfo")).unwrap_or_default();
+    let online = parse::cpu_list(&files::read_text(cpus.join("online")).unwrap_or_default());
+    let clock = root.join("sys/devices/system/clocksource/clocksource0");
+    Fingerprint {
+        cpu_model: cpu_model(&cpuinfo),
+        cpus_online: u32::try_from(online.len()).unwrap_or(u32::MAX),
+        cpus_allowed: parse::field(&status, "Cpus_allowed_list").map(parse::cpu_list).unwrap_or_default(),
+        cpu_siblings: siblings(&cpus, &online),
+        memory_bytes: parse::number_field(&meminfo, "MemTotal").unwrap_or(0) * 1024,
+        hypervisor: hypervisor(&HypervisorSigns {
+            xen_type: files::read_value(root.join("sys/hypervisor/type")),
+            product: dmi_product(root),
+            clocksources: files::read_text(clock.join("available_clocksource")).unwrap_or_default(),
+            flagged: has_hypervisor_flag(&cpuinfo),
+        }),
+        governor: governor(&cpus, &online),
+        clocksource: files::read_value(clock.join("current_clocksource")).unwrap_or_default(),
+        mitigations: mitigations(&cpus.join("vulnerabilities")),
+        limits: sysctls(root, &status),
+        weir_version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..Fingerprint::default()
+    }
+}
+
+fn cpu_model(cpuinfo: &str) -> String {
+    // Architectures disagree about the name of the field; the first that is there says most.
+    ["model name", "Model", "cpu model", "uarch", "cpu", "CPU part"]
+        .iter()
+        .find_map(|key| parse::field(cpuinfo, key))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn has_hypervisor_flag(cpuinfo: &str) -> bool {
+    parse::field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+}
+
+fn siblings(cpus: &Path, online: &[usize]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = online
+        .iter()
+        .filter_map(|cpu| files::read_text(cpus.join(format!("cpu{cpu}/topology/thread_siblings_list"))))
+        .map(|text| parse::cpu_list(&text))
+        .filter(|group| !group.is_empty())
+        .collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+}
+
+/// What may betray a hypervisor.
+struct HypervisorSigns {
+    xen_type: Option<String>,
+    product: Option<String>,
+    clocksources: String,
+    flagged: bool,
+}
+
+/// The hypervisor's name if one shows, with the product name the firmware gives.
+fn hypervisor(signs: &HypervisorSigns) -> Option<String> {
+    let by_clock = [("kvm-clock", "kvm"), ("hyperv", "hyper-v"), ("xen", "xen"), ("vmware", "vmware")]
+        .iter()
+        .find(|(clock, _)| signs.clocksources.contains(clock))
+        .map(|(_, name)| (*name).to_owned());
+    let name = signs.xen_type.clone().or(by_clock).or_else(|| signs.flagged.then(|| "unnamed".to_owned()))?;
+    Some(match &signs.product {
+        Some(product) => format!("{name} ({product})"),
+        None => name,
+    })
+}
+
+fn dmi_product(root: &Path) -> Option<String> {
+    let dmi = root.join("sys/class/dmi/id");
+    let words: Vec<String> =
+        ["sys_vendor", "product_name"].iter().filter_map(|name| files::read_value(dmi.join(name))).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The governor of all CPUs, or each different one with a comma between.
+fn governor(cpus: &Path, online: &[usize]) -> Option<String> {
+    let mut found: Vec<String> = online
+        .iter()
+        .filter_map(|cpu| files::read_value(cpus.join(format!("cpu{cpu}/cpufreq/scaling_governor"))))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    (!found.is_empty()).then(|| found.join(","))
+}
+
+fn mitigations(directory: &Path) -> BTreeMap<String, String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return BTreeMap::new() };
+    let read = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), files::read_value(&path)?));
+    entries.filter_map(|entry| read(entry.ok()?.path())).collect()
+}
+
+fn sysctls(root: &Path, status: &str) -> BTreeMap<String, String> {
+    let one_space = |text: String| text.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+    let mut limits: BTreeMap<String, String> = SYSCTLS
+        .iter()
+        .filter_map(|(name, path)| {
+            let value = files::read_value(root.join("proc/sys").join(path))?;
+            Some(((*name).to_owned(), one_space(value)))
+        })
+        .collect();
+    let seccomp = match parse::field(status, "Seccomp") {
+        Some("0") => Some("off"),
+        Some("1") => Some("strict"),
+        Some("2") => Some("filter"),
+        _ => None,
+    };
+    limits.extend(seccomp.map(|mode| ("seccomp".to_owned(), mode.to_owned())));
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_without_files_leaves_every_field_empty() {
+        let empty = read_under(Path::new("/dev/null/nowhere"));
+        let expected = Fingerprint { weir_version: empty.weir_version.clone(), ..Fingerprint::default() };
+        assert_eq!(empty, expected);
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn this_machine_has_the_facts_every_linux_shows() {
+        let here = fingerprint();
+        assert!(!here.kernel_release.is_empty() && !here.architecture.is_empty());
+        assert!(here.limits.contains_key("nofile_hard") && here.limits.contains_key("memlock_soft"));
+        assert!(here.memory_bytes > 1 << 20);
+        assert!(!here.cpus_allowed.is_empty());
+        if here.cpus_online == 0 {
+            println!("skipped: no /sys here");
+            return;
+        }
+        assert!(here.cpus_allowed.len() <= here.cpus_online as usize);
+    }
+
+    #[test]
+    fn the_cpu_model_is_found_under_any_of_its_names() {
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel\t\t: 167\nmodel name\t: A CPU @ 2 GHz\n"),
+            "A CPU @ 2 GHz"
+        );
+        assert_eq!(cpu_model("processor\t: 0\nCPU part\t: 0xd0c\n"), "0xd0c");
+        assert_eq!(cpu_model(""), "");
+    }
+
+    #[test]
+    fn a_hypervisor_is_named_by_its_best_sign() {
+        let signs = |xen: Option<&str>, product: Option<&str>, clocks: &str, flagged| {
+            hypervisor(&HypervisorSigns {
+                xen_type: xen.map(str::to_owned),
+                product: product.map(str::to_owned),
+                clocksources: clocks.to_owned(),
+                flagged,
+            })
+        };
+        assert_eq!(signs(None, None, "tsc kvm-clock \n", true).as_deref(), Some("kvm"));
+        assert_eq!(
+            signs(Some("xen"), Some("Vendor HVM"), "tsc xen\n", true).as_deref(),
+            Some("xen (Vendor HVM)")
+        );
+        assert_eq!(signs(None, None, "tsc hpet\n", true).as_deref(), Some("unnamed"));
+        assert_eq!(signs(None, Some("Vendor Desktop"), "tsc hpet\n", false), None);
+    }
+
+    #[test]
+    fn the_hypervisor_flag_is_a_whole_word() {
+        assert!(has_hypervisor_flag("flags\t\t: fpu hypervisor lm\n"));
+        assert!(!has_hypervisor_flag("flags\t\t: fpu hypervisorless lm\n"));
+    }
+}

@@ -1,0 +1,456 @@
+//! CPU, waiting and memory of a process and its descendants between two moments.
+//!
+//! Where the numbers come from, and how exact they are:
+//! - CPU of a process is its CPU clock: nanoseconds, all threads, *ended threads included*, so a worker that ends
+//!   inside the window loses nothing. Only when that clock cannot be read is it the sum of the living threads.
+//! - CPU of a process that ended inside the window, and was waited for, comes out of its parent's child times, less
+//!   what it had used before the window. Those times are in ticks of 10 ms. A process that nobody waited for, or that
+//!   was adopted by a process outside the tree, is lost; [`TreeDelta::processes_vanished`] says when to wonder.
+//! - CPU of one thread, its waiting time (`schedstat`) and its switches (`status`) die with the thread: sums of these
+//!   are lower bounds when threads ended. [`TreeDelta::ended_cpu_ns`] says how much CPU such threads had, also those
+//!   that came and went between the snapshots.
+//! - A thread that is on another CPU when it is read, and was not switched since, is seen as of the last tick:
+//!   each edge may lag by one tick (4 ms at 250 Hz) for a thread that spins, by almost nothing for one that sleeps
+//!   often.
+//!
+//! The time that the kernel spends for a process in its own threads (softirq, workqueues) is nobody's here.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::{Path, PathBuf},
+};
+
+use weir_record::trial::ObservedWindow;
+
+use crate::{files, parse};
+
+/// Most processes a tree may have.
+pub const PROCESSES_MAX: usize = 4096;
+/// Most threads a tree may have.
+pub const THREADS_MAX: usize = 65_536;
+
+/// A process and its descendants at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessTree {
+    /// The root first, then its descendants.
+    pub processes: Vec<ProcessSample>,
+}
+
+/// One process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessSample {
+    /// Process number.
+    pub pid: u32,
+    /// Parent's process number.
+    pub parent: u32,
+    /// Start in ticks since boot; with `pid` it identifies the process.
+    pub started_ticks: u64,
+    /// CPU used since its start, ended threads included; without children.
+    pub cpu_ns: u64,
+    /// CPU of children that ended and were waited for, in steps of one tick.
+    pub children_cpu_ns: u64,
+    /// Anonymous resident memory.
+    pub rss_anon_bytes: u64,
+    /// Threads alive, by rising number.
+    pub threads: Vec<ThreadSample>,
+}
+
+/// One thread at one moment; all counts are since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadSample {
+    /// Thread number.
+    pub tid: u32,
+    /// Name (`comm`).
+    pub name: String,
+    /// Time on a CPU.
+    pub cpu_ns: u64,
+    /// Time runnable and waiting for a CPU.
+    pub run_delay_ns: u64,
+    /// Switches because it waited for something.
+    pub switches_voluntary: u64,
+    /// Switches because another thread was given its CPU.
+    pub switches_involuntary: u64,
+}
+
+/// What happened in a tree between two snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeDelta {
+    /// CPU of all threads, those that ended included (see the module text).
+    pub cpu_ns: u64,
+    /// Of that, io_uring's kernel threads alive at the end; a lower bound when threads ended.
+    pub kernel_thread_cpu_ns: u64,
+    /// Of `cpu_ns`, what no thread or process alive at the end accounts for.
+    pub ended_cpu_ns: u64,
+    /// Time threads waited for a CPU; a lower bound when threads ended.
+    pub run_delay_ns: u64,
+    /// Voluntary switches; a lower bound when threads ended.
+    pub switches_voluntary: u64,
+    /// Involuntary switches; a lower bound when threads ended.
+    pub switches_involuntary: u64,
+    /// Threads at the end.
+    pub threads: u32,
+    /// Anonymous resident memory at the end.
+    pub rss_anon_bytes: u64,
+    /// Threads of the first snapshot that are not in the second.
+    pub threads_vanished: u32,
+    /// Processes of the first snapshot that are not in the second.
+    pub processes_vanished: u32,
+}
+
+impl ProcessTree {
+    /// Reads the process and its descendants. Costs two small files a thread, so some milliseconds for a thousand
+    /// threads; threads and processes that end meanwhile are left out.
+    pub fn snapshot(root: u32) -> io::Result<Self> {
+        // Not every kernel lists children (CONFIG_PROC_CHILDREN); the other way is to ask every process for its parent.
+        let lists_children = Path::new("/proc/thread-self/children").exists();
+        let pids = family(root, lists_children)?;
+        let mut threads_left = THREADS_MAX;
+        let mut processes = Vec::with_capacity(pids.len());
+        for pid in pids {
+            if let Some(process) = read_process(pid, threads_left)? {
+                threads_left -= process.threads.len();
+                processes.push(process);
+            }
+        }
+        if processes.first().is_none_or(|process| process.pid != root) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no process {root}")));
+        }
+        Ok(Self { processes })
+    }
+
+    /// What happened from `before` to `after`, two snapshots of the same root.
+    pub fn delta(before: &Self, after: &Self) -> TreeDelta {
+        let earlier: HashMap<_, _> =
+            before.processes.iter().map(|process| (process.key(), process)).collect();
+        let surviving: HashSet<_> = after.processes.iter().map(ProcessSample::key).collect();
+        let inherited = inherited_cpu_ns(before, &surviving);
+        let nothing = ProcessSample::default();
+        let mut delta = TreeDelta::default();
+        for process in &after.processes {
+            let start = earlier.get(&process.key()).copied().unwrap_or(&nothing);
+            let reaped_ns = process
+                .children_cpu_ns
+                .saturating_sub(start.children_cpu_ns)
+                .saturating_sub(inherited.get(&process.pid).copied().unwrap_or(0));
+            delta.add_process(start, process, reaped_ns);
+        }
+        for process in before.processes.iter().filter(|process| !surviving.contains(&process.key())) {
+            delta.processes_vanished += 1;
+            delta.threads_vanished += count(process.threads.len());
+        }
+        delta
+    }
+
+    /// The tree less every process that is also in `other`.
+    pub fn without(mut self, other: &Self) -> Self {
+        let taken: HashSet<_> = other.processes.iter().map(ProcessSample::key).collect();
+        self.processes.retain(|process| !taken.contains(&process.key()));
+        self
+    }
+}
+
+impl ProcessSample {
+    fn key(&self) -> (u32, u64) {
+        (self.pid, self.started_ticks)
+    }
+}
+
+impl ThreadSample {
+    /// Whether the kernel runs it for io_uring: a worker or a submission poller.
+    pub fn is_uring_kernel_thread(&self) -> bool {
+        self.name.starts_with("iou-wrk-") || self.name.starts_with("iou-sqp-")
+    }
+}
+
+impl TreeDelta {
+    fn add_process(&mut self, start: &ProcessSample, end: &ProcessSample, reaped_ns: u64) {
+        let earlier: HashMap<u32, &ThreadSample> =
+            start.threads.iter().map(|thread| (thread.tid, thread)).collect();
+        let nothing = ThreadSample::default();
+        let (mut matched, mut threads_cpu_ns) = (0, 0_u64);
+        for thread in &end.threads {
+            // A count that fell belongs to a new thread with an old number.
+            let known = earlier.get(&thread.tid).filter(|start| start.cpu_ns <= thread.cpu_ns);
+            matched += usize::from(known.is_some());
+            let start = known.copied().unwrap_or(&nothing);
+            let cpu_ns = thread.cpu_ns - start.cpu_ns;
+            threads_cpu_ns += cpu_ns;
+            self.kernel_thread_cpu_ns += if thread.is_uring_kernel_thread() { cpu_ns } else { 0 };
+            self.run_delay_ns += thread.run_delay_ns.saturating_sub(start.run_delay_ns);
+            self.switches_voluntary += thread.switches_voluntary.saturating_sub(start.switches_voluntary);
+            self.switches_involuntary +=
+                thread.switches_involuntary.saturating_sub(start.switches_involuntary);
+        }
+        let own_ns = end.cpu_ns.saturating_sub(start.cpu_ns);
+        self.cpu_ns += own_ns + reaped_ns;
+        self.ended_cpu_ns += own_ns.saturating_sub(threads_cpu_ns) + reaped_ns;
+        self.threads += count(end.threads.len());
+        self.rss_anon_bytes += end.rss_anon_bytes;
+        self.threads_vanished += count(start.threads.len() - matched);
+    }
+
+    /// Writes what this knows into a record; engine counters and noise stay as they are.
+    pub fn fill(&self, window: &mut ObservedWindow) {
+        window.cpu_ns = self.cpu_ns;
+        window.kernel_thread_cpu_ns = self.kernel_thread_cpu_ns;
+        window.run_delay_ns = self.run_delay_ns;
+        window.switches_voluntary = self.switches_voluntary;
+        window.switches_involuntary = self.switches_involuntary;
+        window.threads = self.threads;
+        window.rss_anon_bytes = self.rss_anon_bytes;
+    }
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+/// CPU that vanished processes had used before the first snapshot, by the nearest ancestor that survived: it will
+/// have arrived in that ancestor's child times, but it is older than the window.
+fn inherited_cpu_ns(before: &ProcessTree, surviving: &HashSet<(u32, u64)>) -> HashMap<u32, u64> {
+    let by_pid: HashMap<u32, &ProcessSample> =
+        before.processes.iter().map(|process| (process.pid, process)).collect();
+    let mut inherited = HashMap::new();
+    for process in before.processes.iter().filter(|process| !surviving.contains(&process.key())) {
+        let mut ancestor = by_pid.get(&process.parent);
+        // Bounded, because a snapshot taken while numbers are reused could hold a circle.
+        for _ in 0..before.processes.len() {
+            match ancestor {
+                Some(found) if surviving.contains(&found.key()) => {
+                    *inherited.entry(found.pid).or_insert(0) += process.cpu_ns + process.children_cpu_ns;
+                    break;
+                }
+                Some(found) => ancestor = by_pid.get(&found.parent),
+                None => break,
+            }
+        }
+    }
+    inherited
+}
+
+/// The root and its descendants, parents before children.
+fn family(root: u32, lists_children: bool) -> io::Result<Vec<u32>> {
+    let mut found = vec![root];
+    let mut seen = HashSet::from([root]);
+    let parents = if lists_children { Vec::new() } else { all_parents() };
+    let mut next = 0;
+    while next < found.len() {
+        let children =
+            if lists_children { listed_children(found[next]) } else { children_in(&parents, found[next]) };
+        found.extend(children.into_iter().filter(|child| seen.insert(*child)));
+        if found.len() > PROCESSES_MAX {
+            return Err(too_large(root, "processes", PROCESSES_MAX));
+        }
+        next += 1;
+    }
+    Ok(found)
+}
+
+fn too_large(root: u32, what: &str, limit: usize) -> io::Error {
+    io::Error::other(format!("process {root} and its descendants have more than {limit} {what}"))
+}
+
+fn listed_children(pid: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for tid in files::numbered_entries(format!("/proc/{pid}/task")) {
+        let text = files::read_text(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
+        children.extend(text.split_ascii_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    children
+}
+
+/// Every process with its parent.
+fn all_parents() -> Vec<(u32, u32)> {
+    files::numbered_entries("/proc")
+        .into_iter()
+        .filter_map(|pid| {
+            let text = files::read_text(format!("/proc/{pid}/stat"))?;
+            Some((pid, parse::stat_line(&text)?.parent))
+        })
+        .collect()
+}
+
+fn children_in(parents: &[(u32, u32)], pid: u32) -> Vec<u32> {
+    parents.iter().filter(|(_, parent)| *parent == pid).map(|(child, _)| *child).collect()
+}
+
+fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample>> {
+    let directory = PathBuf::from(format!("/proc/{pid}"));
+    let Some(line) = files::read_text(directory.join("stat")).as_deref().and_then(parse::stat_line) else {
+        return Ok(None);
+    };
+    let clock_ns = weir_sys::clock::process_cpu_ns(pid).ok();
+    let tids = files::numbered_entries(directory.join("task"));
+    if tids.len() > threads_max {
+        return Err(too_large(pid, "threads", THREADS_MAX));
+    }
+    let mut threads = Vec::with_capacity(tids.len());
+    let mut rss_anon_bytes = 0;
+    for tid in tids {
+        let task = directory.join("task").join(tid.to_string());
+        let (Some(times), Some(status)) =
+            (files::read_text(task.join("schedstat")), files::read_text(task.join("status")))
+        else {
+            continue;
+        };
+        // The memory is the same seen from every thread; one that has ended but lingers shows none.
+        rss_anon_bytes = rss_anon_bytes.max(parse::number_field(&status, "RssAnon").unwrap_or(0) * 1024);
+        threads.push(thread_sample(tid, &times, &status));
+    }
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    Ok(Some(ProcessSample {
+        pid,
+        parent: line.parent,
+        started_ticks: line.started_ticks,
+        cpu_ns: clock_ns.unwrap_or_else(|| threads.iter().map(|thread| thread.cpu_ns).sum()),
+        children_cpu_ns: line.children_ticks.saturating_mul(1_000_000_000 / ticks_per_second),
+        rss_anon_bytes,
+        threads,
+    }))
+}
+
+fn thread_sample(tid: u32, times: &str, status: &str) -> ThreadSample {
+    let (cpu_ns, run_delay_ns) = parse::schedstat(times).unwrap_or_default();
+    ThreadSample {
+        tid,
+        name: parse::field(status, "Name").unwrap_or_default().to_owned(),
+        cpu_ns,
+        run_delay_ns,
+        switches_voluntary: parse::number_field(status, "voluntary_ctxt_switches").unwrap_or(0),
+        switches_involuntary: parse::number_field(status, "nonvoluntary_ctxt_switches").unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: u32, name: &str, cpu_ns: u64) -> ThreadSample {
+        ThreadSample {
+            tid,
+            name: name.to_owned(),
+            cpu_ns,
+            run_delay_ns: cpu_ns / 10,
+            switches_voluntary: cpu_ns / 100,
+            switches_involuntary: cpu_ns / 1000,
+        }
+    }
+
+    fn process(
+        pid: u32,
+        parent: u32,
+        cpu_ns: u64,
+        children_cpu_ns: u64,
+        threads: Vec<ThreadSample>,
+    ) -> ProcessSample {
+        let started_ticks = u64::from(pid);
+        ProcessSample { pid, parent, started_ticks, cpu_ns, children_cpu_ns, rss_anon_bytes: 4096, threads }
+    }
+
+    fn tree(processes: Vec<ProcessSample>) -> ProcessTree {
+        ProcessTree { processes }
+    }
+
+    #[test]
+    fn kernel_threads_of_the_ring_are_counted_apart() {
+        let before = tree(vec![process(
+            1,
+            0,
+            5_000,
+            0,
+            vec![thread(1, "server", 4_000), thread(2, "iou-sqp-1", 1_000)],
+        )]);
+        let end =
+            vec![thread(1, "server", 7_000), thread(2, "iou-sqp-1", 3_000), thread(3, "iou-wrk-1", 500)];
+        let delta = ProcessTree::delta(&before, &tree(vec![process(1, 0, 10_500, 0, end)]));
+        assert_eq!(delta.cpu_ns, 5_500);
+        assert_eq!(delta.kernel_thread_cpu_ns, 2_500);
+        assert_eq!(delta.ended_cpu_ns, 0);
+        assert_eq!(delta.run_delay_ns, 550);
+        assert_eq!((delta.switches_voluntary, delta.switches_involuntary), (55, 5));
+        assert_eq!((delta.threads, delta.rss_anon_bytes), (3, 4096));
+        let mut window = ObservedWindow::default();
+        delta.fill(&mut window);
+        assert_eq!((window.cpu_ns, window.kernel_thread_cpu_ns, window.threads), (5_500, 2_500, 3));
+    }
+
+    #[test]
+    fn a_thread_that_ended_leaves_its_cpu_in_the_process_clock() {
+        let before = tree(vec![process(1, 0, 5_000, 0, vec![thread(1, "a", 4_000), thread(2, "b", 1_000)])]);
+        let after = tree(vec![process(1, 0, 9_000, 0, vec![thread(1, "a", 5_000)])]);
+        let delta = ProcessTree::delta(&before, &after);
+        assert_eq!((delta.cpu_ns, delta.ended_cpu_ns, delta.threads_vanished), (4_000, 3_000, 1));
+    }
+
+    #[test]
+    fn a_thread_number_used_again_counts_from_zero() {
+        let before = tree(vec![process(1, 0, 4_000, 0, vec![thread(1, "a", 1_000), thread(2, "b", 3_000)])]);
+        let after = tree(vec![process(1, 0, 4_700, 0, vec![thread(1, "a", 1_000), thread(2, "c", 700)])]);
+        let delta = ProcessTree::delta(&before, &after);
+        assert_eq!((delta.cpu_ns, delta.ended_cpu_ns, delta.threads_vanished), (700, 0, 1));
+    }
+
+    #[test]
+    fn a_child_born_in_the_window_counts_whole() {
+        let before = tree(vec![process(1, 0, 1_000, 0, vec![])]);
+        let after =
+            tree(vec![process(1, 0, 1_500, 0, vec![]), process(2, 1, 300, 40, vec![thread(2, "x", 300)])]);
+        assert_eq!(ProcessTree::delta(&before, &after).cpu_ns, 840);
+    }
+
+    #[test]
+    fn a_child_that_ended_counts_without_what_it_used_before_the_window() {
+        // 2 had used 70, its own child 3 had used 30; both end, and 1 inherits 70+30+25 of which 25 is new.
+        let before = tree(vec![
+            process(1, 0, 1_000, 10, vec![]),
+            process(2, 1, 70, 0, vec![]),
+            process(3, 2, 30, 0, vec![]),
+        ]);
+        let after = tree(vec![process(1, 0, 1_100, 135, vec![])]);
+        let delta = ProcessTree::delta(&before, &after);
+        assert_eq!((delta.cpu_ns, delta.ended_cpu_ns, delta.processes_vanished), (125, 25 + 100, 2));
+    }
+
+    #[test]
+    fn a_process_number_used_again_is_another_process() {
+        let before =
+            tree(vec![process(1, 0, 0, 0, vec![]), process(2, 1, 9_000, 0, vec![thread(2, "old", 9_000)])]);
+        let mut reborn = process(2, 1, 50, 0, vec![thread(2, "new", 50)]);
+        reborn.started_ticks = 99;
+        let delta = ProcessTree::delta(&before, &tree(vec![process(1, 0, 0, 0, vec![]), reborn]));
+        assert_eq!((delta.cpu_ns, delta.processes_vanished, delta.threads_vanished), (50, 1, 1));
+    }
+
+    #[test]
+    fn nothing_between_equal_snapshots() {
+        let same = tree(vec![process(1, 0, 9, 9, vec![thread(1, "a", 9)]), process(2, 1, 5, 0, vec![])]);
+        let delta = ProcessTree::delta(&same, &same);
+        assert_eq!((delta.cpu_ns, delta.run_delay_ns, delta.threads_vanished), (0, 0, 0));
+        assert!(same.clone().without(&same).processes.is_empty());
+    }
+
+    #[test]
+    fn both_ways_to_find_children_find_a_living_child() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat, waiting for its input");
+        let own = std::process::id();
+        for lists_children in [Path::new("/proc/thread-self/children").exists(), false] {
+            let found = family(own, lists_children).expect("own process");
+            assert_eq!(found[0], own);
+            assert!(found.contains(&child.id()), "listed {lists_children}: {found:?}");
+        }
+        drop(child.stdin.take());
+        child.wait().expect("cat ends with its input");
+    }
+
+    #[test]
+    fn broken_thread_files_read_as_zero() {
+        assert_eq!(thread_sample(7, "", ""), ThreadSample { tid: 7, ..ThreadSample::default() });
+        let status = "Name:\t(odd) name)\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_sw";
+        let sample = thread_sample(7, "55", status);
+        assert_eq!((sample.name.as_str(), sample.cpu_ns, sample.switches_voluntary), ("(odd) name)", 0, 12));
+    }
+}
