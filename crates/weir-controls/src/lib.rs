@@ -39,13 +39,18 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Restricts the calling thread to one CPU.
-pub fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= rustix::thread::CpuSet::MAX_CPU {
-        return Err(io::ErrorKind::InvalidInput.into());
+/// Restricts the calling thread to these CPUs; none means that it stays free.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
     }
     let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
+    for &cpu in cpus {
+        if cpu >= rustix::thread::CpuSet::MAX_CPU {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        set.set(cpu);
+    }
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 

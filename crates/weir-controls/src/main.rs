@@ -1,4 +1,4 @@
-//! The command line of the controls: `weir-control epoll|uring --listen ADDR [--pin CPU] [options]`.
+//! The command line of the controls: `weir-control epoll|uring --listen ADDR [--pin CPUS] [options]`.
 //!
 //! Prints `listening on ADDR` and serves until it is killed. Exit codes are those of `weir`: 1 runtime
 //! error, 2 usage, 13 the environment cannot run this.
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use weir_controls::uring::{Options, Receive};
 
-const USAGE: &str = "usage: weir-control epoll|uring --listen ADDR [--pin CPU]
+const USAGE: &str = "usage: weir-control epoll|uring --listen ADDR [--pin CPUS]
        uring only: [--receive multishot|single] [--buffer-bytes N] [--buffer-count N]";
 
 /// Why the program ends, and what the shell sees.
@@ -22,7 +22,7 @@ struct Failure {
 struct Arguments {
     driver: Driver,
     listen: SocketAddr,
-    pin: Option<usize>,
+    pin: Vec<usize>,
     options: Options,
 }
 
@@ -39,9 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<std::convert::Infallible, Failure> {
-    if let Some(cpu) = arguments.pin {
-        weir_controls::pin(cpu).map_err(|error| environment(format!("cannot pin to CPU {cpu}: {error}")))?;
-    }
+    weir_controls::pin(&arguments.pin)
+        .map_err(|error| environment(format!("cannot pin to CPUs {:?}: {error}", arguments.pin)))?;
     let listener = weir_controls::listen(arguments.listen)
         .map_err(|error| runtime(format!("cannot listen on {}: {error}", arguments.listen)))?;
     let address = listener.local_addr().map_err(|error| runtime(error.to_string()))?;
@@ -69,14 +68,14 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> 
         _ => return Err(usage(USAGE.to_owned())),
     };
     let mut listen = None;
-    let mut pin = None;
+    let mut pin = Vec::new();
     let mut options = Options::default();
     while let Some(name) = words.next() {
         let is_uring = matches!(driver, Driver::Uring);
         let value = words.next().ok_or_else(|| usage(format!("{name} needs a value\n{USAGE}")))?;
         match name.as_str() {
             "--listen" => listen = Some(number(&name, &value)?),
-            "--pin" => pin = Some(number(&name, &value)?),
+            "--pin" => pin = list(&name, &value)?,
             "--receive" if is_uring && value == "multishot" => options.receive = Receive::Multishot,
             "--receive" if is_uring && value == "single" => options.receive = Receive::Single,
             "--buffer-bytes" if is_uring => options.buffer_bytes = number(&name, &value)?,
@@ -91,6 +90,12 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, Failure> 
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
     value.parse().map_err(|_| usage(format!("{name} does not take {value:?}\n{USAGE}")))
+}
+
+/// A list such as `0` or `0,2`; an empty one is allowed, so that a study without pinning needs no other
+/// command.
+fn list(name: &str, value: &str) -> Result<Vec<usize>, Failure> {
+    value.split(',').filter(|item| !item.is_empty()).map(|item| number(name, item)).collect()
 }
 
 fn usage(message: String) -> Failure {

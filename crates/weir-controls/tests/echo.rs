@@ -308,6 +308,7 @@ fn what_cannot_be_understood_is_refused_with_exit_code_2() {
         &["uring", "--listen", "127.0.0.1:0", "--buffer-count", "100"],
         &["uring", "--listen", "127.0.0.1:0", "--buffer-bytes", "0"],
         &["uring", "--listen"],
+        &["epoll", "--listen", "127.0.0.1:0", "--pin", "first"],
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_weir-control")).args(words).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{words:?}");
