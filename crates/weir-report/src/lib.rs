@@ -1,1 +1,58 @@
-//! Charts, HTML and Markdown from finished results; pure text out.
+//! Views of a judged study: one HTML page, Markdown, a terminal table, CSV, and the verdict in one sentence.
+//!
+//! Pure text out: no I/O, no clock, no randomness, so the same result always gives the same bytes. Nothing
+//! is judged or estimated here; numbers are arranged, rounded for reading and drawn. Values that are not finite
+//! are left out of charts and printed as a dash.
+//!
+//! ```no_run
+//! # let result: weir_record::study::StudyResult = unimplemented!();
+//! use weir_report::Language;
+//! let page = weir_report::html(&result, Language::English);
+//! let table = weir_report::terminal(&result, Language::Korean, 80, false);
+//! ```
+
+mod chart;
+mod csv;
+mod definitions;
+mod display;
+mod format;
+mod html;
+mod language;
+mod markdown;
+mod sentence;
+mod tables;
+mod terminal;
+mod view;
+mod words;
+
+use weir_record::study::StudyResult;
+
+pub use language::{Language, UnknownLanguage};
+
+/// One self-contained page: no script, no network, light and dark, printable.
+pub fn html(result: &StudyResult, language: Language) -> String {
+    html::page(&view::View::new(result, language))
+}
+
+/// The same blocks as the page in GitHub-flavoured Markdown, charts as tables.
+pub fn markdown(result: &StudyResult, language: Language) -> String {
+    markdown::document(&view::View::new(result, language))
+}
+
+/// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most
+/// [`TERMINAL_COLUMNS_MAX`]; `color` adds ANSI escapes and never carries information of its own.
+pub fn terminal(result: &StudyResult, language: Language, width_columns: usize, color: bool) -> String {
+    terminal::table(&view::View::new(result, language), width_columns, color)
+}
+
+/// Every figure in long form, one per line, with names that do not depend on a language.
+pub fn csv(result: &StudyResult) -> String {
+    csv::long_form(result)
+}
+
+/// The headline verdict in one sentence.
+pub fn sentence(result: &StudyResult, language: Language) -> String {
+    sentence::headline(&view::View::new(result, language))
+}
+
+pub use terminal::{TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN};

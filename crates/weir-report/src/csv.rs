@@ -1,0 +1,164 @@
+//! Every figure in long form (RFC 4180): `cell,arm,baseline,metric,statistic,value,unit`, one figure a line.
+//! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
+
+use weir_record::{
+    study::{ArmSummary, Spread, StudyResult},
+    verdict::{Comparison, Metric, Verdict},
+};
+
+/// The whole export.
+pub(crate) fn long_form(result: &StudyResult) -> String {
+    let mut rows = Rows { text: "cell,arm,baseline,metric,statistic,value,unit\n".to_owned() };
+    for summary in &result.arms {
+        arm(&mut rows, summary);
+    }
+    for it in &result.comparisons {
+        comparison(&mut rows, it);
+    }
+    for entry in &result.timeline {
+        let subject = [entry.cell_id.as_str(), &entry.arm, ""];
+        let statistic = |name: &str| format!("{name}-block-{}", entry.block);
+        rows.number(subject, "trial", &statistic("started"), entry.started_ns as f64, "ns");
+        rows.number(subject, "trial", &statistic("elapsed"), entry.elapsed_ns as f64, "ns");
+        rows.number(subject, "trial", &statistic("cross-core-round-trip"), entry.round_trip_ns, "ns");
+        rows.number(subject, "trial", &statistic("steal"), entry.steal_share, "fraction");
+        rows.number(subject, "trial", &statistic("clean"), f64::from(u8::from(entry.clean)), "bool");
+    }
+    rows.text
+}
+
+fn arm(rows: &mut Rows, summary: &ArmSummary) {
+    let subject = [summary.cell_id.as_str(), &summary.arm, ""];
+    rows.number(subject, "trials", "clean", f64::from(summary.trials), "count");
+    rows.number(
+        subject,
+        "throughput",
+        "is-lower-bound",
+        f64::from(u8::from(summary.generator_bound)),
+        "bool",
+    );
+    let spreads = [
+        ("throughput", summary.throughput_per_second, "1/s"),
+        ("server-cpu-per-message", summary.server_cpu_us_per_message, "us"),
+        ("machine-cpu-per-message", summary.machine_cpu_us_per_message, "us"),
+        ("generator-cpu-per-message", summary.generator_cpu_us_per_message, "us"),
+        ("switches-voluntary-per-message", summary.switches_voluntary_per_message, "count"),
+        ("switches-involuntary-per-message", summary.switches_involuntary_per_message, "count"),
+    ];
+    for (metric, spread, unit) in spreads {
+        rows.spread(subject, metric, spread, unit);
+    }
+    if let Some(calls) = summary.syscalls_per_message {
+        rows.number(subject, "syscalls-per-message", "value", calls, "count");
+    }
+    for (name, count) in &summary.engine_per_message {
+        rows.number(subject, &format!("engine-{name}-per-message"), "value", *count, "count");
+    }
+    for (metric, curve) in
+        [("response-time", &summary.response_quantiles), ("service-time", &summary.service_quantiles)]
+    {
+        for (quantile, ns) in curve.iter().filter(|(quantile, _)| quantile.is_finite()) {
+            rows.number(subject, metric, &format!("q{quantile}"), *ns as f64, "ns");
+        }
+    }
+    for (metric, trials, unit) in [
+        ("throughput", &summary.throughput_trials, "1/s"),
+        ("server-cpu-per-message", &summary.server_cpu_trials, "us"),
+    ] {
+        for (index, value) in trials.iter().enumerate() {
+            rows.number(subject, metric, &format!("trial-{index}"), *value, unit);
+        }
+    }
+}
+
+fn comparison(rows: &mut Rows, it: &Comparison) {
+    let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
+    let metric = metric_name(it.metric);
+    let optional = [
+        ("ratio", it.ratio, "ratio"),
+        ("interval-low", it.interval.map(|(low, _)| low), "ratio"),
+        ("interval-high", it.interval.map(|(_, high)| high), "ratio"),
+        ("confidence", it.interval.map(|_| it.confidence), "fraction"),
+        ("p", it.p_value, "probability"),
+        ("p-holm", it.p_value_holm, "probability"),
+        ("noise-floor", it.noise_floor, "fraction"),
+        ("detectable-effect", it.detectable_effect, "fraction"),
+        ("ratio-all-pairs", it.ratio_all_pairs, "ratio"),
+    ];
+    rows.line(subject, metric, "verdict", verdict_name(it.verdict), "");
+    rows.number(subject, metric, "pairs", f64::from(it.pairs), "count");
+    for (statistic, value, unit) in optional {
+        if let Some(value) = value {
+            rows.number(subject, metric, statistic, value, unit);
+        }
+    }
+    for (statistic, ratios) in [("pair", &it.ratios), ("pair-self", &it.ratios_self)] {
+        for (index, ratio) in ratios.iter().enumerate() {
+            rows.number(subject, metric, &format!("{statistic}-{index}"), *ratio, "ratio");
+        }
+    }
+    for note in it.notes.iter().chain(&it.pairs_excluded) {
+        rows.line(subject, metric, "note", note, "");
+    }
+}
+
+/// Stable name of a verdict, as in the records.
+pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Equivalent => "equivalent",
+        Verdict::Inconclusive => "inconclusive",
+        Verdict::NotComparable => "not-comparable",
+    }
+}
+
+fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::ServerCpuPerMessage => "server-cpu-per-message",
+        Metric::MachineCpuPerMessage => "machine-cpu-per-message",
+        Metric::Throughput => "throughput",
+        Metric::LatencyP50 => "latency-p50",
+        Metric::LatencyP99 => "latency-p99",
+    }
+}
+
+struct Rows {
+    text: String,
+}
+
+impl Rows {
+    fn spread(&mut self, subject: [&str; 3], metric: &str, spread: Spread, unit: &str) {
+        for (statistic, value) in [("median", spread.median), ("min", spread.min), ("max", spread.max)] {
+            self.number(subject, metric, statistic, value, unit);
+        }
+    }
+
+    fn number(&mut self, subject: [&str; 3], metric: &str, statistic: &str, value: f64, unit: &str) {
+        if value.is_finite() {
+            self.line(subject, metric, statistic, &value.to_string(), unit);
+        }
+    }
+
+    fn line(
+        &mut self,
+        [cell, arm, baseline]: [&str; 3],
+        metric: &str,
+        statistic: &str,
+        value: &str,
+        unit: &str,
+    ) {
+        let fields = [cell, arm, baseline, metric, statistic, value, unit].map(field);
+        self.text.push_str(&fields.join(","));
+        self.text.push('\n');
+    }
+}
+
+/// Quotes a field when it needs it.
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

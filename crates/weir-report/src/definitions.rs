@@ -1,0 +1,174 @@
+//! What the words mean: one term and one paragraph each, per language.
+
+use weir_record::verdict::Verdict;
+
+use crate::{
+    format,
+    view::View,
+    words::{self, Word},
+};
+
+/// Terms with their explanation, in reading order.
+pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
+    let verdicts = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::Equivalent,
+        Verdict::Inconclusive,
+        Verdict::NotComparable,
+    ];
+    let smallest = format::percent(view.result.spec.smallest_effect);
+    let verdicts = verdicts.into_iter().map(|verdict| {
+        let name = format!("{} {}", words::verdict_sign(verdict), view.verdict_word(verdict));
+        (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
+    });
+    let terms = TERMS
+        .into_iter()
+        .map(|(word, texts)| (view.word(word).to_owned(), view.language.choose(texts).to_owned()));
+    verdicts.chain(terms).collect()
+}
+
+/// In English, Korean and Chinese; `{smallest}` is the smallest effect that matters.
+fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
+    match verdict {
+        Verdict::Faster => [
+            "Better than the baseline by more than the noise floor and more than {smallest}; the interval excludes 1. \
+             For CPU and time, better means less.",
+            "기준보다 노이즈 플로어와 {smallest}를 모두 넘는 만큼 좋고, 구간이 1을 포함하지 않습니다. CPU와 시간은 작을수록 \
+             좋습니다.",
+            "优于基线，且差异同时超过噪声本底和 {smallest}，区间不含 1。对 CPU 和时间而言，越小越好。",
+        ],
+        Verdict::Slower => [
+            "Worse than the baseline by more than the noise floor and more than {smallest}; the interval excludes 1.",
+            "기준보다 노이즈 플로어와 {smallest}를 모두 넘는 만큼 나쁘고, 구간이 1을 포함하지 않습니다.",
+            "劣于基线，且差异同时超过噪声本底和 {smallest}，区间不含 1。",
+        ],
+        Verdict::Equivalent => [
+            "The whole interval lies within ±{smallest}: whatever the difference is, it is too small to matter.",
+            "구간 전체가 ±{smallest} 안에 있습니다. 차이가 있더라도 의미를 두기에는 너무 작습니다.",
+            "整个区间都在 ±{smallest} 之内：即使有差异，也小到无关紧要。",
+        ],
+        Verdict::Inconclusive => [
+            "The data do not decide. This is not the same as no difference.",
+            "데이터로 결론을 낼 수 없습니다. 차이가 없다는 뜻이 아닙니다.",
+            "数据不足以下结论。这并不等于没有差异。",
+        ],
+        Verdict::NotComparable => [
+            "A validity check failed, or a side was not measured under equal conditions, so no verdict is given.",
+            "유효성 검사에 실패했거나 같은 조건에서 측정되지 않아 판정하지 않습니다.",
+            "有效性检查未通过，或双方的测量条件不相同，因此不给出判定。",
+        ],
+    }
+}
+
+/// Metrics and terms of the judgement, in reading order: English, Korean, Chinese.
+const TERMS: [(Word, [&str; 3]); 11] = [
+    (
+        Word::ServerCpu,
+        [
+            "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
+             the messages of the same window. From the scheduler's nanosecond accounting, not sampled. The headline \
+             metric, because a checking generator tires before a good server does.",
+            "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간의 메시지 수로 나눈 값입니다. \
+             표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \
+             이르기 때문에 대표 지표로 씁니다.",
+            "服务器进程全部线程（含为其工作的内核线程）所用的 CPU 时间，除以同一窗口内的消息数。取自调度器的纳秒级记账，而非抽样。\
+             由于逐字节校验的负载生成器会先于优秀的服务器到达极限，故以此为主要指标。",
+        ],
+    ),
+    (
+        Word::MachineCpu,
+        [
+            "Non-idle CPU time of the whole machine per message: server, generator and kernel together. On loopback \
+             the kernel does one side's work on the other side's time; this sum is immune to that.",
+            "서버, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 메시지당으로 나타낸 값입니다. 루프백에서는 커널이 \
+             한쪽의 일을 다른 쪽의 시간으로 처리하기도 하지만, 이 합계는 그 영향을 받지 않습니다.",
+            "整机每条消息的非空闲 CPU 时间：服务器、负载生成器与内核之和。在回环接口上，内核会用一方的时间替另一方做事，而这个总和不受其影响。",
+        ],
+    ),
+    (
+        Word::Throughput,
+        [
+            "Messages per second that came back complete and byte for byte correct. “≥” marks a lower bound: the \
+             generator was the limit, so no throughput verdict is given.",
+            "모든 바이트가 맞게 끝까지 돌아온 메시지의 초당 처리 건수(TPS)입니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 \
+             판정하지 않습니다.",
+            "每秒完整返回且逐字节正确的消息数（TPS）。“≥” 表示下限：瓶颈在负载生成器，因此不对吞吐量下判定。",
+        ],
+    ),
+    (
+        Word::ResponseTime,
+        [
+            "From the moment a message was due to be sent to its last byte back. A stalled server cannot hide its queue.",
+            "메시지를 보내기로 한 시각부터 마지막 바이트가 돌아올 때까지의 시간입니다. 서버가 멈춰도 대기열이 가려지지 않습니다.",
+            "从消息应当发出的时刻到收到最后一个字节的时间。服务器停顿时，排队无法被掩盖。",
+        ],
+    ),
+    (
+        Word::ServiceTime,
+        [
+            "From the moment a message was really sent to its last byte back.",
+            "메시지를 실제로 보낸 시각부터 마지막 바이트가 돌아올 때까지의 시간입니다.",
+            "从消息实际发出的时刻到收到最后一个字节的时间。",
+        ],
+    ),
+    (
+        Word::RatioInterval,
+        [
+            "Arm divided by baseline within each block, then the median over the blocks; 0.80 means a fifth less. \
+             The interval holds the true ratio with the stated confidence: by bootstrap over blocks from 12 blocks \
+             on, by order statistics of the median below that.",
+            "블록마다 대상을 기준으로 나눈 뒤 블록 전체의 중앙값을 취한 값입니다. 0.80이면 5분의 1이 적다는 뜻입니다. 구간은 표시된 \
+             신뢰수준으로 참값을 포함합니다. 12블록 이상이면 블록 부트스트랩, 그보다 적으면 중앙값의 순서통계량으로 구합니다.",
+            "在每个区组内用方案除以基线，再取各区组的中位数；0.80 表示少五分之一。区间以所示置信水平包含真实比值：12 个区组及以上用区组自助法，\
+             不足 12 个用中位数的次序统计量。",
+        ],
+    ),
+    (
+        Word::Floor,
+        [
+            "The baseline runs twice in every block. How far it differs from itself (95th percentile) is what this \
+             machine makes out of nothing; a smaller effect is never called.",
+            "기준은 블록마다 두 번 실행됩니다. 기준이 자기 자신과 얼마나 다른지(95번째 백분위)가 이 머신이 아무 이유 없이 만드는 차이이며, \
+             이보다 작은 효과는 판정하지 않습니다.",
+            "基线在每个区组中运行两次。它与自身的差异（第 95 百分位）就是这台机器凭空产生的差异；小于它的效应一律不下结论。",
+        ],
+    ),
+    (
+        Word::Detectable,
+        [
+            "The smallest true difference this run would have found in 8 of 10 repetitions.",
+            "참인 차이가 이만큼일 때 같은 실험을 10번 반복하면 8번 찾아낼 수 있는 가장 작은 차이입니다.",
+            "真实差异达到该值时，重复实验 10 次约有 8 次能够发现的最小差异。",
+        ],
+    ),
+    (
+        Word::PHolm,
+        [
+            "p of the paired sign-flip test, corrected by Holm over the cells declared beforehand. Exploratory cells \
+             are not corrected and claim nothing.",
+            "대응 부호 뒤집기 검정의 p값을 사전에 선언한 조건 전체에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 보정하지 않으며 \
+             아무것도 주장하지 않습니다.",
+            "配对符号翻转检验的 p 值，在预先声明的各条件之间按 Holm 法校正。探索性条件不作校正，也不作任何结论。",
+        ],
+    ),
+    (
+        Word::Block,
+        [
+            "Every arm once, in random order, the baseline twice, each in a fresh process. Arms are compared only \
+             within a block and only within one state of the machine.",
+            "모든 대상을 무작위 순서로 한 번씩, 기준은 두 번, 매번 새 프로세스로 실행한 묶음입니다. 같은 블록, 같은 머신 상태 안에서만 \
+             비교합니다.",
+            "以随机顺序让每个方案各运行一次、基线运行两次，每次都用全新进程。只在同一区组、同一机器状态之内进行比较。",
+        ],
+    ),
+    (
+        Word::CrossCore,
+        [
+            "Time for a cache line to go from one CPU to the other and back, read before and after every trial. It \
+             shows where the host has placed the CPUs.",
+            "캐시 라인 하나가 한 CPU에서 다른 CPU로 갔다 돌아오는 시간으로, 시행 전후에 잽니다. 호스트가 CPU를 어디에 배치했는지 드러냅니다.",
+            "一条缓存行从一个 CPU 到另一个 CPU 往返一次的时间，每个试次前后各测一次，可反映宿主机如何放置这些 CPU。",
+        ],
+    ),
+];

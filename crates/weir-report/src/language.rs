@@ -1,0 +1,86 @@
+//! The languages a report is written in.
+
+use std::{fmt, str::FromStr};
+
+/// Language of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Korean.
+    Korean,
+    /// Chinese, simplified characters.
+    Chinese,
+}
+
+impl Language {
+    /// All languages.
+    pub const ALL: [Language; 3] = [Language::English, Language::Korean, Language::Chinese];
+
+    /// Code as on the command line: `en`, `ko`, `zh`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::Korean => "ko",
+            Language::Chinese => "zh",
+        }
+    }
+
+    /// The text in this language, of one in each: English, Korean, Chinese.
+    pub(crate) fn choose(self, [english, korean, chinese]: [&'static str; 3]) -> &'static str {
+        match self {
+            Language::English => english,
+            Language::Korean => korean,
+            Language::Chinese => chinese,
+        }
+    }
+
+    /// BCP 47 tag for the `lang` attribute, which decides glyph shapes and line breaking.
+    pub(crate) fn tag(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::Korean => "ko",
+            Language::Chinese => "zh-Hans",
+        }
+    }
+
+    /// Font list; the report's own script comes first so that shared Han characters get its shapes.
+    pub(crate) fn fonts(self) -> &'static str {
+        match self {
+            Language::English => r#"system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif"#,
+            Language::Korean => {
+                r#"system-ui, "Apple SD Gothic Neo", "Malgun Gothic", "Noto Sans KR", "Noto Sans CJK KR", sans-serif"#
+            }
+            Language::Chinese => {
+                r#"system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans SC", "Noto Sans CJK SC", sans-serif"#
+            }
+        }
+    }
+}
+
+/// The code names no language a report can be written in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownLanguage {
+    /// What was given.
+    pub given: String,
+}
+
+impl fmt::Display for UnknownLanguage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "unknown language {:?}: use en, ko or zh", self.given)
+    }
+}
+
+impl std::error::Error for UnknownLanguage {}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(code: &str) -> Result<Self, Self::Err> {
+        Language::ALL
+            .into_iter()
+            .find(|language| language.code() == code)
+            .ok_or_else(|| UnknownLanguage { given: code.to_owned() })
+    }
+}

@@ -1,0 +1,179 @@
+//! The page's blocks in GitHub-flavoured Markdown; charts become tables.
+
+use weir_record::verdict::Comparison;
+
+use crate::{
+    definitions, sentence,
+    tables::{self, CELLS_MAX, Table},
+    view::View,
+    words::{self, Word},
+};
+
+/// The document.
+pub(crate) fn document(view: &View<'_>) -> String {
+    let result = view.result;
+    let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
+    paragraph(&mut out, &escape(&result.spec.title));
+    let verdict = view.verdict_word(result.verdict);
+    paragraph(&mut out, &format!("**{}**: {}", verdict, escape(&sentence::headline(view))));
+    paragraph(&mut out, &sentence::sensitivity(view));
+    for line in sentence::absolute(view) {
+        out.push_str(&format!("- {}\n", escape(&line)));
+    }
+    for (title, detail) in tables::chips(view) {
+        out.push_str(&format!("- {}\n", escape(&join(&title, &detail))));
+    }
+    missing_arms(view, &mut out);
+    section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
+    notes(view, &mut out);
+    section(view, &mut out, Word::FiguresTitle, &tables::figures(view), Word::NoFigures);
+    latency(view, &mut out);
+    why(view, &mut out);
+    section(view, &mut out, Word::ChecksTitle, &tables::checks(view), Word::NoChecks);
+    heading(view, &mut out, Word::DefinitionsTitle);
+    for (term, text) in definitions::all(view) {
+        out.push_str(&format!("- **{term}**: {text}\n"));
+    }
+    heading(view, &mut out, Word::ReproduceTitle);
+    out.push_str(&format!("```\n{}\n```\n\n", result.reproduce.replace("```", "'''")));
+    paragraph(&mut out, &format!("{}: {}", view.word(Word::Seed), result.spec.seed));
+    format!("{}\n", out.trim_end())
+}
+
+fn missing_arms(view: &View<'_>, out: &mut String) {
+    if view.result.missing_arms.is_empty() {
+        return;
+    }
+    heading(view, out, Word::MissingTitle);
+    for arm in &view.result.missing_arms {
+        out.push_str(&format!("- **{}**: {}\n", escape(&arm.name), escape(&arm.reason)));
+        if let Some(unlock) = &arm.unlock {
+            out.push_str(&format!("  - {}: `{}`\n", view.word(Word::Unlock), code(unlock)));
+        }
+    }
+}
+
+fn notes(view: &View<'_>, out: &mut String) {
+    let label = |it: &Comparison| {
+        let metric = view.word(words::metric(it.metric));
+        format!("{} · {metric} · {}", it.arm, view.cell_label(&it.cell_id))
+    };
+    let lines: Vec<_> = view
+        .result
+        .comparisons
+        .iter()
+        .flat_map(|it| sentence::notes(view, it).into_iter().map(move |note| (it, note)))
+        .map(|(it, note)| format!("- {}\n", escape(&format!("{}: {note}", label(it)))))
+        .collect();
+    if !lines.is_empty() {
+        out.push_str(&lines.concat());
+        out.push('\n');
+    }
+}
+
+fn latency(view: &View<'_>, out: &mut String) {
+    heading(view, out, Word::LatencyTitle);
+    let cells = view.latency_cells();
+    if cells.is_empty() {
+        return paragraph(out, view.word(Word::NoLatency));
+    }
+    for cell in cells.iter().take(CELLS_MAX) {
+        paragraph(out, &format!("**{}**", escape(&view.cell_heading(cell))));
+        table(view, out, &tables::latency(view, cell));
+    }
+    left_out(view, out, cells.len().saturating_sub(CELLS_MAX));
+}
+
+fn why(view: &View<'_>, out: &mut String) {
+    heading(view, out, Word::WhyTitle);
+    let cells = tables::why_cells(view);
+    if cells.is_empty() {
+        return paragraph(out, view.word(Word::NoWhy));
+    }
+    for cell in cells.iter().take(CELLS_MAX) {
+        let summaries = view.summaries(cell);
+        paragraph(out, &format!("**{}**", escape(&view.cell_heading(cell))));
+        table(view, out, &tables::why(view, &summaries));
+    }
+    left_out(view, out, cells.len().saturating_sub(CELLS_MAX));
+}
+
+fn section(view: &View<'_>, out: &mut String, title: Word, content: &Table, when_empty: Word) {
+    heading(view, out, title);
+    if content.rows.is_empty() {
+        paragraph(out, view.word(when_empty));
+    } else {
+        table(view, out, content);
+    }
+}
+
+fn heading(view: &View<'_>, out: &mut String, title: Word) {
+    out.truncate(out.trim_end().len());
+    out.push_str(&format!("\n\n## {}\n\n", view.word(title)));
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    if !text.is_empty() {
+        out.push_str(text);
+        out.push_str("\n\n");
+    }
+}
+
+fn left_out(view: &View<'_>, out: &mut String, count: usize) {
+    if count > 0 {
+        paragraph(out, &sentence::left_out(view, count));
+    }
+}
+
+fn table(view: &View<'_>, out: &mut String, table: &Table) {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head: Vec<_> = table.head.iter().map(|cell| escape(cell)).collect();
+    let rule: Vec<_> = (0..head.len())
+        .map(|column| if column < table.text_columns { "---" } else { "---:" }.to_owned())
+        .collect();
+    out.push_str(&line(&head));
+    out.push_str(&line(&rule));
+    for row in &table.rows {
+        out.push_str(&line(&row.iter().map(|cell| escape(cell)).collect::<Vec<_>>()));
+    }
+    out.push('\n');
+    left_out(view, out, table.left_out);
+}
+
+fn join(title: &str, detail: &str) -> String {
+    if detail.is_empty() { title.to_owned() } else { format!("{title}: {detail}") }
+}
+
+/// Text that Markdown and the HTML inside it leave alone; one line.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '|' | '*' | '`' | '\\' => escaped.extend(['\\', character]),
+            control if control.is_control() => escaped.push(' '),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// Text inside a code span, which takes no escapes.
+fn code(text: &str) -> String {
+    text.chars()
+        .map(|character| if character == '`' || character.is_control() { '\'' } else { character })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn markup_in_names_stays_text() {
+        assert_eq!(escape("<b>|a|*\n"), "&lt;b&gt;\\|a\\|\\* ");
+        assert_eq!(escape("c100-d1_m64 [0.77, 0.79]"), "c100-d1_m64 [0.77, 0.79]");
+    }
+}

@@ -1,0 +1,338 @@
+//! Sentences with numbers in them, per language: the headline, what the study could have missed, why nothing
+//! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
+
+use weir_record::{
+    spec::CellSpec,
+    study::ArmSummary,
+    verdict::{Comparison, Metric, Verdict},
+};
+
+use crate::{
+    format,
+    language::Language,
+    view::View,
+    words::{self, Word},
+};
+
+/// System calls per message must differ by this factor before they are named as the reason.
+const REASON_FACTOR_MIN: f64 = 1.2;
+
+/// A p above this does not support a verdict; only explains here, the lab has decided.
+const P_VALUE_MAX: f64 = 0.05;
+
+/// The verdict of the headline cell in one sentence.
+pub(crate) fn headline(view: &View<'_>) -> String {
+    let Some(comparison) = view.headline() else { return no_headline(view) };
+    let situation = situation(view, comparison);
+    let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
+    let claim = match (view.result.verdict, ratio) {
+        (Verdict::NotComparable, _) | (_, None) => not_comparable(view, comparison),
+        (Verdict::Faster | Verdict::Slower, Some(ratio)) => {
+            let reason = reason(view, comparison).unwrap_or_default();
+            format!("{}{reason}", effect(view, comparison, ratio))
+        }
+        (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
+        (Verdict::Inconclusive, Some(ratio)) => inconclusive(view, comparison, ratio),
+    };
+    match view.language {
+        Language::English => format!("{situation}: {claim}."),
+        Language::Korean => format!("{situation}: {claim}."),
+        Language::Chinese => format!("{situation}：{claim}。"),
+    }
+}
+
+fn no_headline(view: &View<'_>) -> String {
+    let missing = view.result.missing_arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(", ");
+    match (view.language, missing.is_empty()) {
+        (Language::English, true) => {
+            "There is no headline comparison: no pair of trials was finished.".to_owned()
+        }
+        (Language::English, false) => format!("There is no headline comparison: {missing} could not run."),
+        (Language::Korean, true) => "대표 비교가 없습니다. 끝까지 실행된 시행 쌍이 없습니다.".to_owned(),
+        (Language::Korean, false) => format!("대표 비교가 없습니다. 실행하지 못한 대상: {missing}."),
+        (Language::Chinese, true) => "没有主结论：没有一对试次完成。".to_owned(),
+        (Language::Chinese, false) => format!("没有主结论：{missing} 未能运行。"),
+    }
+}
+
+fn situation(view: &View<'_>, comparison: &Comparison) -> String {
+    let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
+    let conditions = conditions(view, cell);
+    match view.language {
+        Language::English => format!("At {conditions} on this machine"),
+        Language::Korean => format!("이 머신에서 {conditions} 조건"),
+        Language::Chinese => format!("在本机上，{conditions}"),
+    }
+}
+
+fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
+    let size = format::bytes(u64::from(cell.message_bytes));
+    let (size, separator) = match view.language {
+        Language::English => (format!("{size} messages"), ", "),
+        Language::Korean => (format!("{size} 메시지"), ", "),
+        Language::Chinese => (format!("{size} 消息"), "、"),
+    };
+    let mut parts = vec![view.connections(cell.connections), size];
+    parts.extend(view.further_conditions(cell));
+    parts.join(separator)
+}
+
+/// What the ratio means: `uring needs 0.78× [0.77, 0.79] the server CPU per message of epoll`.
+fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
+    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let (arm, baseline) = (&comparison.arm, &comparison.baseline);
+    let noun = noun(view, comparison.metric);
+    match (view.language, comparison.metric) {
+        (Language::English, Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage) => {
+            format!("{arm} needs {number}×{range} the {noun} of {baseline}")
+        }
+        (Language::English, _) => format!("{arm} has {number}×{range} the {noun} of {baseline}"),
+        (Language::Korean, _) => format!("{arm}의 {noun}은 {baseline}의 {number}배{range}입니다"),
+        (Language::Chinese, _) => format!("{arm} 的{noun}为 {baseline} 的 {number} 倍{range}"),
+    }
+}
+
+fn noun(view: &View<'_>, metric: Metric) -> &'static str {
+    view.word(words::metric_in_prose(metric))
+}
+
+/// The reason, when the engine's own counters point the same way as the verdict.
+fn reason(view: &View<'_>, comparison: &Comparison) -> Option<String> {
+    let calls = |arm: &str| view.summary(&comparison.cell_id, arm).and_then(|it| it.syscalls_per_message);
+    let (own, base) = (calls(&comparison.arm)?, calls(&comparison.baseline)?);
+    let agrees = match view.result.verdict {
+        Verdict::Faster => own * REASON_FACTOR_MIN <= base,
+        Verdict::Slower => base * REASON_FACTOR_MIN <= own,
+        Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotComparable => false,
+    };
+    let (own, base) = (format::per_message_in_prose(own), format::per_message_in_prose(base));
+    agrees.then(|| match view.language {
+        Language::English => {
+            format!(", because it enters the kernel {own} times a message instead of {base}")
+        }
+        Language::Korean => format!(". 메시지당 커널 진입이 {base}회가 아니라 {own}회이기 때문입니다"),
+        Language::Chinese => format!("，因为它每条消息进入内核 {own} 次，而不是 {base} 次"),
+    })
+}
+
+fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
+    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let (arm, baseline) = (&comparison.arm, &comparison.baseline);
+    let noun = noun(view, comparison.metric);
+    let margin = format::percent(view.result.spec.smallest_effect);
+    match view.language {
+        Language::English => {
+            format!(
+                "{arm} and {baseline} are equivalent in {noun}: {number}×{range}, all of it within ±{margin}"
+            )
+        }
+        Language::Korean => {
+            format!(
+                "{arm}, {baseline} 두 대상의 {noun}은 동등합니다. {number}배{range}이며 구간 전체가 ±{margin} 안에 있습니다"
+            )
+        }
+        Language::Chinese => {
+            format!("{arm} 与 {baseline} 的{noun}相当：{number} 倍{range}，整个区间都在 ±{margin} 之内")
+        }
+    }
+}
+
+fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
+    let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
+    let (arm, baseline) = (&comparison.arm, &comparison.baseline);
+    let noun = noun(view, comparison.metric);
+    let why = undecided(view, comparison);
+    match view.language {
+        Language::English => {
+            format!("the data do not decide between {arm} and {baseline} in {noun}: {number}×{range}; {why}")
+        }
+        Language::Korean => {
+            format!("{arm}, {baseline} 두 대상의 {noun} 차이는 판정을 보류합니다. {number}배{range}, {why}")
+        }
+        Language::Chinese => {
+            format!("{arm} 与 {baseline} 的{noun}无法判定高下：{number} 倍{range}，{why}")
+        }
+    }
+}
+
+/// Why nothing was called, read off the numbers that are shown.
+fn undecided(view: &View<'_>, comparison: &Comparison) -> String {
+    let effect = comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let floor = comparison.noise_floor.unwrap_or(0.0);
+    let smallest = view.result.spec.smallest_effect;
+    let includes_one = comparison.interval.is_none_or(|(low, high)| low <= 1.0 && high >= 1.0);
+    if includes_one {
+        return match view.language {
+            Language::English => "the interval includes 1".to_owned(),
+            Language::Korean => "구간이 1을 포함합니다".to_owned(),
+            Language::Chinese => "区间包含 1".to_owned(),
+        };
+    }
+    if effect <= floor.ln_1p() {
+        let floor = format::percent(floor);
+        return match view.language {
+            Language::English => format!("the effect is within the noise floor of {floor}"),
+            Language::Korean => format!("차이가 노이즈 플로어 {floor} 안에 있습니다"),
+            Language::Chinese => format!("差异在噪声本底 {floor} 之内"),
+        };
+    }
+    let p_value = comparison.p_value_holm.or(comparison.p_value);
+    if p_value.is_some_and(|p_value| p_value > P_VALUE_MAX) {
+        let p_value = format::probability(p_value);
+        return match view.language {
+            Language::English => format!("the paired test does not rule out chance (p = {p_value})"),
+            Language::Korean => format!("대응 검정으로 우연을 배제할 수 없습니다(p = {p_value})"),
+            Language::Chinese => format!("配对检验不能排除偶然（p = {p_value}）"),
+        };
+    }
+    let smallest = format::percent(smallest);
+    match view.language {
+        Language::English => format!("not clearly above the smallest effect that matters, {smallest}"),
+        Language::Korean => format!("의미 있는 최소 효과 {smallest}를 분명히 넘지 않습니다"),
+        Language::Chinese => format!("未明确超过有意义的最小效应 {smallest}"),
+    }
+}
+
+fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
+    let (arm, baseline) = (&comparison.arm, &comparison.baseline);
+    let noun = noun(view, comparison.metric);
+    let failed = view.result.checks.iter().find(|check| !check.passed);
+    let notes = (!comparison.notes.is_empty()).then(|| comparison.notes.join("; "));
+    let cause = notes.or_else(|| failed.map(|check| check.detail.clone()));
+    match (view.language, cause) {
+        (Language::English, Some(cause)) => {
+            format!("{arm} and {baseline} cannot be compared in {noun} ({cause})")
+        }
+        (Language::English, None) => format!("{arm} and {baseline} cannot be compared in {noun}"),
+        (Language::Korean, Some(cause)) => {
+            format!("{arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다({cause})")
+        }
+        (Language::Korean, None) => format!("{arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다"),
+        (Language::Chinese, Some(cause)) => format!("{arm} 与 {baseline} 的{noun}不可比较（{cause}）"),
+        (Language::Chinese, None) => format!("{arm} 与 {baseline} 的{noun}不可比较"),
+    }
+}
+
+/// What the headline could not have seen, and how loud the machine was; empty without a headline.
+pub(crate) fn sensitivity(view: &View<'_>) -> String {
+    let Some(comparison) = view.headline() else { return String::new() };
+    let detectable = comparison.detectable_effect.filter(|effect| effect.is_finite()).map(format::percent);
+    let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
+    let pairs = comparison.pairs;
+    let mut parts = Vec::new();
+    parts.extend(detectable.map(|effect| match view.language {
+        Language::English => {
+            format!("Differences under {effect} would have gone unseen (minimum detectable effect).")
+        }
+        Language::Korean => format!("{effect}보다 작은 차이는 이 측정에서 보이지 않습니다(최소 검출 효과)."),
+        Language::Chinese => format!("小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"),
+    }));
+    parts.extend(floor.map(|floor| match view.language {
+        Language::English => format!("Against itself the baseline differs by up to {floor} (noise floor)."),
+        Language::Korean => format!("기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어)."),
+        Language::Chinese => format!("基线与自身相比也会相差至多 {floor}（噪声本底）。"),
+    }));
+    parts.push(match view.language {
+        Language::English if pairs == 1 => "1 pair of trials.".to_owned(),
+        Language::English => format!("{pairs} pairs of trials."),
+        Language::Korean => format!("대응 시행 {pairs}쌍."),
+        Language::Chinese => format!("共 {pairs} 对试次。"),
+    });
+    parts.join(if view.language == Language::Chinese { "" } else { " " })
+}
+
+/// The absolute figures behind the headline, a line an arm.
+pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
+    let Some(comparison) = view.headline() else { return Vec::new() };
+    let figures = |arm: &str| {
+        let summary = view.summary(&comparison.cell_id, arm)?;
+        let cpu = format::micros(summary.server_cpu_us_per_message.median);
+        let throughput = view.throughput_in_words(summary);
+        Some(match view.language {
+            Language::English => format!("{arm}: {cpu} of server CPU per message at {throughput}"),
+            Language::Korean => format!("{arm}: 메시지당 서버 CPU {cpu}, 처리량 {throughput}"),
+            Language::Chinese => format!("{arm}：每条消息服务器 CPU {cpu}，吞吐量 {throughput}"),
+        })
+    };
+    [&comparison.baseline, &comparison.arm].into_iter().filter_map(|arm| figures(arm)).collect()
+}
+
+/// How many trials were clean: (`quiet machine`, `93 of 96 trials clean, steal at most 0.4 %`).
+pub(crate) fn noise(view: &View<'_>) -> (Word, String) {
+    let timeline = &view.result.timeline;
+    let clean = timeline.iter().filter(|entry| entry.clean).count();
+    let total = timeline.len();
+    let steals = timeline.iter().map(|entry| entry.steal_share).filter(|share| share.is_finite());
+    let steal = format::percent(steals.fold(0.0, f64::max));
+    let word = match clean * 100 {
+        hundredfold if hundredfold >= total * 95 => Word::Quiet,
+        hundredfold if hundredfold >= total * 80 => Word::SomeNoise,
+        _ => Word::Noisy,
+    };
+    let detail = match view.language {
+        Language::English => format!("{clean} of {total} trials clean, steal at most {steal}"),
+        Language::Korean => format!("시행 {total}회 중 정상 {clean}회, 최대 스틸 {steal}"),
+        Language::Chinese => format!("{total} 个试次中 {clean} 个有效，steal 最高 {steal}"),
+    };
+    (word, detail)
+}
+
+/// Machine states in words.
+pub(crate) fn states(view: &View<'_>) -> (Word, String) {
+    let states = &view.result.states;
+    let near = format::nanos(states.near_ns);
+    let (near_trials, far_trials, both) = states.trials;
+    let Some(far) = states.far_ns.filter(|_| states.boundary_ns.is_some()) else {
+        let cross_core = view.word(Word::CrossCore);
+        return (Word::OneState, format!("{cross_core} {near}"));
+    };
+    let far = format::nanos(far);
+    let detail = match view.language {
+        Language::English => {
+            format!("near {near}: {near_trials} trials, far {far}: {far_trials}, changed during: {both}")
+        }
+        Language::Korean => {
+            format!("가까움 {near}: {near_trials}회, 멂 {far}: {far_trials}회, 도중 변화: {both}회")
+        }
+        Language::Chinese => {
+            format!("近 {near}：{near_trials} 个试次，远 {far}：{far_trials} 个，中途变化：{both} 个")
+        }
+    };
+    (Word::TwoStates, detail)
+}
+
+/// `42 more are left out here` for lists that were cut to a limit.
+pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
+    match view.language {
+        Language::English => format!("{count} more are left out here; the CSV export has all of them."),
+        Language::Korean => format!("{count}개는 여기서 생략했습니다. CSV 내보내기에는 모두 들어 있습니다."),
+        Language::Chinese => format!("此处省略其余 {count} 项；CSV 导出包含全部数据。"),
+    }
+}
+
+/// What a median with its spread looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
+pub(crate) fn spread(spread: weir_record::study::Spread, number: impl Fn(f64) -> String) -> String {
+    format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
+}
+
+/// Notes of one comparison: what it carries, the pairs kept out, and the ratio with them.
+pub(crate) fn notes(view: &View<'_>, comparison: &Comparison) -> Vec<String> {
+    let mut notes = comparison.notes.clone();
+    if !comparison.pairs_excluded.is_empty() {
+        let reasons = comparison.pairs_excluded.join(", ");
+        let kept_out = view.word(Word::PairsExcluded);
+        let with_all = comparison
+            .ratio_all_pairs
+            .map(|ratio| format!("; {} {}", view.word(Word::WithAllPairs), format::ratio(Some(ratio))));
+        notes.push(format!("{kept_out}: {reasons}{}", with_all.unwrap_or_default()));
+    }
+    notes
+}
+
+/// Whether an arm has counters of its own, as a rung of evidence.
+pub(crate) fn evidence(summaries: &[ArmSummary]) -> Word {
+    match summaries.iter().any(|summary| !summary.engine_per_message.is_empty()) {
+        true => Word::EvidenceEngine,
+        false => Word::EvidenceProc,
+    }
+}

@@ -1,0 +1,255 @@
+//! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
+
+use weir_record::{
+    study::ArmSummary,
+    verdict::{Comparison, Metric},
+};
+
+use crate::{
+    format, sentence,
+    view::{METRICS, View},
+    words::{self, Word},
+};
+
+/// Most rows of any table; what is left out is said and is in the CSV export.
+pub(crate) const ROWS_MAX: usize = 400;
+
+/// Most cells whose latency or counters are shown.
+pub(crate) const CELLS_MAX: usize = 24;
+
+/// A counter below this per message in every arm is not worth a row.
+const COUNT_MIN: f64 = 0.0005;
+
+/// A table of text.
+pub(crate) struct Table {
+    /// Column titles.
+    pub head: Vec<String>,
+    /// The first columns are text, the others numbers.
+    pub text_columns: usize,
+    /// Rows, each as wide as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Rows that were left out.
+    pub left_out: usize,
+}
+
+impl Table {
+    fn new(view: &View<'_>, text: &[Word], numbers: &[Word], mut rows: Vec<Vec<String>>) -> Self {
+        let left_out = rows.len().saturating_sub(ROWS_MAX);
+        rows.truncate(ROWS_MAX);
+        let head = text.iter().chain(numbers).map(|word| view.word(*word).to_owned()).collect();
+        Table { head, text_columns: text.len(), rows, left_out }
+    }
+}
+
+/// Facts about the run in short pairs of a title and a detail.
+pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
+    let result = view.result;
+    let complete = if result.complete { Word::Complete } else { Word::Incomplete };
+    let (noise, noise_detail) = sentence::noise(view);
+    let (states, states_detail) = sentence::states(view);
+    let evidence = sentence::evidence(&result.arms);
+    let pinning = pinning(view);
+    let fingerprint = &result.fingerprint;
+    let mut machine = vec![fingerprint.cpu_model.clone(), format!("{} CPU", fingerprint.cpus_online)];
+    machine.push(format::bytes(fingerprint.memory_bytes));
+    machine.extend(fingerprint.hypervisor.clone());
+    machine.retain(|part| !part.is_empty());
+    vec![
+        (view.word(complete).to_owned(), format::duration(result.elapsed_ns)),
+        (view.word(noise).to_owned(), noise_detail),
+        (view.word(states).to_owned(), states_detail),
+        (view.word(Word::Evidence).to_owned(), view.word(evidence).to_owned()),
+        (machine.join(", "), pinning),
+        (
+            format!("Linux {} {}", fingerprint.kernel_release, fingerprint.architecture),
+            format!("Weir {}", fingerprint.weir_version),
+        ),
+    ]
+}
+
+fn pinning(view: &View<'_>) -> String {
+    let list = |cpus: &[usize]| match cpus {
+        [] => view.word(Word::NotPinned).to_owned(),
+        cpus => format!("CPU {}", cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
+    };
+    let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
+    match view.language {
+        crate::Language::English => format!("server {server}, generator {load}"),
+        crate::Language::Korean => format!("서버 {server}, 부하 생성기 {load}"),
+        crate::Language::Chinese => format!("服务器 {server}，负载生成器 {load}"),
+    }
+}
+
+/// All comparisons, grouped by metric.
+pub(crate) fn comparisons(view: &View<'_>) -> Table {
+    comparison_table(view, METRICS.into_iter().flat_map(|metric| view.comparisons_of(metric)))
+}
+
+/// Comparisons of one metric, for the table under its part of the forest plot.
+pub(crate) fn comparisons_of(view: &View<'_>, metric: Metric) -> Table {
+    comparison_table(view, view.comparisons_of(metric).into_iter())
+}
+
+fn comparison_table<'r>(view: &View<'_>, rows: impl Iterator<Item = &'r Comparison>) -> Table {
+    let text = [Word::Metric, Word::Cell, Word::Arm, Word::Verdict];
+    let numbers = [
+        Word::RatioInterval,
+        Word::Confidence,
+        Word::DetectableShort,
+        Word::FloorShort,
+        Word::Pairs,
+        Word::PValue,
+        Word::PHolm,
+    ];
+    Table::new(view, &text, &numbers, rows.map(|row| comparison(view, row)).collect())
+}
+
+fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
+    let role = view.cell(&row.cell_id).map(|cell| view.word(words::role(cell.role)));
+    vec![
+        view.word(words::metric(row.metric)).to_owned(),
+        format!("{} ({})", view.cell_label(&row.cell_id), role.unwrap_or(view.word(Word::Exploratory))),
+        format!("{} / {}", row.arm, row.baseline),
+        view.verdict_word(row.verdict).to_owned(),
+        format::ratio_and_interval(row.ratio, row.interval),
+        row.interval.map_or_else(|| format::ABSENT.to_owned(), |_| format::percent(row.confidence)),
+        format::percent_or_absent(row.detectable_effect),
+        format::percent_or_absent(row.noise_floor),
+        row.pairs.to_string(),
+        format::probability(row.p_value),
+        format::probability(row.p_value_holm),
+    ]
+}
+
+/// Throughput and CPU per cell and arm.
+pub(crate) fn figures(view: &View<'_>) -> Table {
+    let summaries = view.cells.iter().flat_map(|cell| view.summaries(cell));
+    let rows = summaries.map(|summary| {
+        let bound = if summary.generator_bound { "≥ " } else { "" };
+        vec![
+            view.cell_label(&summary.cell_id),
+            summary.arm.clone(),
+            format!("{bound}{}", sentence::spread(summary.throughput_per_second, format::grouped)),
+            sentence::spread(summary.server_cpu_us_per_message, format::micros),
+            sentence::spread(summary.machine_cpu_us_per_message, format::micros),
+            sentence::spread(summary.generator_cpu_us_per_message, format::micros),
+            summary.trials.to_string(),
+        ]
+    });
+    let numbers =
+        [Word::MessagesPerSecond, Word::ServerCpu, Word::MachineCpu, Word::GeneratorCpu, Word::Trials];
+    Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows.collect())
+}
+
+/// Quantiles of one cell.
+pub(crate) fn latency(view: &View<'_>, cell: &str) -> Table {
+    let rows = view.summaries(cell).into_iter().flat_map(|summary| {
+        summary.response_quantiles.iter().map(|(quantile, response_ns)| {
+            let service = summary.service_quantiles.iter().find(|(other, _)| other == quantile);
+            vec![
+                summary.arm.clone(),
+                format::quantile(*quantile),
+                format::nanos(*response_ns as f64),
+                service.map_or_else(|| format::ABSENT.to_owned(), |(_, ns)| format::nanos(*ns as f64)),
+            ]
+        })
+    });
+    let numbers = [Word::Percentile, Word::ResponseTime, Word::ServiceTime];
+    Table::new(view, &[Word::Arm], &numbers, rows.collect())
+}
+
+/// Cells in which an arm has counters of its own, or switches were seen.
+pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
+    let told = |cell: &&str| !why_rows(view, &view.summaries(cell)).is_empty();
+    view.cells.iter().copied().filter(told).collect()
+}
+
+/// One quantity per message over the arms of a cell; `None` where an arm has no such counter.
+pub(crate) struct WhyRow {
+    /// What is counted.
+    pub name: String,
+    /// The counter's own name when there is an explanation in `name`.
+    pub counter: Option<String>,
+    /// One value an arm.
+    pub values: Vec<Option<f64>>,
+}
+
+/// What differs per message: system calls, switches, then the engine's counters.
+pub(crate) fn why_rows(view: &View<'_>, summaries: &[&ArmSummary]) -> Vec<WhyRow> {
+    let row = |word: Word, value: &dyn Fn(&ArmSummary) -> Option<f64>| WhyRow {
+        name: view.word(word).to_owned(),
+        counter: None,
+        values: summaries.iter().map(|summary| value(summary)).collect(),
+    };
+    let mut rows = vec![
+        row(Word::Syscalls, &|it| it.syscalls_per_message),
+        row(Word::SwitchesVoluntary, &|it| Some(it.switches_voluntary_per_message.median)),
+        row(Word::SwitchesInvoluntary, &|it| Some(it.switches_involuntary_per_message.median)),
+    ];
+    let mut counters: Vec<&str> = Vec::new();
+    for (name, _) in summaries.iter().flat_map(|summary| &summary.engine_per_message) {
+        if !counters.contains(&name.as_str()) {
+            counters.push(name);
+        }
+    }
+    rows.extend(counters.into_iter().map(|counter| {
+        let value = |summary: &&ArmSummary| {
+            summary.engine_per_message.iter().find(|(name, _)| name == counter).map(|(_, value)| *value)
+        };
+        let explained = words::counter(counter, view.language);
+        WhyRow {
+            name: explained.unwrap_or(counter).to_owned(),
+            counter: explained.map(|_| counter.to_owned()),
+            values: summaries.iter().map(value).collect(),
+        }
+    }));
+    let shows = |value: &Option<f64>| value.is_some_and(|value| value.is_finite() && value >= COUNT_MIN);
+    rows.retain(|row| row.values.iter().any(shows));
+    rows
+}
+
+/// The same as text.
+pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
+    let rows = why_rows(view, summaries).into_iter().map(|row| {
+        let values = row.values.iter();
+        let texts = values.map(|value| value.map_or_else(|| format::ABSENT.to_owned(), format::per_message));
+        let counter = row.counter.map(|counter| format!(" ({counter})")).unwrap_or_default();
+        std::iter::once(format!("{}{counter}", row.name)).chain(texts).collect()
+    });
+    let mut table = Table::new(view, &[Word::Metric], &[], rows.collect());
+    table.head.extend(summaries.iter().map(|summary| summary.arm.clone()));
+    table
+}
+
+/// Validity checks.
+pub(crate) fn checks(view: &View<'_>) -> Table {
+    let rows = view.result.checks.iter().map(|check| {
+        let outcome = if check.passed {
+            format!("✓ {}", view.word(Word::Passed))
+        } else {
+            format!("✗ {}", view.word(Word::Failed))
+        };
+        let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        vec![outcome, name.to_owned(), check.detail.clone()]
+    });
+    Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())
+}
+
+/// Every trial in time order.
+pub(crate) fn timeline(view: &View<'_>) -> Table {
+    let rows = view.result.timeline.iter().map(|entry| {
+        vec![
+            entry.arm.clone(),
+            view.cell_label(&entry.cell_id),
+            view.word(if entry.clean { Word::Used } else { Word::SetAside }).to_owned(),
+            entry.block.to_string(),
+            format!("{:.1} s", entry.started_ns as f64 / 1e9),
+            format!("{:.1} s", entry.elapsed_ns as f64 / 1e9),
+            format::nanos(entry.round_trip_ns),
+            format::percent(entry.steal_share),
+        ]
+    });
+    let text = [Word::Arm, Word::Cell, Word::Outcome];
+    let numbers = [Word::Block, Word::Start, Word::Length, Word::CrossCore, Word::Steal];
+    Table::new(view, &text, &numbers, rows.collect())
+}

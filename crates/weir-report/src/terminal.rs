@@ -1,0 +1,336 @@
+//! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
+
+use weir_record::{
+    study::ArmSummary,
+    verdict::{Comparison, Metric, Verdict},
+};
+
+use crate::{
+    display::{columns, pad_end, pad_start, printable, truncate, wrap},
+    format, sentence,
+    view::{METRICS, View},
+    words::{self, Word},
+};
+
+/// The narrowest table that is drawn; a narrower terminal breaks its lines itself.
+pub const TERMINAL_COLUMNS_MIN: usize = 80;
+/// The widest; wider lines are hard to follow.
+pub const TERMINAL_COLUMNS_MAX: usize = 120;
+
+/// Columns between two fields.
+const GAP: usize = 2;
+
+/// The document.
+pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> String {
+    let width = width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX);
+    let mut out = Output { text: String::new(), width, color };
+    title(view, &mut out);
+    let rows: Vec<_> = view.cells.iter().map(|cell| (*cell, cell_rows(view, cell))).collect();
+    let layout = Layout::fitting(view, rows.iter().flat_map(|(_, rows)| rows), width);
+    for (cell, rows) in rows.iter().filter(|(_, rows)| !rows.is_empty()) {
+        out.blank();
+        let heading = view.cell_heading(cell);
+        out.styled(Style::Bold, &truncate(&printable(&heading), width));
+        out.styled(Style::Faint, &layout.header(view));
+        for row in rows {
+            out.line(&layout.line(row, color));
+        }
+    }
+    notes(view, &mut out);
+    missing_arms(view, &mut out);
+    out.blank();
+    out.wrapped(&format!("{}: {}", view.word(Word::ReproduceTitle), view.result.reproduce), "  ");
+    out.text
+}
+
+fn title(view: &View<'_>, out: &mut Output) {
+    let result = view.result;
+    let complete = if result.complete { Word::Complete } else { Word::Incomplete };
+    out.wrapped(
+        &format!(
+            "{} {} · {} {} · {} · {}",
+            view.word(Word::StudyOf),
+            result.spec.name,
+            view.word(Word::Seed),
+            result.spec.seed,
+            view.word(complete),
+            format::duration(result.elapsed_ns),
+        ),
+        "",
+    );
+    out.blank();
+    let verdict = format!("{}: {}", view.word(Word::Verdict), view.verdict_word(result.verdict));
+    out.styled(Style::of(result.verdict), &verdict);
+    out.wrapped(&sentence::headline(view), "");
+    let sensitivity = sentence::sensitivity(view);
+    if !sensitivity.is_empty() {
+        out.wrapped(&sensitivity, "");
+    }
+}
+
+/// One line of a cell's table.
+#[derive(Clone)]
+struct Row {
+    name: String,
+    /// A further metric of the arm above: its name runs over the columns of the figures.
+    further: bool,
+    throughput: String,
+    server_cpu: String,
+    ratio: String,
+    verdict: Option<Verdict>,
+    verdict_word: &'static str,
+    detectable: String,
+    floor: String,
+}
+
+fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for arm in &view.arms {
+        let summary = view.summary(cell, arm);
+        let compared: Vec<_> =
+            METRICS.iter().filter_map(|metric| view.comparison(cell, arm, *metric)).collect();
+        if summary.is_none() && compared.is_empty() {
+            continue;
+        }
+        let (own, further): (Vec<_>, Vec<_>) =
+            compared.into_iter().partition(|it| it.metric == Metric::ServerCpuPerMessage);
+        rows.push(arm_row(view, arm, summary, own.first().copied()));
+        for comparison in further {
+            let name = format!("  {}", view.word(words::metric_short(comparison.metric)));
+            rows.push(Row { name, further: true, ..comparison_row(view, Some(comparison)) });
+        }
+    }
+    rows
+}
+
+fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
+    let mut row = comparison_row(view, own);
+    row.name = printable(arm);
+    if view.baseline() == Some(arm) {
+        row.ratio = view.word(Word::Baseline).to_owned();
+    }
+    if let Some(summary) = summary {
+        let bound = if summary.generator_bound { "≥ " } else { "" };
+        row.throughput = format!("{bound}{}", format::grouped(summary.throughput_per_second.median));
+        row.server_cpu = format::micros(summary.server_cpu_us_per_message.median);
+    }
+    row
+}
+
+fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
+    let ratio = comparison.map(|it| format::ratio_and_interval(it.ratio, it.interval));
+    let compact = |effect| format::percent_or_absent(effect).replace(' ', "");
+    let effect = |effect: Option<Option<f64>>| effect.map(compact).unwrap_or_default();
+    Row {
+        name: String::new(),
+        further: false,
+        throughput: String::new(),
+        server_cpu: String::new(),
+        ratio: ratio.unwrap_or_default(),
+        verdict: comparison.map(|it| it.verdict),
+        verdict_word: comparison.map_or("", |it| view.verdict_word(it.verdict)),
+        detectable: effect(comparison.map(|it| it.detectable_effect)),
+        floor: effect(comparison.map(|it| it.noise_floor)),
+    }
+}
+
+/// Widths of the columns. A name that finds no room gets a line of its own.
+struct Layout {
+    name: usize,
+    throughput: usize,
+    server_cpu: usize,
+    ratio: usize,
+    verdict: usize,
+    detectable: usize,
+    floor: usize,
+}
+
+impl Layout {
+    fn fitting<'r>(view: &View<'_>, rows: impl Iterator<Item = &'r Row>, width: usize) -> Self {
+        let head = |word: Word| columns(view.word(word));
+        let mut layout = Layout {
+            name: head(Word::Arm),
+            throughput: head(Word::MessagesPerSecond),
+            server_cpu: head(Word::ServerCpuShort),
+            ratio: head(Word::RatioInterval),
+            verdict: head(Word::Verdict),
+            detectable: head(Word::DetectableShort),
+            floor: head(Word::FloorShort),
+        };
+        for row in rows {
+            if !row.further {
+                layout.name = layout.name.max(columns(&row.name));
+            }
+            layout.throughput = layout.throughput.max(columns(&row.throughput));
+            layout.server_cpu = layout.server_cpu.max(columns(&row.server_cpu));
+            layout.ratio = layout.ratio.max(columns(&row.ratio));
+            layout.verdict = layout.verdict.max(columns(row.verdict_word));
+            layout.detectable = layout.detectable.max(columns(&row.detectable));
+            layout.floor = layout.floor.max(columns(&row.floor));
+        }
+        layout.name = layout.name.min(width.saturating_sub(layout.rest()));
+        layout
+    }
+
+    /// Columns of everything but the name, gaps included.
+    fn rest(&self) -> usize {
+        let fields =
+            [self.throughput, self.server_cpu, self.ratio, self.verdict, self.detectable, self.floor];
+        fields.iter().map(|field| field + GAP).sum()
+    }
+
+    fn header(&self, view: &View<'_>) -> String {
+        let row = Row {
+            name: truncate(view.word(Word::Arm), self.name),
+            further: false,
+            throughput: view.word(Word::MessagesPerSecond).to_owned(),
+            server_cpu: view.word(Word::ServerCpuShort).to_owned(),
+            ratio: view.word(Word::RatioInterval).to_owned(),
+            verdict: None,
+            verdict_word: view.word(Word::Verdict),
+            detectable: view.word(Word::DetectableShort).to_owned(),
+            floor: view.word(Word::FloorShort).to_owned(),
+        };
+        self.fields(&row, false)
+    }
+
+    fn line(&self, row: &Row, color: bool) -> String {
+        if !row.further && columns(&row.name) > self.name {
+            let name = truncate(&row.name, TERMINAL_COLUMNS_MIN);
+            return format!("{name}\n{}", self.fields(&Row { name: String::new(), ..row.clone() }, color));
+        }
+        self.fields(row, color)
+    }
+
+    fn fields(&self, row: &Row, color: bool) -> String {
+        let gap = " ".repeat(GAP);
+        let verdict = pad_end(row.verdict_word, self.verdict);
+        let verdict = match row.verdict {
+            Some(verdict_kind) if color => Style::of(verdict_kind).paint(&verdict),
+            _ => verdict,
+        };
+        let figures = self.name + self.throughput + self.server_cpu + 2 * GAP;
+        let subject = if row.further {
+            pad_end(&truncate(&row.name, figures), figures)
+        } else {
+            [
+                pad_end(&row.name, self.name),
+                pad_start(&row.throughput, self.throughput),
+                pad_start(&row.server_cpu, self.server_cpu),
+            ]
+            .join(&gap)
+        };
+        let line = [
+            subject,
+            pad_end(&row.ratio, self.ratio),
+            verdict,
+            pad_start(&row.detectable, self.detectable),
+            pad_start(&row.floor, self.floor),
+        ]
+        .join(&gap);
+        line.trim_end().to_owned()
+    }
+}
+
+fn notes(view: &View<'_>, out: &mut Output) {
+    let mut lines = Vec::new();
+    for comparison in &view.result.comparisons {
+        let metric = view.word(words::metric_short(comparison.metric));
+        let label = view.cell_label(&comparison.cell_id);
+        let subject = format!("{} · {metric} · {label}", comparison.arm);
+        lines.extend(sentence::notes(view, comparison).into_iter().map(|note| format!("{subject}: {note}")));
+    }
+    let bound = view.result.arms.iter().any(|summary| summary.generator_bound);
+    if bound {
+        lines.push(format!("≥: {}", view.word(Word::GeneratorBound)));
+    }
+    for check in view.result.checks.iter().filter(|check| !check.passed) {
+        lines.push(format!("{} {}: {}", view.word(Word::Failed), check.name, check.detail));
+    }
+    if !lines.is_empty() {
+        out.blank();
+    }
+    for line in lines {
+        out.wrapped(&format!("- {line}"), "  ");
+    }
+}
+
+fn missing_arms(view: &View<'_>, out: &mut Output) {
+    if view.result.missing_arms.is_empty() {
+        return;
+    }
+    out.blank();
+    out.styled(Style::Bold, view.word(Word::MissingTitle));
+    for arm in &view.result.missing_arms {
+        out.wrapped(&format!("- {}: {}", arm.name, arm.reason), "  ");
+        if let Some(unlock) = &arm.unlock {
+            out.wrapped(&format!("  {}: {unlock}", view.word(Word::Unlock)), "    ");
+        }
+    }
+}
+
+/// ANSI styles; each goes with a word that says the same.
+#[derive(Clone, Copy)]
+enum Style {
+    Bold,
+    Faint,
+    Good,
+    Bad,
+    Even,
+    Doubt,
+}
+
+impl Style {
+    fn of(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Faster => Style::Good,
+            Verdict::Slower => Style::Bad,
+            Verdict::Equivalent => Style::Even,
+            Verdict::Inconclusive | Verdict::NotComparable => Style::Doubt,
+        }
+    }
+
+    fn paint(self, text: &str) -> String {
+        let code = match self {
+            Style::Bold => "1",
+            Style::Faint => "2",
+            Style::Good => "1;32",
+            Style::Bad => "1;31",
+            Style::Even => "1;36",
+            Style::Doubt => "1;33",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+struct Output {
+    text: String,
+    width: usize,
+    color: bool,
+}
+
+impl Output {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn blank(&mut self) {
+        self.text.push('\n');
+    }
+
+    fn styled(&mut self, style: Style, line: &str) {
+        let line = if self.color { style.paint(line) } else { line.to_owned() };
+        self.line(&line);
+    }
+
+    /// Breaks into lines; all but the first are indented.
+    fn wrapped(&mut self, text: &str, indent: &str) {
+        let text = printable(text);
+        let own_indent = &text[..text.len() - text.trim_start().len()];
+        for (index, line) in wrap(text.trim_start(), self.width - columns(indent)).iter().enumerate() {
+            let indent = if index == 0 { own_indent } else { indent };
+            self.line(&format!("{indent}{line}"));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
+
+use weir_record::{
+    spec::{CellRole, CellSpec, LoadMode},
+    study::{ArmSummary, StudyResult},
+    verdict::{Comparison, Metric, Verdict},
+};
+
+use crate::{
+    format,
+    language::Language,
+    words::{self, Word},
+};
+
+/// Metrics in the order they are shown.
+pub(crate) const METRICS: [Metric; 5] = [
+    Metric::ServerCpuPerMessage,
+    Metric::MachineCpuPerMessage,
+    Metric::Throughput,
+    Metric::LatencyP50,
+    Metric::LatencyP99,
+];
+
+/// One result in one language.
+pub(crate) struct View<'a> {
+    /// The result.
+    pub result: &'a StudyResult,
+    /// The language.
+    pub language: Language,
+    /// Identifiers of all cells, headline first, then as planned, then any only the results know.
+    pub cells: Vec<&'a str>,
+    /// Names of all arms, as planned, then any only the results know; the position decides the colour.
+    pub arms: Vec<&'a str>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(result: &'a StudyResult, language: Language) -> Self {
+        let is_headline = |cell: &&CellSpec| cell.role == CellRole::Headline;
+        let headline = result.spec.cells.iter().filter(is_headline);
+        let others = result.spec.cells.iter().filter(|cell| !is_headline(cell));
+        let planned_cells = headline.chain(others).map(|cell| cell.id.as_str());
+        let found_cells = result.arms.iter().map(|arm| arm.cell_id.as_str());
+        let compared_cells = result.comparisons.iter().map(|comparison| comparison.cell_id.as_str());
+        let planned_arms = result.spec.arms.iter().map(|arm| arm.name.as_str());
+        let found_arms = result.arms.iter().map(|arm| arm.arm.as_str());
+        let timed_arms = result.timeline.iter().map(|entry| entry.arm.as_str());
+        View {
+            result,
+            language,
+            cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
+            arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
+        }
+    }
+
+    pub(crate) fn word(&self, word: Word) -> &'static str {
+        word.text(self.language)
+    }
+
+    pub(crate) fn verdict_word(&self, verdict: Verdict) -> &'static str {
+        self.word(words::verdict(verdict))
+    }
+
+    /// The headline comparison, when there is one.
+    pub(crate) fn headline(&self) -> Option<&'a Comparison> {
+        self.result.headline.and_then(|index| self.result.comparisons.get(index))
+    }
+
+    pub(crate) fn cell(&self, id: &str) -> Option<&'a CellSpec> {
+        self.result.spec.cells.iter().find(|cell| cell.id == id)
+    }
+
+    pub(crate) fn is_exploratory(&self, cell_id: &str) -> bool {
+        self.cell(cell_id).is_none_or(|cell| cell.role == CellRole::Exploratory)
+    }
+
+    pub(crate) fn summary(&self, cell_id: &str, arm: &str) -> Option<&'a ArmSummary> {
+        self.result.arms.iter().find(|summary| summary.cell_id == cell_id && summary.arm == arm)
+    }
+
+    /// Figures of a cell, arms in order.
+    pub(crate) fn summaries(&self, cell_id: &str) -> Vec<&'a ArmSummary> {
+        self.arms.iter().filter_map(|arm| self.summary(cell_id, arm)).collect()
+    }
+
+    pub(crate) fn comparison(&self, cell_id: &str, arm: &str, metric: Metric) -> Option<&'a Comparison> {
+        let comparisons = &self.result.comparisons;
+        comparisons.iter().find(|it| it.cell_id == cell_id && it.arm == arm && it.metric == metric)
+    }
+
+    /// Position of an arm; decides colour and marker everywhere.
+    pub(crate) fn arm_index(&self, arm: &str) -> usize {
+        self.arms.iter().position(|name| *name == arm).unwrap_or(0)
+    }
+
+    /// The name of the baseline, which is the first arm.
+    pub(crate) fn baseline(&self) -> Option<&'a str> {
+        self.result.spec.arms.first().map(|arm| arm.name.as_str())
+    }
+
+    /// Comparisons of one metric, cells in order.
+    pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
+        let mut rows: Vec<_> = self.result.comparisons.iter().filter(|it| it.metric == metric).collect();
+        let cell_position = |id: &str| self.cells.iter().position(|cell| *cell == id);
+        rows.sort_by_key(|row| (cell_position(&row.cell_id), self.arm_index(&row.arm)));
+        rows
+    }
+
+    /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
+    pub(crate) fn cell_label(&self, id: &str) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_owned() };
+        let mut parts =
+            vec![self.connections(cell.connections), format::bytes(u64::from(cell.message_bytes))];
+        parts.extend(self.further_conditions(cell));
+        parts.join(" · ")
+    }
+
+    /// `100 connections`.
+    pub(crate) fn connections(&self, count: u32) -> String {
+        let number = format::grouped(f64::from(count));
+        match self.language {
+            Language::English if count == 1 => "1 connection".to_owned(),
+            Language::English => format!("{number} connections"),
+            Language::Korean => format!("연결 {number}개"),
+            Language::Chinese => format!("{number} 个连接"),
+        }
+    }
+
+    /// Everything about a cell that is out of the ordinary.
+    pub(crate) fn further_conditions(&self, cell: &CellSpec) -> Vec<String> {
+        let (depth, idle, workers) = (cell.depth, cell.idle_connections, cell.workers);
+        let mut parts = Vec::new();
+        if depth > 1 {
+            parts.push(match self.language {
+                Language::English => format!("{depth} in flight each"),
+                Language::Korean => format!("연결당 동시 {depth}건"),
+                Language::Chinese => format!("每连接在途 {depth} 条"),
+            });
+        }
+        if idle > 0 {
+            parts.push(match self.language {
+                Language::English => format!("{idle} idle"),
+                Language::Korean => format!("유휴 연결 {idle}개"),
+                Language::Chinese => format!("空闲连接 {idle} 个"),
+            });
+        }
+        if workers > 1 {
+            parts.push(match self.language {
+                Language::English => format!("{workers} workers"),
+                Language::Korean => format!("워커 {workers}개"),
+                Language::Chinese => format!("{workers} 个工作线程"),
+            });
+        }
+        parts.extend(self.offered_load(cell.load));
+        parts
+    }
+
+    fn offered_load(&self, load: LoadMode) -> Option<String> {
+        let offered = match load {
+            LoadMode::Closed => return None,
+            LoadMode::Open { rate_per_second, .. } => format::rate(rate_per_second),
+            LoadMode::OpenShare { share, .. } => format::percent(share),
+        };
+        Some(match self.language {
+            Language::English => format!("open loop {offered}"),
+            Language::Korean => format!("개방형 부하 {offered}"),
+            Language::Chinese => format!("开环 {offered}"),
+        })
+    }
+
+    /// A cell in full, for table headings: label, role, kind of load.
+    pub(crate) fn cell_heading(&self, id: &str) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_owned() };
+        let load = match cell.load {
+            LoadMode::Closed => Word::ClosedLoop,
+            LoadMode::Open { poisson: true, .. } | LoadMode::OpenShare { poisson: true, .. } => Word::Poisson,
+            LoadMode::Open { .. } | LoadMode::OpenShare { .. } => Word::Uniform,
+        };
+        format!("{} · {} · {}", self.cell_label(id), self.word(load), self.word(words::role(cell.role)))
+    }
+
+    /// Cells whose latency may be drawn: open loop, with at least one curve.
+    pub(crate) fn latency_cells(&self) -> Vec<&'a str> {
+        let is_open = |id: &str| self.cell(id).is_some_and(|cell| cell.load != LoadMode::Closed);
+        let has_curve = |id: &str| self.summaries(id).iter().any(|arm| !arm.response_quantiles.is_empty());
+        self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
+    }
+
+    /// Throughput, as a lower bound when the generator was the limit.
+    pub(crate) fn throughput(&self, summary: &ArmSummary) -> String {
+        let rate = format::rate(summary.throughput_per_second.median);
+        if summary.generator_bound { format!("≥ {rate}") } else { rate }
+    }
+
+    /// Throughput with the bound in words.
+    pub(crate) fn throughput_in_words(&self, summary: &ArmSummary) -> String {
+        let rate = self.throughput(summary);
+        match summary.generator_bound {
+            true => format!("{rate} ({})", self.word(Word::GeneratorBound)),
+            false => rate,
+        }
+    }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = std::collections::BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}

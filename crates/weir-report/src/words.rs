@@ -1,0 +1,325 @@
+//! Every fixed text in three languages. One table: a text without a translation does not compile.
+//! Sentences with numbers in them are in `sentence.rs`.
+
+use weir_record::{
+    spec::CellRole,
+    verdict::{Metric, Verdict},
+};
+
+use crate::language::Language;
+
+macro_rules! words {
+    ($($name:ident: $english:literal | $korean:literal | $chinese:literal;)*) => {
+        /// A fixed text.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Word { $($name),* }
+
+        impl Word {
+            /// The text in one language.
+            pub(crate) fn text(self, language: Language) -> &'static str {
+                language.choose(match self {
+                    $(Word::$name => [$english, $korean, $chinese],)*
+                })
+            }
+
+            #[cfg(test)]
+            const ALL: &[Word] = &[$(Word::$name),*];
+        }
+    };
+}
+
+words! {
+    Faster: "faster" | "더 빠름" | "更快";
+    Slower: "slower" | "더 느림" | "更慢";
+    Equivalent: "equivalent" | "동등" | "相当";
+    Inconclusive: "inconclusive" | "판정 보류" | "无法判定";
+    NotComparable: "not comparable" | "비교 불가" | "不可比较";
+
+    ServerCpu: "Server CPU per message" | "메시지당 서버 CPU" | "每条消息的服务器 CPU";
+    MachineCpu: "Whole-machine CPU per message" | "메시지당 전체 머신 CPU" | "每条消息的整机 CPU";
+    GeneratorCpu: "Generator CPU per message" | "메시지당 부하 생성기 CPU" | "每条消息的负载生成器 CPU";
+    Throughput: "Throughput" | "처리량" | "吞吐量";
+    LatencyP50: "Median response time" | "응답시간 중앙값" | "响应时间中位数";
+    LatencyP99: "Response time p99" | "응답시간 p99" | "响应时间 p99";
+    ServerCpuProse: "server CPU per message" | "메시지당 서버 CPU 사용량" | "每条消息服务器 CPU 用量";
+    MachineCpuProse: "whole-machine CPU per message" | "메시지당 전체 머신 CPU 사용량" | "每条消息整机 CPU 用量";
+    ThroughputProse: "throughput" | "처리량" | "吞吐量";
+    LatencyP50Prose: "median response time" | "응답시간 중앙값" | "响应时间中位数";
+    LatencyP99Prose: "99th percentile of response time" | "99번째 백분위 응답시간" | "响应时间第 99 百分位";
+    ServerCpuShort: "CPU/msg" | "CPU/메시지" | "CPU/消息";
+    MachineCpuShort: "machine CPU" | "전체 머신 CPU" | "整机 CPU";
+    ThroughputShort: "throughput" | "처리량" | "吞吐量";
+    LatencyP50Short: "response p50" | "응답 p50" | "响应 p50";
+    LatencyP99Short: "response p99" | "응답 p99" | "响应 p99";
+    MessagesPerSecond: "messages/s" | "TPS" | "TPS";
+
+    Verdict: "verdict" | "판정" | "判定";
+    Arm: "arm" | "비교 대상" | "方案";
+    Cell: "cell" | "조건" | "条件";
+    Metric: "metric" | "지표" | "指标";
+    Baseline: "baseline" | "기준" | "基线";
+    RatioInterval: "ratio [interval]" | "비율 [구간]" | "比值 [区间]";
+    DetectableShort: "MDE" | "MDE" | "MDE";
+    FloorShort: "floor" | "노이즈" | "噪声";
+    Detectable: "Minimum detectable effect" | "최소 검출 효과(MDE)" | "最小可检测效应（MDE）";
+    Floor: "Noise floor" | "노이즈 플로어" | "噪声本底";
+    Pairs: "pairs" | "쌍" | "配对数";
+    PairsExcluded: "pairs kept out" | "제외된 쌍" | "排除的配对";
+    WithAllPairs: "ratio with all pairs" | "모든 쌍 포함 비율" | "含全部配对的比值";
+    PHolm: "p (Holm)" | "p (Holm)" | "p（Holm）";
+    PValue: "p" | "p" | "p";
+    Confidence: "confidence" | "신뢰수준" | "置信水平";
+    Trials: "trials" | "시행 수" | "试次数";
+    Headline: "headline" | "대표" | "主结论";
+    Declared: "declared" | "사전 선언" | "预先声明";
+    Exploratory: "exploratory" | "탐색적" | "探索性";
+    GeneratorBound: "generator-bound" | "부하 생성기 한계" | "受限于负载生成器";
+    ClosedLoop: "closed loop" | "폐쇄형 부하" | "闭环";
+    Poisson: "Poisson arrivals" | "푸아송 도착" | "泊松到达";
+    Uniform: "uniform arrivals" | "균등 간격 도착" | "均匀到达";
+
+    Complete: "complete" | "모든 블록 완료" | "全部区组已完成";
+    Incomplete: "incomplete: finished blocks only" | "미완료: 끝난 블록만 판정" | "未完成：仅判定已完成的区组";
+    Quiet: "quiet machine" | "조용한 머신" | "机器安静";
+    SomeNoise: "some noise" | "약간의 노이즈" | "有少量噪声";
+    Noisy: "noisy machine" | "노이즈가 심한 머신" | "机器噪声大";
+    OneState: "one machine state" | "머신 상태 1개" | "单一机器状态";
+    TwoStates: "two machine states" | "머신 상태 2개" | "两种机器状态";
+    Evidence: "evidence" | "근거" | "证据";
+    EvidenceEngine: "engine counters and /proc (L0, L1)" | "엔진 카운터와 /proc (L0, L1)" | "引擎计数器与 /proc（L0、L1）";
+    EvidenceProc: "/proc only (L1)" | "/proc만 사용 (L1)" | "仅 /proc（L1）";
+    NotPinned: "not pinned" | "CPU 고정 안 함" | "未绑定";
+
+    MissingTitle: "Arms that could not run" | "실행하지 못한 비교 대상" | "未能运行的方案";
+    Unlock: "To unlock" | "해결 방법" | "解决办法";
+    ComparisonsTitle: "All comparisons" | "모든 비교" | "全部比较";
+    ComparisonsHelp: "Each row is one arm against the baseline: the ratio, its interval, and one faint dot per block. \
+        The grey band is the noise floor, the line is 1.0. Hollow marks are exploratory: looked at, nothing claimed."
+        | "각 행은 한 비교 대상을 기준과 견준 것입니다. 비율과 구간, 그리고 블록마다 흐린 점 하나를 그렸습니다. 회색 띠는 노이즈 \
+        플로어, 세로선은 1.0입니다. 속이 빈 표식은 탐색적 조건으로, 살펴보기만 하고 주장하지 않습니다."
+        | "每行是一个方案与基线的比较：比值、置信区间，每个区组一个浅色点。灰色带为噪声本底，竖线为 1.0。空心标记为探索性条件：仅供观察，不作结论。";
+    BetterLeft: "← better" | "← 좋음" | "← 更好";
+    BetterRight: "better →" | "좋음 →" | "更好 →";
+    NoComparisons: "No comparison could be made." | "비교할 수 있는 결과가 없습니다." | "没有可比较的结果。";
+    FiguresTitle: "Throughput and CPU" | "처리량과 CPU" | "吞吐量与 CPU";
+    FiguresHelp: "Bars are medians over the clean trials, whiskers minimum to maximum, dots single trials."
+        | "막대는 정상 시행의 중앙값, 수염은 최소–최대, 점은 개별 시행입니다."
+        | "条形为有效试次的中位数，须线为最小值到最大值，圆点为单个试次。";
+    NoFigures: "No trial gave figures." | "수치를 낸 시행이 없습니다." | "没有任何试次给出数据。";
+    LatencyTitle: "Latency at one offered rate" | "같은 부하율에서의 지연시간" | "同一负载速率下的延迟";
+    LatencyHelp: "Solid: response time, counted from the moment a message was due. Dashed: service time, counted \
+        from the moment it was sent. The gap between them is waiting that a closed loop would hide."
+        | "실선은 메시지를 보내기로 한 시각부터 잰 응답시간, 점선은 실제로 보낸 시각부터 잰 서비스 시간입니다. 둘의 \
+        차이는 폐쇄형 부하가 숨기는 대기 시간입니다."
+        | "实线为响应时间，从消息应发出的时刻算起；虚线为服务时间，从实际发出的时刻算起。两者之差就是闭环负载会掩盖的等待时间。";
+    NoLatency: "This study has no open-loop cell. A closed loop hides waiting, so no latency curve is drawn."
+        | "이 연구에는 개방형 부하 조건이 없습니다. 폐쇄형 부하는 대기 시간을 숨기므로 지연시간 곡선을 그리지 않습니다."
+        | "本研究没有开环条件。闭环会掩盖等待时间，因此不绘制延迟曲线。";
+    ResponseTime: "response time" | "응답시간" | "响应时间";
+    ServiceTime: "service time" | "서비스 시간" | "服务时间";
+    Percentile: "percentile" | "백분위" | "百分位";
+    WhyTitle: "What differs per message" | "메시지당 무엇이 다른가" | "每条消息的差异";
+    WhyHelp: "Counted, not sampled. Rows that are zero for every arm are left out."
+        | "표본이 아니라 전수로 센 값입니다. 모든 대상에서 0인 행은 생략했습니다."
+        | "均为逐次计数，并非抽样。所有方案都为 0 的行已省略。";
+    NoWhy: "No arm has counters of its own; only /proc was read." | "자체 카운터가 있는 대상이 없어 /proc만 읽었습니다."
+        | "没有方案自带计数器，仅读取了 /proc。";
+    Syscalls: "system calls" | "시스템 콜" | "系统调用";
+    SwitchesVoluntary: "context switches, voluntary" | "문맥 교환(자발적)" | "上下文切换（自愿）";
+    SwitchesInvoluntary: "context switches, involuntary" | "문맥 교환(비자발적)" | "上下文切换（非自愿）";
+    OtherCells: "Other cells" | "다른 조건" | "其他条件";
+    ChecksTitle: "Validity checks" | "유효성 검사" | "有效性检查";
+    ChecksHelp: "What must hold for the verdicts. A failed check says what it takes away."
+        | "판정이 성립하려면 지켜져야 하는 조건입니다. 실패한 검사에는 그 때문에 무효가 되는 것을 적었습니다."
+        | "判定成立所必须满足的条件。未通过的检查会说明它使什么失效。";
+    Passed: "passed" | "통과" | "通过";
+    Failed: "failed" | "실패" | "未通过";
+    Outcome: "outcome" | "결과" | "结果";
+    Check: "check" | "검사" | "检查项";
+    Found: "what was found" | "확인된 내용" | "检查所见";
+    NoChecks: "No check was recorded." | "기록된 검사가 없습니다." | "没有记录任何检查。";
+    TimelineTitle: "The session, trial by trial" | "시행별 진행 기록" | "逐试次时间线";
+    TimelineHelp: "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
+        all of them. Hollow boxes were set aside. Below: the cross-core reading around each trial, which tells \
+        machine states apart."
+        | "상자 하나가 시행 하나이며 실행된 순서대로 놓였습니다. 대상들이 번갈아 실행되므로 머신 상태가 변해도 모두에게 \
+        똑같이 영향을 줍니다. 속이 빈 상자는 비교에서 뺀 시행입니다. 아래는 시행 전후의 코어 간 왕복 시간으로, 머신 상태를 구분합니다."
+        | "每个方块是一个试次，按实际运行顺序排列：各方案轮流运行，机器状态的漂移会同等影响所有方案。空心方块为被剔除的试次。\
+        下方为每个试次前后的跨核往返时间，用于区分机器状态。";
+    NoTimeline: "No trial was run." | "실행된 시행이 없습니다." | "没有运行任何试次。";
+    CrossCore: "cross-core round trip" | "코어 간 왕복 시간" | "跨核往返时间";
+    Start: "start" | "시작" | "开始";
+    Length: "length" | "길이" | "时长";
+    Block: "block" | "블록" | "区组";
+    Steal: "steal" | "스틸" | "steal";
+    Used: "used" | "사용" | "采用";
+    SetAside: "set aside" | "제외" | "剔除";
+    StateBoundary: "state boundary" | "상태 경계" | "状态边界";
+    DefinitionsTitle: "What the words mean" | "용어 설명" | "术语说明";
+    ReproduceTitle: "Run it again" | "다시 실행하기" | "复现";
+    Seed: "seed" | "시드" | "随机种子";
+    Specification: "the complete specification" | "전체 명세" | "完整规格";
+    MachineFacts: "all facts about the machine" | "머신 상세 정보" | "机器的全部信息";
+    NumbersInTable: "the numbers as a table" | "수치를 표로 보기" | "以表格查看数据";
+    StudyOf: "Weir study" | "Weir 연구" | "Weir 研究";
+    CheckBytes: "every byte came back" | "모든 바이트 일치" | "所有字节均正确返回";
+    CheckFailures: "every failure has a class" | "모든 실패가 분류됨" | "所有失败均已归类";
+    CheckLittle: "Little's law holds" | "리틀의 법칙 성립" | "利特尔法则成立";
+    CheckHeadroom: "the generator had headroom" | "부하 생성기에 여유가 있음" | "负载生成器有余量";
+    CheckProcesses: "every trial gave a report" | "모든 시행이 결과를 냄" | "每个试次都给出报告";
+    CheckRate: "the offered rate was kept" | "목표 부하율을 지킴" | "保持了设定的负载速率";
+    CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
+    CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
+    CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
+    CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
+    CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
+    CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
+    CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
+}
+
+/// The word of a verdict.
+pub(crate) fn verdict(verdict: Verdict) -> Word {
+    match verdict {
+        Verdict::Faster => Word::Faster,
+        Verdict::Slower => Word::Slower,
+        Verdict::Equivalent => Word::Equivalent,
+        Verdict::Inconclusive => Word::Inconclusive,
+        Verdict::NotComparable => Word::NotComparable,
+    }
+}
+
+/// A sign that goes with the word, so that shape and not only colour tells verdicts apart.
+pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "▲",
+        Verdict::Slower => "▼",
+        Verdict::Equivalent => "=",
+        Verdict::Inconclusive => "?",
+        Verdict::NotComparable => "×",
+    }
+}
+
+/// The name of a metric.
+pub(crate) fn metric(metric: Metric) -> Word {
+    match metric {
+        Metric::ServerCpuPerMessage => Word::ServerCpu,
+        Metric::MachineCpuPerMessage => Word::MachineCpu,
+        Metric::Throughput => Word::Throughput,
+        Metric::LatencyP50 => Word::LatencyP50,
+        Metric::LatencyP99 => Word::LatencyP99,
+    }
+}
+
+/// A metric inside a sentence. The Korean nouns all end in a consonant, so that one particle fits them.
+pub(crate) fn metric_in_prose(metric: Metric) -> Word {
+    match metric {
+        Metric::ServerCpuPerMessage => Word::ServerCpuProse,
+        Metric::MachineCpuPerMessage => Word::MachineCpuProse,
+        Metric::Throughput => Word::ThroughputProse,
+        Metric::LatencyP50 => Word::LatencyP50Prose,
+        Metric::LatencyP99 => Word::LatencyP99Prose,
+    }
+}
+
+/// A short name of a metric for narrow tables.
+pub(crate) fn metric_short(metric: Metric) -> Word {
+    match metric {
+        Metric::ServerCpuPerMessage => Word::ServerCpuShort,
+        Metric::MachineCpuPerMessage => Word::MachineCpuShort,
+        Metric::Throughput => Word::ThroughputShort,
+        Metric::LatencyP50 => Word::LatencyP50Short,
+        Metric::LatencyP99 => Word::LatencyP99Short,
+    }
+}
+
+/// The word of a cell's role.
+pub(crate) fn role(role: CellRole) -> Word {
+    match role {
+        CellRole::Headline => Word::Headline,
+        CellRole::Declared => Word::Declared,
+        CellRole::Exploratory => Word::Exploratory,
+    }
+}
+
+/// What a validity check asserts, for the checks that are known by name.
+pub(crate) fn check(name: &str) -> Option<Word> {
+    match name {
+        "bytes-verified" => Some(Word::CheckBytes),
+        "failures-classified" => Some(Word::CheckFailures),
+        "littles-law" => Some(Word::CheckLittle),
+        "generator-headroom" => Some(Word::CheckHeadroom),
+        "processes" => Some(Word::CheckProcesses),
+        "rate-kept" => Some(Word::CheckRate),
+        "completion-overflow" => Some(Word::CheckOverflow),
+        "machine-states" => Some(Word::CheckStates),
+        "steal" => Some(Word::CheckSteal),
+        "foreign-cpu" => Some(Word::CheckForeign),
+        "steady-warm-up" => Some(Word::CheckWarmUp),
+        "interleaving" => Some(Word::CheckInterleaving),
+        "baseline-against-itself" => Some(Word::CheckItself),
+        _ => None,
+    }
+}
+
+/// What engine counters count, for those a reader needs most.
+const COUNTERS: [(&str, [&str; 3]); 19] = [
+    ("turns", ["turns of the event loop", "이벤트 루프 회전", "事件循环轮次"]),
+    ("waits", ["turns that could sleep", "대기 가능했던 회전", "允许休眠的轮次"]),
+    ("completions", ["events from the kernel", "커널이 전달한 이벤트", "内核送达的事件"]),
+    ("submissions", ["requests queued to the kernel", "커널에 제출한 요청", "提交给内核的请求"]),
+    ("enters", ["io_uring_enter calls", "io_uring_enter 호출", "io_uring_enter 调用"]),
+    (
+        "wait_calls",
+        [
+            "wait calls (epoll_wait, poll, …)",
+            "대기 호출(epoll_wait, poll 등)",
+            "等待调用（epoll_wait、poll 等）",
+        ],
+    ),
+    ("recv_calls", ["recv calls", "recv 호출", "recv 调用"]),
+    ("send_calls", ["send calls", "send 호출", "send 调用"]),
+    ("interest_calls", ["epoll_ctl calls", "epoll_ctl 호출", "epoll_ctl 调用"]),
+    ("receives", ["receives with data", "데이터를 받은 수신", "收到数据的接收"]),
+    ("sends", ["sends", "송신", "发送"]),
+    ("sends_short", ["sends cut short", "일부만 보낸 송신", "未发完的发送"]),
+    ("would_block", ["attempts that found nothing", "빈손으로 끝난 시도", "无事可做的尝试"]),
+    ("rearms", ["operations started again", "다시 시작한 연산", "重新启动的操作"]),
+    ("buffers_exhausted", ["receives without a free buffer", "버퍼가 없던 수신", "无空闲缓冲区的接收"]),
+    ("receives_full", ["receives that filled the buffer", "버퍼를 가득 채운 수신", "填满缓冲区的接收"]),
+    ("bytes_received", ["bytes received", "받은 바이트", "接收字节"]),
+    ("bytes_sent", ["bytes sent", "보낸 바이트", "发送字节"]),
+    ("task_polls", ["task polls", "태스크 실행", "任务轮询"]),
+];
+
+/// What an engine counter counts; `None` when its name must do.
+pub(crate) fn counter(name: &str, language: Language) -> Option<&'static str> {
+    COUNTERS.iter().find(|(counter, _)| *counter == name).map(|(_, texts)| language.choose(*texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_is_written_in_its_own_script() {
+        let same_everywhere =
+            [Word::MessagesPerSecond, Word::DetectableShort, Word::PHolm, Word::PValue, Word::Steal];
+        for word in Word::ALL.iter().filter(|word| !same_everywhere.contains(word)) {
+            let [english, korean, chinese] = Language::ALL.map(|language| word.text(language));
+            assert!(english.is_ascii() || english.contains(['←', '→']), "{english}");
+            assert!(korean.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {korean}");
+            assert!(chinese.chars().any(|letter| ('一'..='鿿').contains(&letter)), "{word:?}: {chinese}");
+            assert!(!chinese.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {chinese}");
+        }
+    }
+
+    #[test]
+    fn verdict_words_differ_from_each_other_in_every_language() {
+        let words = [Word::Faster, Word::Slower, Word::Equivalent, Word::Inconclusive, Word::NotComparable];
+        for language in Language::ALL {
+            for (index, word) in words.iter().enumerate() {
+                assert!(words[..index].iter().all(|other| other.text(language) != word.text(language)));
+            }
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! Studies made by hand: a realistic one, and odd ones that a report must survive.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    machine::Fingerprint,
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    study::{ArmSummary, Check, MachineStates, MissingArm, Spread, StudyResult, TimelineEntry},
+    verdict::{Comparison, Metric, Verdict},
+};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A small generator of reproducible jitter in -1..1.
+struct Jitter(u64);
+
+impl Jitter {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
+    }
+
+    fn around(&mut self, center: f64, spread: f64, count: usize) -> Vec<f64> {
+        (0..count).map(|_| center * (1.0 + spread * self.next())).collect()
+    }
+}
+
+fn arm(name: &str) -> ArmSpec {
+    let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new() };
+    ArmSpec { name: name.to_owned(), subject }
+}
+
+fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSpec {
+    let kind = if load == LoadMode::Closed { "closed" } else { "open" };
+    CellSpec {
+        id: format!("c{connections}-d1-m64-{kind}"),
+        role,
+        connections,
+        depth: 1,
+        message_bytes: 64,
+        idle_connections: 0,
+        workers: 1,
+        load,
+        window_ns: 1_200_000_000,
+        warmup_ns_max: 500_000_000,
+        blocks,
+    }
+}
+
+fn spec() -> StudySpec {
+    let share = LoadMode::OpenShare { share: 0.6, poisson: true };
+    StudySpec {
+        name: "quick".to_owned(),
+        title: "Which of epoll and io_uring serves a 64 B echo with less CPU?".to_owned(),
+        seed: 20_261_121,
+        arms: vec![arm("epoll"), arm("uring")],
+        cells: vec![
+            cell(10, CellRole::Exploratory, LoadMode::Closed, 6),
+            cell(100, CellRole::Headline, LoadMode::Closed, 12),
+            cell(1000, CellRole::Exploratory, LoadMode::Closed, 6),
+            cell(100, CellRole::Exploratory, share, 6),
+        ],
+        server_cpus: vec![0],
+        load_cpus: vec![1],
+        smallest_effect: 0.03,
+        time_cap_ns: 240 * SECOND_NS,
+    }
+}
+
+fn spread(values: &[f64]) -> Spread {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Spread { median: sorted[sorted.len() / 2], min: sorted[0], max: sorted[sorted.len() - 1] }
+}
+
+fn counters(uring: bool) -> Vec<(String, f64)> {
+    let counters: &[(&str, f64)] = if uring {
+        &[
+            ("completions", 2.0),
+            ("enters", 0.0312),
+            ("receives", 1.0),
+            ("sends", 1.0),
+            ("submissions", 1.0),
+            ("turns", 0.0312),
+        ]
+    } else {
+        &[
+            ("completions", 1.0),
+            ("recv_calls", 1.0),
+            ("receives", 1.0),
+            ("send_calls", 1.0),
+            ("sends", 1.0),
+            ("turns", 0.0164),
+            ("wait_calls", 0.0164),
+            ("would_block", 0.0002),
+        ]
+    };
+    counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+}
+
+fn curve(base_ns: f64, tail: f64) -> Vec<(f64, u64)> {
+    [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
+        .into_iter()
+        .map(|quantile: f64| (quantile, (base_ns * (1.0 - quantile).powf(-tail)) as u64))
+        .collect()
+}
+
+fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, throughput: f64) -> ArmSummary {
+    let trials = cell.blocks as usize * if arm == "epoll" { 2 } else { 1 };
+    let open = cell.load != LoadMode::Closed;
+    let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
+    let cpus = jitter.around(cpu_us, 0.013, trials);
+    let uring = arm == "uring";
+    ArmSummary {
+        cell_id: cell.id.clone(),
+        arm: arm.to_owned(),
+        trials: trials as u32,
+        throughput_per_second: spread(&rates),
+        generator_bound: !open && cell.connections < 1000,
+        server_cpu_us_per_message: spread(&cpus),
+        machine_cpu_us_per_message: spread(&jitter.around(cpu_us + 7.4, 0.01, trials)),
+        generator_cpu_us_per_message: spread(&jitter.around(7.1, 0.01, trials)),
+        switches_voluntary_per_message: spread(&jitter.around(0.012, 0.2, trials)),
+        switches_involuntary_per_message: spread(&jitter.around(0.0004, 0.2, trials)),
+        engine_per_message: counters(uring),
+        syscalls_per_message: Some(if uring { 0.0312 } else { 2.0164 }),
+        response_quantiles: curve(if uring { 54_000.0 } else { 61_000.0 }, if uring { 0.28 } else { 0.30 }),
+        service_quantiles: curve(if uring { 47_000.0 } else { 52_000.0 }, if uring { 0.21 } else { 0.22 }),
+        throughput_trials: rates,
+        server_cpu_trials: cpus,
+    }
+}
+
+fn comparison(
+    jitter: &mut Jitter,
+    cell: &CellSpec,
+    metric: Metric,
+    ratio: f64,
+    verdict: Verdict,
+) -> Comparison {
+    let width = if cell.blocks == 12 { 0.011 } else { 0.019 };
+    Comparison {
+        cell_id: cell.id.clone(),
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric,
+        ratio: Some(ratio),
+        interval: Some((ratio * (1.0 - width), ratio * (1.0 + width))),
+        confidence: if cell.blocks == 12 { 0.95 } else { 0.969 },
+        interval_method: if cell.blocks == 12 { "bootstrap" } else { "order-statistics" }.to_owned(),
+        p_value: Some(if cell.blocks == 12 { 0.0005 } else { 0.031 }),
+        p_value_holm: (cell.role == CellRole::Headline).then_some(0.0005),
+        noise_floor: Some(if cell.blocks == 12 { 0.012 } else { 0.021 }),
+        detectable_effect: Some(if cell.blocks == 12 { 0.014 } else { 0.027 }),
+        pairs: cell.blocks,
+        pairs_excluded: Vec::new(),
+        ratios: jitter.around(ratio, width * 1.4, cell.blocks as usize),
+        ratios_self: jitter.around(1.0, 0.012, cell.blocks as usize),
+        ratio_all_pairs: Some(ratio * 1.004),
+        verdict,
+        notes: Vec::new(),
+    }
+}
+
+fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
+    let mut all = Vec::new();
+    for (index, cpu_ratio) in [(1, 0.781), (0, 0.823), (2, 0.792), (3, 0.846)] {
+        let cell = &cells[index];
+        let open = cell.load != LoadMode::Closed;
+        all.push(comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster));
+        let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
+        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Faster));
+        if open {
+            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Faster));
+            let mut tail = comparison(jitter, cell, Metric::LatencyP99, 0.972, Verdict::Inconclusive);
+            tail.interval = Some((0.931, 1.024));
+            tail.noise_floor = Some(0.062);
+            tail.detectable_effect = Some(0.071);
+            all.push(tail);
+        } else if cell.connections < 1000 {
+            let mut bound = comparison(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
+            bound
+                .notes
+                .push("generator-bound: the generator was busy 99 % of the window in both arms".to_owned());
+            all.push(bound);
+        } else {
+            let mut even = comparison(jitter, cell, Metric::Throughput, 1.006, Verdict::Equivalent);
+            even.pairs_excluded.push("1 state changed".to_owned());
+            all.push(even);
+        }
+    }
+    all
+}
+
+fn timeline(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<TimelineEntry> {
+    let mut entries: Vec<TimelineEntry> = Vec::new();
+    let mut now_ns = 2 * SECOND_NS;
+    // Cells take turns: two blocks of the headline, then one of each other cell.
+    let rounds =
+        (0..6).flat_map(|round| [(1, round * 2), (1, round * 2 + 1), (2, round), (0, round), (3, round)]);
+    for (cell, block) in rounds {
+        let mut arms = ["epoll", "uring", "epoll"];
+        arms.rotate_left(((jitter.next() + 1.0) * 1.5) as usize);
+        for arm in arms {
+            let changed = cell == 2 && block == 3;
+            let elapsed_ns = 1_750_000_000 + ((jitter.next() + 1.0) * 1e8) as u64;
+            entries.push(TimelineEntry {
+                arm: arm.to_owned(),
+                cell_id: cells[cell].id.clone(),
+                block,
+                started_ns: now_ns,
+                elapsed_ns,
+                round_trip_ns: if changed { 318.0 } else { 118.0 * (1.0 + 0.03 * jitter.next()) },
+                steal_share: if changed { 0.014 } else { 0.0 },
+                clean: !changed,
+            });
+            now_ns += elapsed_ns + 120_000_000;
+        }
+    }
+    entries
+}
+
+fn fingerprint() -> Fingerprint {
+    Fingerprint {
+        kernel_release: "6.18.2".to_owned(),
+        kernel_version: "#1 SMP PREEMPT_DYNAMIC".to_owned(),
+        architecture: "x86_64".to_owned(),
+        cpu_model: "AMD EPYC 9R14".to_owned(),
+        cpus_online: 2,
+        cpus_allowed: vec![0, 1],
+        cpu_siblings: vec![vec![0], vec![1]],
+        memory_bytes: 8 << 30,
+        hypervisor: Some("kvm".to_owned()),
+        governor: None,
+        clocksource: "kvm-clock".to_owned(),
+        mitigations: BTreeMap::from([("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]),
+        limits: BTreeMap::from([("nofile".to_owned(), "1048576".to_owned())]),
+        weir_version: "0.1.0 (b9cf284)".to_owned(),
+    }
+}
+
+fn checks() -> Vec<Check> {
+    let check = |name: &str, passed: bool, detail: &str| Check {
+        name: name.to_owned(),
+        passed,
+        detail: detail.to_owned(),
+    };
+    vec![
+        check("bytes-verified", true, "1,402,331,904 of 1,402,331,904 bytes came back as sent"),
+        check("failures-classified", true, "0 failures, 0 unexplained"),
+        check("littles-law", true, "largest deviation 0.6 %, limit 5 %"),
+        check("interleaving", true, "30 of 30 blocks ran in the random order of seed 20261121"),
+        check("baseline-against-itself", true, "1.001 [0.996, 1.005] in the headline cell"),
+        check("a-check-of-tomorrow", true, "known by its own name only"),
+        check(
+            "generator-headroom",
+            false,
+            "busy 99 % in c100-d1-m64-closed: throughput there is a lower bound",
+        ),
+    ]
+}
+
+/// `weir study quick` as it comes out on a good day.
+pub fn quick() -> StudyResult {
+    let mut jitter = Jitter(7);
+    let spec = spec();
+    let figures = [
+        (0, 5.02, 4.14, 98_400.0),
+        (1, 5.10, 3.98, 121_700.0),
+        (2, 5.71, 4.52, 96_300.0),
+        (3, 5.9, 4.99, 73_000.0),
+    ];
+    let mut arms = Vec::new();
+    for (index, epoll_us, uring_us, throughput) in figures {
+        let cell = &spec.cells[index];
+        let gain = if cell.load == LoadMode::Closed { 1.04 } else { 1.0 };
+        arms.push(summary(&mut jitter, cell, "epoll", epoll_us, throughput));
+        arms.push(summary(&mut jitter, cell, "uring", uring_us, throughput * gain));
+    }
+    StudyResult {
+        schema_version: weir_record::SCHEMA_VERSION,
+        fingerprint: fingerprint(),
+        headline: Some(0),
+        verdict: Verdict::Faster,
+        comparisons: comparisons(&mut jitter, &spec.cells),
+        arms,
+        checks: checks(),
+        states: MachineStates {
+            boundary_ns: Some(190.0),
+            near_ns: 118.0,
+            far_ns: Some(318.0),
+            trials: (87, 3, 0),
+        },
+        timeline: timeline(&mut jitter, &spec.cells),
+        missing_arms: Vec::new(),
+        complete: true,
+        elapsed_ns: 192 * SECOND_NS,
+        reproduce: "weir study quick --seed 20261121".to_owned(),
+        spec,
+    }
+}
+
+/// The same study with another headline verdict; ratio and interval fit the word.
+pub fn with_verdict(verdict: Verdict) -> StudyResult {
+    let mut result = quick();
+    let (ratio, interval) = match verdict {
+        Verdict::Faster => (0.781, (0.772, 0.790)),
+        Verdict::Slower => (1.274, (1.251, 1.302)),
+        Verdict::Equivalent => (1.004, (0.991, 1.012)),
+        Verdict::Inconclusive | Verdict::NotComparable => (0.972, (0.941, 1.013)),
+    };
+    let headline = &mut result.comparisons[0];
+    (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);
+    headline.ratios = vec![ratio; 12];
+    if verdict == Verdict::NotComparable {
+        headline.notes.push("failures without a class: 3".to_owned());
+    }
+    result.verdict = verdict;
+    result
+}
+
+/// Nothing was finished.
+pub fn empty() -> StudyResult {
+    StudyResult {
+        headline: None,
+        verdict: Verdict::NotComparable,
+        comparisons: Vec::new(),
+        arms: Vec::new(),
+        checks: Vec::new(),
+        states: MachineStates::default(),
+        timeline: Vec::new(),
+        complete: false,
+        elapsed_ns: 0,
+        ..quick()
+    }
+}
+
+/// io_uring is switched off, so one arm has figures and nothing is compared.
+pub fn one_arm_missing() -> StudyResult {
+    let mut result = quick();
+    result.arms.retain(|summary| summary.arm == "epoll");
+    result.timeline.retain(|entry| entry.arm == "epoll");
+    result.missing_arms.push(MissingArm {
+        name: "uring".to_owned(),
+        reason: "the kernel refuses io_uring_setup: kernel.io_uring_disabled is 2".to_owned(),
+        unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
+    });
+    StudyResult { headline: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
+}
+
+/// No comparison could be judged.
+pub fn all_not_comparable() -> StudyResult {
+    let mut result = with_verdict(Verdict::NotComparable);
+    for comparison in &mut result.comparisons {
+        comparison.verdict = Verdict::NotComparable;
+        (comparison.ratio, comparison.interval, comparison.p_value) = (None, None, None);
+        comparison.ratios.clear();
+    }
+    result
+}
+
+/// Every measured figure is NaN or infinite.
+pub fn not_finite() -> StudyResult {
+    let mut result = quick();
+    let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
+    for summary in &mut result.arms {
+        summary.throughput_per_second = broken;
+        summary.server_cpu_us_per_message = broken;
+        summary.switches_voluntary_per_message = broken;
+        summary.syscalls_per_message = Some(f64::NAN);
+        summary.throughput_trials = vec![f64::NAN, f64::INFINITY];
+        summary.server_cpu_trials = vec![f64::NAN];
+        summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
+        summary.response_quantiles = vec![(f64::NAN, 1), (0.5, 0), (1.0, u64::MAX)];
+    }
+    for comparison in &mut result.comparisons {
+        comparison.ratio = Some(f64::NAN);
+        comparison.interval = Some((f64::NEG_INFINITY, f64::INFINITY));
+        comparison.ratios = vec![f64::NAN, f64::INFINITY, 0.0, -1.0];
+        comparison.noise_floor = Some(f64::INFINITY);
+        comparison.detectable_effect = Some(f64::NAN);
+        comparison.ratio_all_pairs = Some(f64::NAN);
+        comparison.p_value = Some(f64::NAN);
+        comparison.pairs_excluded.push("2 state changed".to_owned());
+    }
+    for entry in &mut result.timeline {
+        (entry.round_trip_ns, entry.steal_share) = (f64::NAN, f64::NAN);
+    }
+    result.states = MachineStates {
+        boundary_ns: Some(f64::NAN),
+        near_ns: f64::NAN,
+        far_ns: Some(f64::NAN),
+        trials: (0, 0, 0),
+    };
+    result
+}
+
+/// The text that names are made of in [`hostile_names`].
+pub const HOSTILE: &str = "<script>alert(\"x\")</script>&|`*,\u{1b}[2J";
+
+/// Every text that comes from outside tries to be markup.
+pub fn hostile_names() -> StudyResult {
+    let mut result = with_verdict(Verdict::NotComparable);
+    let hostile = || HOSTILE.to_owned();
+    (result.spec.name, result.spec.title, result.reproduce) = (hostile(), hostile(), hostile());
+    result.spec.arms[1].name = hostile();
+    for summary in result.arms.iter_mut().filter(|summary| summary.arm == "uring") {
+        summary.arm = hostile();
+        summary.engine_per_message.push((hostile(), 1.0));
+    }
+    for comparison in &mut result.comparisons {
+        comparison.arm = hostile();
+        comparison.notes = vec![hostile()];
+        comparison.pairs_excluded = vec![hostile()];
+    }
+    for entry in result.timeline.iter_mut().filter(|entry| entry.arm == "uring") {
+        entry.arm = hostile();
+    }
+    result.checks[0].name = hostile();
+    result.checks[1].detail = hostile();
+    result.fingerprint.cpu_model = hostile();
+    result.missing_arms.push(MissingArm { name: hostile(), reason: hostile(), unlock: Some(hostile()) });
+    result
+}
+
+/// More cells than any chart shows.
+pub fn two_hundred_cells() -> StudyResult {
+    let mut result = quick();
+    let mut jitter = Jitter(11);
+    for connections in 2000..2196 {
+        let cell = cell(connections, CellRole::Declared, LoadMode::Closed, 6);
+        result.arms.push(summary(&mut jitter, &cell, "epoll", 5.8, 90_000.0));
+        result.arms.push(summary(&mut jitter, &cell, "uring", 4.6, 93_000.0));
+        result.comparisons.push(comparison(
+            &mut jitter,
+            &cell,
+            Metric::ServerCpuPerMessage,
+            0.79,
+            Verdict::Faster,
+        ));
+        result.spec.cells.push(cell);
+    }
+    result
+}
+
+/// Ten servers against each other, some with long names, two of them foreign.
+pub fn ten_arms() -> StudyResult {
+    const NAMES: [&str; 10] = [
+        "epoll",
+        "uring",
+        "poll",
+        "select",
+        "uring-single-shot-receive",
+        "epoll-level-triggered",
+        "control",
+        "tokio",
+        "libuv",
+        "go",
+    ];
+    let mut jitter = Jitter(13);
+    let mut result = quick();
+    result.spec.arms = NAMES.map(arm).to_vec();
+    result.spec.name = "peers".to_owned();
+    result.spec.title = "How do our drivers compare with other runtimes?".to_owned();
+    result.spec.cells.truncate(2);
+    let cells = result.spec.cells.clone();
+    (result.arms, result.comparisons, result.timeline) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, name) in NAMES.into_iter().enumerate() {
+        for cell in &cells {
+            let cost_us = 5.1 * if position == 0 { 1.0 } else { 0.75 + 0.05 * position as f64 };
+            let mut summary = summary(&mut jitter, cell, name, cost_us, 120_000.0);
+            if position >= 7 {
+                (summary.engine_per_message, summary.syscalls_per_message) = (Vec::new(), None);
+            }
+            result.arms.push(summary);
+        }
+        for block in 0..12 {
+            let place = u64::from(block) * 10 + (position as u64 * 7 + u64::from(block)) % 10;
+            result.timeline.push(TimelineEntry {
+                arm: name.to_owned(),
+                cell_id: cells[1].id.clone(),
+                block,
+                started_ns: place * 2 * SECOND_NS,
+                elapsed_ns: 1_800_000_000,
+                round_trip_ns: 120.0,
+                steal_share: 0.0,
+                clean: true,
+            });
+        }
+    }
+    result.timeline.sort_by_key(|entry| entry.started_ns);
+    for cell in [&cells[1], &cells[0]] {
+        for (position, name) in NAMES.into_iter().enumerate().skip(1) {
+            let ratio = 0.75 + 0.05 * position as f64;
+            let verdict = match ratio {
+                ratio if ratio < 0.97 => Verdict::Faster,
+                ratio if ratio > 1.03 => Verdict::Slower,
+                _ => Verdict::Equivalent,
+            };
+            let mut it = comparison(&mut jitter, cell, Metric::ServerCpuPerMessage, ratio, verdict);
+            name.clone_into(&mut it.arm);
+            result.comparisons.push(it);
+        }
+    }
+    result
+}
+
+/// Every study, with a name for failure messages.
+pub fn all() -> Vec<(&'static str, StudyResult)> {
+    vec![
+        ("quick", quick()),
+        ("slower", with_verdict(Verdict::Slower)),
+        ("equivalent", with_verdict(Verdict::Equivalent)),
+        ("inconclusive", with_verdict(Verdict::Inconclusive)),
+        ("not comparable", with_verdict(Verdict::NotComparable)),
+        ("empty", empty()),
+        ("one arm missing", one_arm_missing()),
+        ("all not comparable", all_not_comparable()),
+        ("not finite", not_finite()),
+        ("hostile names", hostile_names()),
+        ("ten arms", ten_arms()),
+        ("two hundred cells", two_hundred_cells()),
+    ]
+}

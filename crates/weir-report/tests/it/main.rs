@@ -1,0 +1,5 @@
+//! What people read, checked on studies made by hand: snapshots of the texts, properties of the page.
+
+mod fixture;
+mod page;
+mod texts;

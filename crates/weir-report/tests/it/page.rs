@@ -1,0 +1,160 @@
+//! The page: well-formed, self-contained, accessible, and harmless whatever the names are.
+
+use std::collections::BTreeSet;
+
+use weir_report::{Language, html};
+
+use crate::fixture;
+
+/// Elements without an end tag.
+const VOID: [&str; 3] = ["meta", "br", "hr"];
+
+/// Calls `visit` with every tag's text between `<` and `>`.
+fn tags(page: &str) -> Vec<&str> {
+    let body = page.strip_prefix("<!DOCTYPE html>").expect("starts with the document type");
+    let mut tags = Vec::new();
+    let mut rest = body;
+    while let Some(start) = rest.find('<') {
+        let end = rest[start..].find('>').expect("every tag is closed") + start;
+        tags.push(&rest[start + 1..end]);
+        rest = &rest[end + 1..];
+    }
+    tags
+}
+
+fn pages() -> Vec<(String, String)> {
+    let languages = |(name, result)| {
+        Language::ALL.map(|language| (format!("{name}, {language:?}"), html(&result, language)))
+    };
+    fixture::all().into_iter().flat_map(languages).collect()
+}
+
+fn attribute<'t>(tag: &'t str, name: &str) -> Option<&'t str> {
+    let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
+    tag[start..].split('"').next()
+}
+
+#[test]
+fn tags_are_balanced() {
+    for (name, page) in pages() {
+        let mut open = Vec::new();
+        for tag in tags(&page) {
+            let element = tag.trim_start_matches('/').split([' ', '/']).next().unwrap_or_default();
+            if tag.starts_with('/') {
+                assert_eq!(open.pop(), Some(element), "{name}");
+            } else if !tag.ends_with('/') && !VOID.contains(&element) {
+                open.push(element);
+            }
+        }
+        assert!(open.is_empty(), "{name}: {open:?}");
+    }
+}
+
+#[test]
+fn ids_are_unique_and_labels_point_to_them() {
+    for (name, page) in pages() {
+        let tags = tags(&page);
+        let ids: Vec<_> = tags.iter().filter_map(|tag| attribute(tag, "id")).collect();
+        let distinct: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(ids.len(), distinct.len(), "{name}");
+        for tag in &tags {
+            if let Some(label) = attribute(tag, "aria-labelledby") {
+                assert!(ids.contains(&label), "{name}: {label}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_chart_is_a_labelled_image_with_its_numbers_in_a_table() {
+    let page = html(&fixture::quick(), Language::English);
+    let tags = tags(&page);
+    let figures: Vec<_> = tags.iter().filter(|tag| tag.starts_with("figure")).collect();
+    // Five metrics, two figures, one latency cell, the session.
+    assert_eq!(figures.len(), 9);
+    assert!(figures.iter().all(|tag| tag.contains("role=\"img\"") && tag.contains("aria-labelledby=")));
+    // The two figures share a table.
+    let tables = page.matches("the numbers as a table").count();
+    assert_eq!(tables, 8);
+}
+
+#[test]
+fn the_page_loads_nothing_and_runs_nothing() {
+    for (name, page) in pages() {
+        for forbidden in [
+            "http://", "https://", "<script", "<link", "<img", "<iframe", " src=", "url(", "@import",
+            " onload",
+        ] {
+            assert!(!page.contains(forbidden), "{name}: {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn no_number_is_shown_that_is_not_one() {
+    for (name, page) in pages() {
+        assert!(!page.contains("NaN"), "{name}");
+        for tag in tags(&page).iter().filter(|tag| !tag.starts_with("svg")) {
+            for coordinate in ["x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "width", "height"] {
+                if let Some(value) = attribute(tag, coordinate) {
+                    let value: f64 = value.parse().expect("a coordinate is a number");
+                    assert!(value.is_finite(), "{name}: {tag}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn names_cannot_become_markup() {
+    for language in Language::ALL {
+        let page = html(&fixture::hostile_names(), language);
+        assert!(!page.contains("alert(\"x\")</script>"));
+        assert!(page.contains("&lt;script&gt;"));
+    }
+}
+
+#[test]
+fn every_language_explains_every_verdict() {
+    let words = [
+        (Language::English, ["faster", "slower", "equivalent", "inconclusive", "not comparable"]),
+        (Language::Korean, ["더 빠름", "더 느림", "동등", "판정 보류", "비교 불가"]),
+        (Language::Chinese, ["更快", "更慢", "相当", "无法判定", "不可比较"]),
+    ];
+    for (language, words) in words {
+        let page = html(&fixture::empty(), language);
+        for word in words {
+            assert!(page.contains(word), "{language:?}: {word}");
+        }
+    }
+}
+
+#[test]
+fn the_page_says_its_language_and_follows_the_colour_scheme() {
+    for (language, tag) in
+        [(Language::English, "en"), (Language::Korean, "ko"), (Language::Chinese, "zh-Hans")]
+    {
+        let page = html(&fixture::quick(), language);
+        assert!(page.contains(&format!("<html lang=\"{tag}\">")));
+        assert!(page.contains("@media (prefers-color-scheme:dark)") && page.contains("@media print"));
+    }
+}
+
+#[test]
+fn two_hundred_cells_stay_within_the_limits() {
+    let page = html(&fixture::two_hundred_cells(), Language::English);
+    assert!(page.contains("more are left out here"));
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn a_missing_arm_comes_with_its_reason_and_the_way_out() {
+    let page = html(&fixture::one_arm_missing(), Language::English);
+    assert!(page.contains("kernel.io_uring_disabled is 2"));
+    assert!(page.contains("sysctl kernel.io_uring_disabled=0"));
+}
+
+#[test]
+fn the_same_result_gives_the_same_bytes() {
+    assert_eq!(html(&fixture::quick(), Language::Korean), html(&fixture::quick(), Language::Korean));
+}

@@ -1,0 +1,199 @@
+//! Terminal, Markdown, CSV and the sentence.
+
+use std::str::FromStr;
+
+use weir_record::verdict::Verdict;
+use weir_report::{Language, csv, markdown, sentence, terminal};
+
+use crate::fixture;
+
+#[test]
+fn terminal_at_80_columns_reads_well_in_every_language() {
+    for language in Language::ALL {
+        let name = format!("terminal-{}", language.code());
+        insta::assert_snapshot!(name, terminal(&fixture::quick(), language, 80, false));
+    }
+}
+
+#[test]
+fn markdown_reads_well_in_every_language() {
+    for language in Language::ALL {
+        insta::assert_snapshot!(
+            format!("markdown-{}", language.code()),
+            markdown(&fixture::quick(), language)
+        );
+    }
+}
+
+#[test]
+fn the_sentence_respects_the_verdict_in_every_language() {
+    let verdicts = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::Equivalent,
+        Verdict::Inconclusive,
+        Verdict::NotComparable,
+    ];
+    let mut text = String::new();
+    for language in Language::ALL {
+        for verdict in verdicts {
+            text.push_str(&format!("{verdict:?}: {}\n", sentence(&fixture::with_verdict(verdict), language)));
+        }
+        text.push_str(&format!("nothing done: {}\n", sentence(&fixture::empty(), language)));
+        text.push_str(&format!("arm missing: {}\n\n", sentence(&fixture::one_arm_missing(), language)));
+    }
+    insta::assert_snapshot!("sentences", text);
+}
+
+#[test]
+fn inconclusive_says_which_hurdle_was_not_taken() {
+    let mut result = fixture::with_verdict(Verdict::Inconclusive);
+    assert!(sentence(&result, Language::English).contains("the interval includes 1"));
+    result.comparisons[0].interval = Some((0.95, 0.99));
+    result.comparisons[0].noise_floor = Some(0.05);
+    assert!(sentence(&result, Language::English).contains("within the noise floor of 5 %"));
+    result.comparisons[0].noise_floor = Some(0.001);
+    result.comparisons[0].p_value_holm = Some(0.062);
+    assert!(sentence(&result, Language::English).contains("does not rule out chance (p = 0.062)"));
+    result.comparisons[0].p_value_holm = Some(0.001);
+    assert!(
+        sentence(&result, Language::English)
+            .contains("not clearly above the smallest effect that matters, 3 %")
+    );
+}
+
+#[test]
+fn not_comparable_names_every_cause() {
+    let mut result = fixture::with_verdict(Verdict::NotComparable);
+    result.comparisons[0].notes = vec!["compared in the far state".to_owned(), "no pair is left".to_owned()];
+    assert!(sentence(&result, Language::Chinese).contains("（compared in the far state; no pair is left）"));
+    result.comparisons[0].notes.clear();
+    assert!(
+        sentence(&result, Language::English).contains("(busy 99 %"),
+        "then the failed check is the cause"
+    );
+}
+
+#[test]
+fn no_reason_is_given_when_the_counters_point_the_other_way() {
+    let mut result = fixture::quick();
+    assert!(sentence(&result, Language::English).contains("because"));
+    for summary in result.arms.iter_mut().filter(|summary| summary.arm == "uring") {
+        summary.syscalls_per_message = Some(3.0);
+    }
+    assert!(!sentence(&result, Language::English).contains("because"));
+    for summary in &mut result.arms {
+        summary.syscalls_per_message = None;
+    }
+    assert!(!sentence(&result, Language::English).contains("because"));
+}
+
+#[test]
+fn no_terminal_line_is_wider_than_the_terminal() {
+    for (name, result) in fixture::all() {
+        for language in Language::ALL {
+            for width in [80, 100, 120] {
+                for line in terminal(&result, language, width, false).lines() {
+                    assert!(columns(line) <= width, "{name}, {language:?}, {width}: {line:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Columns counted another way than the crate does: everything from Hangul Jamo up is wide here.
+fn columns(line: &str) -> usize {
+    line.chars().map(|letter| if letter >= '\u{2e80}' { 2 } else { 1 }).sum()
+}
+
+#[test]
+fn colour_adds_escapes_and_nothing_else() {
+    for (name, result) in fixture::all() {
+        let plain = terminal(&result, Language::Korean, 80, false);
+        assert!(!plain.contains('\u{1b}'), "{name}");
+        let painted = terminal(&result, Language::Korean, 80, true);
+        let mut stripped = String::new();
+        for part in painted.split('\u{1b}') {
+            stripped.push_str(if stripped.is_empty() && !painted.starts_with('\u{1b}') {
+                part
+            } else {
+                part.split_once('m').map_or(part, |(_, text)| text)
+            });
+        }
+        let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        assert_eq!(trimmed(&stripped), trimmed(&plain), "{name}");
+    }
+}
+
+#[test]
+fn a_generator_bound_throughput_is_printed_as_a_lower_bound() {
+    let result = fixture::quick();
+    assert!(terminal(&result, Language::English, 80, false).contains("≥ 121,"));
+    assert!(markdown(&result, Language::English).contains("≥ 121,"));
+    assert!(csv(&result).contains("c100-d1-m64-closed,epoll,,throughput,is-lower-bound,1,bool\n"));
+}
+
+#[test]
+fn no_text_shows_a_number_that_is_not_one() {
+    for (name, result) in fixture::all() {
+        for language in Language::ALL {
+            for text in [terminal(&result, language, 80, false), markdown(&result, language), csv(&result)] {
+                assert!(!text.contains("NaN") && !text.contains("inf,"), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_csv_line_has_seven_fields() {
+    for (name, result) in fixture::all() {
+        for record in records(&csv(&result)) {
+            assert_eq!(record.len(), 7, "{name}: {record:?}");
+        }
+    }
+    let hostile = csv(&fixture::hostile_names());
+    assert!(records(&hostile).iter().any(|record| record[1] == fixture::HOSTILE), "names survive quoting");
+}
+
+/// A strict reader of RFC 4180.
+fn records(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut record, mut field, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => field.extend(letters.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => record.push(std::mem::take(&mut field)),
+            '\n' if !quoted => {
+                record.push(std::mem::take(&mut field));
+                records.push(std::mem::take(&mut record));
+            }
+            other => field.push(other),
+        }
+    }
+    assert!(!quoted && field.is_empty() && record.is_empty(), "the last line must end");
+    records
+}
+
+#[test]
+fn the_csv_has_every_figure_of_a_comparison() {
+    let text = csv(&fixture::quick());
+    for line in [
+        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,verdict,faster,\n",
+        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,ratio,0.781,ratio\n",
+        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,pairs,12,count\n",
+        "c100-d1-m64-open,uring,epoll,latency-p99,verdict,inconclusive,\n",
+        "c100-d1-m64-closed,uring,,engine-enters-per-message,value,0.0312,count\n",
+    ] {
+        assert!(text.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn languages_are_named_by_their_code() {
+    for language in Language::ALL {
+        assert_eq!(Language::from_str(language.code()), Ok(language));
+    }
+    let error = Language::from_str("fr").expect_err("French is not there yet");
+    assert_eq!(error.to_string(), "unknown language \"fr\": use en, ko or zh");
+}
