@@ -311,6 +311,17 @@ impl Config {
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
     ];
 
+    /// Whether an option means something to a driver; setting one that does not would silently do nothing.
+    pub fn option_applies(name: &str, driver: Driver) -> bool {
+        match name {
+            "buffer-bytes" | "buffer-count" => driver != Driver::Sim,
+            "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
+            "receive" | "submit" | "defer-taskrun" => driver == Driver::Uring,
+            "trigger" | "drain" => driver == Driver::Epoll,
+            _ => false,
+        }
+    }
+
     /// Sets one option from its text form, as given on the command line or in a study file.
     pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         let entry = Self::OPTIONS.iter().find(|(known, _, _)| *known == name);

@@ -40,6 +40,7 @@ mod outbound;
 mod pool;
 mod remote;
 mod runtime;
+pub mod serve;
 mod slots;
 mod task;
 pub mod time;

@@ -52,6 +52,8 @@ pub(crate) struct Core {
     main_ready: Cell<bool>,
     wheel: RefCell<TimerWheel>,
     timers: RefCell<Slots<TimerEntry>>,
+    /// Wakers of the timers that fire in one turn; kept for its memory.
+    due: Cell<Vec<Waker>>,
     pub(crate) counters: Arc<Counters>,
     inbox: Arc<Inbox>,
     spin: Duration,
@@ -112,6 +114,20 @@ where
     current()?.spawn(future)
 }
 
+/// Starts draining the current runtime.
+pub(crate) fn drain_current() {
+    with_current(|core| core.drain());
+}
+
+/// Waits, as the main future, until the current runtime drains.
+pub(crate) async fn drained() {
+    std::future::poll_fn(|_| match with_current(|core| core.draining.get()) {
+        Some(false) => Poll::Pending,
+        Some(true) | None => Poll::Ready(()),
+    })
+    .await;
+}
+
 impl Core {
     fn start(config: &Config, kind: Driver) -> io::Result<Rc<Self>> {
         let counters = Arc::new(Counters::default());
@@ -129,6 +145,7 @@ impl Core {
             main_ready: Cell::new(false),
             wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
             timers: RefCell::new(Slots::new(config.limits.timers_max)),
+            due: Cell::default(),
             counters,
             inbox,
             spin: config.spin,
@@ -254,15 +271,19 @@ impl Core {
             return;
         }
         let now = self.now().as_nanos();
+        // Wakers are called when no table is borrowed: what they do is not ours to know.
+        let mut due = self.due.take();
         let mut timers = self.timers.borrow_mut();
-        let counters = &self.counters;
         self.wheel.borrow_mut().expire(now, |key| {
-            counters.timers_fired.increment();
             if let Some(entry) = timers.get_mut(timer_slot(key)) {
                 entry.fired = true;
-                entry.waker.wake_by_ref();
+                due.push(entry.waker.clone());
             }
         });
+        drop(timers);
+        self.counters.timers_fired.add(due.len() as u64);
+        due.drain(..).for_each(Waker::wake);
+        self.due.set(due);
     }
 
     /// How long the next wait may be.
@@ -352,13 +373,10 @@ impl Core {
         self.timers.borrow_mut().remove(slot);
     }
 
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.get()
-    }
-
     fn drain(&self) {
         if !self.draining.replace(true) {
             self.with_driver(|driver| driver.drain());
+            self.main_ready.set(true);
         }
     }
 }

@@ -23,6 +23,7 @@ pub const LEVELS: usize = 6;
 /// Length of a slot of the lowest level.
 pub const TICK_NS: u64 = 1_000_000;
 /// Most timers a wheel made by [`TimerWheel::new`] holds at once.
+#[cfg(test)]
 pub const TIMERS_MAX: u32 = 1 << 24;
 
 const SLOT_BITS: u32 = 6;
@@ -96,6 +97,7 @@ struct Due {
 
 impl TimerWheel {
     /// An empty wheel that starts at `now_ns` and holds at most [`TIMERS_MAX`] timers.
+    #[cfg(test)]
     pub fn new(now_ns: u64) -> Self {
         Self::with_max(now_ns, TIMERS_MAX)
     }
@@ -199,6 +201,7 @@ impl TimerWheel {
     }
 
     /// Number of armed timers.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.timers as usize
     }

@@ -1,1 +1,4 @@
-//! Protocol cores driven by the engine.
+//! Protocol cores driven by the engine: what a connection does, whatever way of waiting runs it.
+
+pub mod echo;
+pub mod stats;

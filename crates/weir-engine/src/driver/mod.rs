@@ -28,6 +28,7 @@ use crate::{
     time::Instant,
 };
 
+mod blocking;
 mod epoll;
 mod poll;
 mod probe;
@@ -39,6 +40,7 @@ mod uring;
 pub(crate) use probe::start_runtime;
 pub use probe::{DriverReport, StartError, probe};
 pub use socket::ListenOptions;
+pub(crate) use socket::open_listener;
 
 /// How long a turn may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +186,7 @@ pub(crate) enum AnyDriver {
     Epoll(Box<readiness::Readiness<epoll::Epoll>>),
     Poll(Box<readiness::Readiness<poll::Poll>>),
     Select(Box<readiness::Readiness<select::Select>>),
+    Blocking(Box<blocking::Blocking>),
 }
 
 macro_rules! dispatch {
@@ -193,6 +196,7 @@ macro_rules! dispatch {
             $crate::driver::AnyDriver::Epoll($driver) => $call,
             $crate::driver::AnyDriver::Poll($driver) => $call,
             $crate::driver::AnyDriver::Select($driver) => $call,
+            $crate::driver::AnyDriver::Blocking($driver) => $call,
         }
     };
 }
@@ -213,7 +217,8 @@ impl AnyDriver {
             Driver::Select => {
                 AnyDriver::Select(Box::new(readiness::Readiness::new(select::Select::default(), parts)?))
             }
-            Driver::Blocking | Driver::Sim => return Err(io::ErrorKind::Unsupported.into()),
+            Driver::Blocking => AnyDriver::Blocking(Box::new(blocking::Blocking::new(parts)?)),
+            Driver::Sim => return Err(io::ErrorKind::Unsupported.into()),
         })
     }
 }

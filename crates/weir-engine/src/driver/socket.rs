@@ -63,6 +63,13 @@ pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<O
     Ok(socket.into())
 }
 
+/// A listening socket that belongs to no driver yet, and the address it got.
+pub(crate) fn open_listener(address: &Address, options: &ListenOptions) -> io::Result<(OwnedFd, Address)> {
+    let descriptor = listen(address, options)?;
+    let bound = local_address(descriptor.as_fd())?;
+    Ok((descriptor, bound))
+}
+
 /// Whether a path is a Unix socket that nobody listens on any more.
 fn is_dead(path: &Path, address: &Address) -> io::Result<bool> {
     if !std::fs::symlink_metadata(path)?.file_type().is_socket() {

@@ -1,0 +1,543 @@
+//! A server: one handler on every connection, N workers on any driver, started and ended in an orderly way.
+//!
+//! Each worker is a thread with a runtime of its own. On the blocking driver there is one acceptor thread, and a
+//! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
+//! waits for the handlers, and cuts what is left at the deadline.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_record::engine::{EngineStats, ServerStats};
+
+use crate::{
+    config::{Config, Driver},
+    counters::Counters,
+    driver::{ListenOptions, StartError, open_listener},
+    net::{Address, Listener, Stream},
+    remote::Remote,
+    runtime::{self, Runtime},
+};
+
+/// How connections reach the workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcceptMode {
+    /// Every worker listens on the same port, and the kernel spreads connections by hash (`SO_REUSEPORT`).
+    #[default]
+    ReusePort,
+    /// The first worker accepts and gives connections out in turn.
+    Acceptor,
+    /// All workers wait on one listener; an arrival wakes one of them where the kernel can do that.
+    Exclusive,
+}
+
+/// What a server is asked to be.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Driver, options and limits of each worker's runtime.
+    pub engine: Config,
+    /// Where to listen.
+    pub listen: Address,
+    /// Connections the kernel may hold ready.
+    pub backlog: u32,
+    /// Threads with a runtime; must be 1 on the blocking driver.
+    pub workers: usize,
+    /// How connections reach them.
+    pub accept: AcceptMode,
+    /// CPUs to pin workers to, in turn; empty: not pinned.
+    pub cpus: Vec<usize>,
+    /// How long a drain may take.
+    pub drain_limit: Duration,
+    /// Most connections at a time on the blocking driver, which needs a thread and two descriptors for each.
+    pub blocking_connections_max: usize,
+    /// The handler waits for two operations at once (it receives and sends in separate tasks, or spawns): such a
+    /// handler is refused at start on the blocking driver.
+    pub handler_waits_for_two: bool,
+}
+
+impl ServerConfig {
+    /// One worker on `listen`, everything else by default.
+    pub fn new(engine: Config, listen: Address) -> Self {
+        Self {
+            engine,
+            listen,
+            backlog: 4096,
+            workers: 1,
+            accept: AcceptMode::default(),
+            cpus: Vec::new(),
+            drain_limit: Duration::from_secs(5),
+            blocking_connections_max: 8192,
+            handler_waits_for_two: false,
+        }
+    }
+}
+
+/// A server could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The driver cannot run, or cannot do what is asked.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}{}", hint(source))]
+    Listen {
+        /// Address asked for.
+        address: Address,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A thread could not be started or pinned.
+    #[error("cannot start worker {worker}: {source}")]
+    Worker {
+        /// Worker number.
+        worker: usize,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another process has the port: choose another one, or port 0 for a free one"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: choose a higher one",
+        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        _ => "",
+    }
+}
+
+/// How a drain ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that had to be cut at the deadline.
+    pub connections_cut: usize,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    address: Address,
+    driver: Driver,
+    shared: Arc<Shared>,
+    threads: Vec<thread::JoinHandle<Drained>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    remotes: Mutex<Vec<Remote>>,
+    counters: Mutex<Vec<Arc<Counters>>>,
+    draining: AtomicBool,
+    drain_limit: Duration,
+    blocking: Mutex<Connections>,
+    serial: AtomicU64,
+}
+
+/// The blocking driver's connection threads.
+#[derive(Debug, Default)]
+struct Connections {
+    listener: Option<OwnedFd>,
+    open: HashMap<u64, (OwnedFd, Arc<Counters>)>,
+    /// Counters of connections that are closed.
+    retired: EngineStats,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Server {
+    /// Listens and starts the workers; returns when all of them accept.
+    pub fn start<H, F>(config: ServerConfig, handler: H) -> Result<Self, ServeError>
+    where
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let shared = Arc::new(Shared {
+            remotes: Mutex::default(),
+            counters: Mutex::default(),
+            draining: AtomicBool::new(false),
+            drain_limit: config.drain_limit,
+            blocking: Mutex::default(),
+            serial: AtomicU64::new(0),
+        });
+        let driver = Runtime::new(&config.engine)?.driver();
+        let mut config = config;
+        config.engine.driver = crate::DriverChoice::Named(driver);
+        refuse_impossible(driver, &config)?;
+        let listeners = open_listeners(&config)?;
+        let address = listeners[0].1.clone();
+        let mut server = Self { address, driver, shared, threads: Vec::new() };
+        let started = match driver {
+            Driver::Blocking => server.start_blocking(&config, listeners, handler),
+            _ => server.start_workers(&config, listeners, handler),
+        };
+        match started {
+            Ok(()) => Ok(server),
+            Err(error) => {
+                server.drain();
+                server.join();
+                Err(error)
+            }
+        }
+    }
+
+    fn start_workers<H, F>(
+        &mut self,
+        config: &ServerConfig,
+        listeners: Vec<(OwnedFd, Address)>,
+        handler: H,
+    ) -> Result<(), ServeError>
+    where
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let mut listeners = listeners.into_iter();
+        for worker in 0..config.workers {
+            let job = Worker {
+                number: worker,
+                config: config.clone(),
+                listener: listeners.next().map(|(descriptor, _)| descriptor),
+                shared: Arc::clone(&self.shared),
+                handler: handler.clone(),
+            };
+            let (ready, started) = mpsc::channel();
+            let thread =
+                thread::Builder::new().name(format!("weir-worker-{worker}")).spawn(move || job.run(&ready));
+            self.threads.push(thread.map_err(|source| ServeError::Worker { worker, source })?);
+            let dead = || io::Error::other("the worker ended before it was ready");
+            let outcome = started.recv().unwrap_or_else(|_| Err(dead()));
+            outcome.map_err(|source| ServeError::Worker { worker, source })?;
+        }
+        Ok(())
+    }
+
+    fn start_blocking<H, F>(
+        &mut self,
+        config: &ServerConfig,
+        listeners: Vec<(OwnedFd, Address)>,
+        handler: H,
+    ) -> Result<(), ServeError>
+    where
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let wrap = |source| ServeError::Worker { worker: 0, source };
+        let Some((listener, _)) = listeners.into_iter().next() else { return Ok(()) };
+        lock(&self.shared.blocking).listener = Some(listener.try_clone().map_err(wrap)?);
+        let (shared, config) = (Arc::clone(&self.shared), config.clone());
+        let (ready, started) = mpsc::channel();
+        let acceptor = thread::Builder::new()
+            .name("weir-acceptor".into())
+            .spawn(move || accept_blocking(&config, listener, &shared, &handler, &ready));
+        self.threads.push(acceptor.map_err(wrap)?);
+        started.recv().unwrap_or_else(|_| Err(io::Error::other("the acceptor ended early"))).map_err(wrap)
+    }
+
+    /// Where the server listens, with the port the kernel chose.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The driver that runs.
+    pub fn driver(&self) -> Driver {
+        self.driver
+    }
+
+    /// A handle that can be asked for counters and told to drain, from any thread.
+    pub fn control(&self) -> ServerControl {
+        ServerControl { driver: self.driver, shared: Arc::clone(&self.shared) }
+    }
+
+    /// Starts draining; `join` waits for its end.
+    pub fn drain(&self) {
+        self.control().drain();
+    }
+
+    /// Waits until the server has drained.
+    ///
+    /// # Panics
+    /// When a worker panicked: with its message.
+    pub fn join(self) -> Drained {
+        let mut total = Drained::default();
+        for worker in self.threads {
+            match worker.join() {
+                Ok(drained) => total.connections_cut += drained.connections_cut,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        if let Address::Unix(path) = &self.address {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(path);
+        }
+        total
+    }
+}
+
+/// Counters and drain of a running server, for any thread.
+#[derive(Clone, Debug)]
+pub struct ServerControl {
+    driver: Driver,
+    shared: Arc<Shared>,
+}
+
+impl ServerControl {
+    /// Counters now: in total and by worker (by connection on the blocking driver, closed ones summed up first).
+    pub fn stats(&self) -> ServerStats {
+        let mut workers: Vec<EngineStats> =
+            lock(&self.shared.counters).iter().map(|counters| counters.snapshot()).collect();
+        if self.driver == Driver::Blocking {
+            let connections = lock(&self.shared.blocking);
+            let mut sum = connections.retired;
+            connections.open.values().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
+            workers.push(sum);
+        }
+        let mut total = EngineStats::default();
+        workers.iter().for_each(|worker| total.merge(worker));
+        ServerStats { driver: self.driver.name().into(), total, workers }
+    }
+
+    /// Starts draining.
+    pub fn drain(&self) {
+        if self.shared.draining.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        for remote in lock(&self.shared.remotes).iter() {
+            // A runtime that has ended needs no draining; a full queue is emptied within a turn.
+            while remote.call(runtime::drain_current) == Err(crate::RemoteError::Full) {
+                thread::yield_now();
+            }
+        }
+        let connections = lock(&self.shared.blocking);
+        let sockets = connections.open.values().map(|(socket, _)| socket);
+        for socket in sockets {
+            // Ends the wait of a blocked receive after what has arrived.
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
+        }
+        if let Some(listener) = &connections.listener {
+            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+        }
+    }
+}
+
+fn refuse_impossible(driver: Driver, config: &ServerConfig) -> Result<(), ServeError> {
+    let unable = |reason: &str| Err(StartError::Unable { driver, reason: reason.into() }.into());
+    match driver {
+        Driver::Sim => unable("simulated sockets exist inside one process only"),
+        Driver::Blocking if config.handler_waits_for_two => {
+            unable("this handler waits for two operations at once, and a thread blocks in one call")
+        }
+        Driver::Blocking if config.workers != 1 => {
+            unable("it has a thread for each connection and no workers; ask for 1 worker")
+        }
+        _ if config.workers == 0 => unable("a server needs at least 1 worker"),
+        _ => Ok(()),
+    }
+}
+
+/// One listening socket for each worker that accepts.
+fn open_listeners(config: &ServerConfig) -> Result<Vec<(OwnedFd, Address)>, ServeError> {
+    let wrap = |source| ServeError::Listen { address: config.listen.clone(), source };
+    let is_tcp = matches!(config.listen, Address::Tcp(_));
+    let share_port = config.accept == AcceptMode::ReusePort && is_tcp && config.workers > 1;
+    let options = ListenOptions { backlog: config.backlog, share_port, exclusive: false };
+    let first = open_listener(&config.listen, &options).map_err(wrap)?;
+    let address = first.1.clone();
+    let mut listeners = vec![first];
+    while listeners.len() < config.workers && config.accept != AcceptMode::Acceptor {
+        let next = if share_port {
+            open_listener(&address, &options).map_err(wrap)?
+        } else {
+            (listeners[0].0.try_clone().map_err(wrap)?, address.clone())
+        };
+        listeners.push(next);
+    }
+    Ok(listeners)
+}
+
+fn pin(cpus: &[usize]) -> io::Result<()> {
+    if cpus.is_empty() { Ok(()) } else { weir_sys::affinity::pin_current_thread(cpus) }
+}
+
+struct Worker<H> {
+    number: usize,
+    config: ServerConfig,
+    listener: Option<OwnedFd>,
+    shared: Arc<Shared>,
+    handler: H,
+}
+
+impl<H, F> Worker<H>
+where
+    H: Fn(Stream) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    fn run(mut self, ready: &mpsc::Sender<io::Result<()>>) -> Drained {
+        let runtime = match self.prepare() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                // The starter waits for this answer and nobody else does.
+                let _ = ready.send(Err(error));
+                return Drained::default();
+            }
+        };
+        let listener = self.listener.take();
+        runtime.block_on(async {
+            let listener = match listener.map(Listener::from_descriptor).transpose() {
+                Ok(listener) => listener,
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                    return;
+                }
+            };
+            let _ = ready.send(Ok(()));
+            match listener {
+                Some(listener) => self.accept(listener).await,
+                None => runtime::drained().await,
+            }
+        });
+        Drained { connections_cut: runtime.drain(self.shared.drain_limit) }
+    }
+
+    fn prepare(&self) -> io::Result<Runtime> {
+        if !self.config.cpus.is_empty() {
+            pin(&[self.config.cpus[self.number % self.config.cpus.len()]])?;
+        }
+        let runtime = Runtime::new(&self.config.engine).map_err(io::Error::other)?;
+        lock(&self.shared.remotes).push(runtime.remote());
+        lock(&self.shared.counters).push(runtime.counters());
+        Ok(runtime)
+    }
+
+    async fn accept(&self, listener: Listener) {
+        let hand_out = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
+        let mut next = 0;
+        while let Ok(stream) = listener.accept().await {
+            next = (next + 1) % self.config.workers;
+            if hand_out && next != self.number {
+                self.hand_out(stream, next);
+            } else {
+                // Fails only at the task limit: then the connection is closed, which the peer sees.
+                let _ = runtime::try_spawn((self.handler)(stream));
+            }
+        }
+    }
+
+    /// Gives a connection to another worker; keeps it when that one cannot take it.
+    fn hand_out(&self, stream: Stream, worker: usize) {
+        let remote = lock(&self.shared.remotes).get(worker).cloned();
+        let (Some(remote), Ok(descriptor)) = (remote, stream.into_descriptor()) else { return };
+        let handler = self.handler.clone();
+        let _ = remote.call(move || {
+            if let Ok(stream) = Stream::from_descriptor(descriptor) {
+                let _ = runtime::try_spawn(handler(stream));
+            }
+        });
+    }
+}
+
+/// The blocking driver's acceptor: a thread for each connection, all of them awaited at the end.
+fn accept_blocking<H, F>(
+    config: &ServerConfig,
+    listener: OwnedFd,
+    shared: &Arc<Shared>,
+    handler: &H,
+    ready: &mpsc::Sender<io::Result<()>>,
+) -> Drained
+where
+    H: Fn(Stream) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let started = pin(&config.cpus).and_then(|()| Runtime::new(&config.engine).map_err(io::Error::other));
+    let runtime = match started {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return Drained::default();
+        }
+    };
+    lock(&shared.counters).push(runtime.counters());
+    let _ = ready.send(Ok(()));
+    let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+    runtime.block_on(async {
+        let Ok(listener) = Listener::from_descriptor(listener) else { return };
+        while let Ok(stream) = listener.accept().await {
+            threads.retain(|thread| !thread.is_finished());
+            if threads.len() >= config.blocking_connections_max {
+                continue;
+            }
+            let Ok(descriptor) = stream.into_descriptor() else { continue };
+            threads.extend(serve_blocking(config, descriptor, shared, handler.clone()));
+        }
+    });
+    cut_blocking(shared, &threads, config.drain_limit, threads_left)
+}
+
+fn threads_left(threads: &[thread::JoinHandle<()>]) -> usize {
+    threads.iter().filter(|thread| !thread.is_finished()).count()
+}
+
+/// One connection on a thread of its own. `None`: no thread could be had, and the connection is closed.
+fn serve_blocking<H, F>(
+    config: &ServerConfig,
+    descriptor: OwnedFd,
+    shared: &Arc<Shared>,
+    handler: H,
+) -> Option<thread::JoinHandle<()>>
+where
+    H: Fn(Stream) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let (engine, shared) = (config.engine.clone(), Arc::clone(shared));
+    let twin = descriptor.try_clone().ok()?;
+    let serve = move || {
+        let Ok(runtime) = Runtime::new(&engine) else { return };
+        let serial = shared.serial.fetch_add(1, Ordering::Relaxed);
+        lock(&shared.blocking).open.insert(serial, (twin, runtime.counters()));
+        if shared.draining.load(Ordering::SeqCst) {
+            let _ = rustix::net::shutdown(descriptor.as_fd(), rustix::net::Shutdown::Read);
+        }
+        runtime.block_on(async {
+            if let Ok(stream) = Stream::from_descriptor(descriptor) {
+                handler(stream).await;
+            }
+        });
+        let mut connections = lock(&shared.blocking);
+        connections.open.remove(&serial);
+        connections.retired.merge(&runtime.counters().snapshot());
+    };
+    thread::Builder::new().name("weir-connection".into()).stack_size(256 << 10).spawn(serve).ok()
+}
+
+/// Waits for the connection threads; cuts their sockets at the deadline.
+fn cut_blocking(
+    shared: &Shared,
+    threads: &[thread::JoinHandle<()>],
+    limit: Duration,
+    left: impl Fn(&[thread::JoinHandle<()>]) -> usize,
+) -> Drained {
+    let deadline = Instant::now() + limit;
+    while left(threads) > 0 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let connections_cut = left(threads);
+    if connections_cut > 0 {
+        for (socket, _) in lock(&shared.blocking).open.values() {
+            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        }
+        let end = Instant::now() + Duration::from_secs(1);
+        while left(threads) > 0 && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    Drained { connections_cut }
+}

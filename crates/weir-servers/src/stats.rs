@@ -1,0 +1,68 @@
+//! The statistics socket: an abstract Unix socket that answers every line with the server's counters as one line of
+//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener, UnixStream},
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use weir_engine::serve::ServerControl;
+
+/// Readers at a time; more are closed at once.
+const READERS_MAX: usize = 16;
+
+/// Longest line a reader may send.
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// Starts answering on `@name`, for as long as the process lives.
+///
+/// # Errors
+/// Those of binding: the name is in use, or is not of the form `@name`.
+pub fn answer_on(name: &str, control: ServerControl) -> io::Result<()> {
+    let name = name.strip_prefix('@').ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "a statistics socket is an abstract name: @name")
+    })?;
+    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let readers = Arc::new(AtomicUsize::new(0));
+    let accept = move || {
+        for reader in listener.incoming().flatten() {
+            if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
+                readers.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (control, open) = (control.clone(), Arc::clone(&readers));
+            let answer = move || {
+                // A reader that breaks off is not our concern.
+                let _ = answer(reader, &control);
+                open.fetch_sub(1, Ordering::Relaxed);
+            };
+            if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
+                readers.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    };
+    thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
+}
+
+fn answer(stream: UnixStream, control: &ServerControl) -> io::Result<()> {
+    let mut output = stream.try_clone()?;
+    let mut input = BufReader::new(stream);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let mut text = serde_json::to_string(&control.stats())?;
+        text.push('\n');
+        output.write_all(text.as_bytes())?;
+    }
+}
