@@ -4,11 +4,13 @@
 //! is judged or estimated here; numbers are arranged, rounded for reading and drawn. Values that are not finite
 //! are left out of charts and printed as a dash.
 //!
-//! ```no_run
-//! # let result: weir_record::study::StudyResult = unimplemented!();
+//! ```
+//! use weir_record::study::StudyResult;
 //! use weir_report::Language;
-//! let page = weir_report::html(&result, Language::English);
-//! let table = weir_report::terminal(&result, Language::Korean, 80, false);
+//!
+//! fn verdict_table(result: &StudyResult) -> String {
+//!     weir_report::terminal(result, Language::Korean, 80, false)
+//! }
 //! ```
 
 mod chart;
