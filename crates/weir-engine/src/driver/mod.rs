@@ -34,6 +34,7 @@ mod poll;
 mod probe;
 mod readiness;
 mod select;
+mod sim;
 mod socket;
 mod uring;
 
@@ -187,6 +188,7 @@ pub(crate) enum AnyDriver {
     Poll(Box<readiness::Readiness<poll::Poll>>),
     Select(Box<readiness::Readiness<select::Select>>),
     Blocking(Box<blocking::Blocking>),
+    Sim(Box<sim::Sim>),
 }
 
 macro_rules! dispatch {
@@ -197,6 +199,7 @@ macro_rules! dispatch {
             $crate::driver::AnyDriver::Poll($driver) => $call,
             $crate::driver::AnyDriver::Select($driver) => $call,
             $crate::driver::AnyDriver::Blocking($driver) => $call,
+            $crate::driver::AnyDriver::Sim($driver) => $call,
         }
     };
 }
@@ -218,7 +221,7 @@ impl AnyDriver {
                 AnyDriver::Select(Box::new(readiness::Readiness::new(select::Select::default(), parts)?))
             }
             Driver::Blocking => AnyDriver::Blocking(Box::new(blocking::Blocking::new(parts)?)),
-            Driver::Sim => return Err(io::ErrorKind::Unsupported.into()),
+            Driver::Sim => AnyDriver::Sim(Box::new(sim::Sim::new(parts))),
         })
     }
 }

@@ -1,0 +1,435 @@
+//! The simulated network: connections between ends on this machine, with delays, bounded buffers and faults, in
+//! virtual time. It answers as a kernel's non-blocking sockets do and knows nothing of tasks, wakers and leases.
+//!
+//! What travels towards one end arrives in the order sent; between connections the seed decides. An end that is
+//! closed answers bytes with a reset, and closing with unread bytes resets the peer, as TCP does. What has arrived
+//! before a reset can still be read, as on Linux.
+
+use std::{collections::VecDeque, io::IoSlice, time::Duration};
+
+use rustix::io::Errno;
+
+use super::{
+    agenda::Agenda,
+    names::{self, Names},
+    random::Random,
+    side::Side,
+};
+use crate::{
+    config::SimOptions,
+    net::Address,
+    slots::{SlotId, Slots},
+    time::Instant,
+};
+
+/// Virtual time at the start. Not zero, so that programs may look back from their first moment.
+const START: Instant = Instant::from_nanos(1_000_000_000);
+
+/// How often a TCP connection knocks again at a full accept queue; the pause doubles each time, from one second
+/// (Linux: `tcp_syn_retries`).
+const CONNECT_RETRIES_MAX: u32 = 6;
+
+/// Names one end of one connection. The client's side is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    connection: SlotId,
+    side: usize,
+}
+
+impl End {
+    fn peer(self) -> End {
+        End { side: 1 - self.side, ..self }
+    }
+}
+
+/// What a driver's socket is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// Bytes, the end of the stream or a connection to accept are there.
+    Readable(SlotId),
+    /// There is room to send.
+    Writable(SlotId),
+    /// The connection stands, or was refused.
+    Connected(SlotId, Result<(), Errno>),
+    /// The connection was reset.
+    Reset(SlotId),
+    /// Nothing at all has happened.
+    Spurious(SlotId),
+}
+
+#[derive(Debug)]
+enum Event {
+    Knock { client: End, target: Address, retries: u32 },
+    Answered { client: End, outcome: Result<(), Errno> },
+    Arrived { end: End, bytes: usize },
+    Ended { end: End },
+    Reset { end: End },
+    Room { end: End },
+    Spurious { owner: SlotId },
+}
+
+#[derive(Debug)]
+struct Listening {
+    owner: Option<SlotId>,
+    address: Address,
+    backlog: usize,
+    queue: VecDeque<End>,
+}
+
+/// The network.
+#[derive(Debug)]
+pub(super) struct Network {
+    now: Instant,
+    options: SimOptions,
+    random: Random,
+    agenda: Agenda<Event>,
+    names: Names,
+    listeners: Slots<Listening>,
+    /// Never more than there are sockets and places in accept queues.
+    connections: Slots<[Side; 2]>,
+}
+
+impl Network {
+    pub(super) fn new(options: SimOptions) -> Self {
+        Self {
+            now: START,
+            options,
+            random: Random::new(options.seed),
+            agenda: Agenda::new(),
+            names: Names::new(),
+            listeners: Slots::new(usize::MAX),
+            connections: Slots::new(usize::MAX),
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// When something happens next.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.agenda.next_at()
+    }
+
+    /// Moves time forward, never back.
+    pub(super) fn advance(&mut self, to: Instant) {
+        self.now = self.now.max(to);
+    }
+
+    fn capacity(&self) -> usize {
+        self.options.socket_buffer_bytes.max(1) as usize
+    }
+
+    fn latency(&mut self) -> Duration {
+        self.random.between(self.options.latency_min, self.options.latency_max)
+    }
+
+    fn plan(&mut self, delay: Duration, event: Event) {
+        let tie = self.random.next();
+        self.agenda.plan(self.now + delay, tie, event);
+    }
+
+    /// Plans something that travels to an end, behind everything that already does.
+    fn plan_arrival(&mut self, end: End, event: Event) {
+        let (delay, tie) = (self.latency(), self.random.next());
+        let Some(side) = self.side(end) else { return };
+        let behind = side.last_arrival + Duration::from_nanos(1);
+        let at = (self.now + delay).max(behind);
+        if let Some(side) = self.side_mut(end) {
+            side.last_arrival = at;
+        }
+        self.agenda.plan(at, tie, event);
+    }
+
+    fn side(&self, end: End) -> Option<&Side> {
+        self.connections.get(end.connection).map(|sides| &sides[end.side])
+    }
+
+    fn side_mut(&mut self, end: End) -> Option<&mut Side> {
+        self.connections.get_mut(end.connection).map(|sides| &mut sides[end.side])
+    }
+
+    /// Opens a listener for the socket that `assign` names later.
+    pub(super) fn listen(&mut self, address: &Address, backlog: u32, share: bool) -> Result<SlotId, Errno> {
+        let address = self.names.resolve(address, share)?;
+        let listening = Listening {
+            owner: None,
+            address: address.clone(),
+            backlog: backlog as usize,
+            queue: VecDeque::new(),
+        };
+        let listener = self.listeners.insert(listening).map_err(|_| Errno::MFILE)?;
+        self.names.bind(&address, share, listener);
+        Ok(listener)
+    }
+
+    /// Says which socket holds a listener.
+    pub(super) fn assign_listener(&mut self, listener: SlotId, owner: SlotId) {
+        if let Some(listening) = self.listeners.get_mut(listener) {
+            listening.owner = Some(owner);
+        }
+    }
+
+    /// Says which socket holds an end.
+    pub(super) fn assign(&mut self, end: End, owner: SlotId) {
+        if let Some(side) = self.side_mut(end) {
+            side.owner = Some(owner);
+        }
+    }
+
+    pub(super) fn listener_address(&self, listener: SlotId) -> Option<&Address> {
+        self.listeners.get(listener).map(|listening| &listening.address)
+    }
+
+    pub(super) fn address(&self, end: End) -> Option<&Address> {
+        self.side(end)?.local.as_ref()
+    }
+
+    pub(super) fn peer_address(&self, end: End) -> Option<&Address> {
+        self.address(end.peer())
+    }
+
+    /// Connections that wait to be accepted.
+    pub(super) fn waiting(&self, listener: SlotId) -> usize {
+        self.listeners.get(listener).map_or(0, |listening| listening.queue.len())
+    }
+
+    pub(super) fn accept(&mut self, listener: SlotId) -> Option<End> {
+        self.listeners.get_mut(listener)?.queue.pop_front()
+    }
+
+    /// Closes a listener; who waits in its queue is reset.
+    pub(super) fn close_listener(&mut self, listener: SlotId) {
+        let Some(listening) = self.listeners.remove(listener) else { return };
+        self.names.unbind(&listening.address, listener);
+        for end in listening.queue {
+            self.reset(end);
+        }
+    }
+
+    /// Starts a connection; `Connected` tells how it went.
+    pub(super) fn connect(&mut self, address: &Address) -> Result<End, Errno> {
+        let target = names::target(address);
+        let client = Side::new(None, self.names.for_client(&target)?);
+        let connection =
+            self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
+        let client = End { connection, side: 0 };
+        let delay = self.latency();
+        self.plan(delay, Event::Knock { client, target, retries: 0 });
+        Ok(client)
+    }
+
+    /// Hands bytes over; fewer than asked when room or luck runs out, and then `Writable` follows.
+    pub(super) fn send(&mut self, end: End, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
+        let capacity = self.capacity();
+        let Some(side) = self.side(end) else { return Err(Errno::BADF) };
+        if let Some(error) = side.error {
+            return Err(error);
+        }
+        if side.fin_sent {
+            return Err(Errno::PIPE);
+        }
+        let room = side.room(capacity);
+        if self.random.chance(self.options.reset_per_mille) {
+            self.break_connection(end);
+            return Err(Errno::CONNRESET);
+        }
+        let asked: usize = slices.iter().map(|slice| slice.len()).sum();
+        let mut count = asked.min(room);
+        if count > 0 && self.random.chance(self.options.short_per_mille) {
+            count = self.random.below(count);
+            if self.side_mut(end).is_some_and(Side::nudge) {
+                let delay = self.latency();
+                self.plan(delay, Event::Room { end });
+            }
+        }
+        let Some(sides) = self.connections.get_mut(end.connection) else { return Err(Errno::BADF) };
+        if count < asked {
+            sides[end.side].want_room();
+        }
+        if count == 0 {
+            return Err(Errno::AGAIN);
+        }
+        sides[end.side].charge(count);
+        let receiver = &mut sides[1 - end.side];
+        if !receiver.closed && receiver.error.is_none() {
+            receiver.put(slices, count);
+        }
+        self.plan_arrival(end.peer(), Event::Arrived { end: end.peer(), bytes: count });
+        Ok(count)
+    }
+
+    /// A fault: both ends lose the connection.
+    fn break_connection(&mut self, end: End) {
+        if let Some(side) = self.side_mut(end) {
+            side.fail(Errno::CONNRESET);
+        }
+        self.plan_arrival(end.peer(), Event::Reset { end: end.peer() });
+    }
+
+    /// Bytes that can be received now.
+    pub(super) fn arrived(&self, end: End) -> usize {
+        self.side(end).map_or(0, Side::arrived)
+    }
+
+    /// Whether `receive` would not say `EAGAIN`.
+    pub(super) fn is_readable(&self, end: End) -> bool {
+        self.side(end).is_none_or(|side| side.arrived() > 0 || side.ended || side.error.is_some())
+    }
+
+    /// Takes bytes that have arrived, perhaps not all; zero at the end of the stream.
+    pub(super) fn receive(&mut self, end: End, into: &mut [u8]) -> Result<usize, Errno> {
+        let Some(side) = self.side(end) else { return Err(Errno::BADF) };
+        let mut count = side.arrived().min(into.len());
+        if count == 0 {
+            return match side.error {
+                Some(error) => Err(error),
+                None if side.ended => Ok(0),
+                None => Err(Errno::AGAIN),
+            };
+        }
+        if self.random.chance(self.options.short_per_mille) {
+            count = 1 + self.random.below(count);
+        }
+        let Some(sides) = self.connections.get_mut(end.connection) else { return Err(Errno::BADF) };
+        let count = sides[end.side].take(into, count);
+        let sender = &mut sides[1 - end.side];
+        if !sender.closed && sender.error.is_none() && sender.give_back(count) {
+            let delay = self.latency();
+            self.plan(delay, Event::Room { end: end.peer() });
+        }
+        Ok(count)
+    }
+
+    /// Ends our direction after what is on its way.
+    pub(super) fn shutdown(&mut self, end: End) {
+        let Some(side) = self.side_mut(end) else { return };
+        if side.error.is_none() && !std::mem::replace(&mut side.fin_sent, true) {
+            self.plan_arrival(end.peer(), Event::Ended { end: end.peer() });
+        }
+    }
+
+    /// Closes the handle: the peer sees the end of the stream, or a reset if bytes were left unread.
+    pub(super) fn close(&mut self, end: End) {
+        let Some(side) = self.side(end) else { return };
+        if side.closed {
+            return;
+        }
+        if side.arrived() > 0 && side.error.is_none() {
+            return self.reset(end);
+        }
+        self.shutdown(end);
+        self.forget(end);
+    }
+
+    /// Closes the handle with a reset.
+    pub(super) fn reset(&mut self, end: End) {
+        self.plan_arrival(end.peer(), Event::Reset { end: end.peer() });
+        self.forget(end);
+    }
+
+    fn forget(&mut self, end: End) {
+        let Some(sides) = self.connections.get_mut(end.connection) else { return };
+        sides[end.side].close();
+        if sides[1 - end.side].closed {
+            self.connections.remove(end.connection);
+        }
+    }
+
+    /// Perhaps wakes a socket that waits, for no reason at all.
+    pub(super) fn perhaps_wake_for_nothing(&mut self, owner: SlotId) {
+        if self.random.chance(self.options.spurious_per_mille) {
+            let delay = self.latency();
+            self.plan(delay, Event::Spurious { owner });
+        }
+    }
+
+    /// Lets everything happen whose time has come; returns how much that was.
+    pub(super) fn run_due(&mut self, notices: &mut Vec<Notice>) -> usize {
+        let mut events = 0;
+        while let Some(event) = self.agenda.pop_due(self.now) {
+            events += 1;
+            notices.extend(self.happen(event));
+        }
+        events
+    }
+
+    fn happen(&mut self, event: Event) -> Option<Notice> {
+        let capacity = self.capacity();
+        match event {
+            Event::Knock { client, target, retries } => self.knock(client, target, retries),
+            Event::Answered { client, outcome } => {
+                let owner = self.side(client)?.owner?;
+                Some(Notice::Connected(owner, outcome))
+            }
+            Event::Arrived { end, bytes } => {
+                let side = self.side_mut(end)?;
+                if side.closed {
+                    self.plan_arrival(end.peer(), Event::Reset { end: end.peer() });
+                    return None;
+                }
+                if side.error.is_some() {
+                    return None;
+                }
+                side.arrive(bytes);
+                side.owner.map(Notice::Readable)
+            }
+            Event::Ended { end } => {
+                let side = self.side_mut(end)?;
+                side.ended = true;
+                side.owner.map(Notice::Readable)
+            }
+            Event::Reset { end } => {
+                let side = self.side_mut(end)?;
+                if side.closed {
+                    return None;
+                }
+                side.fail(Errno::CONNRESET);
+                side.owner.map(Notice::Reset)
+            }
+            Event::Room { end } => {
+                let side = self.side_mut(end)?;
+                if side.take_back(capacity) { side.owner.map(Notice::Writable) } else { None }
+            }
+            Event::Spurious { owner } => Some(Notice::Spurious(owner)),
+        }
+    }
+
+    /// A connection attempt reaches the address it is for.
+    fn knock(&mut self, client: End, target: Address, retries: u32) -> Option<Notice> {
+        self.side(client)?;
+        let reached = self.names.reach(&target);
+        let chosen = if reached.len() > 1 { self.random.below(reached.len()) } else { 0 };
+        let Some(&listener) = reached.get(chosen) else {
+            let nobody = if matches!(target, Address::Unix(_)) { Errno::NOENT } else { Errno::CONNREFUSED };
+            self.plan_arrival(client, Event::Answered { client, outcome: Err(nobody) });
+            return None;
+        };
+        let listening = self.listeners.get_mut(listener)?;
+        // Linux lets one more than the backlog in.
+        if listening.queue.len() > listening.backlog {
+            self.knock_again(client, target, retries);
+            return None;
+        }
+        let end = client.peer();
+        listening.queue.push_back(end);
+        let owner = listening.owner;
+        *self.side_mut(end)? = Side::new(None, Some(target));
+        self.plan_arrival(client, Event::Answered { client, outcome: Ok(()) });
+        owner.map(Notice::Readable)
+    }
+
+    /// The accept queue is full: TCP tries again later, a Unix socket says so.
+    fn knock_again(&mut self, client: End, target: Address, retries: u32) {
+        if !matches!(target, Address::Tcp(_)) {
+            return self.plan_arrival(client, Event::Answered { client, outcome: Err(Errno::AGAIN) });
+        }
+        let pause = Duration::from_secs(1 << retries);
+        let event = if retries < CONNECT_RETRIES_MAX {
+            Event::Knock { client, target, retries: retries + 1 }
+        } else {
+            Event::Answered { client, outcome: Err(Errno::TIMEDOUT) }
+        };
+        self.plan(pause, event);
+    }
+}

@@ -1,0 +1,135 @@
+//! One end of a simulated connection: what it has to read, and how much of what it sent is still on the way.
+
+use std::{collections::VecDeque, io::IoSlice};
+
+use rustix::io::Errno;
+
+use crate::{net::Address, slots::SlotId, time::Instant};
+
+/// One end.
+#[derive(Debug, Default)]
+pub(super) struct Side {
+    /// The driver's socket; none while the end waits to be accepted.
+    pub(super) owner: Option<SlotId>,
+    pub(super) local: Option<Address>,
+    /// The handle is gone, or not there yet.
+    pub(super) closed: bool,
+    /// A reset has arrived, or was sent by a fault.
+    pub(super) error: Option<Errno>,
+    /// The peer's end of stream has arrived.
+    pub(super) ended: bool,
+    /// Our end of stream is on its way.
+    pub(super) fin_sent: bool,
+    /// When the latest thing on its way to this end arrives: nothing overtakes it.
+    pub(super) last_arrival: Instant,
+    /// Sent by the peer and not read yet: first what has arrived, then what is on its way.
+    bytes: VecDeque<u8>,
+    arrived: usize,
+    /// Bytes sent whose room has not been given back.
+    charged: usize,
+    /// Room on its way back.
+    returning: usize,
+    room_planned: bool,
+    /// The sender is to be told of room whatever there is.
+    nudged: bool,
+    /// The sender was refused room and wants to hear when there is some.
+    wants_room: bool,
+}
+
+impl Side {
+    pub(super) fn new(owner: Option<SlotId>, local: Option<Address>) -> Self {
+        Self { owner, local, ..Self::default() }
+    }
+
+    /// An end that nobody holds.
+    pub(super) fn absent() -> Self {
+        Self { closed: true, ..Self::default() }
+    }
+
+    /// Bytes that can be read now.
+    pub(super) fn arrived(&self) -> usize {
+        self.arrived
+    }
+
+    /// Bytes the sender may still hand over.
+    pub(super) fn room(&self, capacity: usize) -> usize {
+        capacity.saturating_sub(self.charged)
+    }
+
+    /// Takes note of `count` bytes sent from here.
+    pub(super) fn charge(&mut self, count: usize) {
+        self.charged += count;
+    }
+
+    /// The sender got less room than it asked for.
+    pub(super) fn want_room(&mut self) {
+        self.wants_room = true;
+    }
+
+    /// Puts the first `count` bytes of `slices` on their way to this end.
+    pub(super) fn put(&mut self, slices: &[IoSlice<'_>], mut count: usize) {
+        for slice in slices {
+            let part = count.min(slice.len());
+            self.bytes.extend(&slice[..part]);
+            count -= part;
+        }
+    }
+
+    /// `count` more bytes have arrived.
+    pub(super) fn arrive(&mut self, count: usize) {
+        self.arrived = (self.arrived + count).min(self.bytes.len());
+    }
+
+    /// Moves bytes that have arrived into `into`; at most `count`.
+    pub(super) fn take(&mut self, into: &mut [u8], count: usize) -> usize {
+        let count = count.min(self.arrived).min(into.len());
+        let (front, back) = self.bytes.as_slices();
+        let first = count.min(front.len());
+        into[..first].copy_from_slice(&front[..first]);
+        into[first..count].copy_from_slice(&back[..count - first]);
+        self.bytes.drain(..count);
+        self.arrived -= count;
+        if self.bytes.is_empty() && self.bytes.capacity() > 4096 {
+            // Ten thousand idle connections must not keep what their busiest moment needed.
+            self.bytes = VecDeque::new();
+        }
+        count
+    }
+
+    /// Room for `count` bytes starts its way back to this sender; true when an event must be planned for it.
+    pub(super) fn give_back(&mut self, count: usize) -> bool {
+        self.returning += count;
+        !std::mem::replace(&mut self.room_planned, true)
+    }
+
+    /// The sender hears from its own kernel soon; true when an event must be planned for it.
+    pub(super) fn nudge(&mut self) -> bool {
+        self.nudged = true;
+        !std::mem::replace(&mut self.room_planned, true)
+    }
+
+    /// Room has come back; true when the sender is to be told. As on Linux, that waits until a good part is free.
+    pub(super) fn take_back(&mut self, capacity: usize) -> bool {
+        self.room_planned = false;
+        self.charged = self.charged.saturating_sub(std::mem::take(&mut self.returning));
+        let enough = self.charged <= capacity / 2;
+        self.wants_room && (std::mem::take(&mut self.nudged) || enough) && {
+            self.wants_room = false;
+            true
+        }
+    }
+
+    /// The handle is gone; what was not read is forgotten.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.owner = None;
+        self.bytes = VecDeque::new();
+        self.arrived = 0;
+    }
+
+    /// The connection is broken: what has arrived can still be read, nothing more will come.
+    pub(super) fn fail(&mut self, error: Errno) {
+        self.error.get_or_insert(error);
+        self.bytes.truncate(self.arrived);
+    }
+}

@@ -1,0 +1,105 @@
+//! Accepts and connects.
+
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use io_uring::opcode;
+use rustix::io::Errno;
+
+use super::{ACCEPTED_MAX, Arm, CQE_MORE, Kind, SocketKind, Uring, ring::Completion};
+use crate::{
+    driver::{
+        readiness::ACCEPT_RETRY,
+        socket::{self, AcceptFailure},
+    },
+    slots::SlotId,
+    time::monotonic,
+};
+
+impl Uring {
+    pub(super) fn wake_starved_listeners(&mut self) {
+        self.retry_at = None;
+        for id in std::mem::take(&mut self.starved_listeners) {
+            self.arm_accept(id);
+        }
+    }
+
+    pub(super) fn arm_accept(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let blocked = socket.arm != Arm::Idle || socket.closing || socket.accepted.len() >= ACCEPTED_MAX / 2;
+        if blocked || self.draining.is_some() {
+            return;
+        }
+        socket.arm = Arm::Armed(0);
+        socket.operations += 1;
+        let descriptor = socket.fd();
+        let entry = if self.accept_multishot {
+            opcode::AcceptMulti::new(descriptor).flags(libc::SOCK_CLOEXEC).build()
+        } else {
+            let accept = opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut());
+            accept.flags(libc::SOCK_CLOEXEC).build()
+        };
+        self.push(entry.user_data(Kind::Accept.token(id)));
+    }
+
+    pub(super) fn on_accept(&mut self, id: SlotId, completion: Completion) {
+        // SAFETY: a non-negative result of an accept is a new descriptor that nobody else owns.
+        let accepted = (completion.result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(completion.result) });
+        let Some(socket) = self.sockets.get_mut(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        let more = completion.flags & CQE_MORE != 0;
+        if !more {
+            socket.operations -= 1;
+            socket.arm = Arm::Idle;
+        }
+        if socket.closing {
+            return self.finish_closing(id);
+        }
+        if let Some(descriptor) = accepted {
+            self.parts.counters.accepts.increment();
+            socket.accepted.push_back(descriptor);
+            socket.wake_receiver();
+            if socket.accepted.len() >= ACCEPTED_MAX && more {
+                socket.arm = Arm::Stopping(0);
+                self.cancel(Kind::Accept, id);
+            } else if !more {
+                if self.accept_multishot {
+                    self.parts.counters.rearms.increment();
+                }
+                self.arm_accept(id);
+            }
+            return;
+        }
+        let error = Errno::from_raw_os_error(-completion.result);
+        match socket::accept_failure(error) {
+            _ if error == Errno::CANCELED => self.arm_accept(id),
+            AcceptFailure::Empty | AcceptFailure::Again => self.arm_accept(id),
+            AcceptFailure::Starved => {
+                self.parts.counters.accepts_starved.increment();
+                self.starved_listeners.push(id);
+                self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+            }
+            AcceptFailure::Broken => socket.fail(error),
+        }
+    }
+
+    pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.operations -= 1;
+        socket.address = None;
+        if socket.closing {
+            return self.finish_closing(id);
+        }
+        socket.kind = SocketKind::Stream;
+        self.parts.counters.connections_open.increment();
+        if result < 0 {
+            socket.fail(Errno::from_raw_os_error(-result));
+        } else {
+            self.parts.counters.connects.increment();
+            if let Some(waker) = socket.send_waiter.take() {
+                waker.wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The end of a socket: cancel what is in flight, wait for it, then close; the same for all sockets at teardown.
+
+use std::time::Duration;
+
+use rustix::{io::Errno, net::Shutdown};
+
+use super::{Kind, SocketKind, TEARDOWN, Uring};
+use crate::{
+    driver::{Mechanism, socket::StoredError},
+    slots::SlotId,
+    time::{Instant, monotonic},
+};
+
+impl Uring {
+    /// Cancels whatever a socket has in flight, once.
+    pub(super) fn cancel_all(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.operations == 0 || std::mem::replace(&mut socket.cancelled, true) {
+            return;
+        }
+        let (kind, sending) = (socket.kind, socket.sending > 0);
+        match kind {
+            SocketKind::Listener => self.cancel(Kind::Accept, id),
+            SocketKind::Connecting => self.cancel(Kind::Connect, id),
+            SocketKind::Stream => self.stop_receive(id),
+        }
+        if sending {
+            self.cancel(Kind::Send, id);
+        }
+    }
+
+    /// Closes once nothing is queued or in flight; starts what is missing for that.
+    pub(super) fn finish_closing(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let failed = socket.error.is_some();
+        if !failed && (socket.sending > 0 || !socket.outbound.is_empty()) {
+            return;
+        }
+        if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {
+            // Closing with unread bytes would make the kernel send a reset, and the peer could lose replies.
+            if std::mem::replace(&mut socket.discarding, true)
+                || rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok()
+            {
+                return self.arm_receive(id);
+            }
+        }
+        if socket.operations > 0 {
+            return self.cancel_all(id);
+        }
+        self.release(id);
+    }
+
+    pub(super) fn release(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.remove(id) else { return };
+        debug_assert_eq!(socket.operations, 0, "a descriptor is closed after its last operation");
+        if socket.kind != SocketKind::Listener {
+            self.parts.counters.closes.increment();
+        }
+        if socket.kind == SocketKind::Stream {
+            self.parts.counters.connections_open.decrement();
+        }
+        drop(socket);
+        self.wake_starved_listeners();
+    }
+
+    pub(super) fn retry(&mut self, now: Instant) {
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.wake_starved_listeners();
+        }
+        while let Some(&(at, id)) = self.lingering.front() {
+            if at > now {
+                break;
+            }
+            self.lingering.pop_front();
+            self.abort(id);
+        }
+    }
+
+    /// Cancels everything and reaps until nothing is in flight, or the time is over. Returns what is left.
+    pub(super) fn cancel_and_reap(&mut self) -> usize {
+        let deadline = monotonic() + TEARDOWN;
+        for id in self.sockets.ids() {
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.closing = true;
+                socket.discarding = false;
+                socket.cancelled = false;
+                socket.error.get_or_insert(StoredError(Errno::CANCELED));
+                socket.inbound.clear();
+            }
+            self.finish_closing(id);
+        }
+        while self.sockets.len() > 0 && monotonic() < deadline {
+            let limit = Some(Duration::from_millis(50));
+            if self.ring.turn(Some(limit), &self.parts.counters).is_err() {
+                break;
+            }
+            self.ring.reap(&mut self.completions);
+            self.dispatch();
+        }
+        self.sockets.len()
+    }
+}

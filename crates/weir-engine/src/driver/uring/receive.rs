@@ -1,0 +1,164 @@
+//! Receives: armed, filled by the kernel, handed to their connection, armed again.
+
+use io_uring::{opcode, squeue::Flags};
+use rustix::io::Errno;
+
+use super::{Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, Uring, ring::Completion};
+use crate::{config::ReceiveMode, slots::SlotId};
+
+impl Uring {
+    /// Starts a receive, unless one is in flight or nothing may arrive any more.
+    pub(super) fn arm_receive(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let ended = socket.end_of_stream || socket.error.is_some();
+        if socket.arm != Arm::Idle || ended || socket.closing && !socket.discarding {
+            return;
+        }
+        let class = socket.size.class();
+        let descriptor = socket.fd();
+        let entry = if self.provided {
+            if self.buffers.provide(class, &self.ring).is_err() {
+                socket.fail(Errno::NOMEM);
+                return;
+            }
+            let multishot = self.receive == ReceiveMode::Multishot;
+            let poll_first = if multishot || !socket.nonempty { POLL_FIRST } else { 0 };
+            let priority = poll_first | if multishot { MULTISHOT } else { 0 };
+            let receive = opcode::Recv::new(descriptor, std::ptr::null_mut(), 0);
+            receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT)
+        } else {
+            let Some(buffer) = self.parts.receive_pool.take(class) else {
+                self.parts.counters.buffers_exhausted.increment();
+                socket.arm = Arm::Starved;
+                self.starved_receivers.push_back(id);
+                return;
+            };
+            let entry = opcode::Recv::new(descriptor, buffer.as_ptr(), buffer.capacity()).build();
+            socket.own_buffer = Some(buffer);
+            entry
+        };
+        socket.arm = Arm::Armed(class);
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Receive(class).token(id)));
+    }
+
+    /// Asks the kernel to end a receive that is in flight.
+    pub(super) fn stop_receive(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if let Arm::Armed(class) = socket.arm {
+            socket.arm = Arm::Stopping(class);
+            self.cancel(Kind::Receive(class), id);
+        }
+    }
+
+    pub(super) fn on_receive(&mut self, id: SlotId, class: u8, completion: Completion) {
+        let Completion { result, flags, .. } = completion;
+        let provided = (flags & CQE_BUFFER != 0).then(|| self.buffers.take(class, (flags >> 16) as u16));
+        let classes = self.parts.receive_pool.classes();
+        let high_water = self.parts.config.limits.input_high_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        let counters = &self.parts.counters;
+        let more = flags & CQE_MORE != 0;
+        socket.nonempty = flags & CQE_NONEMPTY != 0;
+        let own = if more { None } else { socket.own_buffer.take() };
+        if !more {
+            socket.operations -= 1;
+            socket.arm = Arm::Idle;
+        }
+        if result > 0 {
+            let Some(buffer) = provided.or(own) else {
+                // The kernel did not say where it put the bytes: they are lost, and so is the stream.
+                return socket.fail(Errno::IO);
+            };
+            let (length, capacity) = (result as usize, buffer.capacity());
+            counters.receives.increment();
+            counters.bytes_received.add(length as u64);
+            if length == capacity as usize {
+                counters.receives_full.increment();
+            }
+            let resized = socket.size.observe(length, capacity, classes);
+            if resized {
+                counters.buffer_resizes.increment();
+            }
+            if !socket.closing {
+                debug_assert_eq!(buffer.class(), class);
+                socket.inbound.push_back(buffer.lease(length));
+                socket.inbound_bytes += length;
+                socket.wake_receiver();
+            }
+            let crowded = socket.inbound_bytes > high_water;
+            if more && crowded {
+                counters.receive_pauses.increment();
+            }
+            if more && (resized || crowded) {
+                self.stop_receive(id);
+            }
+        } else {
+            self.on_receive_end(id, class, result);
+        }
+        self.after_receive(id, more);
+    }
+
+    /// A receive that brought no bytes.
+    pub(super) fn on_receive_end(&mut self, id: SlotId, class: u8, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if result == 0 {
+            socket.end_of_stream = true;
+            return socket.wake_receiver();
+        }
+        match Errno::from_raw_os_error(-result) {
+            Errno::NOBUFS => {
+                self.parts.counters.buffers_exhausted.increment();
+                socket.arm = Arm::Starved;
+                self.starved_receivers.push_back(id);
+                self.buffers.grow(class, &self.parts.counters);
+            }
+            Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
+            error => socket.fail(error),
+        }
+    }
+
+    /// Arms again, or goes on closing.
+    pub(super) fn after_receive(&mut self, id: SlotId, more: bool) {
+        let multishot = self.receive == ReceiveMode::Multishot;
+        let low_water = self.parts.config.limits.input_high_water_bytes / 2;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.closing && (!socket.discarding || socket.end_of_stream) {
+            return self.finish_closing(id);
+        }
+        if more || socket.end_of_stream {
+            return;
+        }
+        if socket.discarding || multishot && socket.inbound_bytes <= low_water {
+            self.parts.counters.rearms.increment();
+            self.arm_receive(id);
+        }
+    }
+
+    /// Starts receives again that waited for buffers: as many as there are buffers, first come first served.
+    pub(super) fn rearm_starved(&mut self) {
+        for _ in 0..self.starved_receivers.len() {
+            let Some(id) = self.starved_receivers.pop_front() else { return };
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            if socket.arm != Arm::Starved {
+                continue;
+            }
+            let class = socket.size.class();
+            let waiting = self.starved_receivers.len();
+            if self.provided && self.buffers.available(class) == 0 {
+                self.starved_receivers.push_back(id);
+                continue;
+            }
+            socket.arm = Arm::Idle;
+            self.parts.counters.rearms.increment();
+            self.arm_receive(id);
+            if self.starved_receivers.len() > waiting {
+                // No buffer after all: the rest would find none either.
+                return;
+            }
+        }
+    }
+}

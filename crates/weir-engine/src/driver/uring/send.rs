@@ -1,0 +1,138 @@
+//! Sends: one in flight for each connection, from the front of its output queue.
+
+use std::{
+    io::{self, IoSlice},
+    task::{Poll, Waker},
+};
+
+use io_uring::opcode;
+use rustix::{io::Errno, net::Shutdown};
+
+use super::{Kind, Message, SLICES_MAX, Uring};
+use crate::{driver::socket, outbound::Outbound, slots::SlotId};
+
+impl Uring {
+    pub(super) fn mark_dirty(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get_mut(id)
+            && !socket.dirty
+        {
+            socket.dirty = true;
+            self.dirty.push(id);
+        }
+    }
+
+    /// Submits the front of the output queue, unless a send is in flight.
+    pub(super) fn submit_send(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.sending > 0 || socket.error.is_some() {
+            return;
+        }
+        if socket.outbound.is_empty() {
+            return self.after_send(id);
+        }
+        socket.outbound.seal();
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let descriptor = socket.fd();
+        let entry = if socket.outbound.is_scattered() {
+            let (message, bytes) = gather(&socket.outbound, &mut socket.message);
+            socket.sending = bytes;
+            opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
+        } else {
+            let bytes = socket.outbound.front().unwrap_or(&[]);
+            socket.sending = bytes.len() as u32;
+            opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+        };
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Send.token(id)));
+    }
+
+    pub(super) fn on_send(&mut self, id: SlotId, result: i32) {
+        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.operations -= 1;
+        let asked = std::mem::take(&mut socket.sending);
+        let counters = &self.parts.counters;
+        match result {
+            0.. => {
+                counters.sends.increment();
+                counters.bytes_sent.add(result as u64);
+                socket.outbound.consume((result as usize).min(asked as usize));
+                if (result as u32) < asked {
+                    counters.sends_short.increment();
+                }
+            }
+            _ => match Errno::from_raw_os_error(-result) {
+                Errno::INTR | Errno::AGAIN => {}
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED),
+                error => socket.fail(error),
+            },
+        }
+        if socket.error.is_some() {
+            socket.outbound.clear();
+        }
+        if socket.outbound.len() <= socket.send_waits_for.min(low_water)
+            && let Some(waker) = socket.send_waiter.take()
+        {
+            waker.wake();
+        }
+        if socket.outbound.is_empty() {
+            self.after_send(id);
+        } else {
+            self.submit_send(id);
+        }
+    }
+
+    /// What follows when everything queued is sent, or lost with the connection.
+    pub(super) fn after_send(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.end_output && socket.error.is_none() {
+            socket.end_output = false;
+            if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
+                && error != Errno::NOTCONN
+            {
+                socket.fail(error);
+            }
+        }
+        if socket.closing {
+            self.finish_closing(id);
+        }
+    }
+
+    pub(super) fn poll_output(
+        &mut self,
+        id: SlotId,
+        limit: usize,
+        target: usize,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        if socket.outbound.len() <= limit {
+            return Poll::Ready(Ok(()));
+        }
+        socket.send_waiter = Some(waker.clone());
+        socket.send_waits_for = target;
+        self.mark_dirty(id);
+        Poll::Pending
+    }
+}
+
+/// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
+fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> (*const libc::msghdr, u32) {
+    let message = message.get_or_insert_with(|| {
+        // SAFETY: both types are plain C data for which all-zero is a valid value.
+        Box::new(unsafe { std::mem::zeroed() })
+    });
+    let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let count = outbound.gather(&mut slices);
+    let mut bytes = 0u32;
+    for (entry, slice) in message.slices.iter_mut().zip(&slices[..count]) {
+        *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+        bytes = bytes.saturating_add(slice.len() as u32);
+    }
+    message.header.msg_iov = message.slices.as_mut_ptr();
+    message.header.msg_iovlen = count as _;
+    (&raw const message.header, bytes)
+}
