@@ -234,8 +234,12 @@ pub struct SimOptions {
     pub short_per_mille: u16,
     /// Chance in 1000 that a connection is reset at a send.
     pub reset_per_mille: u16,
+    /// Chance in 1000 that a task that begins to wait for a socket is woken although nothing has happened.
+    pub spurious_per_mille: u16,
     /// Bytes a simulated socket buffers in each direction.
     pub socket_buffer_bytes: u32,
+    /// Sockets the simulated process may have open: beyond, accepting waits and opening is `EMFILE`.
+    pub descriptors_max: u32,
 }
 
 impl Default for SimOptions {
@@ -246,7 +250,9 @@ impl Default for SimOptions {
             latency_max: Duration::from_micros(50),
             short_per_mille: 0,
             reset_per_mille: 0,
+            spurious_per_mille: 10,
             socket_buffer_bytes: 64 << 10,
+            descriptors_max: 1 << 20,
         }
     }
 }

@@ -272,11 +272,6 @@ impl Network {
         self.side(end).map_or(0, Side::arrived)
     }
 
-    /// Whether `receive` would not say `EAGAIN`.
-    pub(super) fn is_readable(&self, end: End) -> bool {
-        self.side(end).is_none_or(|side| side.arrived() > 0 || side.ended || side.error.is_some())
-    }
-
     /// Takes bytes that have arrived, perhaps not all; zero at the end of the stream.
     pub(super) fn receive(&mut self, end: End, into: &mut [u8]) -> Result<usize, Errno> {
         let Some(side) = self.side(end) else { return Err(Errno::BADF) };

@@ -1,0 +1,208 @@
+//! What runs out and comes back: accept queues, descriptors, buffers.
+
+use std::{cell::RefCell, io::ErrorKind, rc::Rc};
+
+use super::*;
+use crate::{
+    BufferOptions,
+    net::ListenOptions,
+    spawn,
+    time::{now, sleep, timeout},
+};
+
+fn short_queue() -> ListenOptions {
+    ListenOptions { backlog: 1, ..ListenOptions::default() }
+}
+
+#[test]
+fn a_full_accept_queue_makes_tcp_try_again_after_a_second() {
+    simulate(options(1), async {
+        let listener = Listener::bind(&address("127.0.0.1:80"), short_queue()).unwrap();
+        let start = now();
+        let _queued: Vec<Stream> = {
+            let mut queued = Vec::new();
+            for _ in 0..2 {
+                queued.push(Stream::connect(&address("127.0.0.1:80")).await.unwrap());
+            }
+            queued
+        };
+        let third = spawn(async { Stream::connect(&address("127.0.0.1:80")).await });
+        sleep(MILLISECOND * 500).await;
+        assert!(!third.is_finished());
+        let _accepted = listener.accept().await.unwrap();
+        third.await.unwrap();
+        let waited = now().since(start);
+        assert!((MILLISECOND * 1000..MILLISECOND * 1001).contains(&waited), "{waited:?}");
+    });
+}
+
+#[test]
+fn a_queue_that_stays_full_ends_in_a_time_out_on_tcp_and_at_once_on_unix() {
+    simulate(options(1), async {
+        for (text, kind, seconds) in
+            [("127.0.0.1:80", ErrorKind::TimedOut, 127), ("@name", ErrorKind::WouldBlock, 0)]
+        {
+            let _listener = Listener::bind(&address(text), short_queue()).unwrap();
+            let _first = Stream::connect(&address(text)).await.unwrap();
+            let _second = Stream::connect(&address(text)).await.unwrap();
+            let start = now();
+            let error = Stream::connect(&address(text)).await.unwrap_err();
+            assert_eq!((error.kind(), now().since(start).as_secs()), (kind, seconds), "{text}");
+        }
+    });
+}
+
+#[test]
+fn closing_a_listener_resets_who_waits_in_its_queue() {
+    simulate(options(1), async {
+        let (listener, bound) = listen();
+        let client = Stream::connect(&bound).await.unwrap();
+        drop(listener);
+        assert_eq!(client.recv().await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    });
+}
+
+#[test]
+fn a_connection_nobody_waits_for_is_accepted_later() {
+    simulate(options(1), async {
+        let (listener, bound) = listen();
+        assert!(timeout(MILLISECOND, listener.accept()).await.is_err());
+        let client = Stream::connect(&bound).await.unwrap();
+        client.send(b"early").await.unwrap();
+        client.shutdown().await.unwrap();
+        sleep(MILLISECOND).await;
+        let server = listener.accept().await.unwrap();
+        assert_eq!(read_all(&server).await.unwrap(), b"early");
+    });
+}
+
+#[test]
+fn shared_listeners_all_get_connections() {
+    simulate(options(1), async {
+        let options = ListenOptions { share_port: true, ..ListenOptions::default() };
+        let listeners = [(); 3].map(|()| Listener::bind(&address("127.0.0.1:80"), options).unwrap());
+        let mut clients = Vec::new();
+        for _ in 0..60 {
+            clients.push(Stream::connect(&address("127.0.0.1:80")).await.unwrap());
+        }
+        for listener in &listeners {
+            assert!(timeout(MILLISECOND, listener.accept()).await.is_ok());
+        }
+    });
+}
+
+#[test]
+fn accepting_waits_for_a_free_descriptor_and_loses_nobody() {
+    let sim = SimOptions { descriptors_max: 40, ..options(2) };
+    let runtime = Runtime::new(&config(sim)).unwrap();
+    runtime.block_on(async {
+        let (listener, bound) = listen();
+        spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                spawn(echo(stream));
+            }
+        });
+        // 35 clients and the listener leave four descriptors for the server's side.
+        let clients = (0..35u64).map(|number| {
+            let bound = bound.clone();
+            spawn(async move {
+                let stream = Stream::connect(&bound).await.unwrap();
+                stream.send(pattern_bytes(number, 100)).await.unwrap();
+                stream.shutdown().await.unwrap();
+                assert_eq!(read_all(&stream).await.unwrap(), pattern_bytes(number, 100));
+            })
+        });
+        for client in clients.collect::<Vec<_>>() {
+            client.await;
+        }
+        let mut held = Vec::new();
+        let error = loop {
+            match Stream::connect(&bound).await {
+                Ok(stream) => held.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
+    });
+    assert!(runtime.counters().snapshot().accepts_starved > 0);
+}
+
+#[test]
+fn a_starved_accept_costs_ten_looks_a_second() {
+    let sim = SimOptions { descriptors_max: 2, spurious_per_mille: 0, ..options(2) };
+    let runtime = Runtime::new(&config(sim)).unwrap();
+    runtime.block_on(async {
+        let (listener, bound) = listen();
+        let _client = Stream::connect(&bound).await.unwrap();
+        assert!(timeout(MILLISECOND * 1050, listener.accept()).await.is_err());
+    });
+    // At the start, ten times a second, and when the time limit looks a last time.
+    assert_eq!(runtime.counters().snapshot().accepts_starved, 12);
+}
+
+#[test]
+fn sixty_four_connections_share_eight_buffers() {
+    for seed in 0..20 {
+        let buffers = BufferOptions { bytes: Some(512), count: Some(8) };
+        let runtime = Runtime::new(&Config { buffers, ..config(options(seed)) }).unwrap();
+        runtime.block_on(async {
+            let mut pairs = Vec::new();
+            for number in 0..64u64 {
+                pairs.push((number, pair().await));
+            }
+            let mut tasks = Vec::new();
+            for (number, (client, server)) in pairs {
+                tasks.push(spawn(async move {
+                    let mut received = Vec::new();
+                    while let Some(bytes) = server.recv().await.unwrap() {
+                        // Holds the buffer for a while, so that others have none.
+                        sleep(MICROSECOND * 20).await;
+                        received.extend_from_slice(&bytes);
+                    }
+                    assert!(received == pattern_bytes(number, 4000), "seed {seed}, connection {number}");
+                }));
+                tasks.push(spawn(async move {
+                    client.send(pattern_bytes(number, 4000)).await.unwrap();
+                }));
+            }
+            for task in tasks {
+                task.await;
+            }
+        });
+        assert!(runtime.counters().snapshot().buffers_exhausted > 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn starved_receivers_get_buffers_in_the_order_they_asked() {
+    let buffers = BufferOptions { bytes: Some(512), count: Some(1) };
+    let sim = SimOptions { spurious_per_mille: 0, ..options(1) };
+    let runtime = Runtime::new(&Config { buffers, ..config(sim) }).unwrap();
+    runtime.block_on(async {
+        let (holder, peer) = pair().await;
+        peer.send(b"held").await.unwrap();
+        let lease = holder.recv().await.unwrap();
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let (mut readers, mut clients) = (Vec::new(), Vec::new());
+        for number in 0..8 {
+            let (client, server) = pair().await;
+            client.send(b"x").await.unwrap();
+            client.flush().await.unwrap();
+            clients.push(client);
+            let order = Rc::clone(&order);
+            readers.push(spawn(async move {
+                let bytes = server.recv().await.unwrap();
+                order.borrow_mut().push(number);
+                drop(bytes);
+            }));
+            sleep(MILLISECOND).await;
+        }
+        assert!(order.borrow().is_empty());
+        // The others wait while nothing else happens: giving the buffer back must be enough.
+        drop(lease);
+        for reader in readers {
+            reader.await;
+        }
+        assert_eq!(order.take(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    });
+}
