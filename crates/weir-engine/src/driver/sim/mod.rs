@@ -11,10 +11,9 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, IoSlice},
+    io,
     os::fd::OwnedFd,
     task::{Poll, Waker},
-    time::Duration,
 };
 
 use rustix::io::Errno;
@@ -33,25 +32,20 @@ use crate::{
 };
 
 mod agenda;
+mod clock;
 mod closing;
 mod endpoint;
+mod input;
 mod names;
 mod network;
+mod output;
 mod random;
 mod side;
 #[cfg(test)]
 mod tests;
 
-use endpoint::{Kind, Socket, Turn};
-use network::{End, Network, Notice};
-
-/// Turns in a row in which tasks only looked: then time goes on although somebody is always ready, so that a loop
-/// that yields until its time has come does come to an end.
-const LOOKS_MAX: u32 = 1000;
-/// How far time goes on at each further look.
-const LOOK: Duration = Duration::from_micros(1);
-/// Chunks gathered into one send.
-const SLICES_MAX: usize = 16;
+use endpoint::{Kind, Socket};
+use network::{Network, Notice};
 
 /// The driver.
 pub(crate) struct Sim {
@@ -146,175 +140,6 @@ impl Sim {
         }
     }
 
-    /// Sends as much of the queue as the network takes.
-    fn write(&mut self, id: SlotId) {
-        let low_water = self.parts.config.limits.output_low_water_bytes;
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(end) = socket.stream() else { return };
-        let counters = &self.parts.counters;
-        while socket.writable && !socket.outbound.is_empty() && socket.error.is_none() {
-            let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-            let count = socket.outbound.gather(&mut slices);
-            let asked: usize = slices[..count].iter().map(|slice| slice.len()).sum();
-            counters.send_calls.increment();
-            match self.network.send(end, &slices[..count]) {
-                Ok(sent) => {
-                    counters.sends.increment();
-                    counters.bytes_sent.add(sent as u64);
-                    socket.outbound.consume(sent);
-                    if sent < asked {
-                        counters.sends_short.increment();
-                        socket.writable = false;
-                    }
-                }
-                Err(Errno::AGAIN) => {
-                    counters.would_block.increment();
-                    socket.writable = false;
-                }
-                Err(error) => socket.fail(error),
-            }
-        }
-        if socket.outbound.len() <= socket.send_waits_for.min(low_water) {
-            socket.wake_sender();
-        }
-        self.after_write(id);
-    }
-
-    /// What follows when the queue is empty, or could not be emptied.
-    fn after_write(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(end) = socket.stream() else { return };
-        if !socket.outbound.is_empty() && socket.error.is_none() {
-            // A slow peer must not hold the runtime's buffers.
-            return socket.outbound.release_leases();
-        }
-        if std::mem::take(&mut socket.end_output) {
-            self.network.shutdown(end);
-        }
-        if socket.closing {
-            self.finish_closing(id);
-        }
-    }
-
-    /// Waits until at most `limit` bytes are queued.
-    fn poll_output(
-        &mut self,
-        id: SlotId,
-        limit: usize,
-        target: usize,
-        waker: &Waker,
-    ) -> Poll<io::Result<()>> {
-        let queued = self.sockets.get(id).map_or(0, |socket| socket.outbound.len());
-        if queued > limit {
-            self.write(id);
-        }
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
-        if let Some(error) = socket.error {
-            return Poll::Ready(Err(error.into()));
-        }
-        if socket.outbound.len() <= limit {
-            return Poll::Ready(Ok(()));
-        }
-        self.wait_to_send(id, target, waker);
-        Poll::Pending
-    }
-
-    /// One receive into a pooled buffer.
-    fn receive(&mut self, id: SlotId, end: End, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let classes = self.parts.receive_pool.classes();
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        let counters = &self.parts.counters;
-        // Who comes new waits behind those who wait already.
-        let must_queue = !self.starved_receivers.is_empty() && socket.buffer_turn != Turn::Granted;
-        let taken = if must_queue { None } else { self.parts.receive_pool.take(socket.size.class()) };
-        let Some(mut buffer) = taken else {
-            match std::mem::replace(&mut socket.buffer_turn, Turn::Waiting) {
-                Turn::None => {
-                    counters.buffers_exhausted.increment();
-                    self.starved_receivers.push_back(id);
-                }
-                // Somebody else was quicker.
-                Turn::Granted => self.starved_receivers.push_front(id),
-                Turn::Waiting => {}
-            }
-            self.wait_to_receive(id, waker);
-            return Poll::Pending;
-        };
-        socket.buffer_turn = Turn::None;
-        let capacity = buffer.capacity();
-        counters.recv_calls.increment();
-        match self.network.receive(end, buffer.as_mut_slice()) {
-            Ok(length) => {
-                counters.receives.increment();
-                counters.bytes_received.add(length as u64);
-                socket.turn_bytes += length;
-                if length == capacity as usize {
-                    counters.receives_full.increment();
-                }
-                if socket.size.observe(length, capacity, classes) {
-                    counters.buffer_resizes.increment();
-                }
-                Poll::Ready(Ok(Some(buffer.lease(length))))
-            }
-            Err(error) => {
-                socket.fail(error);
-                Poll::Ready(Err(error.into()))
-            }
-        }
-    }
-
-    /// What a connection without bytes to read says: its failure, its end, or nothing yet.
-    fn receive_nothing(&mut self, id: SlotId, end: End, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        let counters = &self.parts.counters;
-        if let Some(error) = socket.error {
-            return Poll::Ready(Err(error.into()));
-        }
-        counters.recv_calls.increment();
-        match self.network.receive(end, &mut []) {
-            Ok(_) => {
-                socket.end_of_stream = true;
-                Poll::Ready(Ok(None))
-            }
-            Err(Errno::AGAIN) if self.draining => Poll::Ready(Ok(None)),
-            Err(Errno::AGAIN) => {
-                counters.would_block.increment();
-                self.wait_to_receive(id, waker);
-                Poll::Pending
-            }
-            Err(error) => {
-                socket.fail(error);
-                Poll::Ready(Err(error.into()))
-            }
-        }
-    }
-
-    /// Wakes as many receivers as there are buffers again, first come first served. True: somebody was woken.
-    fn grant_buffers(&mut self) -> bool {
-        if self.starved_receivers.is_empty() {
-            return false;
-        }
-        let classes = self.parts.receive_pool.classes();
-        let mut free: Vec<usize> = (0..classes).map(|class| self.parts.receive_pool.free(class)).collect();
-        let mut woken = false;
-        let sockets = &mut self.sockets;
-        self.starved_receivers.retain(|&id| {
-            let Some(socket) = sockets.get_mut(id) else { return false };
-            let left = &mut free[usize::from(socket.size.class())];
-            if *left == 0 {
-                return true;
-            }
-            socket.buffer_turn = Turn::Granted;
-            if socket.receive_waiter.is_some() {
-                *left -= 1;
-                woken = true;
-                socket.wake_receiver();
-            }
-            false
-        });
-        woken
-    }
-
     /// Passes on what the network has to say.
     fn distribute(&mut self) {
         let mut notices = std::mem::take(&mut self.notices);
@@ -363,64 +188,6 @@ impl Sim {
             }
             (Ok(()), Kind::Stream(_) | Kind::Listener(_)) => {}
             (Err(error), _) => socket.fail(error),
-        }
-    }
-
-    /// Moves time to where `wait` ends. An error: it would never end.
-    fn pass_time(&mut self, wait: Wait) -> io::Result<()> {
-        let next = self.network.next_at();
-        self.looks = if wait == Wait::No { self.looks.saturating_add(1) } else { 0 };
-        match (wait, next) {
-            (Wait::No, _) if self.looks > LOOKS_MAX => self.network.advance(self.network.now() + LOOK),
-            (Wait::No, _) => {}
-            (Wait::Until(deadline), next) => {
-                self.network.advance(next.map_or(deadline, |next| next.min(deadline)));
-            }
-            (Wait::Forever, Some(next)) => self.network.advance(next),
-            (Wait::Forever, None) => {
-                // Another thread may have said something after the runtime last looked.
-                if rustix::io::read(&*self.parts.wake, &mut [0u8; 8]).is_err() {
-                    return Err(self.deadlock());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Everybody waits, and nothing will ever happen: who waits for what.
-    fn deadlock(&self) -> io::Error {
-        const LISTED_MAX: usize = 16;
-        let waiting = self.sockets.ids().into_iter().filter_map(|id| {
-            let waits = self.sockets.get(id)?.waits();
-            (!waits.is_empty()).then(|| format!("{} waits for {}", self.describe(id), waits.join(" and ")))
-        });
-        let mut listed: Vec<String> = waiting.collect();
-        let more = listed.len().saturating_sub(LISTED_MAX);
-        listed.truncate(LISTED_MAX);
-        if more > 0 {
-            listed.push(format!("{more} more"));
-        }
-        if listed.is_empty() {
-            listed.push("no task waits for a socket or a timer, they wait for each other".into());
-        }
-        let time = self.network.now().as_nanos();
-        io::Error::new(
-            io::ErrorKind::Deadlock,
-            format!("deadlock at virtual time {time} ns, nothing can happen any more: {}", listed.join("; ")),
-        )
-    }
-
-    fn describe(&self, id: SlotId) -> String {
-        let name = |address: Option<&Address>| address.map_or("unnamed".to_owned(), Address::to_string);
-        match self.sockets.get(id).map(|socket| socket.kind) {
-            Some(Kind::Listener(listener)) => {
-                format!("listener {}", name(self.network.listener_address(listener)))
-            }
-            Some(Kind::Connecting(end) | Kind::Stream(end)) => {
-                let (own, peer) = (self.network.address(end), self.network.peer_address(end));
-                format!("stream {} to {}", name(own), name(peer))
-            }
-            None => "a closed socket".into(),
         }
     }
 }
