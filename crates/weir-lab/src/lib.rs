@@ -1,1 +1,38 @@
-//! Factors, matrix, plan, launcher, collector, judge.
+//! The laboratory: plans a study, runs it block by block, and judges what was measured.
+//!
+//! In the order a study passes through: [`file`] and [`quick`] say what is asked, [`plan`] in which order it runs,
+//! [`run`] runs it through a [`launch::Launcher`] and stores every finished block, [`taint`] and [`gate`] say which
+//! trials may be compared, [`judge`] compares them, [`exit`] and [`export`] hand the result on.
+//!
+//! Planning, gating and judging are pure: the same spec, seed and trials give the same order and the same verdict, on any
+//! machine and at any time. Measured code never runs in this process; [`process`] starts it as child processes
+//! that cannot outlive it. Nothing here prints, exits or reads the environment.
+
+pub mod file;
+pub mod quick;
+pub mod validate;
+
+pub mod plan;
+
+pub mod launch;
+
+pub mod process;
+
+pub mod supervise;
+
+pub mod fake;
+
+pub mod run;
+
+pub mod taint;
+
+pub mod gate;
+
+pub mod judge;
+
+pub mod exit;
+pub mod export;
+
+mod check;
+mod histogram;
+mod summary;

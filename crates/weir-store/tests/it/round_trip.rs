@@ -114,9 +114,9 @@ fn result(complete: bool) -> StudyResult {
     }
 }
 
-/// Fractions that JSON keeps to the last bit: whole numbers of 64ths.
+/// Any number a measurement can be, to the last bit.
 fn fraction() -> impl Strategy<Value = f64> {
-    (0_u32..1 << 20).prop_map(|number| f64::from(number) / 64.0)
+    prop::num::f64::NORMAL | prop::num::f64::ZERO
 }
 
 fn any_trial() -> impl Strategy<Value = TrialRecord> {

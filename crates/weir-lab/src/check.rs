@@ -1,0 +1,213 @@
+//! The validity checks a reader sees: each with what was found, in numbers. Pure.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    load::LoadReport,
+    spec::{LoadMode, StudySpec},
+    study::Check,
+    trial::{Taint, TrialRecord},
+    verdict::{Comparison, Metric},
+};
+use weir_stats::{interval::order_statistics_interval, order::median};
+
+use crate::{
+    gate::{Gate, TrialState},
+    plan::{self, PlannedBlock},
+    taint::{self, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+};
+
+/// All checks, the ones about correctness first.
+pub(crate) fn all(
+    spec: &StudySpec,
+    gate: &Gate,
+    trials: &[&TrialRecord],
+    comparisons: &[Comparison],
+) -> Vec<Check> {
+    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    vec![
+        bytes_verified(&loads),
+        failures_classified(&loads),
+        processes(trials),
+        littles_law(&loads),
+        generator_headroom(&loads),
+        rate_kept(spec, &loads),
+        completion_overflow(&loads),
+        machine_states(gate, trials),
+        steal(&loads),
+        foreign_cpu(&loads),
+        warm_up(&loads),
+        interleaving(spec, trials),
+        baseline_itself(comparisons),
+    ]
+}
+
+fn check(name: &str, passed: bool, detail: String) -> Check {
+    Check { name: name.to_owned(), passed, detail }
+}
+
+fn bytes_verified(loads: &[&LoadReport]) -> Check {
+    let verified: u64 = loads.iter().map(|load| load.bytes_verified).sum();
+    let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
+    let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
+    let detail = format!("{verified} of {expected} bytes compared, {wrong} responses wrong");
+    check("bytes-verified", verified == expected && wrong == 0 && expected > 0, detail)
+}
+
+fn failures_classified(loads: &[&LoadReport]) -> Check {
+    let errors: u64 = loads.iter().map(|load| load.failures.errors()).sum();
+    let unexplained: u64 = loads.iter().map(|load| load.failures.unexplained).sum();
+    let detail = format!("{errors} failures, {unexplained} of them unexplained");
+    check("failures-classified", errors == 0, detail)
+}
+
+fn processes(trials: &[&TrialRecord]) -> Check {
+    let failed: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.load.is_none()).collect();
+    let reason = failed.iter().flat_map(|trial| &trial.taints).find_map(|taint| match taint {
+        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } => Some(reason.as_str()),
+        _ => None,
+    });
+    let detail = match (failed.first(), reason) {
+        (Some(first), Some(reason)) => {
+            format!(
+                "{} of {} trials gave no report; first: {}: {reason}",
+                failed.len(),
+                trials.len(),
+                first.arm
+            )
+        }
+        _ => format!("all {} trials gave a report", trials.len()),
+    };
+    check("processes", failed.is_empty(), detail)
+}
+
+fn littles_law(loads: &[&LoadReport]) -> Check {
+    let largest = loads.iter().filter_map(|load| taint::littles_law_error(load)).fold(0.0, f64::max);
+    let detail = format!(
+        "messages in flight as counted and as throughput times latency differ by at most {:.1} % (limit {:.0} %)",
+        100.0 * largest,
+        100.0 * LITTLES_LAW_ERROR_MAX
+    );
+    check("littles-law", largest <= LITTLES_LAW_ERROR_MAX, detail)
+}
+
+fn generator_headroom(loads: &[&LoadReport]) -> Check {
+    let closed: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_none()).collect();
+    let bound = closed.iter().filter(|load| load.generator_bound).count();
+    let detail = format!("the generator was the limit in {bound} of {} closed-loop trials", closed.len());
+    check("generator-headroom", bound == 0, detail)
+}
+
+fn rate_kept(spec: &StudySpec, loads: &[&LoadReport]) -> Check {
+    let open: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_some()).collect();
+    let missed: u64 = open.iter().map(|load| load.missed_starts).sum();
+    let started: u64 = open.iter().map(|load| load.messages_started).sum();
+    let has_rates = spec.cells.iter().any(|cell| !matches!(cell.load, LoadMode::Closed));
+    let detail = if has_rates {
+        format!("{missed} of {} intended starts were missed in open loop", started + missed)
+    } else {
+        "no open-loop cell".to_owned()
+    };
+    check("rate-kept", missed == 0, detail)
+}
+
+fn completion_overflow(loads: &[&LoadReport]) -> Check {
+    let engines = loads.iter().filter_map(|load| load.observed.as_ref()?.engine.as_ref());
+    let overflows: u64 = engines.map(|engine| engine.completion_overflows).sum();
+    check("completion-overflow", overflows == 0, format!("{overflows} completion queue overflows"))
+}
+
+fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
+    let states = gate.summary(trials.iter().copied());
+    let (near, far, changed) = states.trials;
+    let changed_trials = trials.iter().filter(|trial| gate.state(trial) == TrialState::Changed).count();
+    let unread = trials.iter().all(|trial| trial.reading_before.round_trip_ns <= 0.0);
+    let detail = match states.far_ns {
+        _ if unread => "no cross-core readings: the two sides do not have a CPU each".to_owned(),
+        None => format!("one state, {:.0} ns between the cores, in all {near} trials", states.near_ns),
+        Some(far_ns) => format!(
+            "two states, {:.0} and {far_ns:.0} ns between the cores: {near} trials near, {far} far, {changed} on both sides; pairs lie within one",
+            states.near_ns
+        ),
+    };
+    check("machine-states", !unread && 2 * changed_trials <= trials.len(), detail)
+}
+
+fn steal(loads: &[&LoadReport]) -> Check {
+    let shares: Vec<f64> =
+        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise.steal_share).collect();
+    let over = shares.iter().filter(|share| **share > STEAL_SHARE_MAX).count();
+    let detail = format!(
+        "{:.2} % of CPU time stolen by the hypervisor in the median trial; {over} of {} trials over {:.0} % and set aside",
+        100.0 * median(&shares).unwrap_or(0.0),
+        shares.len(),
+        100.0 * STEAL_SHARE_MAX
+    );
+    check("steal", 4 * over <= shares.len(), detail)
+}
+
+fn foreign_cpu(loads: &[&LoadReport]) -> Check {
+    let used: Vec<f64> =
+        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise.foreign_cpus).collect();
+    let over = used.iter().filter(|cpus| **cpus > FOREIGN_CPUS_MAX).count();
+    let detail = format!(
+        "other processes used {:.2} of a CPU in the median trial; {over} of {} trials over {FOREIGN_CPUS_MAX} and set aside",
+        median(&used).unwrap_or(0.0),
+        used.len()
+    );
+    check("foreign-cpu", 4 * over <= used.len(), detail)
+}
+
+fn warm_up(loads: &[&LoadReport]) -> Check {
+    let steady = loads.iter().filter(|load| load.warmup_steady).count();
+    let detail =
+        format!("steady before the window in {steady} of {} trials; the others ran to the cap", loads.len());
+    check("steady-warm-up", 2 * steady >= loads.len(), detail)
+}
+
+/// Whether each stored block ran in the order its seed gives.
+fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
+    /// Position, arm and whether it is the repeat.
+    type Runs<'a> = Vec<(u32, &'a str, bool)>;
+    let mut blocks: BTreeMap<(usize, u32, u32), Runs<'_>> = BTreeMap::new();
+    for trial in trials {
+        if let Some(cell) = spec.cells.iter().position(|cell| cell.id == trial.cell_id) {
+            let run = (trial.position, trial.arm.as_str(), trial.repeat);
+            blocks.entry((cell, trial.block, trial.attempt)).or_default().push(run);
+        }
+    }
+    blocks.values_mut().for_each(|runs| runs.sort_unstable());
+    let planned = blocks.iter().filter(|((cell, block, attempt), runs)| {
+        let ran = |arm: usize| runs.iter().any(|(_, name, _)| *name == spec.arms[arm].name);
+        let order = plan::order(spec, PlannedBlock { cell: *cell, block: *block }, *attempt, ran);
+        order.len() == runs.len()
+            && order.iter().zip(runs.iter()).all(|(planned, (_, arm, repeat))| {
+                spec.arms[planned.arm].name == *arm && planned.repeat == *repeat
+            })
+    });
+    let (matching, all) = (planned.count(), blocks.len());
+    let detail = format!("{matching} of {all} blocks ran in the random order of seed {}", spec.seed);
+    check("interleaving", matching == all, detail)
+}
+
+fn baseline_itself(comparisons: &[Comparison]) -> Check {
+    let headline = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
+    let logs: Vec<f64> = headline
+        .map(|comparison| comparison.ratios_self.iter().map(|ratio| ratio.ln()).collect())
+        .unwrap_or_default();
+    let Some(median) = median(&logs) else {
+        return check(
+            "baseline-against-itself",
+            false,
+            "the baseline was never paired with itself".to_owned(),
+        );
+    };
+    let detail = format!(
+        "in {} blocks the baseline's second run took {:.1} % {} CPU per message than its first (median)",
+        logs.len(),
+        100.0 * median.exp_m1().abs(),
+        if median < 0.0 { "less" } else { "more" }
+    );
+    let interval = order_statistics_interval(&logs);
+    check("baseline-against-itself", interval.is_some_and(|interval| interval.contains(0.0)), detail)
+}

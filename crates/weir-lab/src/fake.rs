@@ -1,0 +1,337 @@
+//! A machine and servers that exist only in numbers: the same sessions as on a real machine, in virtual time, with planted
+//! effects, machine states and failures. Every figure follows from the seed.
+//!
+//! This is the laboratory's test bench and never a source of results: a record it makes says `fake` where a real one
+//! names the generator's driver.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use weir_record::{
+    SCHEMA_VERSION,
+    engine::EngineStats,
+    load::{LatencySummary, LittlesLaw, LoadReport},
+    machine::{CrossCoreReading, NoiseWindow},
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    trial::ObservedWindow,
+};
+use weir_stats::random::{Random, derived_seed};
+
+use crate::launch::{LaunchError, Launcher, TrialFailure, TrialOutcome, TrialRequest};
+
+/// How a fake server behaves.
+#[derive(Clone, Debug)]
+pub struct FakeArm {
+    /// Server CPU per message in the near state, in microseconds.
+    pub cpu_us_per_message: f64,
+    /// How much dearer a message is in the far state.
+    pub far_factor: f64,
+    /// What goes wrong.
+    pub fault: FakeFault,
+}
+
+impl FakeArm {
+    /// A healthy server with this cost.
+    pub fn costing(cpu_us_per_message: f64) -> Self {
+        Self { cpu_us_per_message, far_factor: 1.3, fault: FakeFault::None }
+    }
+}
+
+/// What goes wrong with a fake server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FakeFault {
+    /// Nothing.
+    None,
+    /// Every trial: the server says that this environment cannot run it.
+    Environment,
+    /// The trials from this number of the arm's own on (from 0): the server dies.
+    DiesFrom(u32),
+    /// Only this trial of the arm's own (from 0): the server dies.
+    DiesOnceAt(u32),
+    /// Every trial: this many responses are reset.
+    Resets(u64),
+    /// Every trial: the generator refuses what it was asked.
+    Usage,
+}
+
+/// When the machine is in its far state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FakeStates {
+    /// Never.
+    Near,
+    /// Always.
+    Far,
+    /// By turns, with exponential lengths of these means.
+    Switching {
+        /// Mean length of a near stretch.
+        near: Duration,
+        /// Mean length of a far stretch.
+        far: Duration,
+    },
+}
+
+/// Cross-core round trip in the near state.
+pub const NEAR_NS: f64 = 100.0;
+
+/// Cross-core round trip in the far state.
+pub const FAR_NS: f64 = 400.0;
+
+/// Start-up, teardown and readings of a fake trial.
+const OVERHEAD: Duration = Duration::from_millis(150);
+
+/// Longest session the virtual machine has states for.
+const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// The fake. Fields may be changed between sessions.
+#[derive(Debug)]
+pub struct FakeLauncher {
+    /// Servers by arm name.
+    pub arms: BTreeMap<String, FakeArm>,
+    /// Standard deviation of the logarithm of each trial's cost.
+    pub noise: f64,
+    /// Generator CPU per message in microseconds; when it exceeds the server's, the generator is the limit.
+    pub generator_us_per_message: f64,
+    /// Sets the interrupt flag inside this trial (from 0), as Ctrl-C during a trial does.
+    pub interrupt_in_trial: Option<u32>,
+    /// Trials run so far, in all arms.
+    pub trials: u32,
+    seed: u64,
+    states: FakeStates,
+    now: Duration,
+    trials_by_arm: BTreeMap<String, u32>,
+    /// Far stretches, as start and end, made as far as they were needed.
+    far_stretches: Vec<(Duration, Duration)>,
+    stretches_random: Random,
+    reading_random: Cell<u64>,
+}
+
+impl FakeLauncher {
+    /// A machine with these servers, 1 % noise and a generator that is never the limit.
+    pub fn new(seed: u64, states: FakeStates, arms: &[(&str, FakeArm)]) -> Self {
+        let mut launcher = Self {
+            arms: arms.iter().map(|(name, arm)| ((*name).to_owned(), arm.clone())).collect(),
+            noise: 0.01,
+            generator_us_per_message: 1.0,
+            interrupt_in_trial: None,
+            trials: 0,
+            seed,
+            states,
+            now: Duration::ZERO,
+            trials_by_arm: BTreeMap::new(),
+            far_stretches: Vec::new(),
+            stretches_random: Random::seeded(derived_seed(seed, 1)),
+            reading_random: Cell::new(derived_seed(seed, 2)),
+        };
+        launcher.make_stretches();
+        launcher
+    }
+
+    fn make_stretches(&mut self) {
+        match self.states {
+            FakeStates::Near => {}
+            FakeStates::Far => self.far_stretches.push((Duration::ZERO, SESSION_MAX)),
+            FakeStates::Switching { near, far } => {
+                let mut at = Duration::ZERO;
+                while at < SESSION_MAX {
+                    let start = at + near.mul_f64(self.stretches_random.exponential(1.0));
+                    at = start + far.mul_f64(self.stretches_random.exponential(1.0));
+                    self.far_stretches.push((start, at));
+                }
+            }
+        }
+    }
+
+    fn far_share(&self, from: Duration, to: Duration) -> f64 {
+        let far: Duration = self
+            .far_stretches
+            .iter()
+            .map(|(start, end)| (*end).min(to).saturating_sub((*start).max(from)))
+            .sum();
+        far.as_secs_f64() / (to - from).as_secs_f64()
+    }
+
+    fn reading(&self) -> CrossCoreReading {
+        let is_far = self.far_stretches.iter().any(|(start, end)| (*start..*end).contains(&self.now));
+        let mut random =
+            Random::seeded(self.reading_random.replace(self.reading_random.get().wrapping_add(1)));
+        let round_trip_ns = if is_far { FAR_NS } else { NEAR_NS } * (0.03 * random.normal()).exp();
+        CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns, canary_ns: 1_000.0 }
+    }
+
+    fn fault(&mut self, request: &TrialRequest<'_>) -> Result<Option<TrialFailure>, LaunchError> {
+        let number = self.trials_by_arm.entry(request.arm.name.clone()).or_default();
+        let this = *number;
+        *number += 1;
+        let died = || TrialFailure::Server { reason: "exited with status 1: no such thing".to_owned() };
+        match self.arms[&request.arm.name].fault {
+            FakeFault::DiesFrom(first) if this >= first => Ok(Some(died())),
+            FakeFault::DiesOnceAt(only) if this == only => Ok(Some(died())),
+            FakeFault::Environment => {
+                Ok(Some(TrialFailure::ServerEnvironment { reason: "io_uring is switched off".to_owned() }))
+            }
+            FakeFault::Usage => Err(LaunchError::Usage("message size 0 is out of range".to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    fn report(&self, request: &TrialRequest<'_>, from: Duration, to: Duration) -> LoadReport {
+        let arm = &self.arms[&request.arm.name];
+        let mut random = Random::seeded(derived_seed(self.seed, 1_000 + u64::from(self.trials)));
+        let far_share = self.far_share(from, to);
+        let noise = (self.noise * random.normal()).exp();
+        let server_us = arm.cpu_us_per_message * (1.0 + far_share * (arm.far_factor - 1.0)) * noise;
+        let generator_us = self.generator_us_per_message;
+        let capacity = 1e6 / server_us.max(generator_us);
+        let (rate, throughput) = match request.cell.load {
+            LoadMode::Open { rate_per_second, .. } => (Some(rate_per_second), rate_per_second.min(capacity)),
+            LoadMode::Closed | LoadMode::OpenShare { .. } => (None, capacity),
+        };
+        let window = Duration::from_nanos(request.cell.window_ns).as_secs_f64();
+        let messages = (throughput * window) as u64;
+        let in_flight = f64::from(request.cell.connections * request.cell.depth);
+        let service_ns = match rate {
+            None => in_flight / throughput * 1e9,
+            Some(_) => 1_000.0 * server_us * (5.0 + 1.0 / (1.02 - throughput / capacity)),
+        };
+        let messages_f64 = messages as f64;
+        let is_reset = matches!(arm.fault, FakeFault::Resets(_));
+        let mut report = LoadReport {
+            schema_version: SCHEMA_VERSION,
+            driver: "fake".to_owned(),
+            mode: if rate.is_some() { "open" } else { "closed" }.to_owned(),
+            connections: request.cell.connections,
+            depth: request.cell.depth,
+            message_bytes: request.cell.message_bytes,
+            seed: request.seed,
+            rate_per_second: rate,
+            warmup_steady: true,
+            window_ns: request.cell.window_ns,
+            messages,
+            messages_started: messages,
+            throughput_per_second: throughput,
+            bytes_verified: messages * u64::from(request.cell.message_bytes),
+            response: latency(service_ns, messages),
+            service: latency(service_ns, messages),
+            send_lag: latency(service_ns / 100.0, messages),
+            littles_law: LittlesLaw {
+                in_flight_mean: throughput * service_ns / 1e9,
+                throughput_times_latency: throughput * service_ns / 1e9,
+            },
+            generator_cpu_ns: (messages_f64 * generator_us * 1e3) as u64,
+            generator_busy_max: throughput * generator_us / 1e6,
+            generator_bound: rate.is_none() && generator_us > server_us,
+            observed: Some(observed(messages, server_us, generator_us, request)),
+            ..LoadReport::default()
+        };
+        if let (true, FakeFault::Resets(count)) = (is_reset, &arm.fault) {
+            report.failures.reset = *count;
+        }
+        report
+    }
+}
+
+fn latency(p50_ns: f64, count: u64) -> LatencySummary {
+    LatencySummary {
+        count,
+        ns_min: p50_ns as u64 / 2,
+        ns_mean: p50_ns,
+        ns_max: p50_ns as u64 * 4,
+        quantiles: vec![(0.5, p50_ns as u64), (0.99, p50_ns as u64 * 3)],
+        ..LatencySummary::default()
+    }
+}
+
+fn observed(messages: u64, server_us: f64, generator_us: f64, request: &TrialRequest<'_>) -> ObservedWindow {
+    let server_ns = messages as f64 * server_us * 1e3;
+    let engine = EngineStats {
+        recv_calls: messages,
+        send_calls: messages,
+        wait_calls: messages / 50,
+        ..EngineStats::default()
+    };
+    let is_weir = matches!(request.arm.subject, Subject::Weir { .. });
+    ObservedWindow {
+        cpu_ns: server_ns as u64,
+        switches_voluntary: messages / 100,
+        threads: 1,
+        engine: is_weir.then_some(engine),
+        noise: NoiseWindow {
+            window_ns: request.cell.window_ns,
+            machine_busy_ns: (server_ns + messages as f64 * generator_us * 1e3) as u64,
+            ..NoiseWindow::default()
+        },
+        ..ObservedWindow::default()
+    }
+}
+
+impl Launcher for FakeLauncher {
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
+        if self.interrupt_in_trial == Some(self.trials) {
+            request.interrupt.store(true, Ordering::Relaxed);
+        }
+        if request.interrupt.load(Ordering::Relaxed) {
+            return Err(LaunchError::Interrupted);
+        }
+        let reading_before = self.reading();
+        let from = self.now;
+        let failure = self.fault(request)?;
+        let window = Duration::from_nanos(request.cell.window_ns + request.cell.warmup_ns_max / 2);
+        self.now += OVERHEAD + window;
+        let report = match failure {
+            Some(failure) => Err(failure),
+            None => Ok(Box::new(self.report(request, from, self.now))),
+        };
+        self.trials += 1;
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), report })
+    }
+
+    fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
+        Ok(self.reading())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.now
+    }
+
+    fn pause(&mut self, length: Duration) {
+        self.now += length;
+    }
+}
+
+/// A study of one closed headline cell over Weir drivers with these names.
+pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
+    let arm = |name: &&str| ArmSpec {
+        name: (*name).to_owned(),
+        subject: Subject::Weir { driver: (*name).to_owned(), options: BTreeMap::new() },
+    };
+    StudySpec {
+        name: "fake".to_owned(),
+        title: "what the fake was told".to_owned(),
+        seed,
+        arms: arms.iter().map(arm).collect(),
+        cells: vec![CellSpec {
+            id: "c100-d1-m64-closed".to_owned(),
+            role: CellRole::Headline,
+            connections: 100,
+            depth: 1,
+            message_bytes: 64,
+            idle_connections: 0,
+            workers: 1,
+            load: LoadMode::Closed,
+            window_ns: 1_000_000_000,
+            warmup_ns_max: 400_000_000,
+            blocks,
+        }],
+        server_cpus: vec![0],
+        load_cpus: vec![1],
+        smallest_effect: 0.03,
+        time_cap_ns: 600_000_000_000,
+    }
+}
+
+/// A flag that nobody sets.
+pub static NEVER: AtomicBool = AtomicBool::new(false);

@@ -1,0 +1,429 @@
+//! Study files: TOML in, a complete spec out. `docs/study-file.md` describes the format; every error names file, line
+//! and key.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+use toml::Spanned;
+use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+
+use crate::validate::{self, Level, SpecError};
+
+/// Largest study file.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// What a file leaves to the one who runs it.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Seed, when neither file nor command line gives one.
+    pub seed: u64,
+    /// CPUs of the server side.
+    pub server_cpus: Vec<usize>,
+    /// CPUs of the generator.
+    pub load_cpus: Vec<usize>,
+}
+
+/// What is wrong with a study file.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// The key and what is wrong with it.
+    pub message: String,
+}
+
+/// Reads a study from the text of a file. The path is for messages only.
+pub fn parse(
+    path: &std::path::Path,
+    text: &str,
+    surroundings: &Surroundings,
+) -> Result<StudySpec, FileError> {
+    let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
+    if text.len() > BYTES_MAX {
+        return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
+    }
+    let file: File = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        fail(line, error.message().trim_end().replace('\n', "; "))
+    })?;
+    let spec =
+        file.resolve(surroundings).map_err(|fault| fail(line_of(text, fault.at), fault.error.to_string()))?;
+    validate::study(&spec).map_err(|error| fail(line_of_table(text, &error.key), error.to_string()))?;
+    Ok(spec)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Line of the table or key an error about the whole study is best shown at.
+fn line_of_table(text: &str, key: &str) -> usize {
+    let first = key.split('.').next().unwrap_or(key);
+    let found = text.lines().position(|line| {
+        let line = line.trim_start_matches([' ', '\t', '[']);
+        line.strip_prefix(first).is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '.']))
+    });
+    found.map_or(1, |index| index + 1)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    title: Option<String>,
+    seed: Option<u64>,
+    blocks: Option<Spanned<i64>>,
+    exploratory_blocks: Option<Spanned<i64>>,
+    window: Option<Spanned<String>>,
+    warmup_max: Option<Spanned<String>>,
+    smallest_effect: Option<Spanned<f64>>,
+    time_cap: Option<Spanned<String>>,
+    server_cpus: Option<Vec<usize>>,
+    load_cpus: Option<Vec<usize>>,
+    #[serde(default)]
+    factors: Factors,
+    headline: Option<Spanned<Pick>>,
+    #[serde(default)]
+    declared: Vec<Spanned<Pick>>,
+    latency: Option<Spanned<Latency>>,
+    #[serde(default)]
+    arm: Vec<Spanned<Arm>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Factors {
+    connections: Option<Spanned<Vec<Spanned<i64>>>>,
+    depth: Option<Spanned<Vec<Spanned<i64>>>>,
+    message_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
+    workers: Option<Spanned<Vec<Spanned<i64>>>>,
+    idle_connections: Option<Spanned<Vec<Spanned<i64>>>>,
+}
+
+/// Levels of one cell; a factor with a single level may be left out.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pick {
+    connections: Option<Spanned<i64>>,
+    depth: Option<Spanned<i64>>,
+    message_bytes: Option<Spanned<i64>>,
+    workers: Option<Spanned<i64>>,
+    idle_connections: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Latency {
+    share: Option<Spanned<f64>>,
+    rate: Option<Spanned<f64>>,
+    poisson: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arm {
+    name: Spanned<String>,
+    driver: Option<Spanned<String>>,
+    #[serde(default)]
+    options: BTreeMap<String, OptionValue>,
+    command: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OptionValue {
+    Text(String),
+    Number(i64),
+}
+
+/// A spec error and where in the text it is.
+struct Fault {
+    at: usize,
+    error: SpecError,
+}
+
+trait At<T> {
+    fn at(self, at: usize) -> Result<T, Fault>;
+}
+
+impl<T> At<T> for Result<T, SpecError> {
+    fn at(self, at: usize) -> Result<T, Fault> {
+        self.map_err(|error| Fault { at, error })
+    }
+}
+
+/// The five factors in the order of a cell's identifier.
+const FACTORS: [(Level, i64); 5] = [
+    (Level::Connections, 100),
+    (Level::Depth, 1),
+    (Level::MessageBytes, 64),
+    (Level::Workers, 1),
+    (Level::IdleConnections, 0),
+];
+
+const BLOCKS: i64 = 12;
+const EXPLORATORY_BLOCKS_MAX: u32 = 6;
+const LATENCY_SHARE: f64 = 0.6;
+
+impl File {
+    fn resolve(self, surroundings: &Surroundings) -> Result<StudySpec, Fault> {
+        validate::name("name", self.name.get_ref()).at(self.name.span().start)?;
+        let blocks = match &self.blocks {
+            Some(blocks) => validate::level(Level::Blocks, *blocks.get_ref()).at(blocks.span().start)?,
+            None => validate::level(Level::Blocks, BLOCKS).at(0)?,
+        };
+        let exploratory_blocks = match &self.exploratory_blocks {
+            Some(blocks) => validate::level(Level::Blocks, *blocks.get_ref()).at(blocks.span().start)?,
+            None => blocks.min(EXPLORATORY_BLOCKS_MAX),
+        };
+        let window_ns = length("window", self.window.as_ref(), 1_000_000_000)?;
+        let warmup_ns_max = length("warmup_max", self.warmup_max.as_ref(), 400_000_000)?;
+        let time_cap_ns = length("time_cap", self.time_cap.as_ref(), 3_600_000_000_000)?;
+        let smallest_effect = match &self.smallest_effect {
+            Some(effect) => {
+                let checked =
+                    validate::within("smallest_effect", *effect.get_ref(), &validate::SMALLEST_EFFECT);
+                checked.at(effect.span().start)?;
+                *effect.get_ref()
+            }
+            None => 0.03,
+        };
+        let levels = self.factors.levels()?;
+        let headline = match &self.headline {
+            Some(pick) => pick.get_ref().cell("headline", pick.span().start, &levels)?,
+            None => Pick::default().cell("headline", 0, &levels)?,
+        };
+        let mut declared = Vec::new();
+        for pick in &self.declared {
+            declared.push(pick.get_ref().cell("declared", pick.span().start, &levels)?);
+        }
+        let template = |levels: [u32; 5], role: CellRole, load: LoadMode| {
+            let [connections, depth, message_bytes, workers, idle_connections] = levels;
+            let blocks = if role == CellRole::Exploratory { exploratory_blocks } else { blocks };
+            let mut cell = CellSpec {
+                id: String::new(),
+                role,
+                connections,
+                depth,
+                message_bytes,
+                idle_connections,
+                workers,
+                load,
+                window_ns,
+                warmup_ns_max,
+                blocks,
+            };
+            cell.id = validate::cell_id(&cell);
+            cell
+        };
+        let mut cells: Vec<CellSpec> = combinations(&levels)
+            .into_iter()
+            .map(|levels| {
+                let role = if levels == headline {
+                    CellRole::Headline
+                } else if declared.contains(&levels) {
+                    CellRole::Declared
+                } else {
+                    CellRole::Exploratory
+                };
+                template(levels, role, LoadMode::Closed)
+            })
+            .collect();
+        if let Some(latency) = &self.latency {
+            let load = latency.get_ref().load(latency.span().start)?;
+            cells.push(template(headline, CellRole::Exploratory, load));
+        }
+        let mut arms = Vec::new();
+        for arm in self.arm {
+            let at = arm.span().start;
+            arms.push(arm.into_inner().resolve(at, &arms)?);
+        }
+        let name = self.name.into_inner();
+        Ok(StudySpec {
+            title: self.title.unwrap_or_else(|| name.clone()),
+            name,
+            seed: self.seed.unwrap_or(surroundings.seed),
+            arms,
+            cells,
+            server_cpus: self.server_cpus.unwrap_or_else(|| surroundings.server_cpus.clone()),
+            load_cpus: self.load_cpus.unwrap_or_else(|| surroundings.load_cpus.clone()),
+            smallest_effect,
+            time_cap_ns,
+        })
+    }
+}
+
+impl Factors {
+    fn levels(&self) -> Result<[Vec<u32>; 5], Fault> {
+        let given =
+            [&self.connections, &self.depth, &self.message_bytes, &self.workers, &self.idle_connections];
+        let mut levels: [Vec<u32>; 5] = Default::default();
+        let mut cells = 1_usize;
+        for ((own, (level, default)), given) in levels.iter_mut().zip(FACTORS).zip(given) {
+            let Some(given) = given else {
+                own.push(validate::level(level, default).at(0)?);
+                continue;
+            };
+            let wrong = |at: usize, message: &str| Fault {
+                at,
+                error: SpecError::new(level.key(), message.to_owned()),
+            };
+            for value in given.get_ref() {
+                let number = validate::level(level, *value.get_ref()).at(value.span().start)?;
+                if own.contains(&number) {
+                    return Err(wrong(value.span().start, &format!("{number} occurs twice")));
+                }
+                own.push(number);
+            }
+            cells = cells.saturating_mul(own.len());
+            if own.is_empty() {
+                return Err(wrong(given.span().start, "the list is empty; it must hold at least one level"));
+            }
+            if cells > validate::CELLS_MAX {
+                let message = format!("the factors make more than {} cells", validate::CELLS_MAX);
+                return Err(wrong(given.span().start, &message));
+            }
+        }
+        Ok(levels)
+    }
+}
+
+impl Pick {
+    /// The cell that is meant; each level must be one of its factor's.
+    fn cell(&self, table: &str, at: usize, levels: &[Vec<u32>; 5]) -> Result<[u32; 5], Fault> {
+        let given =
+            [&self.connections, &self.depth, &self.message_bytes, &self.workers, &self.idle_connections];
+        let mut cell = [0; 5];
+        for (index, (own, (level, _))) in cell.iter_mut().zip(FACTORS).enumerate() {
+            let key = format!("{table}.{}", level.key());
+            let choices = || levels[index].iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            *own = match given[index] {
+                Some(value) => {
+                    let number = levels[index].iter().find(|number| i64::from(**number) == *value.get_ref());
+                    *number.ok_or_else(|| {
+                        let message = format!(
+                            "{} is not a level of the factor; there are {}",
+                            value.get_ref(),
+                            choices()
+                        );
+                        Fault { at: value.span().start, error: SpecError::new(&key, message) }
+                    })?
+                }
+                None if levels[index].len() == 1 => levels[index][0],
+                None => {
+                    let message = format!("one level must be picked; there are {}", choices());
+                    return Err(Fault { at, error: SpecError::new(&key, message) });
+                }
+            };
+        }
+        Ok(cell)
+    }
+}
+
+impl Latency {
+    fn load(&self, at: usize) -> Result<LoadMode, Fault> {
+        let poisson = self.poisson.unwrap_or(true);
+        match (&self.share, &self.rate) {
+            (Some(_), Some(rate)) => {
+                let message = "give either `share` or `rate`".to_owned();
+                Err(Fault { at: rate.span().start, error: SpecError::new("latency.rate", message) })
+            }
+            (Some(share), None) => {
+                validate::within("latency.share", *share.get_ref(), &(0.01..=0.95)).at(share.span().start)?;
+                Ok(LoadMode::OpenShare { share: *share.get_ref(), poisson })
+            }
+            (None, Some(rate)) => {
+                validate::within("latency.rate", *rate.get_ref(), &validate::RATE_PER_SECOND)
+                    .at(rate.span().start)?;
+                Ok(LoadMode::Open { rate_per_second: *rate.get_ref(), poisson })
+            }
+            (None, None) => {
+                validate::within("latency.share", LATENCY_SHARE, &(0.01..=0.95)).at(at)?;
+                Ok(LoadMode::OpenShare { share: LATENCY_SHARE, poisson })
+            }
+        }
+    }
+}
+
+impl Arm {
+    fn resolve(self, at: usize, earlier: &[ArmSpec]) -> Result<ArmSpec, Fault> {
+        let Self { name, driver, options, command } = self;
+        validate::name("arm.name", name.get_ref()).at(name.span().start)?;
+        if earlier.iter().any(|arm| arm.name == *name.get_ref()) {
+            let message = format!("two arms are named {:?}", name.get_ref());
+            return Err(Fault { at: name.span().start, error: SpecError::new("arm.name", message) });
+        }
+        let wrong = |message: &str| Fault { at, error: SpecError::new("arm", message.to_owned()) };
+        let subject = match (driver, command) {
+            (Some(driver), None) => {
+                validate::driver(driver.get_ref()).at(driver.span().start)?;
+                let options = options.into_iter().map(|(name, value)| (name, value.into_text())).collect();
+                Subject::Weir { driver: driver.into_inner(), options }
+            }
+            (None, Some(command)) if options.is_empty() => {
+                validate::command(command.get_ref()).at(command.span().start)?;
+                Subject::Command { argv: command.into_inner() }
+            }
+            (None, Some(_)) => {
+                return Err(wrong("`options` belong to a driver; write a command's into the command"));
+            }
+            (Some(_), Some(_)) => return Err(wrong("give either `driver` or `command`")),
+            (None, None) => return Err(wrong("give a `driver` or a `command`")),
+        };
+        Ok(ArmSpec { name: name.into_inner(), subject })
+    }
+}
+
+impl OptionValue {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => number.to_string(),
+        }
+    }
+}
+
+fn combinations(levels: &[Vec<u32>; 5]) -> Vec<[u32; 5]> {
+    let mut cells = vec![[0; 5]];
+    for (index, own) in levels.iter().enumerate() {
+        cells = cells
+            .into_iter()
+            .flat_map(|cell| {
+                own.iter().map(move |level| {
+                    let mut next = cell;
+                    next[index] = *level;
+                    next
+                })
+            })
+            .collect();
+    }
+    cells
+}
+
+/// A length of time such as `1s`, `400ms`, `3.5min` or `1h`.
+fn length(key: &str, given: Option<&Spanned<String>>, default_ns: u64) -> Result<u64, Fault> {
+    let Some(given) = given else { return Ok(default_ns) };
+    let text = given.get_ref();
+    let wrong = || {
+        let message = format!(
+            "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\""
+        );
+        Fault { at: given.span().start, error: SpecError::new(key, message) }
+    };
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.').ok_or_else(wrong)?;
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit_ns = match &text[digits..] {
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 6e10,
+        "h" => 3.6e12,
+        _ => return Err(wrong()),
+    };
+    let nanoseconds = number * unit_ns;
+    // Two centuries; anything near it is refused by the key's own range.
+    if nanoseconds < 6e18 { Ok(nanoseconds as u64) } else { Err(wrong()) }
+}

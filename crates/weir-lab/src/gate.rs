@@ -1,0 +1,233 @@
+//! Which trials may be compared: machine states, and the pairs that lie within one of them. Pure.
+//!
+//! The rules are fixed before the data are seen and never look at an outcome. A trial has a state only when its readings
+//! before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both clean and
+//! both in the cell's state; of several attempts the first that gives a pair counts. A cell is compared in the state in
+//! which it has more clean trials, because ratios themselves differ between states and must not be mixed.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    machine::CrossCoreReading,
+    study::MachineStates,
+    trial::{Taint, TrialRecord},
+};
+use weir_stats::states::{States, find_states};
+
+use crate::taint;
+
+/// State of the machine during a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialState {
+    /// Both readings near, or the machine has one state, or no readings were taken.
+    Near,
+    /// Both readings far.
+    Far,
+    /// The machine changed its state during the trial.
+    Changed,
+}
+
+/// The machine's states as the study's own readings show them.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    states: Option<States>,
+}
+
+/// Which run of an arm in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against<'a> {
+    /// The named arm against the baseline.
+    Arm(&'a str),
+    /// The baseline's second run against its first.
+    Itself,
+}
+
+/// An arm's trial and the baseline's it is compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'a> {
+    /// The arm's.
+    pub arm: &'a TrialRecord,
+    /// The baseline's.
+    pub baseline: &'a TrialRecord,
+}
+
+/// The pairs of one comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Pairs<'a> {
+    /// One per block at most, in block order.
+    pub used: Vec<Pair<'a>>,
+    /// Blocks without a pair, counted by reason.
+    pub excluded: BTreeMap<&'static str, u32>,
+    /// Pairs of every attempt in which both trials gave figures, those set aside for noise included.
+    pub all: Vec<Pair<'a>>,
+}
+
+impl Gate {
+    /// Finds the states in the readings of all trials.
+    pub fn new<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
+        let readings: Vec<f64> = trials
+            .into_iter()
+            .flat_map(|trial| [trial.reading_before, trial.reading_after])
+            .filter(is_taken)
+            .map(|reading| reading.round_trip_ns)
+            .collect();
+        Self { states: find_states(&readings) }
+    }
+
+    /// Whether the machine has a near and a far state.
+    pub fn has_two_states(&self) -> bool {
+        self.states.is_some_and(|states| states.boundary_ns().is_some())
+    }
+
+    /// Whether a reading belongs to the far state.
+    pub fn is_far(&self, reading: &CrossCoreReading) -> bool {
+        is_taken(reading) && self.states.is_some_and(|states| states.is_far(reading.round_trip_ns))
+    }
+
+    /// State of the machine during a trial. A reading that was not taken agrees with the other one.
+    pub fn state(&self, trial: &TrialRecord) -> TrialState {
+        let far: Vec<bool> = [trial.reading_before, trial.reading_after]
+            .iter()
+            .filter(|reading| is_taken(reading))
+            .map(|reading| self.is_far(reading))
+            .collect();
+        match (far.contains(&true), far.contains(&false)) {
+            (true, true) => TrialState::Changed,
+            (true, false) => TrialState::Far,
+            (false, _) => TrialState::Near,
+        }
+    }
+
+    /// All reasons to keep a trial out, its machine state included.
+    pub fn taints(&self, trial: &TrialRecord) -> Vec<Taint> {
+        let mut taints = trial.taints.clone();
+        if self.state(trial) == TrialState::Changed && !taints.contains(&Taint::StateChanged) {
+            taints.push(Taint::StateChanged);
+        }
+        taints
+    }
+
+    /// Whether nothing speaks against the trial.
+    pub fn is_clean(&self, trial: &TrialRecord) -> bool {
+        self.taints(trial).is_empty()
+    }
+
+    /// The state in which a cell is compared: the one with more clean trials, near when equal.
+    pub fn cell_state(&self, trials: &[&TrialRecord]) -> TrialState {
+        let count =
+            |state| trials.iter().filter(|trial| self.is_clean(trial) && self.state(trial) == state).count();
+        if count(TrialState::Far) > count(TrialState::Near) { TrialState::Far } else { TrialState::Near }
+    }
+
+    /// The record's view of the states.
+    pub fn summary<'a>(&self, trials: impl IntoIterator<Item = &'a TrialRecord>) -> MachineStates {
+        let mut counts = (0, 0, 0);
+        for trial in trials {
+            match self.state(trial) {
+                TrialState::Near => counts.0 += 1,
+                TrialState::Far => counts.1 += 1,
+                TrialState::Changed => counts.2 += 1,
+            }
+        }
+        let (near_ns, far_ns) = match self.states {
+            None => (0.0, None),
+            Some(States::One { median_ns }) => (median_ns, None),
+            Some(States::Two { near_ns, far_ns, .. }) => (near_ns, Some(far_ns)),
+        };
+        let boundary_ns = self.states.and_then(|states| states.boundary_ns());
+        MachineStates { boundary_ns, near_ns, far_ns, trials: counts }
+    }
+
+    /// The pairs of one comparison within a cell.
+    ///
+    /// The baseline's first run is the partner: the arm and the repeat then stand in the same relation to it, and the
+    /// A/A ratios show exactly the noise the arm's ratios have. (The mean of both runs would be a better baseline
+    /// but would make A/A overstate that noise.) When the first run is not usable the repeat takes its place; both
+    /// are the same program in a random place of the block.
+    pub fn pairs<'a>(
+        &self,
+        cell: &[&'a TrialRecord],
+        baseline: &str,
+        against: Against<'_>,
+        state: TrialState,
+    ) -> Pairs<'a> {
+        let mut attempts: BTreeMap<u32, BTreeMap<u32, Vec<&'a TrialRecord>>> = BTreeMap::new();
+        for trial in cell {
+            attempts.entry(trial.block).or_default().entry(trial.attempt).or_default().push(trial);
+        }
+        let mut pairs = Pairs::default();
+        for attempts in attempts.values() {
+            let mut found = None;
+            let mut reason = None;
+            for trials in attempts.values() {
+                let runs = Runs::of(trials, baseline, against);
+                pairs.all.extend(runs.pair(is_comparable));
+                if found.is_none() {
+                    found = runs.pair(|trial| self.is_usable(trial, state));
+                    reason = runs.obstacle(|trial| self.obstacle(trial, state)).or(reason);
+                }
+            }
+            match (found, reason) {
+                (Some(pair), _) => pairs.used.push(pair),
+                (None, Some(reason)) => *pairs.excluded.entry(reason).or_default() += 1,
+                (None, None) => {}
+            }
+        }
+        pairs
+    }
+
+    fn is_usable(&self, trial: &TrialRecord, state: TrialState) -> bool {
+        self.is_clean(trial) && self.state(trial) == state
+    }
+
+    fn obstacle(&self, trial: &TrialRecord, state: TrialState) -> Option<&'static str> {
+        let taints = self.taints(trial);
+        match taints.first() {
+            Some(first) => Some(taint::words(first)),
+            None if self.state(trial) == state => None,
+            None => Some(if state == TrialState::Near { "in the far state" } else { "in the near state" }),
+        }
+    }
+}
+
+/// The runs of one attempt that a comparison looks at.
+struct Runs<'a> {
+    arm: Option<&'a TrialRecord>,
+    /// In order of preference.
+    baselines: Vec<&'a TrialRecord>,
+}
+
+impl<'a> Runs<'a> {
+    fn of(trials: &[&'a TrialRecord], baseline: &str, against: Against<'_>) -> Self {
+        let run = |arm: &str, repeat: bool| {
+            trials.iter().copied().find(|trial| trial.arm == arm && trial.repeat == repeat)
+        };
+        let (first, second) = (run(baseline, false), run(baseline, true));
+        match against {
+            Against::Itself => Self { arm: second, baselines: first.into_iter().collect() },
+            Against::Arm(arm) => {
+                Self { arm: run(arm, false), baselines: first.into_iter().chain(second).collect() }
+            }
+        }
+    }
+
+    fn pair(&self, usable: impl Fn(&TrialRecord) -> bool) -> Option<Pair<'a>> {
+        let arm = self.arm.filter(|arm| usable(arm))?;
+        let baseline = self.baselines.iter().copied().find(|baseline| usable(baseline))?;
+        Some(Pair { arm, baseline })
+    }
+
+    /// Why there is no pair, for the first run that stands in the way.
+    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<&'static str>) -> Option<&'static str> {
+        self.arm.into_iter().chain(self.baselines.iter().copied()).find_map(obstacle)
+    }
+}
+
+/// Whether the trial gave figures, however noisy the machine was.
+fn is_comparable(trial: &TrialRecord) -> bool {
+    trial.load.is_some() && trial.taints.iter().all(taint::is_noise)
+}
+
+fn is_taken(reading: &CrossCoreReading) -> bool {
+    reading.round_trip_ns.is_finite() && reading.round_trip_ns > 0.0
+}

@@ -1,0 +1,102 @@
+//! The seam between the session and whatever runs a trial: real processes, or the fake.
+
+use std::{sync::atomic::AtomicBool, time::Duration};
+
+use thiserror::Error;
+use weir_record::{
+    load::LoadReport,
+    machine::CrossCoreReading,
+    spec::{ArmSpec, CellSpec},
+    trial::Taint,
+};
+
+/// One trial to run: a fresh server process and a fresh generator process.
+#[derive(Clone, Copy, Debug)]
+pub struct TrialRequest<'a> {
+    /// What is served by.
+    pub arm: &'a ArmSpec,
+    /// What is asked of it. Its rate is fixed: `LoadMode::OpenShare` never gets here.
+    pub cell: &'a CellSpec,
+    /// CPUs of the server; empty means not pinned.
+    pub server_cpus: &'a [usize],
+    /// CPUs of the generator; empty means not pinned.
+    pub load_cpus: &'a [usize],
+    /// Seed of payloads and arrivals.
+    pub seed: u64,
+    /// Position in the block; with the seed it varies the processes' environment between trials.
+    pub position: u32,
+    /// Set when the session must stop; a launcher looks at it at least ten times a second.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What came of a trial. A server that fails is an outcome, not an error: the session goes on and says so.
+#[derive(Clone, Debug)]
+pub struct TrialOutcome {
+    /// Cross-core reading before, while neither child ran.
+    pub reading_before: CrossCoreReading,
+    /// Cross-core reading after, when both children were gone.
+    pub reading_after: CrossCoreReading,
+    /// The generator's report, or what failed.
+    pub report: Result<Box<LoadReport>, TrialFailure>,
+}
+
+/// Why a trial gave no report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrialFailure {
+    /// The server died or never became ready.
+    Server {
+        /// What it said, in one line.
+        reason: String,
+    },
+    /// The server says that this environment cannot run it.
+    ServerEnvironment {
+        /// What it said, in one line.
+        reason: String,
+    },
+    /// The generator died or gave no report.
+    Load {
+        /// What it said, in one line.
+        reason: String,
+    },
+}
+
+impl TrialFailure {
+    /// The reason stored with the trial.
+    pub fn taint(&self) -> Taint {
+        match self {
+            Self::Server { reason } | Self::ServerEnvironment { reason } => {
+                Taint::ServerFailed { reason: reason.clone() }
+            }
+            Self::Load { reason } => Taint::LoadFailed { reason: reason.clone() },
+        }
+    }
+}
+
+/// Why trials cannot be run at all; ends the session.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The interrupt flag was set; no child is left.
+    #[error("interrupted")]
+    Interrupted,
+    /// What was asked cannot be meant: an unknown option, a size the generator refuses.
+    #[error("{0}")]
+    Usage(String),
+    /// This environment cannot run the trial: descriptors, permissions, no second CPU.
+    #[error("{0}")]
+    Environment(String),
+}
+
+/// Runs trials one after the other and keeps the time of the session.
+pub trait Launcher {
+    /// Runs one trial; when it returns, no child of the trial is left, whatever the outcome.
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError>;
+
+    /// A cross-core reading with no trial around it.
+    fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError>;
+
+    /// Time since the launcher was made.
+    fn elapsed(&self) -> Duration;
+
+    /// Lets time pass, to wait for the machine to change its state.
+    fn pause(&mut self, length: Duration);
+}

@@ -1,0 +1,156 @@
+//! In which order a study runs. Pure: spec and seed in, order out, so that a resumed study repeats its plan.
+
+use weir_record::spec::StudySpec;
+use weir_stats::random::{Random, derived_seed};
+
+/// One block of one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PlannedBlock {
+    /// Index into the spec's cells.
+    pub cell: usize,
+    /// Block number in the cell, from 0.
+    pub block: u32,
+}
+
+/// One trial of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlannedTrial {
+    /// Index into the spec's arms.
+    pub arm: usize,
+    /// The baseline's second run (A/A).
+    pub repeat: bool,
+}
+
+/// Parts of the study's seed; each random choice has its own sequence, so that one does not move the others.
+#[derive(Clone, Copy)]
+enum Choice {
+    Schedule = 1,
+    Order = 2,
+    Trial = 3,
+    Interval = 4,
+}
+
+/// All blocks in the order they run.
+///
+/// Each cell's blocks are spread over the whole session: with n blocks, one starts somewhere in each n-th of it. Drift
+/// of the machine then meets every cell, and two blocks of a cell are rarely neighbours, so that they see different
+/// moments. Where in its n-th a block stands is drawn from the seed.
+pub fn schedule(spec: &StudySpec) -> Vec<PlannedBlock> {
+    let mut random = Random::seeded(part(spec.seed, Choice::Schedule, &[]));
+    let mut placed: Vec<(f64, PlannedBlock)> = Vec::new();
+    for (cell, cell_spec) in spec.cells.iter().enumerate() {
+        for block in 0..cell_spec.blocks {
+            let place = (f64::from(block) + random.uniform()) / f64::from(cell_spec.blocks);
+            placed.push((place, PlannedBlock { cell, block }));
+        }
+    }
+    placed.sort_by(|(one, one_block), (other, other_block)| {
+        one.total_cmp(other).then(one_block.cmp(other_block))
+    });
+    placed.into_iter().map(|(_, block)| block).collect()
+}
+
+/// The trials of one attempt at a block: every arm once and the baseline twice, in seeded random order.
+///
+/// Which of the baseline's runs is the repeat is part of the draw. An arm that is missing leaves the others' order alone.
+pub fn order(
+    spec: &StudySpec,
+    block: PlannedBlock,
+    attempt: u32,
+    runs: impl Fn(usize) -> bool,
+) -> Vec<PlannedTrial> {
+    let mut trials: Vec<PlannedTrial> =
+        (0..spec.arms.len()).map(|arm| PlannedTrial { arm, repeat: false }).collect();
+    trials.push(PlannedTrial { arm: 0, repeat: true });
+    let seed =
+        part(spec.seed, Choice::Order, &[block.cell as u64, u64::from(block.block), u64::from(attempt)]);
+    Random::seeded(seed).shuffle(&mut trials);
+    trials.retain(|trial| runs(trial.arm));
+    trials
+}
+
+/// Seed of payloads and arrivals: the same for all arms of an attempt, so that they are asked the same.
+pub fn trial_seed(spec: &StudySpec, block: PlannedBlock, attempt: u32) -> u64 {
+    part(spec.seed, Choice::Trial, &[block.cell as u64, u64::from(block.block), u64::from(attempt)])
+}
+
+/// Seed of resampling for one comparison.
+pub(crate) fn interval_seed(spec: &StudySpec, comparison: usize) -> u64 {
+    part(spec.seed, Choice::Interval, &[comparison as u64])
+}
+
+fn part(seed: u64, choice: Choice, path: &[u64]) -> u64 {
+    path.iter().fold(derived_seed(seed, choice as u64), |seed, step| derived_seed(seed, *step))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fake::study;
+
+    #[test]
+    fn the_order_of_a_small_study_is_fixed_by_its_seed() {
+        let spec = study(&["epoll", "uring"], 3, 7);
+        let again = study(&["epoll", "uring"], 3, 7);
+        let other = study(&["epoll", "uring"], 3, 8);
+        let orders = |spec: &StudySpec| -> Vec<_> {
+            schedule(spec).into_iter().flat_map(|block| order(spec, block, 0, |_| true)).collect()
+        };
+        assert_eq!(orders(&spec), orders(&again));
+        assert_ne!(orders(&spec), orders(&other));
+    }
+
+    #[test]
+    fn a_missing_arm_leaves_the_order_of_the_others() {
+        let spec = study(&["epoll", "uring", "poll"], 8, 3);
+        for block in schedule(&spec) {
+            let mut all = order(&spec, block, 0, |_| true);
+            all.retain(|trial| trial.arm != 1);
+            assert_eq!(order(&spec, block, 0, |arm| arm != 1), all);
+        }
+    }
+
+    #[test]
+    fn another_attempt_draws_another_order() {
+        let spec = study(&["epoll", "uring", "poll"], 8, 3);
+        let differing = schedule(&spec)
+            .into_iter()
+            .filter(|block| order(&spec, *block, 0, |_| true) != order(&spec, *block, 1, |_| true));
+        assert!(differing.count() >= 4);
+    }
+
+    #[test]
+    fn every_position_is_taken_by_every_run_about_equally_often() {
+        let spec = study(&["epoll", "uring"], 600, 11);
+        let mut counts = [[0_u32; 3]; 3];
+        for block in schedule(&spec) {
+            for (position, trial) in order(&spec, block, 0, |_| true).into_iter().enumerate() {
+                counts[if trial.repeat { 2 } else { trial.arm }][position] += 1;
+            }
+        }
+        // 200 expected, standard deviation 11.5: four deviations.
+        assert!(counts.iter().flatten().all(|count| (154..=246).contains(count)), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn every_block_runs_once_and_cells_are_spread(seed: u64, first in 1_u32..20, second in 1_u32..20) {
+            let mut spec = study(&["epoll", "uring"], first, seed);
+            let mut cell = spec.cells[0].clone();
+            cell.blocks = second;
+            spec.cells.push(cell);
+            let schedule = schedule(&spec);
+            let distinct: BTreeSet<_> = schedule.iter().collect();
+            prop_assert_eq!(distinct.len(), schedule.len());
+            prop_assert_eq!(schedule.len() as u32, first + second);
+            for (cell, blocks) in [(0, first), (1, second)] {
+                let numbers: Vec<u32> = schedule.iter().filter(|block| block.cell == cell).map(|block| block.block).collect();
+                prop_assert_eq!(numbers, (0..blocks).collect::<Vec<_>>());
+            }
+        }
+    }
+}

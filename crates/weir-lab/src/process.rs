@@ -1,0 +1,124 @@
+//! The launcher of real trials: a fresh server process and a fresh generator process, each in a process group of its
+//! own that ends with the trial, or with this process, whatever ends it.
+//!
+//! Weir's own children are bound to the calling thread by the kernel (`weir_sys::child`), so trials must run on a thread
+//! that lives as long as the session, which is the main thread. A foreign command may have children of its own; it
+//! runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
+//! control group, which needs rights an ordinary user does not have.
+
+mod generator;
+mod group;
+mod pipe;
+mod server;
+
+use std::{
+    path::PathBuf,
+    process::Command,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use weir_evidence::crosscore::read_cross_core;
+use weir_record::{machine::CrossCoreReading, spec::StudySpec};
+use weir_stats::random::{Random, derived_seed};
+
+use crate::launch::{LaunchError, Launcher, TrialOutcome, TrialRequest};
+use server::{NoServer, Server};
+
+/// Most tries at one cross-core reading; other work may hold a CPU for a moment.
+const READING_TRIES: u32 = 3;
+
+/// Longest padding of a child's environment: a page, so that its stack starts anywhere within one.
+const PADDING_BYTES_MAX: u64 = 4096;
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Until a server accepts.
+    pub ready: Duration,
+    /// From asking a server to stop until it is killed.
+    pub stop: Duration,
+    /// What a generator may take beyond its warm-up and window: connecting, and cutting off at the end.
+    pub load_margin: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            ready: Duration::from_secs(10),
+            stop: Duration::from_secs(5),
+            load_margin: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Runs trials as processes of the `weir` program.
+#[derive(Debug)]
+pub struct ProcessLauncher {
+    weir: PathBuf,
+    deadlines: Deadlines,
+    /// CPUs of the cross-core readings; none when the sides share one.
+    pair: Option<(usize, usize)>,
+    began: Instant,
+    trials: u64,
+}
+
+impl ProcessLauncher {
+    /// A launcher for a study. `weir` is the program whose `serve`, `load` and `supervise` are run.
+    pub fn new(weir: PathBuf, spec: &StudySpec, deadlines: Deadlines) -> Self {
+        let pair = match (spec.server_cpus.first(), spec.load_cpus.first()) {
+            (Some(server), Some(load)) if server != load => Some((*server, *load)),
+            _ => None,
+        };
+        Self { weir, deadlines, pair, began: Instant::now(), trials: 0 }
+    }
+
+    fn reading(&self) -> CrossCoreReading {
+        let Some((cpu_a, cpu_b)) = self.pair else {
+            return CrossCoreReading::default();
+        };
+        let taken = (0..READING_TRIES).find_map(|_| read_cross_core(cpu_a, cpu_b).ok());
+        // A reading of zero stands for "not taken"; the trial's other reading then decides its state.
+        taken.unwrap_or(CrossCoreReading { cpu_a, cpu_b, ..CrossCoreReading::default() })
+    }
+}
+
+impl Launcher for ProcessLauncher {
+    fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
+        if request.interrupt.load(Ordering::Relaxed) {
+            return Err(LaunchError::Interrupted);
+        }
+        self.trials += 1;
+        let reading_before = self.reading();
+        let report = match Server::start(&self.weir, request, self.trials, &self.deadlines) {
+            Err(NoServer::Stop(error)) => return Err(error),
+            Err(NoServer::Failed(failure)) => Err(failure),
+            Ok(mut server) => {
+                let loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+                server.stop(&self.deadlines);
+                loaded?
+            }
+        };
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), report })
+    }
+
+    fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
+        Ok(self.reading())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn pause(&mut self, length: Duration) {
+        std::thread::park_timeout(length);
+    }
+}
+
+/// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of
+/// alignment that would otherwise be the same in every trial and pass for an effect of the arm.
+fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &str) {
+    let seed = derived_seed(derived_seed(request.seed, u64::from(request.position)), side.len() as u64);
+    let length = Random::seeded(seed).below(PADDING_BYTES_MAX);
+    command.env("WEIR_PADDING", "x".repeat(usize::try_from(length).unwrap_or(0)));
+}

@@ -1,0 +1,109 @@
+//! The generator's side of a trial: `weir load`, until it prints its report.
+
+use std::{
+    path::Path,
+    process::Command,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use weir_record::{load::LoadReport, spec::LoadMode};
+
+use super::{
+    Deadlines,
+    group::{Bond, Group},
+    server::{Server, cpu_list},
+};
+use crate::launch::{LaunchError, TrialFailure, TrialRequest};
+
+const EXIT_USAGE: i32 = 2;
+const EXIT_ENVIRONMENT: i32 = 13;
+
+/// What came of the generator, unless the session must stop.
+pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;
+
+/// Runs the generator against the server, and watches both.
+pub(crate) fn load(
+    weir: &Path,
+    request: &TrialRequest<'_>,
+    server: &mut Server,
+    deadlines: &Deadlines,
+) -> Result<Loaded, LaunchError> {
+    let mut command = Command::new(weir);
+    command.args(arguments(request, server));
+    super::vary_environment(&mut command, request, "generator");
+    let mut group = Group::start(&mut command, Bond::Dies)
+        .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
+    let busy = Duration::from_nanos(request.cell.window_ns.saturating_add(request.cell.warmup_ns_max));
+    let longest = busy + deadlines.load_margin;
+    let deadline = Instant::now() + longest;
+    while !group.has_ended() {
+        if request.interrupt.load(Ordering::Relaxed) {
+            return Err(LaunchError::Interrupted);
+        }
+        if Instant::now() >= deadline {
+            let reason = format!("gave no report within {} s", longest.as_secs_f64());
+            return Ok(Err(blame(server, reason)));
+        }
+        group.tick();
+        server.still_runs();
+    }
+    match group.end().ok().and_then(|status| status.code()) {
+        Some(0) => {}
+        Some(EXIT_USAGE) => return Err(LaunchError::Usage(group.said())),
+        Some(EXIT_ENVIRONMENT) => return Err(LaunchError::Environment(group.said())),
+        _ => {
+            let reason = group.obituary();
+            return Ok(Err(blame(server, reason)));
+        }
+    }
+    if !server.still_runs() {
+        let reason = format!("during the load it {}", server.obituary());
+        return Ok(Err(TrialFailure::Server { reason }));
+    }
+    let report = serde_json::from_str(group.stdout.text().trim());
+    Ok(report
+        .map(Box::new)
+        .map_err(|error| TrialFailure::Load { reason: format!("its report cannot be read: {error}") }))
+}
+
+/// A generator that fails because its server died is not to blame.
+fn blame(server: &mut Server, reason: String) -> TrialFailure {
+    if server.is_ending() {
+        return TrialFailure::Server { reason: format!("during the load it {}", server.obituary()) };
+    }
+    TrialFailure::Load { reason }
+}
+
+fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
+    let cell = request.cell;
+    let mut arguments: Vec<String> = ["load", "echo", "--json"].map(str::to_owned).to_vec();
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    option("--target", server.address.clone());
+    option("--connections", cell.connections.to_string());
+    option("--depth", cell.depth.to_string());
+    option("--message-bytes", cell.message_bytes.to_string());
+    option("--duration", seconds(cell.window_ns));
+    option("--warmup-max", seconds(cell.warmup_ns_max));
+    option("--seed", request.seed.to_string());
+    option("--observe-pid", server.observed_pid().to_string());
+    // Shares have become rates before any trial runs.
+    if let LoadMode::Open { rate_per_second, poisson } = cell.load {
+        option("--rate", rate_per_second.to_string());
+        option("--arrivals", if poisson { "poisson" } else { "uniform" }.to_owned());
+    }
+    if cell.idle_connections > 0 {
+        option("--idle-connections", cell.idle_connections.to_string());
+    }
+    if !request.load_cpus.is_empty() {
+        option("--pin", cpu_list(request.load_cpus));
+    }
+    if let Some(name) = &server.stats_socket {
+        option("--observe-stats", name.clone());
+    }
+    arguments
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
+}

@@ -1,0 +1,143 @@
+//! A child with its process group: ended with everything in its group, also when this process is killed.
+
+use std::{
+    io,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use weir_sys::child::spawn_bound;
+
+use super::pipe::{Keep, Pipe, wait_readable};
+
+/// Longest output of a child that is kept; a load report with its histograms is a tenth of it.
+const STDOUT_BYTES_MAX: usize = 4 << 20;
+
+/// How much of the end of a child's error output is kept for messages.
+const STDERR_BYTES_MAX: usize = 4 << 10;
+
+/// Longest time between two looks at the deadline, the interrupt flag and the child.
+pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// What becomes of a child when this process is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bond {
+    /// The kernel kills it.
+    Dies,
+    /// It lives to clean up, and ends itself when its input closes.
+    CleansUp,
+}
+
+/// A running child, or one that ended and is not reaped yet. Dropping it kills the group.
+pub(crate) struct Group {
+    child: Child,
+    pid: Pid,
+    pub(crate) stdout: Pipe<ChildStdout>,
+    stderr: Pipe<ChildStderr>,
+    reaped: Option<ExitStatus>,
+}
+
+impl Group {
+    pub(crate) fn start(command: &mut Command, bond: Bond) -> io::Result<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = match bond {
+            Bond::Dies => spawn_bound(command.stdin(Stdio::null()))?,
+            Bond::CleansUp => command.stdin(Stdio::piped()).process_group(0).spawn()?,
+        };
+        let pid = Pid::from_child(&child);
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let (Some(stdout), Some(stderr)) = pipes else {
+            return Err(io::Error::other("a child without pipes"));
+        };
+        let stdout = Pipe::new(stdout, Keep::First, STDOUT_BYTES_MAX)?;
+        let stderr = Pipe::new(stderr, Keep::Last, STDERR_BYTES_MAX)?;
+        Ok(Self { child, pid, stdout, stderr, reaped: None })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// The writing end of the child's input, once.
+    pub(crate) fn take_stdin(&mut self) -> Option<std::process::ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    /// Waits a moment for output and reads it.
+    pub(crate) fn tick(&mut self) {
+        wait_readable(&self.stdout, &self.stderr, TICK);
+        self.stdout.drain();
+        self.stderr.drain();
+    }
+
+    /// Whether the child itself has ended. It stays unreaped, so that its group's number stays ours.
+    pub(crate) fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        self.reaped.is_some() || !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
+    }
+
+    /// Waits until the child has ended by itself, at most so long.
+    pub(crate) fn wait(&mut self, longest: Duration) -> bool {
+        let deadline = Instant::now() + longest;
+        while !self.has_ended() {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            self.tick();
+        }
+        true
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.reaped.is_none() {
+            // Fails only when the group is gone already, which is what is wanted.
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+
+    /// Kills what is left of the group, reaps the child and gives its status.
+    pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.reaped {
+            return Ok(status);
+        }
+        // Before the child is reaped, because afterwards the group's number may belong to others.
+        self.signal(Signal::KILL);
+        let status = self.child.wait()?;
+        self.stdout.drain();
+        self.stderr.drain();
+        self.reaped = Some(status);
+        Ok(status)
+    }
+
+    /// How the child ended and the end of what it said, in one line.
+    pub(crate) fn obituary(&mut self) -> String {
+        let how = match self.end() {
+            Ok(status) => match (status.code(), status.signal()) {
+                (Some(code), _) => format!("exited with status {code}"),
+                (None, Some(signal)) => format!("was killed by signal {signal}"),
+                (None, None) => "ended".to_owned(),
+            },
+            Err(error) => format!("cannot be reaped ({error})"),
+        };
+        match self.said() {
+            said if said.is_empty() => how,
+            said => format!("{how}: {said}"),
+        }
+    }
+
+    /// The end of the child's error output, in one line.
+    pub(crate) fn said(&self) -> String {
+        let text = self.stderr.text();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(3)..].join("; ")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A group that cannot be killed or reaped is one that is gone.
+        let _ = self.end();
+    }
+}

@@ -1,0 +1,122 @@
+//! Output of a child, read as it comes and kept up to a limit.
+
+use std::{io::Read, os::fd::AsFd, time::Duration};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    io::Errno,
+};
+
+/// Which part is kept when there is too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The beginning.
+    First,
+    /// The end.
+    Last,
+}
+
+/// One end of a pipe with what came through it.
+pub(crate) struct Pipe<S> {
+    source: Option<S>,
+    kept: Vec<u8>,
+    keep: Keep,
+    bytes_max: usize,
+}
+
+impl<S: Read + AsFd> Pipe<S> {
+    /// Takes over the reading end, without blocking from now on.
+    pub(crate) fn new(source: S, keep: Keep, bytes_max: usize) -> std::io::Result<Self> {
+        fcntl_setfl(&source, fcntl_getfl(&source)? | OFlags::NONBLOCK)?;
+        Ok(Self { source: Some(source), kept: Vec::new(), keep, bytes_max })
+    }
+
+    /// Reads what is there.
+    pub(crate) fn drain(&mut self) {
+        let mut chunk = [0; 16 << 10];
+        while let Some(source) = &mut self.source {
+            match source.read(&mut chunk) {
+                Ok(length @ 1..) => self.take(length, &chunk),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => self.source = None,
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize, chunk: &[u8]) {
+        match self.keep {
+            Keep::First => {
+                let space = self.bytes_max - self.kept.len();
+                self.kept.extend(&chunk[..length.min(space)]);
+            }
+            Keep::Last => {
+                self.kept.extend(&chunk[..length]);
+                let surplus = self.kept.len().saturating_sub(self.bytes_max);
+                self.kept.drain(..surplus);
+            }
+        }
+    }
+
+    /// What was kept, as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.kept).into_owned()
+    }
+
+    /// What follows the prefix on the first complete line that begins with it.
+    pub(crate) fn line_after(&self, prefix: &str) -> Option<String> {
+        let text = self.text();
+        let complete = &text[..text.rfind('\n')?];
+        complete.lines().find_map(|line| line.strip_prefix(prefix)).map(|rest| rest.trim().to_owned())
+    }
+}
+
+/// Waits until one of two pipes has something, or the time is over. Signals end the wait early.
+pub(crate) fn wait_readable<A: AsFd, B: AsFd>(one: &Pipe<A>, other: &Pipe<B>, longest: Duration) {
+    let mut ends = Vec::with_capacity(2);
+    ends.extend(one.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)));
+    ends.extend(other.source.as_ref().map(|source| PollFd::new(source, PollFlags::IN)));
+    // A length of time too long for the kernel's type waits without limit; ours are at most a tick.
+    let timeout = Timespec::try_from(longest).ok();
+    match poll(&mut ends, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        // Both ends are closed or the kernel is out of memory: only time is left to wait for.
+        Err(_) => std::thread::park_timeout(longest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn pipe(keep: Keep, bytes_max: usize) -> (Pipe<std::io::PipeReader>, std::io::PipeWriter) {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        (Pipe::new(reader, keep, bytes_max).expect("it can be made non-blocking"), writer)
+    }
+
+    #[test]
+    fn only_the_wanted_end_is_kept() {
+        for (keep, kept) in [(Keep::First, "abcd"), (Keep::Last, "efgh")] {
+            let (mut pipe, mut writer) = pipe(keep, 4);
+            writer.write_all(b"abc").expect("it is open");
+            pipe.drain();
+            writer.write_all(b"defgh").expect("it is open");
+            pipe.drain();
+            assert_eq!(pipe.text(), kept);
+        }
+    }
+
+    #[test]
+    fn a_line_counts_when_it_is_complete() {
+        let (mut pipe, mut writer) = pipe(Keep::First, 100);
+        writer.write_all(b"hello\nlistening on 127.0.0.1:70").expect("it is open");
+        pipe.drain();
+        assert_eq!(pipe.line_after("listening on "), None);
+        writer.write_all(b"07\n").expect("it is open");
+        pipe.drain();
+        assert_eq!(pipe.line_after("listening on ").as_deref(), Some("127.0.0.1:7007"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The server's side of a trial: `weir serve`, or a foreign command under a supervisor.
+
+use std::{
+    io::Write,
+    net::{SocketAddr, TcpListener, TcpStream},
+    process::{ChildStdin, Command, ExitStatus},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use rustix::process::Signal;
+use weir_record::spec::{CellSpec, Subject};
+
+use super::{
+    Deadlines,
+    group::{Bond, Group, TICK},
+};
+use crate::{
+    launch::{LaunchError, TrialFailure, TrialRequest},
+    supervise,
+};
+
+/// Longest try to connect while waiting for a foreign server.
+const CONNECT_TRY: Duration = Duration::from_millis(50);
+
+/// Exit codes of `weir serve` that mean more than "it failed".
+const EXIT_USAGE: i32 = 2;
+const EXIT_ENVIRONMENT: i32 = 13;
+
+/// A server that accepts connections.
+pub(crate) struct Server {
+    group: Group,
+    kind: Kind,
+    /// Where it listens.
+    pub(crate) address: String,
+    /// Abstract socket that answers with engine counters, for Weir's own servers.
+    pub(crate) stats_socket: Option<String>,
+}
+
+enum Kind {
+    Weir,
+    /// Held open: the supervisor ends everything below it when this end closes, even if this process was killed.
+    Supervised(Option<ChildStdin>),
+}
+
+/// Why there is no server: the trial failed, or the session must stop.
+pub(crate) enum NoServer {
+    Failed(TrialFailure),
+    Stop(LaunchError),
+}
+
+impl Server {
+    pub(crate) fn start(
+        weir: &std::path::Path,
+        request: &TrialRequest<'_>,
+        number: u64,
+        deadlines: &Deadlines,
+    ) -> Result<Self, NoServer> {
+        match &request.arm.subject {
+            Subject::Weir { driver, options } => {
+                let stats_socket = format!("@weir-{}-{number}", std::process::id());
+                let mut command = Command::new(weir);
+                command.args(["serve", "echo", "--driver", driver, "--listen", "127.0.0.1:0"]);
+                command.args(["--workers", &request.cell.workers.to_string()]);
+                command.args(["--stats-socket", &stats_socket]);
+                if !request.server_cpus.is_empty() {
+                    command.args(["--pin", &cpu_list(request.server_cpus)]);
+                }
+                for (name, value) in options {
+                    command.args(["--option", &format!("{name}={value}")]);
+                }
+                let group = spawn(&mut command, request, Bond::Dies)?;
+                let server = Self {
+                    group,
+                    kind: Kind::Weir,
+                    address: String::new(),
+                    stats_socket: Some(stats_socket),
+                };
+                server
+                    .until_ready(request, deadlines, |server| server.group.stdout.line_after("listening on "))
+            }
+            Subject::Command { argv } => {
+                let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
+                let mut command = Command::new(weir);
+                command.args(supervise::arguments(request.server_cpus));
+                command.args(substituted(argv, port, request));
+                let mut group = spawn(&mut command, request, Bond::CleansUp)?;
+                let kind = Kind::Supervised(group.take_stdin());
+                let server = Self { group, kind, address: String::new(), stats_socket: None };
+                let address = SocketAddr::from(([127, 0, 0, 1], port));
+                server.until_ready(request, deadlines, |_| {
+                    TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
+                })
+            }
+        }
+    }
+
+    fn until_ready(
+        mut self,
+        request: &TrialRequest<'_>,
+        deadlines: &Deadlines,
+        mut ready: impl FnMut(&mut Self) -> Option<String>,
+    ) -> Result<Self, NoServer> {
+        let deadline = Instant::now() + deadlines.ready;
+        loop {
+            if request.interrupt.load(Ordering::Relaxed) {
+                return Err(NoServer::Stop(LaunchError::Interrupted));
+            }
+            self.group.tick();
+            if let Some(address) = ready(&mut self) {
+                self.address = address;
+                return Ok(self);
+            }
+            if self.group.has_ended() {
+                return Err(self.refusal(request));
+            }
+            if Instant::now() >= deadline {
+                let waited = deadlines.ready.as_secs_f64();
+                let mut reason = format!("did not accept connections within {waited} s");
+                let said = self.group.said();
+                if !said.is_empty() {
+                    reason = format!("{reason}: {said}");
+                }
+                return Err(failed(reason));
+            }
+        }
+    }
+
+    /// What the exit of a server that never became ready means.
+    fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
+        let code = self.group.end().ok().and_then(|status: ExitStatus| status.code());
+        let reason = self.group.obituary();
+        let is_weir = matches!(self.kind, Kind::Weir);
+        match code {
+            Some(EXIT_USAGE) if is_weir => {
+                let said = self.group.said();
+                NoServer::Stop(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
+            }
+            Some(EXIT_ENVIRONMENT) if is_weir => {
+                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
+            }
+            Some(supervise::EXIT_NOT_STARTED) if !is_weir => {
+                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
+            }
+            _ => failed(reason),
+        }
+    }
+
+    /// Process whose CPU is the server's: its own, or the foreign server below the supervisor.
+    pub(crate) fn observed_pid(&self) -> u32 {
+        let own = self.group.pid();
+        match (&self.kind, supervise::children(own).as_slice()) {
+            (Kind::Supervised(_), [only]) => *only,
+            _ => own,
+        }
+    }
+
+    /// Reads its output, so that it never waits for us. Says whether it still runs.
+    pub(crate) fn still_runs(&mut self) -> bool {
+        self.group.stdout.drain();
+        !self.group.has_ended()
+    }
+
+    /// Whether it ends within a moment: peers see the end of its connections before its parent sees its own.
+    pub(crate) fn is_ending(&mut self) -> bool {
+        self.group.wait(5 * TICK)
+    }
+
+    /// Why it ended by itself.
+    pub(crate) fn obituary(&mut self) -> String {
+        self.group.obituary()
+    }
+
+    /// Ends it: politely first, by force after the deadline. When this returns, its group is gone.
+    pub(crate) fn stop(mut self, deadlines: &Deadlines) {
+        match &mut self.kind {
+            Kind::Weir => self.group.signal(Signal::TERM),
+            Kind::Supervised(stdin) => {
+                if let Some(mut stdin) = stdin.take() {
+                    // Fails only when the supervisor is gone.
+                    let _ = stdin.write_all(supervise::END_POLITELY);
+                }
+            }
+        }
+        self.group.wait(deadlines.stop);
+    }
+}
+
+fn spawn(command: &mut Command, request: &TrialRequest<'_>, bond: Bond) -> Result<Group, NoServer> {
+    super::vary_environment(command, request, "server");
+    Group::start(command, bond).map_err(|error| {
+        let program = command.get_program().display().to_string();
+        NoServer::Stop(LaunchError::Environment(format!("cannot start {program}: {error}")))
+    })
+}
+
+fn failed(reason: String) -> NoServer {
+    NoServer::Failed(TrialFailure::Server { reason })
+}
+
+/// A port that was free a moment ago. Nobody else on this machine picks it unless by chance; then the trial fails, and its
+/// block runs again.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+fn substituted(argv: &[String], port: u16, request: &TrialRequest<'_>) -> Vec<String> {
+    let CellSpec { workers, .. } = request.cell;
+    let cpus = cpu_list(request.server_cpus);
+    argv.iter()
+        .map(|word| {
+            word.replace("{port}", &port.to_string())
+                .replace("{cpus}", &cpus)
+                .replace("{workers}", &workers.to_string())
+        })
+        .collect()
+}
+
+/// `0,2` as on the command line.
+pub(crate) fn cpu_list(cpus: &[usize]) -> String {
+    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}

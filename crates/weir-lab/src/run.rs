@@ -1,0 +1,656 @@
+//! A session: runs the schedule block by block, stores each, fills the gaps that noise left, and has the study judged.
+//!
+//! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a full disk
+//! leaves all finished blocks; the next one continues the same schedule.
+
+use std::{
+    fs::File,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
+use thiserror::Error;
+use weir_record::{
+    machine::Fingerprint,
+    spec::{CellSpec, LoadMode, StudySpec},
+    study::{MissingArm, StudyResult},
+    trial::{Taint, TrialRecord},
+};
+use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
+
+use crate::{
+    gate::{Against, Gate, TrialState},
+    judge::{self, Judged},
+    launch::{LaunchError, Launcher, TrialFailure, TrialRequest},
+    plan::{self, PlannedBlock},
+    taint,
+};
+
+/// Attempts at one block at most, the first included.
+pub const ATTEMPTS_MAX: u32 = 4;
+
+/// Trials after which an arm whose server never came up is given up.
+pub const DEAD_TRIALS_MIN: u32 = 2;
+
+/// Pilot blocks of one cell at most.
+const PILOTS_MAX: u32 = 2;
+
+/// Time between two looks at the machine while waiting for its near state.
+const NEAR_WAIT: Duration = Duration::from_millis(250);
+
+/// What happens, as it happens. For progress displays; nothing depends on it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The session begins.
+    Started {
+        /// Blocks that earlier sessions finished.
+        blocks_done: u32,
+        /// Blocks of the whole study.
+        blocks: u32,
+    },
+    /// A trial begins.
+    TrialStarted {
+        /// Cell.
+        cell_id: String,
+        /// Block.
+        block: u32,
+        /// Attempt.
+        attempt: u32,
+        /// Position in the block, from 0.
+        position: u32,
+        /// Trials in the block.
+        trials: u32,
+        /// Arm.
+        arm: String,
+    },
+    /// A trial ended.
+    TrialFinished {
+        /// What was measured.
+        trial: Box<TrialRecord>,
+    },
+    /// A block is on disk.
+    BlockStored {
+        /// Cell.
+        cell_id: String,
+        /// Block.
+        block: u32,
+        /// Attempt.
+        attempt: u32,
+        /// Blocks of the schedule on disk; further attempts do not count.
+        blocks_done: u32,
+        /// Blocks of the whole study.
+        blocks: u32,
+    },
+    /// The pilots fixed the rate of an open-loop cell.
+    RateFixed {
+        /// Cell.
+        cell_id: String,
+        /// Messages a second.
+        rate_per_second: f64,
+    },
+    /// The machine is in its far state, and blocks wait to be repeated in the near one.
+    WaitingForNear {
+        /// Blocks that wait.
+        blocks: u32,
+    },
+    /// An arm was given up.
+    ArmMissing {
+        /// Which one and why.
+        arm: MissingArm,
+    },
+}
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every planned block ran, and what could be repeated was.
+    Complete,
+    /// The time cap came first.
+    TimeCap,
+    /// The interrupt flag was set.
+    Interrupted,
+    /// The baseline, or every other arm, cannot run.
+    ArmsMissing,
+}
+
+/// A session that ended in good order.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How.
+    pub ended: Ended,
+    /// The study as judged now; also in the store.
+    pub result: StudyResult,
+    /// Every trial, pilots included, in time order.
+    pub trials: Vec<TrialRecord>,
+}
+
+/// Why a session broke off.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The store failed.
+    #[error("{source} ({blocks_done} blocks are stored)")]
+    Store {
+        /// How.
+        source: StoreError,
+        /// Blocks on disk.
+        blocks_done: usize,
+    },
+    /// Another session works on the same run folder.
+    #[error("another session works on {folder}; wait for it to end, or choose another folder with `--out`")]
+    Busy {
+        /// The run folder.
+        folder: String,
+    },
+    /// What was asked cannot be meant.
+    #[error("{0}")]
+    Usage(String),
+    /// This environment cannot run the study.
+    #[error("{0}")]
+    Environment(String),
+    /// The study was begun on another machine.
+    #[error(
+        "this study was begun on another machine ({differences}); its blocks cannot be mixed, begin a new study here"
+    )]
+    OtherMachine {
+        /// What differs.
+        differences: String,
+    },
+}
+
+/// Who runs the session and who is told.
+pub struct Hands<'a> {
+    /// Runs the trials.
+    pub launcher: &'a mut dyn Launcher,
+    /// Set to end the session.
+    pub interrupt: &'a AtomicBool,
+    /// Told what happens.
+    pub progress: &'a mut dyn FnMut(&Event),
+}
+
+/// Begins a study in a new run folder and runs its first session.
+pub fn start(folder: &Path, study: &NewStudy, hands: Hands<'_>) -> Result<Outcome, RunError> {
+    let store = Store::create(folder, study).map_err(|source| RunError::Store { source, blocks_done: 0 })?;
+    run(store, hands)
+}
+
+/// Continues the study in a run folder. The time cap counts anew.
+pub fn resume(folder: &Path, here: &Fingerprint, hands: Hands<'_>) -> Result<Outcome, RunError> {
+    let wrap = |source| RunError::Store { source, blocks_done: 0 };
+    let store = Store::open(folder).map_err(wrap)?;
+    let differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
+    if !differences.is_empty() {
+        return Err(RunError::OtherMachine { differences: differences.join(", ") });
+    }
+    run(store, hands)
+}
+
+/// Runs a session on an open store. One session at a time: the run folder is locked, by the kernel and therefore never longer
+/// than this process lives.
+pub fn run(mut store: Store, hands: Hands<'_>) -> Result<Outcome, RunError> {
+    let _lock = lock(store.path())?;
+    let wrap = |source| RunError::Store { source, blocks_done: 0 };
+    let header = store.study().map_err(wrap)?;
+    let blocks = store.blocks().map_err(wrap)?;
+    let session = store.begin_session().map_err(wrap)?;
+    let cap = Duration::from_nanos(header.spec.time_cap_ns);
+    let begin = hands.launcher.elapsed();
+    let mut session = Session {
+        store,
+        hands,
+        header,
+        blocks,
+        session,
+        begin,
+        cap,
+        refused: Vec::new(),
+        announced: Vec::new(),
+    };
+    let ended = session.run()?;
+    session.finish(ended)
+}
+
+fn lock(store: &Path) -> Result<File, RunError> {
+    let folder = store.parent().unwrap_or(store);
+    let shown = folder.display().to_string();
+    let unlockable = |error: std::io::Error| RunError::Environment(format!("cannot lock {shown}: {error}"));
+    let handle = File::open(folder).map_err(unlockable)?;
+    match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(handle),
+        Err(Errno::WOULDBLOCK) => Err(RunError::Busy { folder: shown }),
+        Err(error) => Err(unlockable(error.into())),
+    }
+}
+
+struct Session<'a> {
+    store: Store,
+    hands: Hands<'a>,
+    header: StudyHeader,
+    /// All stored blocks, pilots included.
+    blocks: Vec<StoredBlock>,
+    session: i64,
+    /// The launcher's time when the session began.
+    begin: Duration,
+    cap: Duration,
+    /// Arms whose server said in this session that the environment cannot run it.
+    refused: Vec<MissingArm>,
+    /// Arms whose absence was told.
+    announced: Vec<String>,
+}
+
+/// Why a session stops before its schedule ends.
+enum Stop {
+    Ended(Ended),
+    Failed(RunError),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<LaunchError> for Stop {
+    fn from(error: LaunchError) -> Self {
+        match error {
+            LaunchError::Interrupted => Self::Ended(Ended::Interrupted),
+            LaunchError::Usage(reason) => Self::Failed(RunError::Usage(reason)),
+            LaunchError::Environment(reason) => Self::Failed(RunError::Environment(reason)),
+        }
+    }
+}
+
+impl Session<'_> {
+    fn run(&mut self) -> Result<Ended, RunError> {
+        let blocks = self.blocks_planned();
+        let blocks_done = self.blocks_done();
+        self.tell(&Event::Started { blocks_done, blocks });
+        match self.run_all() {
+            Ok(()) => Ok(Ended::Complete),
+            Err(Stop::Ended(ended)) => Ok(ended),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
+    fn run_all(&mut self) -> Result<(), Stop> {
+        self.check_arms()?;
+        self.run_pilots()?;
+        for planned in plan::schedule(&self.header.spec) {
+            if self.attempts_at(planned) == 0 {
+                self.check_stop()?;
+                self.run_block(planned, 0)?;
+            }
+        }
+        self.fill_gaps()
+    }
+
+    fn check_stop(&self) -> Result<(), Stop> {
+        if self.hands.interrupt.load(Ordering::Relaxed) {
+            return Err(Stop::Ended(Ended::Interrupted));
+        }
+        if self.elapsed() >= self.cap {
+            return Err(Stop::Ended(Ended::TimeCap));
+        }
+        Ok(())
+    }
+
+    /// Measures each arm's capacity, closed loop, and fixes the rates that are shares of the smaller one.
+    fn run_pilots(&mut self) -> Result<(), Stop> {
+        for index in 0..self.header.spec.cells.len() {
+            let LoadMode::OpenShare { share, poisson } = self.header.spec.cells[index].load else { continue };
+            let capacity = self.pilot_capacity(index)?;
+            let rate_per_second = (capacity * share).floor().max(1.0);
+            let cell = &mut self.header.spec.cells[index];
+            cell.load = LoadMode::Open { rate_per_second, poisson };
+            let cell_id = cell.id.clone();
+            let stored = self.store.append_pilots(self.session, &[], &self.header.spec, self.session_ns());
+            stored.map_err(|source| self.store_error(source))?;
+            self.tell(&Event::RateFixed { cell_id, rate_per_second });
+        }
+        Ok(())
+    }
+
+    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm's server failed in the first.
+    fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
+        let cell = &self.header.spec.cells[index];
+        let pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
+        let planned = PlannedBlock { cell: index, block: 0 };
+        for attempt in self.attempts(&pilot.id, 0)..PILOTS_MAX {
+            self.check_stop()?;
+            let block = self.run_trials(&pilot, planned, attempt)?;
+            let has_failed = block.trials.iter().any(|trial| trial.load.is_none());
+            let blocks = std::slice::from_ref(&block);
+            let stored = self.store.append_pilots(self.session, blocks, &self.header.spec, self.session_ns());
+            stored.map_err(|source| self.store_error(source))?;
+            self.blocks.push(block);
+            self.check_arms()?;
+            if !has_failed {
+                break;
+            }
+        }
+        let missing = self.missing_arms();
+        let capacity = self
+            .trials()
+            .filter(|trial| trial.cell_id == pilot.id && !missing.iter().any(|gone| gone.name == trial.arm))
+            .filter_map(|trial| trial.load.as_ref().map(|load| load.throughput_per_second))
+            .fold(f64::INFINITY, f64::min);
+        if capacity.is_finite() && capacity > 0.0 {
+            return Ok(capacity);
+        }
+        let failure = self
+            .trials()
+            .flat_map(|trial| &trial.taints)
+            .find_map(failure_reason)
+            .unwrap_or("no message came back");
+        let reason = format!("no pilot of {} gave a capacity: {failure}", self.header.spec.cells[index].id);
+        Err(RunError::Environment(reason).into())
+    }
+
+    fn run_block(&mut self, planned: PlannedBlock, attempt: u32) -> Result<(), Stop> {
+        let cell = self.header.spec.cells[planned.cell].clone();
+        let block = self.run_trials(&cell, planned, attempt)?;
+        let stored = self.store.append_block(self.session, &block, self.session_ns());
+        stored.map_err(|source| self.store_error(source))?;
+        self.blocks.push(block);
+        let (blocks_done, blocks) = (self.blocks_done(), self.blocks_planned());
+        self.tell(&Event::BlockStored {
+            cell_id: cell.id,
+            block: planned.block,
+            attempt,
+            blocks_done,
+            blocks,
+        });
+        self.check_arms()
+    }
+
+    fn run_trials(
+        &mut self,
+        cell: &CellSpec,
+        planned: PlannedBlock,
+        attempt: u32,
+    ) -> Result<StoredBlock, Stop> {
+        let missing = self.missing_arms();
+        let is_present =
+            |arm: usize| !missing.iter().any(|gone| gone.name == self.header.spec.arms[arm].name);
+        let order = plan::order(&self.header.spec, planned, attempt, is_present);
+        let mut trials = Vec::with_capacity(order.len());
+        for (position, run) in (0_u32..).zip(&order) {
+            let arm = self.header.spec.arms[run.arm].clone();
+            self.tell(&Event::TrialStarted {
+                cell_id: cell.id.clone(),
+                block: planned.block,
+                attempt,
+                position,
+                trials: u32::try_from(order.len()).unwrap_or(u32::MAX),
+                arm: arm.name.clone(),
+            });
+            let started = self.elapsed();
+            let outcome = self.hands.launcher.run_trial(&TrialRequest {
+                arm: &arm,
+                cell,
+                server_cpus: &self.header.spec.server_cpus,
+                load_cpus: &self.header.spec.load_cpus,
+                seed: plan::trial_seed(&self.header.spec, planned, attempt),
+                position,
+                interrupt: self.hands.interrupt,
+            })?;
+            let (load, taints) = match outcome.report {
+                Ok(load) => {
+                    let taints = taint::find(&load);
+                    (Some(*load), taints)
+                }
+                Err(failure) => {
+                    self.note_refusal(&arm.name, &failure);
+                    (None, vec![failure.taint()])
+                }
+            };
+            let trial = TrialRecord {
+                cell_id: cell.id.clone(),
+                block: planned.block,
+                attempt,
+                position,
+                arm: arm.name,
+                repeat: run.repeat,
+                started_ns: self.header.elapsed_ns + nanoseconds(started),
+                elapsed_ns: nanoseconds(self.elapsed().saturating_sub(started)),
+                reading_before: outcome.reading_before,
+                reading_after: outcome.reading_after,
+                load,
+                taints,
+            };
+            self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
+            trials.push(trial);
+        }
+        let key = BlockKey { cell_id: cell.id.clone(), block: planned.block, attempt };
+        Ok(StoredBlock { key, trials })
+    }
+
+    /// Runs blocks again that noise or a change of state kept from giving all their pairs, headline first, as long as
+    /// there is time. When the machine has two states it waits for the near one: a far attempt would fill nothing.
+    fn fill_gaps(&mut self) -> Result<(), Stop> {
+        loop {
+            let gaps = self.gaps();
+            let Some((planned, attempt)) = gaps.first().copied() else {
+                return Ok(());
+            };
+            self.check_stop()?;
+            let gate = Gate::new(self.trials());
+            if gate.has_two_states() && gate.is_far(&self.hands.launcher.read_machine()?) {
+                self.tell(&Event::WaitingForNear { blocks: u32::try_from(gaps.len()).unwrap_or(u32::MAX) });
+                self.wait_for_near(&gate)?;
+                continue;
+            }
+            self.run_block(planned, attempt)?;
+        }
+    }
+
+    fn wait_for_near(&mut self, gate: &Gate) -> Result<(), Stop> {
+        while gate.is_far(&self.hands.launcher.read_machine()?) {
+            self.check_stop()?;
+            self.hands.launcher.pause(NEAR_WAIT);
+        }
+        Ok(())
+    }
+
+    /// Blocks that lack a pair in the near state (or the only one) and may be tried again, with the attempt's number.
+    fn gaps(&self) -> Vec<(PlannedBlock, u32)> {
+        let spec = &self.header.spec;
+        let gate = Gate::new(self.trials());
+        let missing = self.missing_arms();
+        let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
+            .into_iter()
+            .map(|planned| (planned, self.attempts_at(planned)))
+            .filter(|(planned, attempts)| {
+                *attempts < ATTEMPTS_MAX && !self.is_filled(&gate, &missing, *planned)
+            })
+            .collect();
+        gaps.sort_by_key(|(planned, attempt)| (role_rank(spec, planned.cell), *attempt));
+        gaps
+    }
+
+    fn is_filled(&self, gate: &Gate, missing: &[MissingArm], planned: PlannedBlock) -> bool {
+        let spec = &self.header.spec;
+        let cell_id = &spec.cells[planned.cell].id;
+        let trials: Vec<&TrialRecord> =
+            self.trials().filter(|trial| trial.cell_id == *cell_id && trial.block == planned.block).collect();
+        let others = spec.arms.iter().skip(1).map(|arm| arm.name.as_str());
+        others
+            .filter(|arm| !missing.iter().any(|gone| gone.name == *arm))
+            .map(Against::Arm)
+            .chain([Against::Itself])
+            .all(|against| {
+                !gate.pairs(&trials, &spec.arms[0].name, against, TrialState::Near).used.is_empty()
+            })
+    }
+
+    fn finish(mut self, ended: Ended) -> Result<Outcome, RunError> {
+        let missing_arms = self.missing_arms();
+        let trials: Vec<TrialRecord> = self.trials().cloned().collect();
+        let elapsed_ns = self.session_ns();
+        let result = judge::judge(&Judged {
+            spec: &self.header.spec,
+            fingerprint: &self.header.fingerprint,
+            trials: &trials,
+            missing_arms: &missing_arms,
+            elapsed_ns: self.header.elapsed_ns + elapsed_ns,
+            reproduce: &self.header.reproduce,
+        });
+        let saved = self.store.save_result(self.session, &result, elapsed_ns);
+        saved.map_err(|source| self.store_error(source))?;
+        Ok(Outcome { ended, result, trials })
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
+        self.blocks.iter().flat_map(|block| &block.trials)
+    }
+
+    /// Attempts stored for a block.
+    fn attempts(&self, cell_id: &str, number: u32) -> u32 {
+        let stored =
+            self.blocks.iter().filter(|block| block.key.cell_id == cell_id && block.key.block == number);
+        stored.map(|block| block.key.attempt + 1).max().unwrap_or(0)
+    }
+
+    fn attempts_at(&self, planned: PlannedBlock) -> u32 {
+        self.attempts(&self.header.spec.cells[planned.cell].id, planned.block)
+    }
+
+    fn blocks_planned(&self) -> u32 {
+        self.header.spec.cells.iter().map(|cell| cell.blocks).sum()
+    }
+
+    fn blocks_done(&self) -> u32 {
+        let is_cell = |id: &str| self.header.spec.cells.iter().any(|cell| cell.id == id);
+        let done =
+            self.blocks.iter().filter(|block| block.key.attempt == 0 && is_cell(&block.key.cell_id)).count();
+        u32::try_from(done).unwrap_or(u32::MAX)
+    }
+
+    /// Time in this session.
+    fn elapsed(&self) -> Duration {
+        self.hands.launcher.elapsed().saturating_sub(self.begin)
+    }
+
+    fn session_ns(&self) -> u64 {
+        nanoseconds(self.elapsed())
+    }
+
+    fn missing_arms(&self) -> Vec<MissingArm> {
+        let mut missing = missing_arms(&self.header.spec, &self.header.missing_arms, self.trials());
+        for refused in &self.refused {
+            if !missing.iter().any(|arm| arm.name == refused.name) {
+                missing.push(refused.clone());
+            }
+        }
+        missing
+    }
+
+    fn note_refusal(&mut self, arm: &str, failure: &TrialFailure) {
+        let TrialFailure::ServerEnvironment { reason } = failure else { return };
+        if self.refused.iter().any(|refused| refused.name == arm) {
+            return;
+        }
+        let unlock = Some("weir doctor".to_owned());
+        self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
+    }
+
+    /// Tells of arms that went missing, and ends the session when nothing is left to compare.
+    fn check_arms(&mut self) -> Result<(), Stop> {
+        let missing = self.missing_arms();
+        for arm in &missing {
+            if !self.announced.contains(&arm.name) {
+                self.announced.push(arm.name.clone());
+                self.tell(&Event::ArmMissing { arm: arm.clone() });
+            }
+        }
+        let is_missing = |name: &str| missing.iter().any(|arm| arm.name == name);
+        let arms = &self.header.spec.arms;
+        let nothing_left = is_missing(&arms[0].name) || arms.iter().skip(1).all(|arm| is_missing(&arm.name));
+        if nothing_left { Err(Stop::Ended(Ended::ArmsMissing)) } else { Ok(()) }
+    }
+
+    fn store_error(&self, source: StoreError) -> RunError {
+        RunError::Store { source, blocks_done: self.blocks.len() }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        (self.hands.progress)(event);
+    }
+}
+
+/// Arms known to be missing, and those whose server failed in every one of at least [`DEAD_TRIALS_MIN`] trials.
+pub fn missing_arms<'a>(
+    spec: &StudySpec,
+    known: &[MissingArm],
+    trials: impl Iterator<Item = &'a TrialRecord>,
+) -> Vec<MissingArm> {
+    let mut failures: Vec<(u32, bool, Option<&str>)> = vec![(0, false, None); spec.arms.len()];
+    for trial in trials {
+        let Some(arm) = spec.arms.iter().position(|arm| arm.name == trial.arm) else { continue };
+        let (failed, served, reason) = &mut failures[arm];
+        match trial.taints.iter().find_map(server_failure) {
+            Some(why) => (*failed, *reason) = (*failed + 1, Some(why)),
+            None => *served = true,
+        }
+    }
+    let mut missing = known.to_vec();
+    for (arm, (failed, served, reason)) in spec.arms.iter().zip(failures) {
+        let is_known = missing.iter().any(|gone| gone.name == arm.name);
+        if let (false, false, true, Some(reason)) = (is_known, served, failed >= DEAD_TRIALS_MIN, reason) {
+            missing.push(MissingArm { name: arm.name.clone(), reason: reason.to_owned(), unlock: None });
+        }
+    }
+    missing
+}
+
+fn failure_reason(taint: &Taint) -> Option<&str> {
+    match taint {
+        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } => Some(reason),
+        _ => None,
+    }
+}
+
+fn server_failure(taint: &Taint) -> Option<&str> {
+    match taint {
+        Taint::ServerFailed { reason } => Some(reason),
+        _ => None,
+    }
+}
+
+/// Name of the pilot's blocks in the store.
+pub fn pilot_id(cell_id: &str) -> String {
+    format!("{cell_id}-pilot")
+}
+
+fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
+    use weir_record::spec::CellRole;
+    match spec.cells[cell].role {
+        CellRole::Headline => 0,
+        CellRole::Declared => 1,
+        CellRole::Exploratory => 2,
+    }
+}
+
+/// What makes two fingerprints different machines; a changed limit or sysctl does not.
+fn differences(there: &Fingerprint, here: &Fingerprint) -> Vec<String> {
+    let (there_cpus, here_cpus) = (there.cpus_online.to_string(), here.cpus_online.to_string());
+    [
+        ("kernel", &there.kernel_release, &here.kernel_release),
+        ("kernel build", &there.kernel_version, &here.kernel_version),
+        ("architecture", &there.architecture, &here.architecture),
+        ("CPU", &there.cpu_model, &here.cpu_model),
+        ("CPUs online", &there_cpus, &here_cpus),
+    ]
+    .into_iter()
+    .filter(|(_, there, here)| there != here)
+    .map(|(name, there, here)| format!("{name} {there} there, {here} here"))
+    .collect()
+}
+
+fn nanoseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}

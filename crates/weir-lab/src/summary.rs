@@ -1,0 +1,158 @@
+//! Absolute figures of one arm in one cell. Pure.
+
+use weir_record::{
+    engine::EngineStats,
+    load::LoadReport,
+    study::{ArmSummary, Spread},
+    trial::{ObservedWindow, TrialRecord},
+};
+use weir_stats::order::median;
+
+use crate::histogram::merged_quantiles;
+
+/// Counters that are levels or maxima, not events; a share per message would mean nothing.
+const NOT_EVENTS: [&str; 2] = ["completions_per_turn_max", "connections_open"];
+
+/// Figures of the arm over these trials, which are its clean ones in time order.
+pub(crate) fn summarize(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
+    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    let per_message = |value: fn(&LoadReport) -> Option<u64>| -> Vec<f64> {
+        loads
+            .iter()
+            .filter(|load| load.messages > 0)
+            .filter_map(|load| value(load).map(|total| total as f64 / load.messages as f64))
+            .collect()
+    };
+    let micros = |value: fn(&LoadReport) -> Option<u64>| -> Vec<f64> {
+        per_message(value).into_iter().map(|nanoseconds| nanoseconds / 1_000.0).collect()
+    };
+    let throughput_trials: Vec<f64> = loads.iter().map(|load| load.throughput_per_second).collect();
+    let server_cpu_trials = micros(|load| observed(load, |seen| seen.cpu_ns));
+    let bound = loads.iter().filter(|load| load.generator_bound).count();
+    let engine_per_message = engine_per_message(&loads);
+    let curve = |text: fn(&LoadReport) -> &str| {
+        merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default()
+    };
+    ArmSummary {
+        cell_id: cell_id.to_owned(),
+        arm: arm.to_owned(),
+        trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
+        throughput_per_second: spread(&throughput_trials),
+        generator_bound: 2 * bound > loads.len(),
+        server_cpu_us_per_message: spread(&server_cpu_trials),
+        machine_cpu_us_per_message: spread(&micros(|load| observed(load, |seen| seen.noise.machine_busy_ns))),
+        generator_cpu_us_per_message: spread(&micros(|load| Some(load.generator_cpu_ns))),
+        switches_voluntary_per_message: spread(&per_message(|load| {
+            observed(load, |seen| seen.switches_voluntary)
+        })),
+        switches_involuntary_per_message: spread(&per_message(|load| {
+            observed(load, |seen| seen.switches_involuntary)
+        })),
+        syscalls_per_message: syscalls_per_message(&loads),
+        engine_per_message,
+        response_quantiles: curve(|load| &load.response.histogram_v2_base64),
+        service_quantiles: curve(|load| &load.service.histogram_v2_base64),
+        throughput_trials,
+        server_cpu_trials,
+    }
+}
+
+fn observed(load: &LoadReport, value: impl Fn(&ObservedWindow) -> u64) -> Option<u64> {
+    load.observed.as_ref().map(value)
+}
+
+fn spread(values: &[f64]) -> Spread {
+    let Some(median) = median(values) else {
+        return Spread::default();
+    };
+    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Spread { median, min, max }
+}
+
+/// Counters of all trials that have them, summed, with the messages they belong to.
+fn engine_total(loads: &[&LoadReport]) -> Option<(EngineStats, f64)> {
+    let mut total = EngineStats::default();
+    let mut messages = 0;
+    for load in loads {
+        if let Some(engine) = load.observed.as_ref().and_then(|seen| seen.engine.as_ref()) {
+            total.merge(engine);
+            messages += load.messages;
+        }
+    }
+    (messages > 0).then_some((total, messages as f64))
+}
+
+fn engine_per_message(loads: &[&LoadReport]) -> Vec<(String, f64)> {
+    let Some((total, messages)) = engine_total(loads) else {
+        return Vec::new();
+    };
+    // A record of plain numbers always serialises to an object of them.
+    let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(total) else {
+        return Vec::new();
+    };
+    let mut counters: Vec<(String, f64)> = fields
+        .into_iter()
+        .filter(|(name, _)| !NOT_EVENTS.contains(&name.as_str()))
+        .filter_map(|(name, value)| value.as_u64().map(|count| (name, count as f64 / messages)))
+        .collect();
+    counters.sort_by(|(one, _), (other, _)| one.cmp(other));
+    counters
+}
+
+/// The calls the engine counts: entering the ring, waiting, receiving, sending, changing interest.
+fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
+    let (total, messages) = engine_total(loads)?;
+    let calls = total.enters + total.wait_calls + total.recv_calls + total.send_calls + total.interest_calls;
+    Some(calls as f64 / messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(messages: u64, cpu_ns: u64, bound: bool) -> TrialRecord {
+        let engine = EngineStats {
+            enters: messages / 10,
+            recv_calls: messages,
+            connections_open: 100,
+            ..EngineStats::default()
+        };
+        TrialRecord {
+            load: Some(LoadReport {
+                messages,
+                throughput_per_second: messages as f64,
+                generator_bound: bound,
+                observed: Some(ObservedWindow { cpu_ns, engine: Some(engine), ..ObservedWindow::default() }),
+                ..LoadReport::default()
+            }),
+            ..TrialRecord::default()
+        }
+    }
+
+    #[test]
+    fn figures_are_per_message_and_medians_of_trials() {
+        let trials = [trial(100, 400_000, true), trial(200, 1_000_000, true), trial(100, 600_000, false)];
+        let trials: Vec<&TrialRecord> = trials.iter().collect();
+        let summary = summarize("cell", "epoll", &trials);
+        assert_eq!(summary.server_cpu_us_per_message, Spread { median: 5.0, min: 4.0, max: 6.0 });
+        assert_eq!(summary.server_cpu_trials, [4.0, 5.0, 6.0]);
+        assert_eq!(summary.throughput_trials, [100.0, 200.0, 100.0]);
+        assert!(summary.generator_bound);
+        assert_eq!(summary.syscalls_per_message, Some(1.1));
+        let enters = summary.engine_per_message.iter().find(|(name, _)| name == "enters");
+        assert_eq!(enters, Some(&("enters".to_owned(), 0.1)));
+        assert!(summary.engine_per_message.iter().all(|(name, _)| !NOT_EVENTS.contains(&name.as_str())));
+    }
+
+    #[test]
+    fn a_foreign_server_has_no_engine_counters() {
+        let mut foreign = trial(100, 400_000, false);
+        if let Some(seen) = foreign.load.as_mut().and_then(|load| load.observed.as_mut()) {
+            seen.engine = None;
+        }
+        let summary = summarize("cell", "nginx", &[&foreign]);
+        assert_eq!((summary.syscalls_per_message, summary.engine_per_message.len()), (None, 0));
+        assert_eq!(summarize("cell", "nginx", &[]).trials, 0);
+    }
+}

@@ -1,0 +1,238 @@
+//! Holds a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory and the
+//! command. It ends all of them when its standard input closes, so also when the laboratory was killed with no
+//! chance to clean up.
+//!
+//! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still found.
+//! The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
+//! supervisor to SIGKILL is out of reach.
+
+use std::{
+    fs,
+    io::{self, Read, stdin},
+    process::{Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper, wait,
+    },
+};
+use thiserror::Error;
+use weir_sys::{affinity::pin_current_thread, child::spawn_bound};
+
+/// Written to the supervisor's input: end the server politely first.
+pub const END_POLITELY: &[u8] = b"end\n";
+
+/// Exit status of a supervisor that could not start its command, as shells have it.
+pub const EXIT_NOT_STARTED: i32 = 127;
+
+/// From the polite request until everything is killed.
+const POLITE: Duration = Duration::from_secs(2);
+
+/// Rounds of killing what is left. Each kills every descendant there is; a second one is needed only for processes born
+/// during the first.
+const KILL_ROUNDS_MAX: u32 = 1_000;
+
+/// Why nothing was supervised.
+#[derive(Debug, Error)]
+pub enum SuperviseError {
+    /// The command cannot be started; the exit status is [`EXIT_NOT_STARTED`].
+    #[error("cannot start {program}: {source}")]
+    NotStarted {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused something a supervisor needs.
+    #[error("cannot supervise: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Arguments of the hidden subcommand, up to the command that is supervised.
+pub fn arguments(cpus: &[usize]) -> Vec<String> {
+    let mut arguments = vec!["supervise".to_owned()];
+    if !cpus.is_empty() {
+        let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
+        arguments.extend(["--pin".to_owned(), list.join(",")]);
+    }
+    arguments.push("--".to_owned());
+    arguments
+}
+
+/// Runs the command until it and all its descendants have ended, or standard input closes. Gives the command's exit
+/// status (128 and the signal's number when it was killed). Belongs on the main thread of a process of its own.
+pub fn run(cpus: &[usize], argv: &[String]) -> Result<u8, SuperviseError> {
+    set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
+    if !cpus.is_empty() {
+        pin_current_thread(cpus)?;
+    }
+    let (program, rest) = argv.split_first().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let child = spawn_bound(Command::new(program).args(rest).stdin(Stdio::null()))
+        .map_err(|source| SuperviseError::NotStarted { program: program.clone(), source })?;
+    let pid = Pid::from_child(&child);
+    let mut household = Household { command: pid, status: None };
+    let politely = household.until_told()?;
+    if politely {
+        household.signal_all(Signal::TERM);
+        household.until_empty(Instant::now() + POLITE);
+    }
+    household.kill_all();
+    Ok(household.status.unwrap_or(0))
+}
+
+/// The command and whoever it left to us.
+struct Household {
+    command: Pid,
+    /// Exit status of the command, once reaped.
+    status: Option<u8>,
+}
+
+impl Household {
+    /// Waits until the household is empty or the input says something or closes. Says whether to be polite.
+    fn until_told(&mut self) -> io::Result<bool> {
+        loop {
+            self.reap();
+            let Some(oldest) = self.oldest() else {
+                return Ok(false);
+            };
+            let ended = match pidfd_open(oldest, PidfdFlags::empty()) {
+                Ok(ended) => ended,
+                Err(Errno::SRCH) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let input = stdin();
+            let mut ends = [PollFd::new(&input, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
+            match poll(&mut ends, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !ends[0].revents().is_empty() {
+                let mut word = [0; 16];
+                return Ok(input.lock().read(&mut word).is_ok_and(|length| length > 0));
+            }
+        }
+    }
+
+    /// The command while it lives, then any child it left.
+    fn oldest(&self) -> Option<Pid> {
+        if self.status.is_none() {
+            return Some(self.command);
+        }
+        own_children().first().copied()
+    }
+
+    /// Collects the children that have ended.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid == self.command {
+                self.status = Some(exit_code(status));
+            }
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        for pid in descendants() {
+            // Fails only for a process that has ended.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn until_empty(&mut self, deadline: Instant) {
+        loop {
+            self.reap();
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Some(oldest) = own_children().first().copied() else { return };
+            let (false, Ok(ended)) = (left.is_zero(), pidfd_open(oldest, PidfdFlags::empty())) else {
+                return;
+            };
+            let Ok(timeout) = Timespec::try_from(left) else { return };
+            // Whatever ends the wait, the loop looks again.
+            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&timeout));
+        }
+    }
+
+    fn kill_all(&mut self) {
+        for _ in 0..KILL_ROUNDS_MAX {
+            self.signal_all(Signal::KILL);
+            // Killed parents hand their children to us, so each round's wait finds what is left.
+            let Ok(Some((pid, status))) = wait(WaitOptions::empty()) else { return };
+            if pid == self.command {
+                self.status = Some(exit_code(status));
+            }
+            self.reap();
+        }
+    }
+}
+
+fn exit_code(status: rustix::process::WaitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let status = ExitStatus::from_raw(status.as_raw());
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+fn own_children() -> Vec<Pid> {
+    children(std::process::id()).into_iter().filter_map(pid).collect()
+}
+
+/// All processes below this one, parents first.
+fn descendants() -> Vec<Pid> {
+    let all = parents();
+    let mut found = vec![std::process::id()];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(all.iter().filter(|(_, above)| *above == parent).map(|(child, _)| *child));
+        next += 1;
+    }
+    found.into_iter().skip(1).filter_map(pid).collect()
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// Children of a process. Empty when it has none or is gone.
+pub(crate) fn children(parent: u32) -> Vec<u32> {
+    parents().into_iter().filter(|(_, above)| *above == parent).map(|(child, _)| child).collect()
+}
+
+/// Every process with its parent. (`/proc/PID/task/TID/children` would be shorter but many kernels are built without.)
+fn parents() -> Vec<(u32, u32)> {
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    processes
+        .filter_map(|process| {
+            let process = process.ok()?;
+            let number = process.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+            Some((number, parent_in(&stat)?))
+        })
+        .collect()
+}
+
+/// The fourth field. The second, the name in parentheses, may itself hold spaces and parentheses.
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_hide_the_parent() {
+        assert_eq!(parent_in("77 (a) (b 9) S 42 77 77 0 -1"), Some(42));
+        assert_eq!(parent_in("77 (a"), None);
+    }
+
+    #[test]
+    fn this_process_is_among_its_parents_children() {
+        assert!(children(std::os::unix::process::parent_id()).contains(&std::process::id()));
+    }
+}

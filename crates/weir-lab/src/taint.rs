@@ -1,0 +1,132 @@
+//! Reasons to keep a trial out of the comparison that the trial itself shows. Decided before anything is compared, by
+//! fixed limits that do not know which arm ran. Machine states need the whole study: `gate`.
+
+use weir_record::{load::LoadReport, trial::Taint};
+
+/// Largest share of CPU time the hypervisor may have stolen.
+pub const STEAL_SHARE_MAX: f64 = 0.01;
+
+/// Most CPU other processes may have used, in CPUs.
+pub const FOREIGN_CPUS_MAX: f64 = 0.02;
+
+/// Largest relative difference between the two sides of Little's law.
+pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
+
+/// What speaks against a trial that gave a report.
+pub fn find(load: &LoadReport) -> Vec<Taint> {
+    let mut taints = Vec::new();
+    if let Some(observed) = &load.observed {
+        if observed.noise.steal_share > STEAL_SHARE_MAX {
+            taints.push(Taint::Steal);
+        }
+        if observed.noise.foreign_cpus > FOREIGN_CPUS_MAX {
+            taints.push(Taint::ForeignCpu);
+        }
+        if observed.engine.is_some_and(|engine| engine.completion_overflows > 0) {
+            taints.push(Taint::CompletionOverflow);
+        }
+    }
+    let count = load.failures.errors();
+    if count > 0 {
+        taints.push(Taint::Errors { count });
+    }
+    if littles_law_error(load).is_some_and(|error| error > LITTLES_LAW_ERROR_MAX) {
+        taints.push(Taint::LittlesLaw);
+    }
+    if load.messages == 0 {
+        taints.push(Taint::LoadFailed { reason: "no message was completed in the window".to_owned() });
+    } else if load.bytes_verified != load.messages * u64::from(load.message_bytes) {
+        let reason = format!(
+            "{} of {} bytes were compared",
+            load.bytes_verified,
+            load.messages * u64::from(load.message_bytes)
+        );
+        taints.push(Taint::LoadFailed { reason });
+    }
+    taints
+}
+
+/// Relative difference between messages in flight as counted and as throughput times service time.
+pub(crate) fn littles_law_error(load: &LoadReport) -> Option<f64> {
+    let counted = load.littles_law.in_flight_mean;
+    let expected = load.littles_law.throughput_times_latency;
+    let larger = counted.max(expected);
+    (larger > 0.0).then(|| (counted - expected).abs() / larger)
+}
+
+/// The taint in a few words, for counting and for tables.
+pub fn words(taint: &Taint) -> &'static str {
+    match taint {
+        Taint::Steal => "CPU stolen by the hypervisor",
+        Taint::ForeignCpu => "other processes busy",
+        Taint::StateChanged => "state changed",
+        Taint::Errors { .. } => "errors",
+        Taint::LittlesLaw => "Little's law",
+        Taint::ServerFailed { .. } => "server failed",
+        Taint::LoadFailed { .. } => "generator failed",
+        Taint::CompletionOverflow => "completion queue overflow",
+    }
+}
+
+/// Whether the taint says something about the machine's noise and nothing about the arm.
+pub(crate) fn is_noise(taint: &Taint) -> bool {
+    matches!(taint, Taint::Steal | Taint::ForeignCpu | Taint::StateChanged)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        engine::EngineStats, load::FailureCounts, machine::NoiseWindow, trial::ObservedWindow,
+    };
+
+    use super::*;
+
+    fn clean() -> LoadReport {
+        let mut load =
+            LoadReport { messages: 100, message_bytes: 64, bytes_verified: 6_400, ..LoadReport::default() };
+        load.littles_law.in_flight_mean = 100.0;
+        load.littles_law.throughput_times_latency = 98.0;
+        load.observed = Some(ObservedWindow {
+            noise: NoiseWindow { steal_share: 0.01, foreign_cpus: 0.02, ..NoiseWindow::default() },
+            engine: Some(EngineStats::default()),
+            ..ObservedWindow::default()
+        });
+        load
+    }
+
+    fn with(change: impl FnOnce(&mut LoadReport)) -> Vec<Taint> {
+        let mut load = clean();
+        change(&mut load);
+        find(&load)
+    }
+
+    #[test]
+    fn a_trial_at_every_limit_is_clean() {
+        assert_eq!(with(|_| ()), []);
+    }
+
+    #[test]
+    fn each_limit_has_its_taint() {
+        fn observed(load: &mut LoadReport) -> &mut ObservedWindow {
+            load.observed.as_mut().expect("it is observed")
+        }
+        assert_eq!(with(|load| observed(load).noise.steal_share = 0.011), [Taint::Steal]);
+        assert_eq!(with(|load| observed(load).noise.foreign_cpus = 0.021), [Taint::ForeignCpu]);
+        let overflow = EngineStats { completion_overflows: 1, ..EngineStats::default() };
+        assert_eq!(with(|load| observed(load).engine = Some(overflow)), [Taint::CompletionOverflow]);
+        let failures = FailureCounts { reset: 2, cut_off_at_end: 9, ..FailureCounts::default() };
+        assert_eq!(with(|load| load.failures = failures), [Taint::Errors { count: 2 }]);
+        assert_eq!(with(|load| load.littles_law.in_flight_mean = 104.0), [Taint::LittlesLaw]);
+    }
+
+    #[test]
+    fn bytes_that_were_not_compared_and_empty_windows_are_failures() {
+        let reason = |taints: Vec<Taint>| match taints.as_slice() {
+            [Taint::LoadFailed { reason }] => reason.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reason(with(|load| load.bytes_verified = 6_336)), "6336 of 6400 bytes were compared");
+        let empty = with(|load| (load.messages, load.bytes_verified) = (0, 0));
+        assert_eq!(reason(empty), "no message was completed in the window");
+    }
+}

@@ -1,0 +1,249 @@
+//! What a study may ask: ranges of every level, and what must hold between its parts. One place for built-in
+//! studies and study files; every limit is stated here.
+
+use std::{collections::BTreeSet, ops::RangeInclusive};
+
+use thiserror::Error;
+use weir_record::spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject};
+
+/// Most arms of a study.
+pub const ARMS_MAX: usize = 16;
+
+/// Most cells of a study.
+pub const CELLS_MAX: usize = 200;
+
+/// Most bytes in flight in one cell; beyond it memory is measured, not waiting.
+pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
+
+/// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
+pub const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
+
+/// A quantity with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Open connections.
+    Connections,
+    /// Messages in flight per connection.
+    Depth,
+    /// Bytes per message.
+    MessageBytes,
+    /// Server workers.
+    Workers,
+    /// Further connections that stay idle.
+    IdleConnections,
+    /// Blocks of a cell.
+    Blocks,
+}
+
+impl Level {
+    /// Key in a study file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Depth => "depth",
+            Self::MessageBytes => "message_bytes",
+            Self::Workers => "workers",
+            Self::IdleConnections => "idle_connections",
+            Self::Blocks => "blocks",
+        }
+    }
+
+    /// What it may be.
+    pub fn range(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Connections => 1..=60_000,
+            Self::Depth => 1..=1_024,
+            Self::MessageBytes => 1..=16 << 20,
+            Self::Workers => 1..=256,
+            Self::IdleConnections => 0..=60_000,
+            // Six blocks are the fewest whose smallest possible p is under 0.05; four give at least a floor.
+            Self::Blocks => 4..=1_000,
+        }
+    }
+}
+
+/// Shortest and longest measured window.
+pub const WINDOW_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
+
+/// Shortest and longest warm-up cap.
+pub const WARMUP_NS: RangeInclusive<u64> = 0..=60_000_000_000;
+
+/// Shortest and longest time cap.
+pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
+
+/// Smallest and largest smallest effect.
+pub const SMALLEST_EFFECT: RangeInclusive<f64> = 0.001..=1.0;
+
+/// Lowest and highest offered rate.
+pub const RATE_PER_SECOND: RangeInclusive<f64> = 1.0..=100_000_000.0;
+
+/// What is wrong with a study: the key and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {message}")]
+pub struct SpecError {
+    /// Key as in a study file.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl SpecError {
+    pub(crate) fn new(key: &str, message: String) -> Self {
+        Self { key: key.to_owned(), message }
+    }
+}
+
+/// Checks a number against its range.
+pub fn level(level: Level, value: i64) -> Result<u32, SpecError> {
+    let range = level.range();
+    u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
+        let message =
+            format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
+        SpecError::new(level.key(), message)
+    })
+}
+
+/// Checks a whole study.
+pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
+    name("name", &spec.name)?;
+    within("smallest_effect", spec.smallest_effect, &SMALLEST_EFFECT)?;
+    if !TIME_CAP_NS.contains(&spec.time_cap_ns) {
+        return Err(SpecError::new("time_cap", "it must be from 1s to 24h".to_owned()));
+    }
+    arms(spec)?;
+    if spec.cells.is_empty() || spec.cells.len() > CELLS_MAX {
+        let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", spec.cells.len());
+        return Err(SpecError::new("factors", message));
+    }
+    let mut ids = BTreeSet::new();
+    for cell in &spec.cells {
+        check_cell(cell)?;
+        if !ids.insert(&cell.id) {
+            return Err(SpecError::new("factors", format!("the cell {} occurs twice", cell.id)));
+        }
+    }
+    let headlines = spec.cells.iter().filter(|cell| cell.role == CellRole::Headline).count();
+    if headlines != 1 {
+        return Err(SpecError::new(
+            "headline",
+            format!("{headlines} cells are the headline; exactly one must be"),
+        ));
+    }
+    Ok(())
+}
+
+fn arms(spec: &StudySpec) -> Result<(), SpecError> {
+    if !(2..=ARMS_MAX).contains(&spec.arms.len()) {
+        let message = format!(
+            "a study needs a baseline and from 1 to {} other arms; this one has {} in all",
+            ARMS_MAX - 1,
+            spec.arms.len()
+        );
+        return Err(SpecError::new("arm", message));
+    }
+    let mut names = BTreeSet::new();
+    for arm in &spec.arms {
+        name("arm.name", &arm.name)?;
+        if !names.insert(&arm.name) {
+            return Err(SpecError::new("arm.name", format!("two arms are named {:?}", arm.name)));
+        }
+        match &arm.subject {
+            Subject::Weir { driver: chosen, .. } => driver(chosen)?,
+            Subject::Command { argv } => command(argv)?,
+        }
+    }
+    Ok(())
+}
+
+/// Names become parts of file names and table heads.
+pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.+".contains(symbol);
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) && !name.starts_with(['.', '-']) {
+        return Ok(());
+    }
+    let message = format!(
+        "{name:?} is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or `-`"
+    );
+    Err(SpecError::new(key, message))
+}
+
+pub(crate) fn driver(driver: &str) -> Result<(), SpecError> {
+    if DRIVERS.contains(&driver) {
+        return Ok(());
+    }
+    let message = match driver {
+        "auto" => "an arm must name its driver; `auto` would leave open what was measured".to_owned(),
+        other => format!("there is no driver {other:?}; there are {}", DRIVERS.join(", ")),
+    };
+    Err(SpecError::new("arm.driver", message))
+}
+
+pub(crate) fn command(argv: &[String]) -> Result<(), SpecError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(SpecError::new("arm.command", "the command is empty; it must name a program".to_owned()));
+    }
+    if !argv.iter().any(|word| word.contains("{port}")) {
+        let message = "no word of the command holds {port}, so the server cannot be told where to listen";
+        return Err(SpecError::new("arm.command", message.to_owned()));
+    }
+    Ok(())
+}
+
+pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Result<(), SpecError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let message = format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
+    Err(SpecError::new(key, message))
+}
+
+fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
+    for (which, value) in [
+        (Level::Connections, cell.connections),
+        (Level::Depth, cell.depth),
+        (Level::MessageBytes, cell.message_bytes),
+        (Level::Workers, cell.workers),
+        (Level::IdleConnections, cell.idle_connections),
+        (Level::Blocks, cell.blocks),
+    ] {
+        level(which, i64::from(value))?;
+    }
+    let bytes = u64::from(cell.connections) * u64::from(cell.depth) * u64::from(cell.message_bytes);
+    if bytes > BYTES_IN_FLIGHT_MAX {
+        let message = format!(
+            "{} has {} MiB in flight (connections x depth x message_bytes); at most {} MiB are allowed",
+            cell.id,
+            bytes >> 20,
+            BYTES_IN_FLIGHT_MAX >> 20
+        );
+        return Err(SpecError::new("factors", message));
+    }
+    if !WINDOW_NS.contains(&cell.window_ns) {
+        return Err(SpecError::new("window", "it must be from 100ms to 10min".to_owned()));
+    }
+    if !WARMUP_NS.contains(&cell.warmup_ns_max) {
+        return Err(SpecError::new("warmup_max", "it must be from 0s to 1min".to_owned()));
+    }
+    match cell.load {
+        LoadMode::Closed => Ok(()),
+        LoadMode::Open { rate_per_second, .. } => within("latency.rate", rate_per_second, &RATE_PER_SECOND),
+        LoadMode::OpenShare { share, .. } => within("latency.share", share, &(0.01..=0.95)),
+    }
+}
+
+/// Identifier of a cell from its levels: `c100-d1-m64-closed`.
+pub fn cell_id(cell: &CellSpec) -> String {
+    let mut id = format!("c{}-d{}-m{}", cell.connections, cell.depth, cell.message_bytes);
+    if cell.workers != 1 {
+        id.push_str(&format!("-w{}", cell.workers));
+    }
+    if cell.idle_connections != 0 {
+        id.push_str(&format!("-i{}", cell.idle_connections));
+    }
+    match cell.load {
+        LoadMode::Closed => id.push_str("-closed"),
+        LoadMode::Open { rate_per_second, .. } => id.push_str(&format!("-open{rate_per_second:.0}")),
+        LoadMode::OpenShare { share, .. } => id.push_str(&format!("-open{:.0}pct", 100.0 * share)),
+    }
+    id
+}

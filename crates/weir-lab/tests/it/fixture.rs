@@ -1,0 +1,65 @@
+//! Fresh run folders, and sessions that keep what they told.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use weir_lab::{
+    fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
+    run::{self, Event, Hands, Outcome, RunError},
+};
+use weir_record::{
+    machine::Fingerprint,
+    spec::StudySpec,
+    verdict::{Comparison, Metric},
+};
+use weir_store::NewStudy;
+
+/// A folder that does not exist yet; an earlier run's is removed.
+pub fn fresh_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+    }
+    folder
+}
+
+pub fn new_study(spec: StudySpec) -> NewStudy {
+    let reproduce = format!("weir study {} --seed {}", spec.name, spec.seed);
+    NewStudy { spec, fingerprint: Fingerprint::default(), missing_arms: Vec::new(), reproduce }
+}
+
+/// epoll at 5 µs a message and uring at `ratio` times that.
+pub fn launcher(seed: u64, states: FakeStates, ratio: f64) -> FakeLauncher {
+    let arms = [("epoll", FakeArm::costing(5.0)), ("uring", FakeArm::costing(5.0 * ratio))];
+    FakeLauncher::new(seed, states, &arms)
+}
+
+/// Runs the first session of a study to its end.
+pub fn start(name: &str, spec: &StudySpec, launcher: &mut FakeLauncher) -> Result<Outcome, RunError> {
+    let folder = fresh_folder(name);
+    let mut ignore = |_: &Event| {};
+    let hands = Hands { launcher, interrupt: &NEVER, progress: &mut ignore };
+    run::start(&folder, &new_study(spec.clone()), hands)
+}
+
+/// Continues a study to its end.
+pub fn resume(
+    folder: &Path,
+    launcher: &mut FakeLauncher,
+    interrupt: &AtomicBool,
+) -> Result<Outcome, RunError> {
+    let mut ignore = |_: &Event| {};
+    run::resume(folder, &Fingerprint::default(), Hands { launcher, interrupt, progress: &mut ignore })
+}
+
+pub fn comparison<'a>(outcome: &'a Outcome, cell_id: &str, metric: Metric) -> &'a Comparison {
+    outcome
+        .result
+        .comparisons
+        .iter()
+        .find(|comparison| comparison.cell_id == cell_id && comparison.metric == metric)
+        .expect("the comparison was made")
+}

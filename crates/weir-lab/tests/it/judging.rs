@@ -1,0 +1,208 @@
+//! Planted truths come out, and nothing that was not planted.
+
+use std::time::Duration;
+
+use weir_lab::{
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, study},
+    run::Ended,
+    validate,
+};
+use weir_record::{
+    spec::{CellRole, CellSpec, LoadMode},
+    trial::TrialRecord,
+    verdict::{Metric, Verdict},
+};
+
+use crate::fixture::{comparison, launcher, start};
+
+const CLOSED: &str = "c100-d1-m64-closed";
+
+/// Stretches as on the development machine: a quarter of the time is far.
+const SWITCHING: FakeStates =
+    FakeStates::Switching { near: Duration::from_secs(60), far: Duration::from_secs(20) };
+
+#[test]
+fn six_per_cent_more_cpu_is_found_in_nine_of_ten_studies() {
+    let mut found = 0;
+    for seed in 0..40 {
+        let outcome =
+            start("planted", &study(&["epoll", "uring"], 12, seed), &mut launcher(seed, SWITCHING, 1.06))
+                .expect("a healthy study runs");
+        found += u32::from(outcome.result.verdict == Verdict::Slower);
+        assert_ne!(outcome.result.verdict, Verdict::Faster, "seed {seed}");
+    }
+    assert!(found >= 36, "found in {found} of 40");
+}
+
+#[test]
+fn an_arm_that_is_the_baseline_is_never_different() {
+    for seed in 0..200 {
+        let mut launcher = launcher(seed, SWITCHING, 1.0);
+        launcher.noise = 0.02;
+        let outcome = start("itself", &study(&["epoll", "uring"], 12, seed), &mut launcher)
+            .expect("a healthy study runs");
+        for comparison in &outcome.result.comparisons {
+            let called = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
+            assert!(!called, "seed {seed}: {comparison:?}");
+        }
+    }
+}
+
+#[test]
+fn a_quiet_machine_shows_equality() {
+    let mut launcher = launcher(3, FakeStates::Near, 1.001);
+    launcher.noise = 0.003;
+    let outcome =
+        start("equal", &study(&["epoll", "uring"], 12, 3), &mut launcher).expect("a healthy study runs");
+    assert_eq!(outcome.result.verdict, Verdict::Equivalent);
+    assert!(outcome.result.checks.iter().all(|check| check.passed), "{:#?}", outcome.result.checks);
+    assert!(outcome.result.complete);
+}
+
+#[test]
+fn two_states_do_not_mislead_where_ungated_pairs_would() {
+    // Equal arms, except that the far state costs uring twice as much; it is far half of the time.
+    let states = FakeStates::Switching { near: Duration::from_secs(20), far: Duration::from_secs(20) };
+    let (mut misled, mut two_states) = (0, 0);
+    for seed in 0..20 {
+        let arms = [
+            ("epoll", FakeArm { far_factor: 1.1, ..FakeArm::costing(5.0) }),
+            ("uring", FakeArm { far_factor: 2.0, ..FakeArm::costing(4.5) }),
+        ];
+        let mut launcher = FakeLauncher::new(seed, states, &arms);
+        let outcome = start("two-states", &study(&["epoll", "uring"], 12, seed), &mut launcher)
+            .expect("a healthy study runs");
+        let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+        two_states += u32::from(outcome.result.states.boundary_ns.is_some());
+        let ratio = headline.ratio.expect("there are pairs");
+        let (is_near, is_far) = ((ratio - 0.9).abs() < 0.02, (ratio - 0.9 * 2.0 / 1.1).abs() < 0.06);
+        assert!(is_near || is_far, "seed {seed}: {ratio} belongs to no state");
+        assert_eq!(outcome.result.verdict == Verdict::Faster, is_near, "seed {seed}: {headline:?}");
+        misled += u32::from((ungated_ratio(&outcome.trials) - ratio).abs() > 0.05);
+    }
+    assert!(two_states >= 12, "only {two_states} of 20 studies met both states; the test shows too little");
+    assert!(misled >= 5, "only {misled} of 20 ungated studies would have misled; the test shows too little");
+}
+
+/// What a laboratory without readings would say: the median over all first attempts.
+fn ungated_ratio(trials: &[TrialRecord]) -> f64 {
+    let cost = |block: u32, arm: &str| {
+        let is_run = |trial: &&TrialRecord| {
+            (trial.block, trial.attempt, trial.repeat) == (block, 0, false) && trial.arm == arm
+        };
+        let load = trials.iter().find(is_run).and_then(|trial| trial.load.as_ref()).expect("each arm ran");
+        load.observed.as_ref().expect("it is observed").cpu_ns as f64 / load.messages as f64
+    };
+    let ratios: Vec<f64> = (0..12).map(|block| cost(block, "uring") / cost(block, "epoll")).collect();
+    weir_stats::order::median(&ratios).expect("there are pairs")
+}
+
+#[test]
+fn a_machine_that_is_always_far_gives_a_valid_study() {
+    let outcome = start("far", &study(&["epoll", "uring"], 12, 5), &mut launcher(5, FakeStates::Far, 0.8))
+        .expect("a healthy study runs");
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!(outcome.result.states.boundary_ns, None);
+    let states =
+        outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("it is checked");
+    assert!(states.passed && states.detail.starts_with("one state, 4"), "{states:?}");
+}
+
+#[test]
+fn far_blocks_are_repeated_until_the_near_ones_suffice() {
+    let states = FakeStates::Switching { near: Duration::from_secs(30), far: Duration::from_secs(15) };
+    let outcome = start("repeated", &study(&["epoll", "uring"], 12, 3), &mut launcher(3, states, 0.8))
+        .expect("a healthy study runs");
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(outcome.result.states.trials.1 > 0, "no trial was far: {:?}", outcome.result.states);
+    assert!(outcome.trials.iter().any(|trial| trial.attempt > 0));
+    assert_eq!((headline.pairs, headline.ratios_self.len()), (12, 12));
+    assert!(outcome.trials.len() > outcome.result.comparisons[0].pairs as usize * 3);
+}
+
+#[test]
+fn wrong_or_failing_responses_make_a_cell_not_comparable() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::Resets(3);
+    let outcome = start("resets", &study(&["epoll", "uring"], 6, 1), &mut launcher).expect("the study runs");
+    assert_eq!(outcome.result.verdict, Verdict::NotComparable);
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(
+        headline.notes.iter().any(|note| note.ends_with("trials of uring failed, first: errors")),
+        "{headline:?}"
+    );
+    let failures = outcome.result.checks.iter().find(|check| check.name == "failures-classified");
+    assert!(failures.is_some_and(|check| !check.passed));
+}
+
+fn with_open_cell(role: CellRole, seed: u64) -> weir_record::spec::StudySpec {
+    let mut spec = study(&["epoll", "uring"], 12, seed);
+    let mut open = CellSpec {
+        role,
+        load: LoadMode::OpenShare { share: 0.6, poisson: true },
+        blocks: 6,
+        ..spec.cells[0].clone()
+    };
+    open.id = validate::cell_id(&open);
+    spec.cells.push(open);
+    spec
+}
+
+#[test]
+fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate_for_cpu() {
+    let limited = |seed| {
+        let mut launcher = launcher(seed, FakeStates::Near, 0.8);
+        launcher.generator_us_per_message = 4.5;
+        launcher
+    };
+    let alone =
+        start("bound-alone", &study(&["epoll", "uring"], 12, 1), &mut limited(1)).expect("the study runs");
+    let throughput = comparison(&alone, CLOSED, Metric::Throughput);
+    assert_eq!(throughput.verdict, Verdict::NotComparable);
+    assert_eq!(throughput.notes, ["uring >= 222222 messages/s (generator-bound)"]);
+    assert_eq!(alone.result.verdict, Verdict::NotComparable);
+
+    let confirmed = start("bound-confirmed", &with_open_cell(CellRole::Exploratory, 1), &mut limited(1))
+        .expect("the study runs");
+    assert_eq!(confirmed.result.verdict, Verdict::Faster);
+    let headline = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(headline.notes.iter().any(|note| note.ends_with("which agrees")), "{headline:?}");
+}
+
+#[test]
+fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.noise = 0.0;
+    let outcome =
+        start("rate", &with_open_cell(CellRole::Declared, 1), &mut launcher).expect("the study runs");
+    assert_eq!(
+        outcome.result.spec.cells[1].load,
+        LoadMode::Open { rate_per_second: 120_000.0, poisson: true }
+    );
+    let rates: Vec<_> = outcome
+        .trials
+        .iter()
+        .filter(|trial| trial.cell_id == "c100-d1-m64-open60pct")
+        .map(|trial| trial.load.as_ref().and_then(|load| load.rate_per_second))
+        .collect();
+    assert_eq!(rates, vec![Some(120_000.0); 18]);
+    let latency = comparison(&outcome, "c100-d1-m64-open60pct", Metric::LatencyP50);
+    assert!(latency.p_value_holm.is_some() && latency.ratio.is_some(), "{latency:?}");
+}
+
+#[test]
+fn the_same_trials_give_the_same_verdict_whatever_their_order() {
+    let spec = study(&["epoll", "uring"], 12, 4);
+    let outcome = start("order", &spec, &mut launcher(4, SWITCHING, 0.95)).expect("a healthy study runs");
+    let mut backwards = outcome.trials.clone();
+    backwards.reverse();
+    let again = weir_lab::judge::judge(&weir_lab::judge::Judged {
+        spec: &spec,
+        fingerprint: &outcome.result.fingerprint,
+        trials: &backwards,
+        missing_arms: &[],
+        elapsed_ns: outcome.result.elapsed_ns,
+        reproduce: &outcome.result.reproduce,
+    });
+    assert_eq!(again, outcome.result);
+}

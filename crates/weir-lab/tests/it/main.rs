@@ -1,0 +1,7 @@
+//! Whole studies on the fake machine, in virtual time, with a real store.
+
+mod fixture;
+
+mod judging;
+mod sessions;
+mod study_file;

@@ -1,0 +1,235 @@
+//! Sessions that end early, and what is left of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use weir_lab::{
+    exit::ExitCode,
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER, study},
+    run::{self, Ended, Event, Hands, Outcome, RunError},
+};
+use weir_record::{machine::Fingerprint, study::MissingArm, trial::Taint, verdict::Verdict};
+use weir_store::{Store, StoreError};
+
+use crate::fixture::{fresh_folder, launcher, new_study, resume, start};
+
+const SEED: u64 = 6;
+
+type Step = (String, u32, u32, u32, String, bool);
+
+fn steps(outcome: &Outcome) -> Vec<Step> {
+    let step = |trial: &weir_record::trial::TrialRecord| {
+        let arm = trial.arm.clone();
+        (trial.cell_id.clone(), trial.block, trial.attempt, trial.position, arm, trial.repeat)
+    };
+    outcome.trials.iter().map(step).collect()
+}
+
+#[test]
+fn interrupted_at_any_event_a_resumed_study_runs_the_same_schedule_and_loses_nothing() {
+    let spec = study(&["epoll", "uring"], 4, SEED);
+    let whole =
+        start("whole", &spec, &mut launcher(SEED, FakeStates::Near, 0.8)).expect("a healthy study runs");
+    let mut events = 0;
+    loop {
+        let folder = fresh_folder("interrupted");
+        let interrupt = AtomicBool::new(false);
+        let mut seen = 0;
+        let mut blocks_stored = 0;
+        let mut progress = |event: &Event| {
+            blocks_stored += usize::from(matches!(event, Event::BlockStored { .. }));
+            seen += 1;
+            if seen > events {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+        };
+        let mut first = launcher(SEED, FakeStates::Near, 0.8);
+        let hands = Hands { launcher: &mut first, interrupt: &interrupt, progress: &mut progress };
+        let outcome =
+            run::start(&folder, &new_study(spec.clone()), hands).expect("an interruption is no error");
+        if outcome.ended == Ended::Complete {
+            // The flag came after the last trial, or never.
+            assert_eq!(outcome.trials.len(), whole.trials.len(), "event {events}");
+            break;
+        }
+        assert_eq!(outcome.ended, Ended::Interrupted, "event {events}");
+        assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 130);
+        assert_eq!(outcome.trials.len(), 3 * blocks_stored, "event {events}");
+        assert_eq!(outcome.result.complete, blocks_stored == 4, "event {events}");
+
+        let resumed =
+            resume(&folder, &mut launcher(SEED + 1, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
+        assert_eq!(resumed.ended, Ended::Complete, "event {events}");
+        assert_eq!(steps(&resumed), steps(&whole), "event {events}");
+        assert_eq!(resumed.trials[..outcome.trials.len()], outcome.trials, "event {events}");
+        events += 1;
+    }
+    assert!(events > 24, "only {events} events");
+}
+
+#[test]
+fn an_interruption_during_a_trial_drops_that_block_alone() {
+    let spec = study(&["epoll", "uring"], 6, SEED);
+    for trial in [0, 1, 4, 17] {
+        let folder = fresh_folder("during");
+        let interrupt = AtomicBool::new(false);
+        let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+        launcher.interrupt_in_trial = Some(trial);
+        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
+        let outcome =
+            run::start(&folder, &new_study(spec.clone()), hands).expect("an interruption is no error");
+        assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, trial as usize / 3 * 3));
+        let store = Store::open_read_only(&folder).expect("the store is readable");
+        assert_eq!(store.result().expect("it is readable"), Some(outcome.result));
+    }
+}
+
+#[test]
+fn the_clock_of_a_study_stands_still_between_sessions() {
+    let folder = fresh_folder("clock");
+    let interrupt = AtomicBool::new(false);
+    let mut first = launcher(SEED, FakeStates::Near, 0.8);
+    first.interrupt_in_trial = Some(6);
+    let spec = study(&["epoll", "uring"], 4, SEED);
+    let hands = Hands { launcher: &mut first, interrupt: &interrupt, progress: &mut |_| {} };
+    run::start(&folder, &new_study(spec), hands).expect("an interruption is no error");
+    let mut second = launcher(SEED, FakeStates::Near, 0.8);
+    weir_lab::launch::Launcher::pause(&mut second, std::time::Duration::from_secs(3_600));
+    let resumed = resume(&folder, &mut second, &NEVER).expect("it resumes");
+    let ends: Vec<u64> = resumed.trials.iter().map(|trial| trial.started_ns + trial.elapsed_ns).collect();
+    let starts: Vec<u64> = resumed.trials.iter().map(|trial| trial.started_ns).collect();
+    assert!(starts[1..].iter().zip(&ends).all(|(start, end)| start >= end), "trials overlap");
+    assert!(resumed.result.elapsed_ns < 60_000_000_000, "the hour between the sessions was counted");
+}
+
+#[test]
+fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
+    let mut spec = study(&["epoll", "uring"], 12, SEED);
+    spec.time_cap_ns = 10_000_000_000;
+    let outcome =
+        start("cap", &spec, &mut launcher(SEED, FakeStates::Near, 0.8)).expect("the cap is no error");
+    assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
+    assert!((1..12).contains(&(outcome.trials.len() / 3)));
+    assert!(outcome.trials.iter().all(|trial| trial.started_ns < 15_000_000_000));
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cap");
+    let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
+    assert!(resumed.trials.len() > outcome.trials.len());
+}
+
+#[test]
+fn an_arm_that_dies_at_once_is_named_and_the_others_go_on() {
+    let arms = [
+        ("epoll", FakeArm::costing(5.0)),
+        ("uring", FakeArm::costing(4.0)),
+        ("nginx", FakeArm { fault: FakeFault::DiesFrom(0), ..FakeArm::costing(6.0) }),
+    ];
+    let mut launcher = FakeLauncher::new(SEED, FakeStates::Near, &arms);
+    let outcome =
+        start("dead", &study(&["epoll", "uring", "nginx"], 12, SEED), &mut launcher).expect("it runs");
+    let reason = "exited with status 1: no such thing".to_owned();
+    let missing = MissingArm { name: "nginx".to_owned(), reason: reason.clone(), unlock: None };
+    assert_eq!(outcome.result.missing_arms, [missing]);
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Environment);
+    let dead: Vec<_> = outcome.trials.iter().filter(|trial| trial.arm == "nginx").collect();
+    assert_eq!(dead.len(), 2);
+    assert!(dead.iter().all(|trial| trial.taints == [Taint::ServerFailed { reason: reason.clone() }]));
+}
+
+#[test]
+fn a_dead_baseline_ends_the_study_in_good_order() {
+    let arms = [
+        ("epoll", FakeArm { fault: FakeFault::DiesFrom(0), ..FakeArm::costing(5.0) }),
+        ("uring", FakeArm::costing(4.0)),
+    ];
+    let mut launcher = FakeLauncher::new(SEED, FakeStates::Near, &arms);
+    let outcome =
+        start("dead-baseline", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it ends");
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::ArmsMissing, Verdict::NotComparable));
+    assert_eq!(outcome.trials.len(), 3);
+    assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
+}
+
+#[test]
+fn a_server_that_dies_once_costs_one_attempt() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(3);
+    let outcome = start("dies-once", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it runs");
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!(outcome.result.comparisons[0].pairs, 12);
+    assert!(outcome.result.missing_arms.is_empty());
+    assert_eq!(outcome.trials.iter().filter(|trial| !trial.taints.is_empty()).count(), 1);
+}
+
+#[test]
+fn an_arm_the_environment_refuses_is_not_tried_again() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::Environment;
+    let outcome = start("refused", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it ends");
+    assert_eq!(outcome.ended, Ended::ArmsMissing);
+    assert_eq!(outcome.result.missing_arms[0].reason, "io_uring is switched off");
+    assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
+}
+
+#[test]
+fn what_the_generator_refuses_is_a_usage_error() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::Usage;
+    let error =
+        start("usage", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect_err("it cannot run");
+    assert!(matches!(error, RunError::Usage(_)), "{error}");
+    assert_eq!(ExitCode::of_error(&error).code(), 2);
+}
+
+#[test]
+fn a_disk_that_fills_up_is_reported_with_what_is_kept_and_the_study_goes_on_later() {
+    let folder = fresh_folder("full");
+    let spec = study(&["epoll", "uring"], 40, SEED);
+    let store = Store::create(&folder, &new_study(spec)).expect("a fresh folder takes a store");
+    store.limit_bytes(160 << 10).expect("the limit is taken");
+    let mut first = launcher(SEED, FakeStates::Near, 0.8);
+    let hands = Hands { launcher: &mut first, interrupt: &NEVER, progress: &mut |_| {} };
+    let error = run::run(store, hands).expect_err("the disk is full");
+    let RunError::Store { source: StoreError::Full { .. }, blocks_done } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(*blocks_done > 0);
+    assert_eq!(ExitCode::of_error(&error).code(), 1);
+    let kept = Store::open_read_only(&folder).expect("the store is readable").blocks().expect("blocks");
+    assert_eq!(kept.len(), *blocks_done);
+
+    let resumed =
+        resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("there is space again");
+    assert_eq!((resumed.ended, resumed.trials.len()), (Ended::Complete, 120));
+}
+
+#[test]
+fn a_study_is_not_continued_on_another_machine() {
+    let folder = fresh_folder("moved");
+    let spec = study(&["epoll", "uring"], 4, SEED);
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    run::start(&folder, &new_study(spec), hands).expect("a healthy study runs");
+    let elsewhere = Fingerprint { cpus_online: 64, ..Fingerprint::default() };
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    let error = run::resume(&folder, &elsewhere, hands).expect_err("the blocks cannot be mixed");
+    assert!(error.to_string().contains("CPUs online 0 there, 64 here"), "{error}");
+    assert_eq!(ExitCode::of_error(&error).code(), 12);
+}
+
+#[test]
+fn a_second_session_on_the_same_folder_is_refused() {
+    let folder = fresh_folder("busy");
+    let spec = study(&["epoll", "uring"], 4, SEED);
+    let mut refused = None;
+    let mut progress = |_: &Event| {
+        if refused.is_none() {
+            let mut other = launcher(SEED, FakeStates::Near, 0.8);
+            refused = Some(resume(&folder, &mut other, &NEVER).expect_err("the first session still runs"));
+        }
+    };
+    let mut first = launcher(SEED, FakeStates::Near, 0.8);
+    let hands = Hands { launcher: &mut first, interrupt: &NEVER, progress: &mut progress };
+    run::start(&folder, &new_study(spec), hands).expect("the first session is not disturbed");
+    let refused = refused.expect("events were told");
+    assert!(matches!(refused, RunError::Busy { .. }), "{refused}");
+}

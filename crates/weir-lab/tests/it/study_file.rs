@@ -1,0 +1,79 @@
+//! Study files: the documented example, and what is said about mistakes.
+
+use std::path::Path;
+
+use weir_lab::file::{Surroundings, parse};
+use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
+
+const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
+
+fn surroundings() -> Surroundings {
+    Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] }
+}
+
+fn read(text: &str) -> Result<StudySpec, String> {
+    parse(Path::new("a.toml"), text, &surroundings()).map_err(|error| error.to_string())
+}
+
+/// The example with one line replaced.
+fn mistake(line: &str, instead: &str) -> String {
+    assert!(EXAMPLE.contains(line), "the example has no line {line:?}");
+    read(&EXAMPLE.replacen(line, instead, 1)).expect_err("it is a mistake")
+}
+
+#[test]
+fn the_documented_example_has_fifteen_lines_and_is_a_study() {
+    assert_eq!(EXAMPLE.lines().filter(|line| !line.trim().is_empty()).count(), 15);
+    let spec = read(EXAMPLE).expect("the example is right");
+    assert_eq!((spec.name.as_str(), spec.seed, spec.server_cpus.as_slice()), ("buffers", 7, [0].as_slice()));
+    let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role, cell.blocks)).collect();
+    assert_eq!(
+        cells,
+        [
+            ("c100-d1-m64-closed", CellRole::Exploratory, 6),
+            ("c100-d16-m64-closed", CellRole::Headline, 12),
+            ("c100-d16-m64-open60pct", CellRole::Exploratory, 6),
+        ]
+    );
+    assert_eq!(spec.cells[2].load, LoadMode::OpenShare { share: 0.6, poisson: true });
+    let Subject::Weir { driver, options } = &spec.arms[1].subject else { panic!("{:?}", spec.arms[1]) };
+    assert_eq!((driver.as_str(), options["buffer-bytes"].as_str()), ("uring", "16384"));
+}
+
+#[test]
+fn mistakes_are_named_with_file_line_and_key() {
+    insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: unknown field `conections`, expected one of `connections`, `depth`, `message_bytes`, `workers`, `idle_connections`");
+    insta::assert_snapshot!(mistake("connections = [100]", "connections = [100, 0]"), @"a.toml:8: connections: 0 is out of range; it must be from 1 to 60000");
+    insta::assert_snapshot!(mistake("connections = [100]", "connections = []"), @"a.toml:8: connections: the list is empty; it must hold at least one level");
+    insta::assert_snapshot!(mistake("depth = 16", "depth = 8"), @"a.toml:4: headline.depth: 8 is not a level of the factor; there are 1, 16");
+    insta::assert_snapshot!(mistake("headline = { depth = 16 }", ""), @"a.toml:1: headline.depth: one level must be picked; there are 1, 16");
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"auto\""), @"a.toml:13: arm.driver: an arm must name its driver; `auto` would leave open what was measured");
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"kqueue\""), @r#"a.toml:13: arm.driver: there is no driver "kqueue"; there are uring, epoll, poll, select, blocking"#);
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"nginx\"]"), @"a.toml:13: arm.command: no word of the command holds {port}, so the server cannot be told where to listen");
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\ncommand = [\"nginx\", \"{port}\"]"), @"a.toml:11: arm: give either `driver` or `command`");
+    insta::assert_snapshot!(mistake("name = \"epoll\"", "name = \"uring-16k\""), @r#"a.toml:16: arm.name: two arms are named "uring-16k""#);
+    insta::assert_snapshot!(mistake("name = \"buffers\"", "name = \"a/b\""), @r#"a.toml:1: name: "a/b" is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or `-`"#);
+    insta::assert_snapshot!(mistake("window = \"1s\"", "window = \"1 second\""), @r#"a.toml:3: window: "1 second" is not a length of time; write it like "400ms", "1s", "3.5min" or "1h""#);
+    insta::assert_snapshot!(mistake("window = \"1s\"", "window = \"1h\""), @"a.toml:3: window: it must be from 100ms to 10min");
+    insta::assert_snapshot!(mistake("share = 0.6", "share = 0.6, rate = 100"), @"a.toml:5: latency.rate: give either `share` or `rate`");
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nmessage_bytes = [16_000_000]"), @"a.toml:7: factors: c100-d1-m16000000-closed has 1525 MiB in flight (connections x depth x message_bytes); at most 256 MiB are allowed");
+    insta::assert_snapshot!(mistake("window = \"1s\"", "window ="), @"a.toml:3: string values must be quoted, expected literal string");
+}
+
+#[test]
+fn a_baseline_alone_is_no_study() {
+    let one = EXAMPLE.rfind("[[arm]]").expect("the example has arms");
+    insta::assert_snapshot!(read(&EXAMPLE[..one]).expect_err("there is nothing to compare"), @"a.toml:11: arm: a study needs a baseline and from 1 to 15 other arms; this one has 1 in all");
+}
+
+#[test]
+fn a_command_arm_keeps_its_words() {
+    let text = EXAMPLE.replacen(
+        "driver = \"epoll\"",
+        "command = [\"./server\", \"--port\", \"{port}\", \"{cpus}\"]",
+        1,
+    );
+    let spec = read(&text).expect("it is right");
+    let Subject::Command { argv } = &spec.arms[0].subject else { panic!("{:?}", spec.arms[0]) };
+    assert_eq!(argv, &["./server", "--port", "{port}", "{cpus}"]);
+}

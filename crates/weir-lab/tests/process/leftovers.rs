@@ -1,0 +1,53 @@
+//! Finds processes that carry the mark of a test.
+
+use std::{
+    env, fs,
+    time::{Duration, Instant},
+};
+
+/// Environment variable with the mark.
+pub const MARK: &str = "WEIR_TEST_MARK";
+
+/// Time the kernel gets to deliver death signals.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Waits until no process but this one carries the mark, and fails when one stays. An empty mark stands for children of
+/// this process, which inherit none.
+pub fn expect_none(mark: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = find(mark);
+        if found.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left behind: {found:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until some child of this process runs.
+pub fn wait_for_any() {
+    let deadline = Instant::now() + PATIENCE;
+    while find("").is_empty() {
+        assert!(Instant::now() < deadline, "nothing was started");
+        std::thread::yield_now();
+    }
+}
+
+/// Marked processes that were started from this directory, which children inherit: this program in its roles, and the shells
+/// it starts for some.
+fn find(mark: &str) -> Vec<String> {
+    let entry = if mark.is_empty() { "\0WEIR_PADDING=".to_owned() } else { format!("\0{MARK}={mark}\0") };
+    let directory = env::current_dir().expect("there is a working directory");
+    let processes = fs::read_dir("/proc").expect("/proc is there");
+    processes
+        .filter_map(|process| {
+            let path = process.ok()?.path();
+            let is_own = fs::read_link(path.join("cwd")).ok()? == directory;
+            let environment = fs::read(path.join("environ")).ok()?;
+            let is_marked = environment.windows(entry.len()).any(|window| window == entry.as_bytes());
+            let command = fs::read_to_string(path.join("cmdline")).ok()?;
+            (is_own && is_marked && !command.is_empty()).then(|| command.replace('\0', " "))
+        })
+        .collect()
+}

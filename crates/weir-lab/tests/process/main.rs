@@ -1,0 +1,241 @@
+//! Real processes: what a trial starts it ends, and what a killed laboratory leaves behind is nothing.
+//!
+//! The program starts itself again in every role: as `weir serve`, `weir load` and `weir supervise` with chosen faults, as
+//! a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment, by which
+//! leftovers are found.
+
+mod leftovers;
+mod roles;
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use leftovers::{MARK, expect_none};
+use weir_lab::{
+    fake::study,
+    launch::{LaunchError, Launcher, TrialFailure, TrialOutcome, TrialRequest},
+    process::{Deadlines, ProcessLauncher},
+};
+use weir_record::spec::{ArmSpec, StudySpec, Subject};
+use weir_store::Store;
+
+/// Deadlines short enough for servers that never do what they should.
+const DEADLINES: Deadlines = Deadlines {
+    ready: Duration::from_millis(600),
+    stop: Duration::from_millis(300),
+    load_margin: Duration::from_millis(400),
+};
+
+const SEED: u64 = 5;
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if roles::play(&words) {
+        return;
+    }
+    let tests: [(&str, fn()); 12] = [
+        ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
+        ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
+        ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
+        ("an unknown option ends the session", an_unknown_option_ends_the_session),
+        ("a mute server meets its deadline", a_mute_server_meets_its_deadline),
+        ("a stubborn server is killed", a_stubborn_server_is_killed),
+        ("a generator that fails is quoted", a_generator_that_fails_is_quoted),
+        ("a generator that hangs meets its deadline", a_generator_that_hangs_meets_its_deadline),
+        ("a server that dies under load is blamed", a_server_that_dies_under_load_is_blamed),
+        ("a foreign server and its orphans are ended", a_foreign_server_and_its_orphans_are_ended),
+        ("an interrupted trial leaves nothing", an_interrupted_trial_leaves_nothing),
+        (
+            "a killed laboratory leaves nothing but its store",
+            a_killed_laboratory_leaves_nothing_but_its_store,
+        ),
+    ];
+    say(&format!("seed {SEED}"));
+    for (name, test) in tests {
+        if words.first().is_none_or(|filter| filter.starts_with('-') || name.contains(filter)) {
+            test();
+            say(&format!("{name} ... ok"));
+        }
+    }
+}
+
+fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").and_then(|()| output.flush()).expect("standard output takes a line");
+}
+
+fn this_program() -> PathBuf {
+    env::current_exe().expect("this program has a path")
+}
+
+/// A study of `weir` arms whose drivers name a role; the number of connections names the generator's.
+fn spec(driver: &str, connections: u32) -> StudySpec {
+    let mut spec = study(&[driver, "epoll"], 4, SEED);
+    (spec.server_cpus, spec.load_cpus) = (Vec::new(), Vec::new());
+    let cell = &mut spec.cells[0];
+    (cell.connections, cell.window_ns, cell.warmup_ns_max) = (connections, 1_000_000, 0);
+    spec
+}
+
+fn foreign(words: &[&str]) -> StudySpec {
+    let program = this_program().display().to_string();
+    let argv = [program.as_str()].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    let mut spec = spec("epoll", roles::REPORT);
+    spec.arms[0] = ArmSpec { name: "foreign".to_owned(), subject: Subject::Command { argv } };
+    spec
+}
+
+fn trial_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<TrialOutcome, LaunchError> {
+    let mut launcher = ProcessLauncher::new(this_program(), spec, DEADLINES);
+    let outcome = launcher.run_trial(&TrialRequest {
+        arm: &spec.arms[0],
+        cell: &spec.cells[0],
+        server_cpus: &spec.server_cpus,
+        load_cpus: &spec.load_cpus,
+        seed: SEED,
+        position: 0,
+        interrupt,
+    });
+    expect_none("");
+    outcome
+}
+
+fn trial(spec: &StudySpec) -> Result<TrialOutcome, LaunchError> {
+    trial_with(spec, &AtomicBool::new(false))
+}
+
+fn failure(spec: &StudySpec) -> TrialFailure {
+    trial(spec).expect("the session goes on").report.expect_err("the trial failed")
+}
+
+fn a_trial_gives_its_report_and_leaves_nothing() {
+    let report = trial(&spec("epoll", roles::REPORT)).expect("it runs").report.expect("it reports");
+    assert_eq!((report.messages, report.seed), (1_000, SEED));
+    assert_eq!(report.target, "127.0.0.1:7007");
+}
+
+fn a_server_that_dies_at_once_is_quoted() {
+    let reason = "exited with status 1: port in use".to_owned();
+    assert_eq!(failure(&spec("dies", roles::REPORT)), TrialFailure::Server { reason });
+}
+
+fn a_refused_driver_is_the_environments_fault() {
+    let reason = "io_uring is switched off".to_owned();
+    assert_eq!(failure(&spec("refused", roles::REPORT)), TrialFailure::ServerEnvironment { reason });
+    let mut missing = foreign(&["{port}"]);
+    missing.arms[0].subject =
+        Subject::Command { argv: vec!["/no/such/server".to_owned(), "{port}".to_owned()] };
+    let TrialFailure::ServerEnvironment { reason } = failure(&missing) else { panic!("it cannot start") };
+    assert!(reason.starts_with("cannot start /no/such/server"), "{reason}");
+}
+
+fn an_unknown_option_ends_the_session() {
+    let Err(LaunchError::Usage(message)) = trial(&spec("unknown", roles::REPORT)) else {
+        panic!("it is a mistake")
+    };
+    assert_eq!(message, "arm unknown: there is no driver unknown");
+    let Err(LaunchError::Usage(message)) = trial(&spec("epoll", roles::USAGE)) else {
+        panic!("it is a mistake")
+    };
+    assert_eq!(message, "too many connections");
+}
+
+fn a_mute_server_meets_its_deadline() {
+    let reason = "did not accept connections within 0.6 s: still thinking".to_owned();
+    assert_eq!(failure(&spec("mute", roles::REPORT)), TrialFailure::Server { reason });
+    let reason = "did not accept connections within 0.6 s".to_owned();
+    assert_eq!(failure(&foreign(&["linger", "{port}"])), TrialFailure::Server { reason });
+}
+
+fn a_stubborn_server_is_killed() {
+    let outcome = trial(&spec("stubborn", roles::REPORT)).expect("it runs");
+    assert!(outcome.report.is_ok());
+}
+
+fn a_generator_that_fails_is_quoted() {
+    let reason = "exited with status 1: out of luck".to_owned();
+    assert_eq!(failure(&spec("epoll", roles::FAILS)), TrialFailure::Load { reason });
+    let TrialFailure::Load { reason } = failure(&spec("epoll", roles::GARBAGE)) else {
+        panic!("it is to blame")
+    };
+    assert!(reason.starts_with("its report cannot be read"), "{reason}");
+}
+
+fn a_generator_that_hangs_meets_its_deadline() {
+    let reason = "gave no report within 0.401 s".to_owned();
+    assert_eq!(failure(&spec("epoll", roles::HANGS)), TrialFailure::Load { reason });
+}
+
+fn a_server_that_dies_under_load_is_blamed() {
+    let reason = "during the load it was killed by signal 9".to_owned();
+    assert_eq!(failure(&spec("epoll", roles::KILLS_THE_SERVER)), TrialFailure::Server { reason });
+}
+
+fn a_foreign_server_and_its_orphans_are_ended() {
+    for role in ["listen", "listen-with-orphan", "listen-in-background"] {
+        let report = trial(&foreign(&[role, "{port}"])).expect("it runs").report;
+        assert_eq!(report.expect(role).messages, 1_000);
+    }
+}
+
+fn an_interrupted_trial_leaves_nothing() {
+    for interrupted in
+        [spec("epoll", roles::HANGS), spec("mute", roles::REPORT), foreign(&["linger", "{port}"])]
+    {
+        let interrupt = AtomicBool::new(false);
+        let outcome = thread::scope(|scope| {
+            scope.spawn(|| {
+                leftovers::wait_for_any();
+                interrupt.store(true, Ordering::Relaxed);
+            });
+            trial_with(&interrupted, &interrupt)
+        });
+        assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
+    }
+}
+
+/// Twenty kills, fifty with `WEIR_SLOW_TESTS=1`.
+fn a_killed_laboratory_leaves_nothing_but_its_store() {
+    let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 20 };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("killed");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+    }
+    let mut random = weir_stats::random::Random::seeded(SEED);
+    let mut stored = 0;
+    for kill in 0..kills {
+        let mark = format!("killed-{kill}");
+        let mut laboratory = Command::new(this_program())
+            .arg("laboratory")
+            .arg(&folder)
+            .env(MARK, &mark)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the laboratory starts");
+        // Some events in, and then a little into whatever comes next.
+        let mut events = BufReader::new(laboratory.stdout.take().expect("its output is a pipe")).lines();
+        let wanted = usize::try_from(1 + random.below(12)).expect("it is small");
+        assert_eq!(events.by_ref().take(wanted).count(), wanted, "kill {kill}: the laboratory ended early");
+        let until = Instant::now() + Duration::from_micros(random.below(40_000));
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        laboratory.kill().expect("it can be killed");
+        laboratory.wait().expect("it can be reaped");
+        expect_none(&mark);
+        let store = Store::open_read_only(&folder).expect("the store is readable");
+        store.check_integrity().expect("the store is whole");
+        let blocks = store.blocks().expect("the blocks are readable").len();
+        assert!(blocks >= stored, "kill {kill} lost blocks");
+        stored = blocks;
+    }
+    assert!(stored > 0, "no block was ever finished");
+}

@@ -1,0 +1,162 @@
+//! The roles this program plays when it is started by itself.
+
+use std::{
+    env,
+    net::TcpListener,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio, exit},
+    thread,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_lab::{
+    fake::NEVER,
+    process::ProcessLauncher,
+    run::{self, Event, Hands},
+    supervise,
+};
+use weir_record::{
+    load::LoadReport,
+    machine::Fingerprint,
+    spec::{ArmSpec, Subject},
+};
+use weir_store::NewStudy;
+
+/// Numbers of connections that name what the generator does.
+pub const REPORT: u32 = 1;
+pub const FAILS: u32 = 2;
+pub const HANGS: u32 = 3;
+pub const USAGE: u32 = 4;
+pub const GARBAGE: u32 = 5;
+pub const KILLS_THE_SERVER: u32 = 6;
+
+/// Plays the role the words ask for; `false` when they ask for none.
+pub fn play(words: &[&str]) -> bool {
+    match words {
+        ["serve", "echo", "--driver", driver, ..] => serve(driver),
+        ["load", "echo", ..] => load(words),
+        ["supervise", "--", argv @ ..] => {
+            let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
+            match supervise::run(&[], &argv) {
+                Ok(code) => exit(code.into()),
+                Err(error) => end(supervise::EXIT_NOT_STARTED, &error.to_string()),
+            }
+        }
+        ["listen", port] => listen(port),
+        ["listen-with-orphan", port] => {
+            start(&["start-lingerer"]).wait().expect("it starts its child and ends");
+            listen(port);
+        }
+        ["listen-in-background", port] => drop(start(&["listen", port])),
+        ["start-lingerer"] => drop(start(&["linger"])),
+        ["linger", ..] => linger(),
+        ["laboratory", folder] => laboratory(Path::new(folder)),
+        _ => return false,
+    }
+    true
+}
+
+/// Starts this program in a role, in a process group of its own, as a server that leaves its starter does.
+fn start(words: &[&str]) -> std::process::Child {
+    let program = env::current_exe().expect("this program has a path");
+    Command::new(program).args(words).process_group(0).spawn().expect("it starts")
+}
+
+#[expect(clippy::print_stderr, reason = "the role's program says on standard error why it ends")]
+fn end(code: i32, said: &str) -> ! {
+    eprintln!("{said}");
+    exit(code)
+}
+
+fn linger() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+fn serve(driver: &str) {
+    match driver {
+        "dies" => end(1, "port in use"),
+        "refused" => end(13, "io_uring is switched off"),
+        "unknown" => end(2, "there is no driver unknown"),
+        "mute" => {
+            let line = "still thinking";
+            Command::new("sh").args(["-c", &format!("echo {line} >&2")]).status().expect("a shell");
+            linger();
+        }
+        "stubborn" => {
+            let script = "trap '' TERM; echo listening on 127.0.0.1:7007; while :; do read word; done";
+            let error = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).exec();
+            end(1, &error.to_string());
+        }
+        _ => {
+            super::say("listening on 127.0.0.1:7007");
+            linger();
+        }
+    }
+}
+
+fn option<'a>(words: &[&'a str], name: &str) -> &'a str {
+    let at = words.iter().position(|word| *word == name).expect("the option is given");
+    words[at + 1]
+}
+
+fn load(words: &[&str]) {
+    match option(words, "--connections").parse().expect("a number") {
+        FAILS => end(1, "out of luck"),
+        HANGS => linger(),
+        USAGE => end(2, "too many connections"),
+        GARBAGE => super::say("not JSON"),
+        KILLS_THE_SERVER => {
+            let server: i32 = option(words, "--observe-pid").parse().expect("a number");
+            let server = Pid::from_raw(server).expect("a process");
+            kill_process(server, Signal::KILL).expect("it runs");
+            end(1, "connection reset");
+        }
+        _ => {
+            let report = LoadReport {
+                target: option(words, "--target").to_owned(),
+                seed: option(words, "--seed").parse().expect("a number"),
+                messages: 1_000,
+                message_bytes: 64,
+                bytes_verified: 64_000,
+                throughput_per_second: 1_000.0,
+                ..LoadReport::default()
+            };
+            super::say(&serde_json::to_string(&report).expect("a record serialises"));
+        }
+    }
+}
+
+fn listen(port: &str) {
+    let port = port.parse().expect("a number");
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+    for connection in listener.incoming() {
+        drop(connection);
+    }
+}
+
+/// A session that runs for as long as it is let, on a foreign server that leaves an orphan and on one of ours.
+fn laboratory(folder: &Path) {
+    let mut spec = super::foreign(&["listen-with-orphan", "{port}"]);
+    spec.arms[1] = ArmSpec {
+        name: "own".to_owned(),
+        subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into() },
+    };
+    spec.cells[0].blocks = 1_000;
+    let program = env::current_exe().expect("this program has a path");
+    let mut launcher = ProcessLauncher::new(program, &spec, super::DEADLINES);
+    let mut progress = |event: &Event| super::say(&format!("{event:?}").replace('\n', " "));
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let fingerprint = Fingerprint::default();
+    let outcome = if folder.join(weir_store::FILE_NAME).exists() {
+        run::resume(folder, &fingerprint, hands)
+    } else {
+        let reproduce = "weir study killed".to_owned();
+        run::start(folder, &NewStudy { spec, fingerprint, missing_arms: Vec::new(), reproduce }, hands)
+    };
+    if let Err(error) = outcome {
+        end(1, &error.to_string());
+    }
+}
