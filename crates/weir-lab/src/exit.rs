@@ -30,8 +30,8 @@ impl ExitCode {
         self as u8
     }
 
-    /// Code of a session that ended in good order. An interruption says more than a missing arm, a missing arm more than the
-    /// verdict: a script that reads 0 must be able to rely on the whole study.
+    /// Code of a session that ended in good order. An interruption says more than a missing arm, a missing arm more
+    /// than the verdict: a script that reads 0 must be able to rely on the whole study.
     pub fn of_session(ended: Ended, result: &StudyResult) -> Self {
         match ended {
             Ended::Interrupted => Self::Interrupted,

@@ -1,5 +1,5 @@
-//! A machine and servers that exist only in numbers: the same sessions as on a real machine, in virtual time, with planted
-//! effects, machine states and failures. Every figure follows from the seed.
+//! A machine and servers that exist only in numbers: the same sessions as on a real machine, in virtual time, with
+//! planted effects, machine states and failures. Every figure follows from the seed.
 //!
 //! This is the laboratory's test bench and never a source of results: a record it makes says `fake` where a real one
 //! names the generator's driver.

@@ -1,7 +1,7 @@
 //! Study files: TOML in, a complete spec out. `docs/study-file.md` describes the format; every error names file, line
 //! and key.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -89,7 +89,7 @@ struct File {
     headline: Option<Spanned<Pick>>,
     #[serde(default)]
     declared: Vec<Spanned<Pick>>,
-    latency: Option<Spanned<Latency>>,
+    latency: Option<Latency>,
     #[serde(default)]
     arm: Vec<Spanned<Arm>>,
 }
@@ -168,6 +168,37 @@ const FACTORS: [(Level, i64); 5] = [
 const BLOCKS: i64 = 12;
 const EXPLORATORY_BLOCKS_MAX: u32 = 6;
 const LATENCY_SHARE: f64 = 0.6;
+const SMALLEST_EFFECT: f64 = 0.03;
+
+/// What all cells of a file have in common.
+struct Template {
+    blocks: u32,
+    exploratory_blocks: u32,
+    window_ns: u64,
+    warmup_ns_max: u64,
+}
+
+impl Template {
+    /// The cell with these levels, in the order of [`FACTORS`].
+    fn cell(&self, levels: [u32; 5], role: CellRole, load: LoadMode) -> CellSpec {
+        let [connections, depth, message_bytes, workers, idle_connections] = levels;
+        let mut cell = CellSpec {
+            id: String::new(),
+            role,
+            connections,
+            depth,
+            message_bytes,
+            idle_connections,
+            workers,
+            load,
+            window_ns: self.window_ns,
+            warmup_ns_max: self.warmup_ns_max,
+            blocks: if role == CellRole::Exploratory { self.exploratory_blocks } else { self.blocks },
+        };
+        cell.id = validate::cell_id(&cell);
+        cell
+    }
+}
 
 impl File {
     fn resolve(self, surroundings: &Surroundings) -> Result<StudySpec, Fault> {
@@ -184,13 +215,8 @@ impl File {
         let warmup_ns_max = length("warmup_max", self.warmup_max.as_ref(), 400_000_000)?;
         let time_cap_ns = length("time_cap", self.time_cap.as_ref(), 3_600_000_000_000)?;
         let smallest_effect = match &self.smallest_effect {
-            Some(effect) => {
-                let checked =
-                    validate::within("smallest_effect", *effect.get_ref(), &validate::SMALLEST_EFFECT);
-                checked.at(effect.span().start)?;
-                *effect.get_ref()
-            }
-            None => 0.03,
+            Some(effect) => fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT)?,
+            None => SMALLEST_EFFECT,
         };
         let levels = self.factors.levels()?;
         let headline = match &self.headline {
@@ -201,41 +227,17 @@ impl File {
         for pick in &self.declared {
             declared.push(pick.get_ref().cell("declared", pick.span().start, &levels)?);
         }
-        let template = |levels: [u32; 5], role: CellRole, load: LoadMode| {
-            let [connections, depth, message_bytes, workers, idle_connections] = levels;
-            let blocks = if role == CellRole::Exploratory { exploratory_blocks } else { blocks };
-            let mut cell = CellSpec {
-                id: String::new(),
-                role,
-                connections,
-                depth,
-                message_bytes,
-                idle_connections,
-                workers,
-                load,
-                window_ns,
-                warmup_ns_max,
-                blocks,
-            };
-            cell.id = validate::cell_id(&cell);
-            cell
+        let template = Template { blocks, exploratory_blocks, window_ns, warmup_ns_max };
+        let role = |cell: &[u32; 5]| match cell {
+            cell if *cell == headline => CellRole::Headline,
+            cell if declared.contains(cell) => CellRole::Declared,
+            _ => CellRole::Exploratory,
         };
-        let mut cells: Vec<CellSpec> = combinations(&levels)
-            .into_iter()
-            .map(|levels| {
-                let role = if levels == headline {
-                    CellRole::Headline
-                } else if declared.contains(&levels) {
-                    CellRole::Declared
-                } else {
-                    CellRole::Exploratory
-                };
-                template(levels, role, LoadMode::Closed)
-            })
-            .collect();
+        let closed = |cell: [u32; 5]| template.cell(cell, role(&cell), LoadMode::Closed);
+        let mut cells: Vec<CellSpec> = combinations(&levels).into_iter().map(closed).collect();
         if let Some(latency) = &self.latency {
-            let load = latency.get_ref().load(latency.span().start)?;
-            cells.push(template(headline, CellRole::Exploratory, load));
+            let load = latency.load()?;
+            cells.push(template.cell(headline, CellRole::Exploratory, load));
         }
         let mut arms = Vec::new();
         for arm in self.arm {
@@ -325,7 +327,7 @@ impl Pick {
 }
 
 impl Latency {
-    fn load(&self, at: usize) -> Result<LoadMode, Fault> {
+    fn load(&self) -> Result<LoadMode, Fault> {
         let poisson = self.poisson.unwrap_or(true);
         match (&self.share, &self.rate) {
             (Some(_), Some(rate)) => {
@@ -333,18 +335,14 @@ impl Latency {
                 Err(Fault { at: rate.span().start, error: SpecError::new("latency.rate", message) })
             }
             (Some(share), None) => {
-                validate::within("latency.share", *share.get_ref(), &(0.01..=0.95)).at(share.span().start)?;
-                Ok(LoadMode::OpenShare { share: *share.get_ref(), poisson })
+                let share = fraction("latency.share", share, &validate::SHARE)?;
+                Ok(LoadMode::OpenShare { share, poisson })
             }
             (None, Some(rate)) => {
-                validate::within("latency.rate", *rate.get_ref(), &validate::RATE_PER_SECOND)
-                    .at(rate.span().start)?;
-                Ok(LoadMode::Open { rate_per_second: *rate.get_ref(), poisson })
+                let rate_per_second = fraction("latency.rate", rate, &validate::RATE_PER_SECOND)?;
+                Ok(LoadMode::Open { rate_per_second, poisson })
             }
-            (None, None) => {
-                validate::within("latency.share", LATENCY_SHARE, &(0.01..=0.95)).at(at)?;
-                Ok(LoadMode::OpenShare { share: LATENCY_SHARE, poisson })
-            }
+            (None, None) => Ok(LoadMode::OpenShare { share: LATENCY_SHARE, poisson }),
         }
     }
 }
@@ -402,6 +400,11 @@ fn combinations(levels: &[Vec<u32>; 5]) -> Vec<[u32; 5]> {
             .collect();
     }
     cells
+}
+
+fn fraction(key: &str, given: &Spanned<f64>, range: &RangeInclusive<f64>) -> Result<f64, Fault> {
+    validate::within(key, *given.get_ref(), range).at(given.span().start)?;
+    Ok(*given.get_ref())
 }
 
 /// A length of time such as `1s`, `400ms`, `3.5min` or `1h`.

@@ -1,9 +1,9 @@
 //! Which trials may be compared: machine states, and the pairs that lie within one of them. Pure.
 //!
-//! The rules are fixed before the data are seen and never look at an outcome. A trial has a state only when its readings
-//! before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both clean and
-//! both in the cell's state; of several attempts the first that gives a pair counts. A cell is compared in the state in
-//! which it has more clean trials, because ratios themselves differ between states and must not be mixed.
+//! The rules are fixed before the data are seen and never look at an outcome. A trial has a state only when its
+//! readings before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both
+//! clean and both in the cell's state; of several attempts the first that gives a pair counts. A cell is compared in
+//! the state in which it has more clean trials, because ratios themselves differ between states and must not be mixed.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Merging of latency distributions without loss, from the HdrHistogram V2 text a load report carries.
 //!
 //! The V2 layout (the `HdrHistogram` project's own documentation and its Java reference): big-endian cookie
-//! `0x1c849303` with the word size in bits 4 to 7, payload length, normalising offset, significant digits, lowest and highest value,
-//! conversion ratio (40 bytes in all); then the counts in index order as zig-zag LEB128 of at most nine bytes, a
-//! negative number standing for that many empty counts. Only the uncompressed form is read.
+//! `0x1c849303` with the word size in bits 4 to 7, payload length, normalising offset, significant digits, lowest
+//! and highest value, conversion ratio (40 bytes in all); then the counts in index order as zig-zag LEB128 of at
+//! most nine bytes, a negative number standing for that many empty counts. Only the uncompressed form is read.
 
 use hdrhistogram::Histogram;
 use thiserror::Error;
@@ -252,6 +252,30 @@ mod tests {
         for (quantile, value) in merged {
             assert_eq!(value, together.value_at_quantile(quantile));
         }
+    }
+
+    #[test]
+    fn a_text_of_the_reference_library_has_the_counts_it_was_made_from() {
+        // Made with the V2 serializer of the hdrhistogram crate, version 7.6.0: 1 ns to 1 h, three digits.
+        let text = "HISTEwAAAB8AAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAACjAEAAvMf2AQK/0iAiXrlAv7//////////6ueAwQ=";
+        let histogram = decode(text).expect("it is a histogram");
+        let expected = [
+            (1, 1),
+            (2, 70),
+            (4, 1),
+            (2_047, 300),
+            (2_048, 5),
+            (51_234, 1_000_000),
+            (57_001, u64::MAX >> 1),
+            (3_600_000_000_000, 2),
+        ];
+        for (value, count) in expected {
+            assert_eq!(histogram.count_at(value), count, "at {value}");
+        }
+        assert_eq!(
+            decode("HISTEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAA=").map(|empty| empty.len()),
+            Ok(0)
+        );
     }
 
     #[test]

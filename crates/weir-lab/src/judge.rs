@@ -7,8 +7,8 @@
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
 //!    did not keep the offered rate.
 //! 3. The effect is the median log-ratio of the pairs; `weir-stats` gives interval, floor and direction. The headline
-//!    comparison rests on its interval. Every further claim of the headline and declared cells, to be called *faster* or
-//!    *slower*, also needs p at most 0.05 after Holm over all these claims.
+//!    comparison rests on its interval. Every further claim of the headline and declared cells, to be called
+//!    *faster* or *slower*, also needs p at most 0.05 after Holm over all these claims.
 //! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if it is
 //!    confirmed at one equal offered rate (an open-loop cell of the same shape); in an exploratory cell, which claims
 //!    nothing, it stays with a note.

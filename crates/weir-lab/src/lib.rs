@@ -4,8 +4,8 @@
 //! [`run`] runs it through a [`launch::Launcher`] and stores every finished block, [`taint`] and [`gate`] say which
 //! trials may be compared, [`judge`] compares them, [`exit`] and [`export`] hand the result on.
 //!
-//! Planning, gating and judging are pure: the same spec, seed and trials give the same order and the same verdict, on any
-//! machine and at any time. Measured code never runs in this process; [`process`] starts it as child processes
+//! Planning, gating and judging are pure: the same spec, seed and trials give the same order and the same verdict,
+//! on any machine and at any time. Measured code never runs in this process; [`process`] starts it as child processes
 //! that cannot outlive it. Nothing here prints, exits or reads the environment.
 
 pub mod file;

@@ -52,7 +52,8 @@ pub fn schedule(spec: &StudySpec) -> Vec<PlannedBlock> {
 
 /// The trials of one attempt at a block: every arm once and the baseline twice, in seeded random order.
 ///
-/// Which of the baseline's runs is the repeat is part of the draw. An arm that is missing leaves the others' order alone.
+/// Which of the baseline's runs is the repeat is part of the draw. An arm that is missing leaves the others' order
+/// alone.
 pub fn order(
     spec: &StudySpec,
     block: PlannedBlock,
@@ -148,7 +149,8 @@ mod tests {
             prop_assert_eq!(distinct.len(), schedule.len());
             prop_assert_eq!(schedule.len() as u32, first + second);
             for (cell, blocks) in [(0, first), (1, second)] {
-                let numbers: Vec<u32> = schedule.iter().filter(|block| block.cell == cell).map(|block| block.block).collect();
+                let own = schedule.iter().filter(|block| block.cell == cell);
+                let numbers: Vec<u32> = own.map(|block| block.block).collect();
                 prop_assert_eq!(numbers, (0..blocks).collect::<Vec<_>>());
             }
         }

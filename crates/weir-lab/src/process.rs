@@ -1,9 +1,9 @@
 //! The launcher of real trials: a fresh server process and a fresh generator process, each in a process group of its
 //! own that ends with the trial, or with this process, whatever ends it.
 //!
-//! Weir's own children are bound to the calling thread by the kernel (`weir_sys::child`), so trials must run on a thread
-//! that lives as long as the session, which is the main thread. A foreign command may have children of its own; it
-//! runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
+//! Weir's own children are bound to the calling thread by the kernel (`weir_sys::child`), so trials must run on a
+//! thread that lives as long as the session, which is the main thread. A foreign command may have children of its
+//! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
 //! control group, which needs rights an ordinary user does not have.
 
 mod generator;

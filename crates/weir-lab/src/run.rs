@@ -1,7 +1,7 @@
 //! A session: runs the schedule block by block, stores each, fills the gaps that noise left, and has the study judged.
 //!
-//! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a full disk
-//! leaves all finished blocks; the next one continues the same schedule.
+//! What is stored is never changed and never deleted. A session that is interrupted, runs out of time, or meets a
+//! full disk leaves all finished blocks; the next one continues the same schedule.
 
 use std::{
     fs::File,
@@ -189,8 +189,8 @@ pub fn resume(folder: &Path, here: &Fingerprint, hands: Hands<'_>) -> Result<Out
     run(store, hands)
 }
 
-/// Runs a session on an open store. One session at a time: the run folder is locked, by the kernel and therefore never longer
-/// than this process lives.
+/// Runs a session on an open store. One session at a time: the run folder is locked, by the kernel and therefore
+/// never longer than this process lives.
 pub fn run(mut store: Store, hands: Hands<'_>) -> Result<Outcome, RunError> {
     let _lock = lock(store.path())?;
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
@@ -314,7 +314,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm's server failed in the first.
+    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm's server failed in
+    /// the first.
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
         let cell = &self.header.spec.cells[index];
         let pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };

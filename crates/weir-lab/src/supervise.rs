@@ -1,9 +1,9 @@
-//! Holds a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory and the
-//! command. It ends all of them when its standard input closes, so also when the laboratory was killed with no
+//! Holds a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory and
+//! the command. It ends all of them when its standard input closes, so also when the laboratory was killed with no
 //! chance to clean up.
 //!
-//! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still found.
-//! The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
+//! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still
+//! found. The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
 //! supervisor to SIGKILL is out of reach.
 
 use std::{
@@ -32,8 +32,8 @@ pub const EXIT_NOT_STARTED: i32 = 127;
 /// From the polite request until everything is killed.
 const POLITE: Duration = Duration::from_secs(2);
 
-/// Rounds of killing what is left. Each kills every descendant there is; a second one is needed only for processes born
-/// during the first.
+/// Rounds of killing what is left. Each kills every descendant there is; a second one is needed only for processes
+/// born during the first.
 const KILL_ROUNDS_MAX: u32 = 1_000;
 
 /// Why nothing was supervised.

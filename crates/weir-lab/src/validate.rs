@@ -55,7 +55,7 @@ impl Level {
             Self::Depth => 1..=1_024,
             Self::MessageBytes => 1..=16 << 20,
             Self::Workers => 1..=256,
-            Self::IdleConnections => 0..=60_000,
+            Self::IdleConnections => 0..=40_000,
             // Six blocks are the fewest whose smallest possible p is under 0.05; four give at least a floor.
             Self::Blocks => 4..=1_000,
         }
@@ -73,6 +73,9 @@ pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
 
 /// Smallest and largest smallest effect.
 pub const SMALLEST_EFFECT: RangeInclusive<f64> = 0.001..=1.0;
+
+/// Smallest and largest share of a capacity that is offered in open loop; at all of it queues grow without end.
+pub const SHARE: RangeInclusive<f64> = 0.01..=0.95;
 
 /// Lowest and highest offered rate.
 pub const RATE_PER_SECOND: RangeInclusive<f64> = 1.0..=100_000_000.0;
@@ -227,7 +230,7 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
     match cell.load {
         LoadMode::Closed => Ok(()),
         LoadMode::Open { rate_per_second, .. } => within("latency.rate", rate_per_second, &RATE_PER_SECOND),
-        LoadMode::OpenShare { share, .. } => within("latency.share", share, &(0.01..=0.95)),
+        LoadMode::OpenShare { share, .. } => within("latency.share", share, &SHARE),
     }
 }
 

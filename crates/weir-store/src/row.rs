@@ -55,8 +55,8 @@ pub struct StoredBlock {
     pub trials: Vec<TrialRecord>,
 }
 
-/// Serialises a record, and makes sure that it can be read back: JSON has no infinity and no "not a number", and a record
-/// that holds one would make the whole study unreadable later.
+/// Serialises a record, and makes sure that it can be read back: JSON has no infinity and no "not a number", and a
+/// record that holds one would make the whole study unreadable later.
 pub(crate) fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> Result<String, StoreError> {
     let unstorable = |error: serde_json::Error| StoreError::Unstorable {
         what: what.to_owned(),

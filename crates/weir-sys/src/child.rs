@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock.
-//! 2. The death signal is set before the parent is checked. A parent that died in between is then noticed by the check; one
-//!    that dies later is noticed by the kernel.
+//! 2. The death signal is set before the parent is checked. A parent that died in between is then noticed by the
+//!    check; one that dies later is noticed by the kernel.
 
 use std::{
     io,
@@ -13,15 +13,16 @@ use std::{
 
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Starts the command in a process group of its own; the kernel kills it when the calling *thread* ends, by whatever cause.
+/// Starts the command in a process group of its own; the kernel kills it when the calling *thread* ends, by whatever
+/// cause.
 ///
 /// Call it from a thread that lives as long as the child should, usually the main thread. Only the child itself is
 /// bound, not processes it starts.
 pub fn spawn_bound(command: &mut Command) -> io::Result<Child> {
     let parent = getpid();
     command.process_group(0);
-    // SAFETY: invariant 1: the closure makes two system calls (prctl, getppid), compares integers and, on failure, builds
-    // an error from an error number, which does not allocate.
+    // SAFETY: invariant 1: the closure makes two system calls (prctl, getppid), compares integers and, on failure,
+    // builds an error from an error number, which does not allocate.
     unsafe { command.pre_exec(move || bind(parent)) };
     command.spawn()
 }

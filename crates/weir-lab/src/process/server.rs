@@ -198,8 +198,8 @@ fn failed(reason: String) -> NoServer {
     NoServer::Failed(TrialFailure::Server { reason })
 }
 
-/// A port that was free a moment ago. Nobody else on this machine picks it unless by chance; then the trial fails, and its
-/// block runs again.
+/// A port that was free a moment ago. Nobody else on this machine picks it unless by chance; then the trial fails,
+/// and its block runs again.
 fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }

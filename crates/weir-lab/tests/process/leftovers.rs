@@ -11,8 +11,8 @@ pub const MARK: &str = "WEIR_TEST_MARK";
 /// Time the kernel gets to deliver death signals.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits until no process but this one carries the mark, and fails when one stays. An empty mark stands for children of
-/// this process, which inherit none.
+/// Waits until no process but this one carries the mark, and fails when one stays. An empty mark stands for children
+/// of this process, which inherit none.
 pub fn expect_none(mark: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -34,8 +34,8 @@ pub fn wait_for_any() {
     }
 }
 
-/// Marked processes that were started from this directory, which children inherit: this program in its roles, and the shells
-/// it starts for some.
+/// Marked processes that were started from this directory, which children inherit: this program in its roles, and
+/// the shells it starts for some.
 fn find(mark: &str) -> Vec<String> {
     let entry = if mark.is_empty() { "\0WEIR_PADDING=".to_owned() } else { format!("\0{MARK}={mark}\0") };
     let directory = env::current_dir().expect("there is a working directory");

@@ -1,8 +1,8 @@
 //! Real processes: what a trial starts it ends, and what a killed laboratory leaves behind is nothing.
 //!
-//! The program starts itself again in every role: as `weir serve`, `weir load` and `weir supervise` with chosen faults, as
-//! a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment, by which
-//! leftovers are found.
+//! The program starts itself again in every role: as `weir serve`, `weir load` and `weir supervise` with chosen
+//! faults, as a foreign server, and as a laboratory that is killed. All of them carry a mark in their environment,
+//! by which leftovers are found.
 
 mod leftovers;
 mod roles;
