@@ -1,6 +1,7 @@
 //! What a session's end means to a script: the documented exit codes.
 
 use weir_record::{study::StudyResult, verdict::Verdict};
+use weir_store::StoreError;
 
 use crate::run::{Ended, RunError};
 
@@ -55,10 +56,16 @@ impl ExitCode {
     /// Code of a session that broke off.
     pub fn of_error(error: &RunError) -> Self {
         match error {
+            RunError::Store { source, .. } if is_wrong_folder(source) => Self::Usage,
             RunError::Store { .. } | RunError::Busy { .. } => Self::RuntimeError,
             RunError::Usage(_) => Self::Usage,
             RunError::Environment(_) => Self::Environment,
             RunError::OtherMachine { .. } => Self::NotComparable,
         }
     }
+}
+
+/// Whether another folder was meant.
+fn is_wrong_folder(error: &StoreError) -> bool {
+    matches!(error, StoreError::NotFound { .. } | StoreError::Exists { .. } | StoreError::NotAStore { .. })
 }

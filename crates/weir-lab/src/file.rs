@@ -237,7 +237,10 @@ impl File {
         let mut cells: Vec<CellSpec> = combinations(&levels).into_iter().map(closed).collect();
         if let Some(latency) = &self.latency {
             let load = latency.load()?;
-            cells.push(template.cell(headline, CellRole::Exploratory, load));
+            // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
+            let claims = cells.iter().filter(|cell| cell.role != CellRole::Exploratory);
+            let open = claims.map(|cell| template.cell(levels_of(cell), CellRole::Exploratory, load));
+            cells.extend(open.collect::<Vec<_>>());
         }
         let mut arms = Vec::new();
         for arm in self.arm {
@@ -383,6 +386,10 @@ impl OptionValue {
             Self::Number(number) => number.to_string(),
         }
     }
+}
+
+fn levels_of(cell: &CellSpec) -> [u32; 5] {
+    [cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections]
 }
 
 fn combinations(levels: &[Vec<u32>; 5]) -> Vec<[u32; 5]> {

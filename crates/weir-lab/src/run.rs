@@ -133,7 +133,7 @@ pub struct Outcome {
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The store failed.
-    #[error("{source} ({blocks_done} blocks are stored)")]
+    #[error("{source}{}", stored(*blocks_done))]
     Store {
         /// How.
         source: StoreError,
@@ -160,6 +160,10 @@ pub enum RunError {
         /// What differs.
         differences: String,
     },
+}
+
+fn stored(blocks_done: usize) -> String {
+    if blocks_done == 0 { String::new() } else { format!(" ({blocks_done} blocks are stored)") }
 }
 
 /// Who runs the session and who is told.

@@ -233,3 +233,12 @@ fn a_second_session_on_the_same_folder_is_refused() {
     let refused = refused.expect("events were told");
     assert!(matches!(refused, RunError::Busy { .. }), "{refused}");
 }
+
+#[test]
+fn a_folder_without_a_study_is_a_usage_error() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    let error =
+        resume(&fresh_folder("nothing"), &mut launcher, &NEVER).expect_err("there is nothing to continue");
+    assert_eq!(ExitCode::of_error(&error), ExitCode::Usage);
+    assert!(error.to_string().ends_with("name a folder that `weir study` wrote"), "{error}");
+}

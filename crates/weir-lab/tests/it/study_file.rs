@@ -77,3 +77,34 @@ fn a_command_arm_keeps_its_words() {
     let Subject::Command { argv } = &spec.arms[0].subject else { panic!("{:?}", spec.arms[0]) };
     assert_eq!(argv, &["./server", "--port", "{port}", "{cpus}"]);
 }
+
+#[test]
+fn every_claim_gets_its_equal_rate_cell() {
+    let text = EXAMPLE.replacen("[factors]", "[[declared]]\ndepth = 1\n\n[factors]", 1);
+    let spec = read(&text).expect("it is right");
+    let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
+    assert_eq!(
+        cells,
+        [
+            ("c100-d1-m64-closed", CellRole::Declared),
+            ("c100-d16-m64-closed", CellRole::Headline),
+            ("c100-d1-m64-open60pct", CellRole::Exploratory),
+            ("c100-d16-m64-open60pct", CellRole::Exploratory),
+        ]
+    );
+}
+
+#[test]
+fn every_study_file_of_the_project_is_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be listed").path();
+        let text = std::fs::read_to_string(&path).expect("it can be read");
+        if let Err(error) = parse(&path, &text, &surroundings()) {
+            panic!("{error}");
+        }
+        files += 1;
+    }
+    assert!(files >= 1);
+}
