@@ -261,6 +261,35 @@ fn a_drain_ends_accepting_and_lets_what_has_arrived_be_read() {
 }
 
 #[test]
+fn a_drain_does_not_reset_a_peer_that_still_sends() {
+    let runtime = Runtime::new(&config(options(1))).unwrap();
+    let (client, server) = runtime.block_on(pair());
+    let sent = runtime.block_on(async { client.send(b"request").await });
+    sent.unwrap();
+    let done = Rc::new(RefCell::new(0));
+    let pieces = Rc::clone(&done);
+    runtime.block_on(async {
+        sleep(MILLISECOND).await;
+        spawn(async move {
+            let request = server.recv().await.unwrap().unwrap();
+            sleep(MILLISECOND * 5).await;
+            server.send(request).await.unwrap();
+        });
+        spawn(async move {
+            for _ in 0..20 {
+                sleep(MILLISECOND).await;
+                client.send(b"more").await.unwrap();
+                client.flush().await.unwrap();
+                *pieces.borrow_mut() += 1;
+            }
+            assert_eq!(read_all(&client).await.unwrap(), b"request");
+        });
+    });
+    assert_eq!(runtime.drain(MILLISECOND * 100), 0);
+    assert_eq!(*done.borrow(), 20);
+}
+
+#[test]
 fn a_drain_aborts_what_is_left_at_its_deadline() {
     let runtime = Runtime::new(&config(options(1))).unwrap();
     let (stuck, _peer) = runtime.block_on(pair());

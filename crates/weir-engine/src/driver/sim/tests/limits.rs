@@ -206,3 +206,68 @@ fn starved_receivers_get_buffers_in_the_order_they_asked() {
         assert_eq!(order.take(), [0, 1, 2, 3, 4, 5, 6, 7]);
     });
 }
+
+#[test]
+fn who_comes_new_waits_behind_who_waits_for_a_buffer_already() {
+    let buffers = BufferOptions { bytes: Some(512), count: Some(1) };
+    let sim = SimOptions { spurious_per_mille: 0, ..options(1) };
+    let runtime = Runtime::new(&Config { buffers, ..config(sim) }).unwrap();
+    runtime.block_on(async {
+        let (greedy, peer) = pair().await;
+        let (patient, other) = pair().await;
+        peer.send(vec![1; 1000]).await.unwrap();
+        other.send(b"x").await.unwrap();
+        let first = greedy.recv().await.unwrap();
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let patient_order = Rc::clone(&order);
+        let waits = spawn(async move {
+            let _bytes = patient.recv().await.unwrap();
+            patient_order.borrow_mut().push("patient");
+        });
+        sleep(MILLISECOND).await;
+        drop(first);
+        let _second = greedy.recv().await.unwrap();
+        order.borrow_mut().push("greedy");
+        waits.await;
+        assert_eq!(order.take(), ["patient", "greedy"]);
+    });
+}
+
+#[test]
+fn output_that_waits_for_a_slow_peer_holds_no_receive_buffers() {
+    let buffers = BufferOptions { bytes: Some(512), count: Some(4) };
+    let sim = SimOptions { socket_buffer_bytes: 1024, ..options(1) };
+    let runtime = Runtime::new(&Config { buffers, ..config(sim) }).unwrap();
+    runtime.block_on(async {
+        let (slow, server) = pair().await;
+        spawn(echo(server));
+        // The echo's output fills the network towards a peer that does not read, and then its queue.
+        slow.send(vec![1; 6000]).await.unwrap();
+        slow.flush().await.unwrap();
+        sleep(MILLISECOND).await;
+        let (client, server) = pair().await;
+        spawn(echo(server));
+        client.send(b"hello").await.unwrap();
+        let reply = timeout(MILLISECOND, client.recv()).await.expect("a buffer is free");
+        assert_eq!(&reply.unwrap().unwrap()[..], b"hello");
+    });
+}
+
+#[test]
+fn a_freed_descriptor_is_used_at_once() {
+    let sim = SimOptions { descriptors_max: 3, ..options(2) };
+    simulate(sim, async {
+        let (listener, bound) = listen();
+        let first = Stream::connect(&bound).await.unwrap();
+        let _second = Stream::connect(&bound).await.unwrap();
+        let accepted = spawn(async move {
+            let _stream = listener.accept().await.unwrap();
+            now()
+        });
+        sleep(MILLISECOND * 250).await;
+        assert!(!accepted.is_finished());
+        drop(first);
+        let freed_at = now();
+        assert_eq!(accepted.await, freed_at);
+    });
+}

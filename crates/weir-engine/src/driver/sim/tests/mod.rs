@@ -68,6 +68,7 @@ async fn echo(stream: Stream) -> std::io::Result<()> {
 async fn read_all(stream: &Stream) -> std::io::Result<Vec<u8>> {
     let mut received = Vec::new();
     while let Some(bytes) = stream.recv().await? {
+        assert!(!bytes.is_empty(), "a lease without bytes");
         received.extend_from_slice(&bytes);
     }
     Ok(received)

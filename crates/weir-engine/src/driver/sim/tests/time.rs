@@ -155,3 +155,24 @@ fn a_mailbox_works_between_tasks() {
         assert_eq!(receiver.recv().await, None);
     });
 }
+
+#[test]
+fn spurious_wake_ups_come_as_often_as_asked() {
+    let polls_of_a_silent_receive = |spurious_per_mille| {
+        simulate(SimOptions { spurious_per_mille, ..options(1) }, async {
+            let (client, _server) = pair().await;
+            let mut polls = 0;
+            let mut receive = std::pin::pin!(client.recv());
+            let counted = std::future::poll_fn(|context| {
+                polls += 1;
+                receive.as_mut().poll(context)
+            });
+            assert!(timeout(MILLISECOND * 100, counted).await.is_err());
+            polls
+        })
+    };
+    // Once at the start, and once when the time limit ends.
+    assert_eq!(polls_of_a_silent_receive(0), 2);
+    let often = polls_of_a_silent_receive(1000);
+    assert!(often > 1000, "{often} polls in 100 ms at latencies below 50 us");
+}
