@@ -1,1 +1,74 @@
-//! Load that cannot lie: pacers, clients, workers, recorder.
+//! Load that cannot lie.
+//!
+//! The generator sends messages over many connections, compares every byte that comes back, times every message,
+//! and says of every failure what it was. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
+//! runtime, and returns a [`LoadReport`](weir_record::load::LoadReport).
+//!
+//! - **closed loop**: a connection starts a message when an earlier one returned; finds capacity;
+//! - **open loop**: messages start at times fixed by a [`pacer`] whatever the server does, and their latency counts
+//!   from the intended start, so that a stalled server cannot hide its queue.
+//!
+//! Its own limits are part of the result: the CPU share of its busiest thread, how late messages left, starts that
+//! were never made, and both sides of Little's law. It prints nothing and knows no command line.
+//!
+//! ```no_run
+//! use std::{sync::atomic::AtomicBool, time::Duration};
+//! use weir_load::{Arrivals, LoadSpec, run};
+//!
+//! let spec = LoadSpec {
+//!     target: "127.0.0.1:7007".into(),
+//!     connections: 100,
+//!     idle_connections: 0,
+//!     depth: 1,
+//!     message_bytes: 64,
+//!     arrivals: Arrivals::Closed { think: Duration::ZERO },
+//!     workers: 1,
+//!     pin: vec![1],
+//!     seed: 1,
+//!     duration: Duration::from_secs(10),
+//!     messages: None,
+//!     warmup_max: Duration::from_secs(5),
+//!     ramp_up: Duration::ZERO,
+//!     connect_timeout: Duration::from_secs(5),
+//!     response_timeout: Duration::from_secs(5),
+//!     engine: weir_engine::Config::default(),
+//!     observe_pid: None,
+//!     observe_stats: None,
+//! };
+//! let report = run(&spec, &mut |_| {}, &AtomicBool::new(false))?;
+//! assert_eq!(report.failures.errors(), 0);
+//! assert_eq!(report.bytes_verified, report.messages * 64);
+//! # Ok::<(), weir_load::LoadError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod spec;
+
+mod closed;
+mod open;
+pub mod pacer;
+pub mod payload;
+
+mod failure;
+mod lane;
+mod observe;
+mod progress;
+mod run;
+mod shared;
+mod spin;
+mod warmup;
+mod worker;
+
+mod encoding;
+mod gather;
+mod little;
+mod recorder;
+mod report;
+mod summary;
+
+pub use progress::{Phase, Progress};
+pub use run::run;
+pub use spec::{
+    Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadError, LoadSpec,
+    MESSAGE_BYTES_MAX, RATE_PER_SECOND_MAX, WORKERS_MAX,
+};

@@ -1,0 +1,177 @@
+//! Which class a failure belongs to.
+//!
+//! A failure is classified by what was being done and by what the system said. The kinds listed here are those
+//! that sockets are documented to give; anything else is `Unexplained`, which makes a run invalid, so that a cause
+//! we do not know cannot pass as one we do.
+
+use std::io::{Error, ErrorKind};
+
+use weir_record::load::FailureCounts;
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Opening the connection.
+    Connect,
+    /// Sending and receiving messages.
+    Exchange,
+}
+
+/// Classes of failure, as in [`FailureCounts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The target, or the network before it, said no.
+    Refused,
+    /// The connection was broken by the other side or the network.
+    Reset,
+    /// No connection in time.
+    ConnectTimeout,
+    /// No complete response in time.
+    ResponseTimeout,
+    /// The peer ended the connection too early.
+    Short,
+    /// What came back is not what was sent.
+    WrongBytes,
+    /// Ports, descriptors or memory of this machine ran out.
+    LocalLimit,
+    /// None of these.
+    Unexplained,
+}
+
+/// The class of an error of the system.
+pub fn classify(stage: Stage, error: &Error) -> Class {
+    if is_local_limit(error) {
+        return Class::LocalLimit;
+    }
+    match (stage, error.kind()) {
+        (Stage::Connect, ErrorKind::TimedOut) => Class::ConnectTimeout,
+        (Stage::Exchange, ErrorKind::TimedOut) => Class::ResponseTimeout,
+        (_, ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe) => {
+            Class::Reset
+        }
+        (
+            Stage::Connect,
+            ErrorKind::ConnectionRefused
+            | ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown,
+        ) => Class::Refused,
+        // A path that dies under an open connection; refused is what a Unix or loopback socket says when its
+        // listener went away with the connection still in the queue.
+        (
+            Stage::Exchange,
+            ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::NetworkDown
+            | ErrorKind::ConnectionRefused,
+        ) => Class::Reset,
+        _ => Class::Unexplained,
+    }
+}
+
+fn is_local_limit(error: &Error) -> bool {
+    // EMFILE and ENFILE have no kind of their own in the standard library.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    const ENOBUFS: i32 = 105;
+    matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::AddrInUse | ErrorKind::OutOfMemory)
+        // A Unix listener's full queue: the kernel does not let us wait for it.
+        || error.kind() == ErrorKind::WouldBlock
+        || matches!(error.raw_os_error(), Some(ENFILE | EMFILE | ENOBUFS))
+}
+
+/// Adds failures of one class.
+pub fn count(counts: &mut FailureCounts, class: Class, failures: u64) {
+    *match class {
+        Class::Refused => &mut counts.refused,
+        Class::Reset => &mut counts.reset,
+        Class::ConnectTimeout => &mut counts.connect_timeout,
+        Class::ResponseTimeout => &mut counts.response_timeout,
+        Class::Short => &mut counts.short,
+        Class::WrongBytes => &mut counts.wrong_bytes,
+        Class::LocalLimit => &mut counts.local_limit,
+        Class::Unexplained => &mut counts.unexplained,
+    } += failures;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documented_errors_of_connect_have_a_class() {
+        // connect(2), socket(2); the numbers are those of Linux on every architecture we run on.
+        let expected = [
+            (111, Class::Refused),
+            (2, Class::Refused),
+            (1, Class::Refused),
+            (13, Class::Refused),
+            (101, Class::Refused),
+            (113, Class::Refused),
+            (104, Class::Reset),
+            (103, Class::Reset),
+            (110, Class::ConnectTimeout),
+            (99, Class::LocalLimit),
+            (98, Class::LocalLimit),
+            (11, Class::LocalLimit),
+            (23, Class::LocalLimit),
+            (24, Class::LocalLimit),
+            (105, Class::LocalLimit),
+            (12, Class::LocalLimit),
+        ];
+        for (number, class) in expected {
+            let error = Error::from_raw_os_error(number);
+            assert_eq!(classify(Stage::Connect, &error), class, "{error}");
+        }
+    }
+
+    #[test]
+    fn documented_errors_of_an_open_connection_have_a_class() {
+        let expected = [
+            (104, Class::Reset),
+            (32, Class::Reset),
+            (103, Class::Reset),
+            (111, Class::Reset),
+            (113, Class::Reset),
+            (101, Class::Reset),
+            (110, Class::ResponseTimeout),
+            (105, Class::LocalLimit),
+            (12, Class::LocalLimit),
+        ];
+        for (number, class) in expected {
+            let error = Error::from_raw_os_error(number);
+            assert_eq!(classify(Stage::Exchange, &error), class, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_documented_is_unexplained() {
+        for number in [9, 22, 88, 107] {
+            let error = Error::from_raw_os_error(number);
+            assert_eq!(classify(Stage::Exchange, &error), Class::Unexplained, "{error}");
+        }
+        assert_eq!(classify(Stage::Connect, &Error::other("limit")), Class::Unexplained);
+    }
+
+    #[test]
+    fn each_class_has_its_own_count() {
+        let classes = [
+            Class::Refused,
+            Class::Reset,
+            Class::ConnectTimeout,
+            Class::ResponseTimeout,
+            Class::Short,
+            Class::WrongBytes,
+            Class::LocalLimit,
+            Class::Unexplained,
+        ];
+        let mut counts = FailureCounts::default();
+        for (index, class) in classes.into_iter().enumerate() {
+            count(&mut counts, class, 1 << index);
+        }
+        assert_eq!(counts.errors(), 255);
+        assert_eq!((counts.refused, counts.unexplained, counts.cut_off_at_end), (1, 128, 0));
+    }
+}

@@ -1,0 +1,181 @@
+//! Adds up what the workers hand over. Pure.
+//!
+//! Seconds are kept apart only until every worker has passed them, so memory does not grow with the run.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use weir_record::load::SecondRow;
+
+use crate::{
+    recorder::{PacedTimes, Part, Stretch, empty_histogram},
+    summary::second_row,
+    warmup::Bucket,
+};
+
+/// Sums of the whole window, rows of its seconds, and buckets of the warm-up.
+#[derive(Debug)]
+pub struct Gather {
+    /// The window so far.
+    pub window: Sum,
+    /// Open loop only.
+    pub paced: Option<PacedTimes>,
+    /// Finished seconds, oldest first.
+    pub seconds: Vec<SecondRow>,
+    /// Seconds that some worker has not finished.
+    open_seconds: BTreeMap<u64, Sum>,
+    buckets: BTreeMap<u64, Sum>,
+    /// For each worker, the first second it may still add to.
+    passed: Vec<u64>,
+}
+
+/// Messages and their service times.
+#[derive(Clone, Debug)]
+pub struct Sum {
+    /// Messages completed and verified.
+    pub messages: u64,
+    /// Bytes compared.
+    pub bytes: u64,
+    /// Messages started.
+    pub started: u64,
+    /// Failures.
+    pub errors: u64,
+    /// Service times.
+    pub service: Histogram<u64>,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { messages: 0, bytes: 0, started: 0, errors: 0, service: empty_histogram() }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, part: &Part) {
+        self.messages += part.messages;
+        self.bytes += part.bytes;
+        self.started += part.started;
+        self.errors += part.errors;
+        add(&mut self.service, &part.service);
+    }
+}
+
+impl Gather {
+    /// Nothing yet, from this many workers.
+    pub fn new(workers: usize, is_paced: bool) -> Self {
+        let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
+        Self {
+            window: Sum::default(),
+            paced: is_paced.then(paced),
+            seconds: Vec::new(),
+            open_seconds: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            passed: vec![0; workers],
+        }
+    }
+
+    /// Adds one part. The parts of a worker come in order.
+    pub fn take(&mut self, part: &Part) {
+        match part.stretch {
+            Stretch::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(part),
+            Stretch::Window(second) => {
+                self.window.add(part);
+                if let (Some(sum), Some(paced)) = (&mut self.paced, &part.paced) {
+                    add(&mut sum.response, &paced.response);
+                    add(&mut sum.lag, &paced.lag);
+                }
+                self.open_seconds.entry(second).or_default().add(part);
+                self.passed[part.worker] = second + 1;
+            }
+            Stretch::After => {}
+        }
+        self.close_seconds(self.passed.iter().copied().min().unwrap_or(0));
+    }
+
+    /// A bucket of the warm-up, when its time is over. Earlier ones are forgotten.
+    pub fn bucket(&mut self, bucket: u64) -> Bucket {
+        self.buckets = self.buckets.split_off(&bucket);
+        let Some(sum) = self.buckets.remove(&bucket) else { return Bucket::default() };
+        Bucket { messages: sum.messages, service_ns_median: second_row(0, 0, &sum.service).p50_ns }
+    }
+
+    /// All parts were taken: the rows of the whole seconds of a window of this length.
+    pub fn finish(&mut self, window_ns: u64) {
+        let whole = window_ns / 1_000_000_000;
+        self.close_seconds(whole);
+        self.seconds.truncate(whole as usize);
+        self.open_seconds.clear();
+    }
+
+    fn close_seconds(&mut self, until: u64) {
+        for second in self.seconds.len() as u64..until {
+            let row = match self.open_seconds.remove(&second) {
+                Some(sum) => second_row(sum.messages, sum.errors, &sum.service),
+                None => SecondRow::default(),
+            };
+            self.seconds.push(row);
+        }
+    }
+}
+
+fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+    if let Err(error) = sum.add(part) {
+        panic!("all histograms have the same bounds: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(worker: usize, stretch: Stretch, times_ns: &[u64]) -> Part {
+        let mut service = empty_histogram();
+        times_ns.iter().for_each(|time| service.saturating_record(*time));
+        let messages = times_ns.len() as u64;
+        Part {
+            worker,
+            stretch,
+            messages,
+            bytes: 10 * messages,
+            started: messages,
+            errors: 0,
+            service,
+            paced: None,
+        }
+    }
+
+    #[test]
+    fn a_second_becomes_a_row_when_every_worker_has_passed_it() {
+        let mut gather = Gather::new(2, false);
+        gather.take(&part(0, Stretch::Window(0), &[100, 100]));
+        gather.take(&part(0, Stretch::Window(1), &[100]));
+        assert!(gather.seconds.is_empty());
+        gather.take(&part(1, Stretch::Window(0), &[900]));
+        assert_eq!(gather.seconds, [SecondRow { messages: 3, errors: 0, p50_ns: 100, p99_ns: 900 }]);
+        assert_eq!((gather.window.messages, gather.window.bytes), (4, 40));
+    }
+
+    #[test]
+    fn silent_seconds_are_rows_of_zeros_and_a_broken_second_is_none() {
+        let mut gather = Gather::new(1, false);
+        gather.take(&part(0, Stretch::Window(2), &[7]));
+        gather.take(&part(0, Stretch::Window(4), &[7, 7]));
+        gather.take(&part(0, Stretch::After, &[7]));
+        gather.finish(4_900_000_000);
+        let messages: Vec<u64> = gather.seconds.iter().map(|row| row.messages).collect();
+        assert_eq!(messages, [0, 0, 1, 0]);
+        assert_eq!(gather.window.messages, 3);
+        assert_eq!(gather.window.service.len(), 3);
+    }
+
+    #[test]
+    fn buckets_of_the_warm_up_are_no_part_of_the_window() {
+        let mut gather = Gather::new(2, false);
+        gather.take(&part(0, Stretch::Warmup(0), &[5, 5]));
+        gather.take(&part(1, Stretch::Warmup(1), &[7, 9, 9]));
+        gather.take(&part(0, Stretch::Warmup(1), &[9, 9]));
+        assert_eq!(gather.bucket(1), Bucket { messages: 5, service_ns_median: 9 });
+        assert_eq!(gather.bucket(0), Bucket::default());
+        assert_eq!(gather.window.messages, 0);
+    }
+}

@@ -1,0 +1,140 @@
+//! What is read at the edges of the window besides the workers' notes: CPU of the generator's threads, the target's
+//! processes, the machine's noise, and the target's engine counters.
+//!
+//! The order at the edges keeps our own questions out of what they measure: before the window opens the counters
+//! are asked for, then the edge is published, then CPU times are read; when it closes, the edge is published, CPU
+//! times are read and the counters come last. The counters' window is therefore a little wider than the other.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::{linux::net::SocketAddrExt, unix::net::SocketAddr, unix::net::UnixStream},
+    time::Duration,
+};
+
+use weir_evidence::observe::Edge;
+use weir_record::{
+    engine::{EngineStats, ServerStats},
+    trial::ObservedWindow,
+};
+
+use crate::spec::{LoadError, LoadSpec};
+
+/// Longest wait for an answer of the statistics socket.
+const STATS_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest answer.
+const STATS_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads the target at both edges.
+pub(crate) struct Observer {
+    pid: Option<u32>,
+    stats: Option<StatsClient>,
+    counters_before: Option<EngineStats>,
+    edge_before: Option<Edge>,
+}
+
+impl Observer {
+    /// Prepares what was asked for; a statistics socket that does not answer is an error now, not later.
+    pub(crate) fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
+        let mut stats = spec.observe_stats.as_deref().map(StatsClient::connect).transpose()?;
+        if let Some(client) = &mut stats {
+            client.read()?;
+        }
+        if let Some(pid) = spec.observe_pid {
+            read_edge(pid)?;
+        }
+        Ok(Self { pid: spec.observe_pid, stats, counters_before: None, edge_before: None })
+    }
+
+    /// Before the window opens.
+    pub(crate) fn before_open(&mut self) -> Result<(), LoadError> {
+        if let Some(client) = &mut self.stats {
+            self.counters_before = Some(client.read()?);
+        }
+        Ok(())
+    }
+
+    /// Right after it opened.
+    pub(crate) fn opened(&mut self) -> Result<(), LoadError> {
+        self.edge_before = self.pid.map(read_edge).transpose()?;
+        Ok(())
+    }
+
+    /// Right after it closed. Nothing when nothing was asked for, or when the target has ended meanwhile: then its
+    /// failures are in the report, and numbers of half a window are not.
+    pub(crate) fn closed(&mut self) -> Option<ObservedWindow> {
+        let window = match (self.pid, &self.edge_before) {
+            (Some(pid), Some(before)) => Some(before.until(&read_edge(pid).ok()?)),
+            _ => None,
+        };
+        let engine = match (&mut self.stats, &self.counters_before) {
+            (Some(client), Some(before)) => Some(client.read().ok()?.since(before)),
+            _ => None,
+        };
+        if window.is_none() && engine.is_none() {
+            return None;
+        }
+        Some(ObservedWindow { engine, ..window.unwrap_or_default() })
+    }
+}
+
+fn read_edge(pid: u32) -> Result<Edge, LoadError> {
+    Edge::read(pid)
+        .map_err(|error| LoadError::Observe { what: format!("process {pid}"), reason: error.to_string() })
+}
+
+/// A connection to a server's statistics socket.
+struct StatsClient {
+    name: String,
+    stream: BufReader<UnixStream>,
+}
+
+impl StatsClient {
+    fn connect(name: &str) -> Result<Self, LoadError> {
+        let failed = |reason: String| LoadError::Observe { what: format!("socket {name}"), reason };
+        let Some(bare) = name.strip_prefix('@') else {
+            return Err(failed("the name of a statistics socket begins with @".into()));
+        };
+        let stream = SocketAddr::from_abstract_name(bare)
+            .and_then(|address| UnixStream::connect_addr(&address))
+            .and_then(|stream| stream.set_read_timeout(Some(STATS_TIMEOUT)).map(|()| stream))
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self { name: name.into(), stream: BufReader::new(stream) })
+    }
+
+    /// Asks for the counters of all workers.
+    fn read(&mut self) -> Result<EngineStats, LoadError> {
+        let failed = |reason: String| LoadError::Observe { what: format!("socket {}", self.name), reason };
+        self.stream.get_mut().write_all(b"\n").map_err(|error| failed(error.to_string()))?;
+        let mut line = String::new();
+        (&mut self.stream)
+            .take(STATS_BYTES_MAX)
+            .read_line(&mut line)
+            .map_err(|error| failed(error.to_string()))?;
+        let stats: ServerStats = serde_json::from_str(&line)
+            .map_err(|error| failed(format!("the answer is not a line of statistics: {error}")))?;
+        Ok(stats.total)
+    }
+}
+
+/// CPU of threads of this process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ThreadTimes {
+    /// One entry a thread, in the order asked for; 0 when it cannot be read.
+    pub(crate) cpu_ns: Vec<u64>,
+}
+
+impl ThreadTimes {
+    /// Reads the time each thread has spent on a CPU.
+    pub(crate) fn read(threads: &[u32]) -> Self {
+        let time = |thread: &u32| {
+            let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+            text.split_ascii_whitespace().next()?.parse().ok()
+        };
+        Self { cpu_ns: threads.iter().map(|thread| time(thread).unwrap_or(0)).collect() }
+    }
+
+    /// Time spent since `earlier`, a thread.
+    pub(crate) fn since(&self, earlier: &Self) -> Vec<u64> {
+        self.cpu_ns.iter().zip(&earlier.cpu_ns).map(|(after, before)| after.saturating_sub(*before)).collect()
+    }
+}

@@ -1,0 +1,415 @@
+//! What a message looks like, and the check that what came back is what was sent.
+//!
+//! Message `k` of connection `c` is the first *B* bytes of this string, where *B* is the message size:
+//!
+//! | bytes | what | differs between |
+//! | --- | --- | --- |
+//! | 0 | low byte of `k`, turned by a number of the connection | neighbours on one connection, always |
+//! | 1..8 | hash of seed, `c` and `k` | any two messages, but for one chance in 2^56 |
+//! | 8..16 | `k`, little endian | any two messages of a connection, always |
+//! | 16..20 | `c`, little endian | any two connections, always |
+//! | 20..24 | *B*, little endian | |
+//! | 24.. | a stretch of the run's tape of random bytes, whose start depends on `c` and `k` | stretches are 4096 |
+//!
+//! Every byte of every message is compared with what it must be, none is taken on trust; comparing runs at the
+//! speed of `memcmp` because the expected body lies ready on the tape. A body of 4095 messages earlier, or of
+//! another connection, lies elsewhere on the tape.
+//!
+//! Messages smaller than the header keep the order of its fields, so less can be told from one message: of one
+//! byte it is the byte alone, and a foreign byte passes with a chance of 1/256. A lost, repeated or
+//! shifted message of any size is still certain to be found, because byte 0 counts: from there on the messages
+//! are out of step.
+//!
+//! Nothing here does I/O or reads a clock.
+
+use std::rc::Rc;
+
+/// Bytes before the body.
+const HEADER_BYTES: usize = 24;
+/// Different places at which a body can start on the tape; a power of two.
+const TAPE_STARTS: usize = 4096;
+/// Distance between the bodies of successive messages. Odd, so that all starts are used before one returns.
+const TAPE_STEP: u64 = 1669;
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Random bytes from which all bodies of a run are cut.
+#[derive(Debug)]
+pub struct Tape {
+    bytes: Box<[u8]>,
+    seed: u64,
+    message_bytes: usize,
+}
+
+impl Tape {
+    /// The tape of a run; the same seed and size give the same bytes.
+    ///
+    /// # Panics
+    /// When `message_bytes` is zero: there is no empty message.
+    pub fn new(seed: u64, message_bytes: u32) -> Self {
+        assert!(message_bytes > 0, "a message has at least one byte");
+        let message_bytes = message_bytes as usize;
+        let length = TAPE_STARTS + message_bytes.saturating_sub(HEADER_BYTES);
+        let words = (0..length.div_ceil(8) as u64).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes());
+        Self { bytes: words.take(length).collect(), seed, message_bytes }
+    }
+
+    /// Size of every message.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+}
+
+/// Writes the messages of one connection and knows what each must look like.
+#[derive(Clone, Debug)]
+pub struct Codec {
+    tape: Rc<Tape>,
+    connection: u32,
+    key: u64,
+}
+
+impl Codec {
+    /// The messages of `connection`.
+    pub fn new(tape: Rc<Tape>, connection: u32) -> Self {
+        let key = mix(tape.seed.wrapping_add(mix(u64::from(connection) + 1)));
+        Self { tape, connection, key }
+    }
+
+    /// Writes message `sequence` into `message`.
+    ///
+    /// # Panics
+    /// When `message` is not exactly one message long.
+    #[inline]
+    pub fn write(&self, sequence: u64, message: &mut [u8]) {
+        assert_eq!(message.len(), self.tape.message_bytes, "one message at a time");
+        let header = self.header(sequence);
+        match message.split_at_mut_checked(HEADER_BYTES) {
+            Some((head, body)) => {
+                head.copy_from_slice(&header);
+                body.copy_from_slice(self.body(sequence, 0, body.len()));
+            }
+            None => message.copy_from_slice(&header[..message.len()]),
+        }
+    }
+
+    #[inline]
+    fn header(&self, sequence: u64) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(&mix(self.key ^ sequence.wrapping_mul(GOLDEN)).to_le_bytes());
+        header[0] = (self.key >> 32).wrapping_add(sequence) as u8;
+        header[8..16].copy_from_slice(&sequence.to_le_bytes());
+        header[16..20].copy_from_slice(&self.connection.to_le_bytes());
+        header[20..].copy_from_slice(&(self.tape.message_bytes as u32).to_le_bytes());
+        header
+    }
+
+    #[inline]
+    fn body(&self, sequence: u64, from: usize, length: usize) -> &[u8] {
+        let start = self.key.wrapping_add(sequence.wrapping_mul(TAPE_STEP)) as usize % TAPE_STARTS + from;
+        &self.tape.bytes[start..start + length]
+    }
+
+    /// Whether `piece` is what stands at `position` of message `sequence`.
+    #[inline]
+    fn matches(&self, sequence: u64, position: usize, piece: &[u8]) -> bool {
+        let header = self.header(sequence);
+        if position == 0
+            && let Some((head, body)) = piece.split_first_chunk::<HEADER_BYTES>()
+        {
+            // A whole message at once, the usual case.
+            return *head == header && body == self.body(sequence, 0, body.len());
+        }
+        let in_header = HEADER_BYTES.saturating_sub(position).min(piece.len());
+        let (head, body) = piece.split_at(in_header);
+        let from = (position + in_header).saturating_sub(HEADER_BYTES);
+        (head.is_empty() || *head == header[position..position + in_header])
+            && body == self.body(sequence, from, body.len())
+    }
+
+    /// The first byte of `piece` that is not what stands at `position` of message `sequence`.
+    fn first_difference(&self, sequence: u64, position: usize, piece: &[u8]) -> usize {
+        let differs = |offset: usize| !self.matches(sequence, position + offset, &piece[offset..=offset]);
+        (0..piece.len()).find(|offset| differs(*offset)).map_or(position, |offset| position + offset)
+    }
+}
+
+/// Compares a stream of bytes, cut in any way, with the messages it must consist of.
+#[derive(Debug)]
+pub struct Verifier {
+    codec: Codec,
+    /// Message that the next byte belongs to, and the byte's place in it.
+    sequence: u64,
+    position: usize,
+    /// Bytes of that message compared so far; counted, not derived from `position`.
+    compared: u64,
+}
+
+/// What a piece of the stream brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Messages that became complete.
+    pub messages: u64,
+    /// Bytes of those messages that were compared.
+    pub bytes: u64,
+    /// The first thing that was wrong. The stream cannot be trusted any further.
+    pub wrong: Option<Wrong>,
+}
+
+/// Bytes that should not have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// A byte is not the one that was sent.
+    #[error("message {sequence} of connection {connection} differs from what was sent at byte {offset}")]
+    Differs {
+        /// Connection number in the run.
+        connection: u32,
+        /// Message number on the connection.
+        sequence: u64,
+        /// Place in the message.
+        offset: usize,
+    },
+    /// Bytes came although every message had been answered.
+    #[error("connection {connection} sent {bytes} bytes that nobody asked for after message {sequence}")]
+    Unasked {
+        /// Connection number in the run.
+        connection: u32,
+        /// Messages answered until then.
+        sequence: u64,
+        /// How many bytes came.
+        bytes: usize,
+    },
+}
+
+impl Verifier {
+    /// A verifier that waits for message 0.
+    pub fn new(codec: Codec) -> Self {
+        Self { codec, sequence: 0, position: 0, compared: 0 }
+    }
+
+    /// The messages this verifier expects.
+    pub fn codec(&self) -> &Codec {
+        &self.codec
+    }
+
+    /// Compares the next bytes of the stream. `sent` messages have been sent so far: more cannot come back.
+    #[inline]
+    pub fn accept(&mut self, mut bytes: &[u8], sent: u64) -> Arrival {
+        let message_bytes = self.codec.tape.message_bytes;
+        let mut arrival = Arrival::default();
+        while !bytes.is_empty() {
+            if self.sequence >= sent {
+                let connection = self.codec.connection;
+                let unasked = Wrong::Unasked { connection, sequence: self.sequence, bytes: bytes.len() };
+                return Arrival { wrong: Some(unasked), ..arrival };
+            }
+            let (piece, rest) = bytes.split_at(bytes.len().min(message_bytes - self.position));
+            if !self.codec.matches(self.sequence, self.position, piece) {
+                return Arrival { wrong: Some(self.difference(piece)), ..arrival };
+            }
+            self.position += piece.len();
+            self.compared += piece.len() as u64;
+            if self.position == message_bytes {
+                arrival.messages += 1;
+                arrival.bytes += std::mem::take(&mut self.compared);
+                self.sequence += 1;
+                self.position = 0;
+            }
+            bytes = rest;
+        }
+        arrival
+    }
+
+    #[cold]
+    fn difference(&self, piece: &[u8]) -> Wrong {
+        Wrong::Differs {
+            connection: self.codec.connection,
+            sequence: self.sequence,
+            offset: self.codec.first_difference(self.sequence, self.position, piece),
+        }
+    }
+}
+
+/// The finisher of SplitMix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
+#[inline]
+pub(crate) fn mix(input: u64) -> u64 {
+    let mut word = input.wrapping_add(GOLDEN);
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stream(tape: &Rc<Tape>, connection: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
+        let codec = Codec::new(Rc::clone(tape), connection);
+        let mut message = vec![0; tape.message_bytes()];
+        let messages = sequences.into_iter().flat_map(|sequence| {
+            codec.write(sequence, &mut message);
+            message.clone()
+        });
+        messages.collect()
+    }
+
+    fn verifier(tape: &Rc<Tape>, connection: u32) -> Verifier {
+        Verifier::new(Codec::new(Rc::clone(tape), connection))
+    }
+
+    fn is_wrong(tape: &Rc<Tape>, bytes: &[u8], sent: u64) -> bool {
+        verifier(tape, 7).accept(bytes, sent).wrong.is_some()
+    }
+
+    #[test]
+    fn the_layout_is_the_documented_one() {
+        let tape = Rc::new(Tape::new(1, 40));
+        let bytes = stream(&tape, 0x0102_0304, [0x1122]);
+        assert_eq!(bytes[8..16], 0x1122_u64.to_le_bytes());
+        assert_eq!(bytes[16..20], 0x0102_0304_u32.to_le_bytes());
+        assert_eq!(bytes[20..24], 40_u32.to_le_bytes());
+        assert_eq!(tape.bytes.windows(16).filter(|window| *window == &bytes[24..]).count(), 1);
+        let next = stream(&tape, 0x0102_0304, [0x1123]);
+        assert_eq!(next[0], bytes[0].wrapping_add(1));
+    }
+
+    #[test]
+    fn a_smaller_message_is_the_start_of_a_larger_one_but_for_the_size() {
+        let whole = stream(&Rc::new(Tape::new(9, 24)), 3, [5]);
+        for size in 1..20 {
+            assert_eq!(stream(&Rc::new(Tape::new(9, size)), 3, [5]), whole[..size as usize]);
+        }
+    }
+
+    #[test]
+    fn every_single_wrong_byte_is_found_and_its_place_named() {
+        for size in [1, 7, 8, 23, 24, 25, 64, 300] {
+            let tape = Rc::new(Tape::new(5, size));
+            let right = stream(&tape, 7, 0..3);
+            for place in 0..right.len() {
+                for flip in [1, 0x80, 0xff] {
+                    let mut bytes = right.clone();
+                    bytes[place] ^= flip;
+                    let arrival = verifier(&tape, 7).accept(&bytes, 3);
+                    let (sequence, offset) = (place as u64 / u64::from(size), place % size as usize);
+                    let expected = Wrong::Differs { connection: 7, sequence, offset };
+                    assert_eq!((arrival.messages, arrival.wrong), (sequence, Some(expected)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lost_repeated_swapped_stale_and_foreign_messages_are_found() {
+        for size in [8, 24, 64, 4096] {
+            let tape = Rc::new(Tape::new(11, size));
+            let found =
+                |sequences: &[u64]| is_wrong(&tape, &stream(&tape, 7, sequences.iter().copied()), 6000);
+            assert!(!found(&[0, 1, 2, 3]));
+            for order in [&[0, 2][..], &[1], &[0, 0], &[0, 1, 1], &[0, 1, 3, 2], &[0, 1, 2, 1], &[4096]] {
+                assert!(found(order), "{order:?} of {size} bytes");
+            }
+            assert!(is_wrong(&tape, &stream(&tape, 8, [0]), 1));
+            assert!(is_wrong(&Rc::new(Tape::new(12, size)), &stream(&tape, 7, [0]), 1));
+        }
+    }
+
+    #[test]
+    fn one_byte_messages_out_of_step_are_found_at_the_first_of_them() {
+        let tape = Rc::new(Tape::new(3, 1));
+        for lost in 0..200 {
+            let rest = (0..lost).chain(lost + 1..300);
+            let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, rest), 300);
+            assert_eq!((arrival.messages, arrival.wrong.is_some()), (lost, true));
+            let repeated = (0..=lost).chain([lost]);
+            let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, repeated), 300);
+            assert_eq!((arrival.messages, arrival.wrong.is_some()), (lost + 1, true));
+        }
+    }
+
+    #[test]
+    fn an_old_body_under_a_new_header_is_found() {
+        let tape = Rc::new(Tape::new(21, 64));
+        let now = stream(&tape, 7, [5000]);
+        for old in (0..5000_u64).rev().take(4095) {
+            let mut mixed = now.clone();
+            mixed[24..].copy_from_slice(&stream(&tape, 7, [old])[24..]);
+            assert!(!Codec::new(Rc::clone(&tape), 7).matches(5000, 0, &mixed), "body of {old}");
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_what_was_sent_are_unasked() {
+        let tape = Rc::new(Tape::new(2, 16));
+        let arrival = verifier(&tape, 7).accept(&stream(&tape, 7, 0..2), 1);
+        let unasked = Wrong::Unasked { connection: 7, sequence: 1, bytes: 16 };
+        assert_eq!(arrival, Arrival { messages: 1, bytes: 16, wrong: Some(unasked) });
+        assert!(verifier(&tape, 7).accept(&[0], 0).wrong.is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_of_a_right_stream_is_right(
+            seed: u64,
+            connection: u32,
+            size in 1_u32..200,
+            count in 1_u64..20,
+            cuts in prop::collection::vec(1_usize..300, 1..50),
+        ) {
+            let tape = Rc::new(Tape::new(seed, size));
+            let bytes = stream(&tape, connection, 0..count);
+            let mut verifier = verifier(&tape, connection);
+            let (mut rest, mut messages, mut compared) = (&bytes[..], 0, 0);
+            for cut in cuts.iter().cycle() {
+                let (piece, later) = rest.split_at((*cut).min(rest.len()));
+                let arrival = verifier.accept(piece, count);
+                prop_assert_eq!(arrival.wrong, None);
+                messages += arrival.messages;
+                compared += arrival.bytes;
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            prop_assert_eq!((messages, compared), (count, count * u64::from(size)));
+        }
+
+        #[test]
+        fn any_edit_of_a_stream_is_found_however_it_is_cut(
+            seed: u64,
+            size in 1_u32..80,
+            count in 2_u64..12,
+            cut in 1_usize..100,
+            edit in (0_usize..4, any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1_u8..=255),
+        ) {
+            let tape = Rc::new(Tape::new(seed, size));
+            let right = stream(&tape, 7, 0..count);
+            let mut bytes = right.clone();
+            let (kind, first, second, flip) = edit;
+            let (first, second) = (first.index(bytes.len()), second.index(bytes.len()));
+            match kind {
+                0 => bytes[first] ^= flip,
+                1 => bytes.swap(first, second),
+                2 => drop(bytes.remove(first)),
+                _ => bytes.insert(first, flip),
+            }
+            // A loss at the very end is a short stream: no byte of it is wrong.
+            prop_assume!(!right.starts_with(&bytes));
+            let mut verifier = verifier(&tape, 7);
+            let wrong = bytes.chunks(cut).any(|piece| verifier.accept(piece, count).wrong.is_some());
+            prop_assert!(wrong);
+        }
+
+        #[test]
+        fn bytes_from_anywhere_never_make_it_panic(
+            size in 1_u32..100,
+            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..10),
+            sent in 0_u64..5,
+        ) {
+            let mut verifier = verifier(&Rc::new(Tape::new(1, size)), 7);
+            for piece in pieces {
+                verifier.accept(&piece, sent);
+            }
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What one worker notes down while messages come and go, in stretches of time that are handed over whole.
+//!
+//! The edges of the window are two shared moments, unknown until they are published. No worker stops at an edge:
+//! each compares the time of every event with them, so all workers agree on which message lies inside. Until the
+//! window opens a stretch is one bucket of the warm-up, inside it is one second of the window, after it closes
+//! everything belongs to the last stretch. A finished stretch goes to whoever adds them up; histograms have the same
+//! bounds everywhere, so adding loses nothing.
+//!
+//! Pure but for the shared edges: time is an argument. Work per message: one histogram entry and a few additions.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use hdrhistogram::Histogram;
+use weir_record::load::FailureCounts;
+
+use crate::{
+    failure::{self, Class},
+    little::InFlight,
+    payload::Arrival,
+    warmup,
+};
+
+/// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
+pub const HISTOGRAM_NS_MIN: u64 = 1;
+/// One hour; longer times count as one hour.
+pub const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
+/// Significant decimal digits.
+pub const HISTOGRAM_DIGITS: u8 = 3;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// An empty histogram with the bounds of the format.
+pub fn empty_histogram() -> Histogram<u64> {
+    match Histogram::new_with_bounds(HISTOGRAM_NS_MIN, HISTOGRAM_NS_MAX, HISTOGRAM_DIGITS) {
+        Ok(histogram) => histogram,
+        Err(error) => panic!("the bounds are constants: {error}"),
+    }
+}
+
+/// When the window opens and closes; each unknown until it is published.
+#[derive(Debug)]
+pub struct Edges {
+    open_ns: AtomicU64,
+    close_ns: AtomicU64,
+}
+
+impl Default for Edges {
+    fn default() -> Self {
+        Self { open_ns: AtomicU64::new(u64::MAX), close_ns: AtomicU64::new(u64::MAX) }
+    }
+}
+
+impl Edges {
+    /// Opens the window: what is completed from `at_ns` on lies inside.
+    pub fn open(&self, at_ns: u64) {
+        self.open_ns.store(at_ns, Ordering::Release);
+    }
+
+    /// Closes the window: what is completed at `at_ns` or later lies outside.
+    pub fn close(&self, at_ns: u64) {
+        self.close_ns.store(at_ns, Ordering::Release);
+    }
+
+    /// When it opens; `u64::MAX` while that is unknown.
+    #[inline]
+    pub fn open_ns(&self) -> u64 {
+        self.open_ns.load(Ordering::Acquire)
+    }
+
+    /// When it closes; `u64::MAX` while that is unknown.
+    #[inline]
+    pub fn close_ns(&self) -> u64 {
+        self.close_ns.load(Ordering::Acquire)
+    }
+}
+
+/// Which stretch of time a part covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch {
+    /// A bucket of the warm-up, from 0.
+    Warmup(u64),
+    /// A second of the window, from 0; the last one may be short.
+    Window(u64),
+    /// After the window.
+    After,
+}
+
+/// What one worker saw in one stretch.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Worker, from 0.
+    pub worker: usize,
+    /// When.
+    pub stretch: Stretch,
+    /// Messages completed and verified.
+    pub messages: u64,
+    /// Bytes of those messages that were compared.
+    pub bytes: u64,
+    /// Messages started.
+    pub started: u64,
+    /// Failures of all classes.
+    pub errors: u64,
+    /// From actual start to last byte.
+    pub service: Histogram<u64>,
+    /// Open loop only.
+    pub paced: Option<PacedTimes>,
+}
+
+/// What only a paced load has.
+#[derive(Clone, Debug)]
+pub struct PacedTimes {
+    /// From intended start to last byte.
+    pub response: Histogram<u64>,
+    /// From intended to actual start.
+    pub lag: Histogram<u64>,
+}
+
+/// Finished parts on their way to the coordinator. Bounded by the stretches of a run; it is emptied ten times a
+/// second.
+pub type Outbox = Arc<Mutex<Vec<Part>>>;
+
+/// Times of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// When it should have started; the same as `started_ns` in a closed loop.
+    pub intended_ns: u64,
+    /// When it did.
+    pub started_ns: u64,
+}
+
+/// The notes of one worker.
+#[derive(Debug)]
+pub struct Recorder {
+    worker: usize,
+    is_paced: bool,
+    edges: Arc<Edges>,
+    origin_ns: u64,
+    outbox: Outbox,
+    part: Part,
+    part_end_ns: u64,
+    in_flight: InFlight,
+    window_area: u128,
+    failures: FailureCounts,
+    completed: u64,
+    completed_ns: u64,
+    failure_last: Option<String>,
+}
+
+/// What is left when a worker ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Leftover {
+    /// Integral of the number in flight over the window.
+    pub window_area: u128,
+    /// Failures of the whole run.
+    pub failures: FailureCounts,
+}
+
+impl Recorder {
+    /// Notes of `worker`, beginning at `origin_ns`.
+    pub fn new(worker: usize, is_paced: bool, edges: Arc<Edges>, origin_ns: u64, outbox: Outbox) -> Self {
+        let mut recorder = Self {
+            worker,
+            is_paced,
+            edges,
+            origin_ns,
+            outbox,
+            part: empty_part(worker, Stretch::Warmup(0), is_paced),
+            part_end_ns: 0,
+            in_flight: InFlight::default(),
+            window_area: 0,
+            failures: FailureCounts::default(),
+            completed: 0,
+            completed_ns: 0,
+            failure_last: None,
+        };
+        (recorder.part.stretch, recorder.part_end_ns) = recorder.stretch_at(origin_ns);
+        recorder
+    }
+
+    /// Moves on to `now_ns`; hands over the current part when its time is over.
+    #[inline]
+    pub fn advance(&mut self, now_ns: u64) {
+        let limit = match self.part.stretch {
+            Stretch::Warmup(_) => self.edges.open_ns().min(self.edges.close_ns()),
+            Stretch::Window(_) => self.edges.close_ns(),
+            Stretch::After => return,
+        };
+        if now_ns >= self.part_end_ns.min(limit) {
+            self.turn_over(now_ns);
+        }
+    }
+
+    /// Notes a message that starts; call [`Self::advance`] with the same time first.
+    #[inline]
+    pub fn started(&mut self, flight: Flight) {
+        self.in_flight.started(flight.started_ns, 1);
+        self.part.started += 1;
+        if let Some(paced) = &mut self.part.paced {
+            paced.lag.saturating_record(flight.started_ns.saturating_sub(flight.intended_ns));
+        }
+    }
+
+    /// Notes an arrival and the messages it completed, oldest first; call [`Self::advance`] first.
+    #[inline]
+    pub fn arrived(&mut self, now_ns: u64, arrival: &Arrival, flights: impl Iterator<Item = Flight>) {
+        self.in_flight.ended(now_ns, arrival.messages);
+        self.part.messages += arrival.messages;
+        self.part.bytes += arrival.bytes;
+        self.completed += arrival.messages;
+        self.completed_ns = now_ns;
+        for flight in flights {
+            self.part.service.saturating_record(now_ns.saturating_sub(flight.started_ns));
+            if let Some(paced) = &mut self.part.paced {
+                paced.response.saturating_record(now_ns.saturating_sub(flight.intended_ns));
+            }
+        }
+    }
+
+    /// Notes a failure that ended `in_flight` messages. One with nothing in flight counts once.
+    #[cold]
+    pub fn failed(&mut self, now_ns: u64, class: Class, in_flight: u64, text: String) {
+        self.advance(now_ns);
+        let failures = in_flight.max(1);
+        self.in_flight.ended(now_ns, in_flight);
+        self.part.errors += failures;
+        failure::count(&mut self.failures, class, failures);
+        self.failure_last = Some(text);
+    }
+
+    /// Messages in flight now.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.now()
+    }
+
+    /// Messages completed since the start of the run.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// When the last message was completed, or 0.
+    pub fn completed_ns(&self) -> u64 {
+        self.completed_ns
+    }
+
+    /// Failures so far.
+    pub fn failures(&self) -> &FailureCounts {
+        &self.failures
+    }
+
+    /// What the last failure said.
+    pub fn failure_last(&self) -> Option<&str> {
+        self.failure_last.as_deref()
+    }
+
+    /// Ends at `now_ns`, when the edges are known: what is in flight was cut off. Nothing is noted afterwards.
+    pub fn finish(&mut self, now_ns: u64) -> Leftover {
+        self.advance(now_ns);
+        self.failures.cut_off_at_end += self.in_flight.now();
+        let next = empty_part(self.worker, Stretch::After, self.is_paced);
+        hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
+        Leftover { window_area: self.window_area, failures: self.failures }
+    }
+
+    fn turn_over(&mut self, now_ns: u64) {
+        let (stretch, end_ns) = self.stretch_at(now_ns);
+        let open_ns = self.edges.open_ns();
+        if matches!(self.part.stretch, Stretch::Warmup(_)) && now_ns >= open_ns {
+            self.in_flight.restart(open_ns);
+        }
+        if stretch == Stretch::After && now_ns >= open_ns {
+            self.window_area = self.in_flight.area_until(self.edges.close_ns());
+        }
+        let next = empty_part(self.worker, stretch, self.is_paced);
+        hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
+        self.part_end_ns = end_ns;
+    }
+
+    /// The stretch that a moment lies in, and its end as far as that is known.
+    fn stretch_at(&self, now_ns: u64) -> (Stretch, u64) {
+        let (open_ns, close_ns) = (self.edges.open_ns(), self.edges.close_ns());
+        if now_ns >= close_ns {
+            return (Stretch::After, u64::MAX);
+        }
+        let (from_ns, length_ns) = if now_ns >= open_ns {
+            (open_ns, SECOND_NS)
+        } else {
+            (self.origin_ns, warmup::BUCKET.as_nanos() as u64)
+        };
+        let index = now_ns.saturating_sub(from_ns) / length_ns;
+        let end_ns = from_ns.saturating_add((index + 1).saturating_mul(length_ns));
+        (if now_ns >= open_ns { Stretch::Window(index) } else { Stretch::Warmup(index) }, end_ns)
+    }
+}
+
+fn empty_part(worker: usize, stretch: Stretch, is_paced: bool) -> Part {
+    let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
+    Part {
+        worker,
+        stretch,
+        messages: 0,
+        bytes: 0,
+        started: 0,
+        errors: 0,
+        service: empty_histogram(),
+        paced: is_paced.then(paced),
+    }
+}
+
+fn hand_over(outbox: &Outbox, part: Part) {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder(edges: &Arc<Edges>, is_paced: bool) -> (Recorder, Outbox) {
+        let outbox = Outbox::default();
+        (Recorder::new(0, is_paced, Arc::clone(edges), 1000, Arc::clone(&outbox)), outbox)
+    }
+
+    fn start(recorder: &mut Recorder, intended_ns: u64, started_ns: u64) -> Flight {
+        let flight = Flight { intended_ns, started_ns };
+        recorder.advance(started_ns);
+        recorder.started(flight);
+        flight
+    }
+
+    fn complete(recorder: &mut Recorder, now_ns: u64, flight: Flight) {
+        recorder.advance(now_ns);
+        let arrival = Arrival { messages: 1, bytes: 64, wrong: None };
+        recorder.arrived(now_ns, &arrival, std::iter::once(flight));
+    }
+
+    fn parts(outbox: &Outbox) -> Vec<(Stretch, u64, u64)> {
+        let parts = outbox.lock().expect("no thread panicked");
+        parts.iter().map(|part| (part.stretch, part.messages, part.started)).collect()
+    }
+
+    #[test]
+    fn a_message_belongs_to_the_stretch_in_which_it_was_completed() {
+        let edges = Arc::new(Edges::default());
+        let (mut recorder, outbox) = recorder(&edges, false);
+        let first = start(&mut recorder, 1000, 1000);
+        complete(&mut recorder, 99_000_000, first);
+        let second = start(&mut recorder, 99_000_000, 99_000_000);
+        complete(&mut recorder, 150_000_000, second);
+        let third = start(&mut recorder, 150_000_000, 150_000_000);
+        edges.open(160_000_000);
+        complete(&mut recorder, 160_000_000, third);
+        let fourth = start(&mut recorder, 170_000_000, 170_000_000);
+        complete(&mut recorder, 1_160_000_000, fourth);
+        let fifth = start(&mut recorder, 1_160_000_000, 1_160_000_000);
+        edges.close(1_300_000_000);
+        complete(&mut recorder, 1_300_000_000, fifth);
+        let leftover = recorder.finish(1_400_000_000);
+        assert_eq!(
+            parts(&outbox),
+            [
+                (Stretch::Warmup(0), 1, 2),
+                (Stretch::Warmup(1), 1, 1),
+                (Stretch::Window(0), 1, 1),
+                (Stretch::Window(1), 1, 1),
+                (Stretch::After, 1, 0),
+            ]
+        );
+        // In flight: 10 ms nothing, else one message.
+        assert_eq!(leftover.window_area, 1_140_000_000 - 10_000_000);
+        assert_eq!(leftover.failures, FailureCounts::default());
+    }
+
+    #[test]
+    fn a_stall_over_the_whole_window_still_counts_what_was_in_flight() {
+        let edges = Arc::new(Edges::default());
+        let (mut recorder, outbox) = recorder(&edges, false);
+        start(&mut recorder, 1000, 1000);
+        start(&mut recorder, 1000, 1000);
+        edges.open(2000);
+        edges.close(5000);
+        let leftover = recorder.finish(9000);
+        assert_eq!(leftover.window_area, 2 * 3000);
+        assert_eq!(leftover.failures.cut_off_at_end, 2);
+        assert_eq!(parts(&outbox), [(Stretch::Warmup(0), 0, 2), (Stretch::After, 0, 0)]);
+    }
+
+    #[test]
+    fn a_run_that_ends_before_its_window_has_no_window() {
+        let edges = Arc::new(Edges::default());
+        let (mut recorder, outbox) = recorder(&edges, false);
+        let flight = start(&mut recorder, 1000, 1000);
+        edges.close(2000);
+        complete(&mut recorder, 3000, flight);
+        assert_eq!(recorder.finish(4000).window_area, 0);
+        assert_eq!(parts(&outbox), [(Stretch::Warmup(0), 0, 1), (Stretch::After, 1, 0)]);
+    }
+
+    #[test]
+    fn paced_times_count_from_the_intended_start() {
+        let edges = Arc::new(Edges::default());
+        edges.open(0);
+        let (mut recorder, outbox) = recorder(&edges, true);
+        let flight = start(&mut recorder, 2000, 2300);
+        complete(&mut recorder, 2800, flight);
+        recorder.finish(3000);
+        let parts = outbox.lock().expect("no thread panicked");
+        let paced = parts[0].paced.as_ref().expect("an open loop");
+        assert_eq!((parts[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
+    }
+
+    #[test]
+    fn a_failure_ends_all_messages_in_flight_and_at_least_counts_itself() {
+        let edges = Arc::new(Edges::default());
+        let (mut recorder, _outbox) = recorder(&edges, false);
+        for _ in 0..3 {
+            start(&mut recorder, 2000, 2000);
+        }
+        recorder.failed(2100, Class::Reset, 3, "reset".into());
+        recorder.failed(2200, Class::Refused, 0, "refused".into());
+        assert_eq!(recorder.in_flight(), 0);
+        assert_eq!(recorder.failure_last(), Some("refused"));
+        let expected = FailureCounts { reset: 3, refused: 1, ..FailureCounts::default() };
+        assert_eq!(recorder.finish(2300).failures, expected);
+    }
+}

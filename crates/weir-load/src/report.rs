@@ -1,0 +1,129 @@
+//! The report of a run, from what was gathered. Pure.
+
+use weir_record::{
+    SCHEMA_VERSION,
+    load::{FailureCounts, LatencySummary, LoadReport},
+    trial::ObservedWindow,
+};
+
+use crate::{
+    gather::Gather,
+    little::littles_law,
+    spec::{Arrivals, LoadSpec},
+    summary::latency_summary,
+    worker::Outcome,
+};
+
+/// A thread that is on its CPU for more than this share of the window has no headroom.
+const BUSY_MAX: f64 = 0.95;
+/// Missing more than one start in this many is more than what the end of a window cuts off.
+const STARTS_PER_MISS: u64 = 1000;
+
+/// What the coordinator knows when the window is closed.
+pub(crate) struct Measured {
+    pub(crate) driver: &'static str,
+    pub(crate) warmup_ns: u64,
+    pub(crate) warmup_steady: bool,
+    pub(crate) window_ns: u64,
+    /// CPU of the workers in order, then of the coordinator.
+    pub(crate) thread_cpu_ns: Vec<u64>,
+    /// Time that each worker spent watching the clock.
+    pub(crate) spun_ns: Vec<u64>,
+    pub(crate) observed: Option<ObservedWindow>,
+}
+
+pub(crate) fn build(
+    spec: &LoadSpec,
+    measured: &Measured,
+    mut gather: Gather,
+    ends: &[Outcome],
+) -> LoadReport {
+    let window_ns = measured.window_ns;
+    gather.finish(window_ns);
+    let mut failures = FailureCounts::default();
+    ends.iter().for_each(|end| failures.merge(&end.leftover.failures));
+    let missed_starts = ends.iter().map(|end| end.missed_starts).sum();
+    let area = ends.iter().map(|end| end.leftover.window_area).sum();
+    let service = latency_summary(&gather.window.service);
+    let (response, send_lag) = match &gather.paced {
+        Some(paced) => (latency_summary(&paced.response), latency_summary(&paced.lag)),
+        None => (service.clone(), LatencySummary::default()),
+    };
+    let busy_max = busy_max(measured);
+    let messages = gather.window.messages;
+    LoadReport {
+        schema_version: SCHEMA_VERSION,
+        target: spec.target.clone(),
+        driver: measured.driver.into(),
+        mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
+        connections: spec.connections,
+        depth: spec.depth,
+        message_bytes: spec.message_bytes,
+        workers: spec.workers,
+        seed: spec.seed,
+        rate_per_second: match spec.arrivals {
+            Arrivals::Closed { .. } => None,
+            Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),
+        },
+        warmup_ns: measured.warmup_ns,
+        warmup_steady: measured.warmup_steady,
+        window_ns,
+        messages,
+        messages_started: gather.window.started,
+        throughput_per_second: if window_ns == 0 { 0.0 } else { messages as f64 * 1e9 / window_ns as f64 },
+        bytes_verified: gather.window.bytes,
+        failures,
+        littles_law: littles_law(area, window_ns, messages, service.ns_mean),
+        response,
+        service,
+        send_lag,
+        missed_starts,
+        generator_cpu_ns: measured.thread_cpu_ns.iter().sum(),
+        generator_busy_max: busy_max,
+        generator_bound: busy_max > BUSY_MAX || is_late(missed_starts, gather.window.started),
+        seconds: gather.seconds,
+        observed: measured.observed.clone(),
+    }
+}
+
+/// Share of the window for which the busiest worker had work. Watching the clock is waiting.
+fn busy_max(measured: &Measured) -> f64 {
+    let window_ns = measured.window_ns.max(1) as f64;
+    let busy = measured.thread_cpu_ns.iter().zip(&measured.spun_ns);
+    busy.map(|(cpu_ns, spun_ns)| cpu_ns.saturating_sub(*spun_ns) as f64 / window_ns)
+        .fold(0.0, f64::max)
+        .min(1.0)
+}
+
+fn is_late(missed: u64, started: u64) -> bool {
+    missed.saturating_mul(STARTS_PER_MISS) > missed + started
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(thread_cpu_ns: Vec<u64>, spun_ns: Vec<u64>) -> Measured {
+        Measured {
+            driver: "epoll",
+            warmup_ns: 0,
+            warmup_steady: true,
+            window_ns: 1000,
+            thread_cpu_ns,
+            spun_ns,
+            observed: None,
+        }
+    }
+
+    #[test]
+    fn the_busiest_worker_counts_without_its_spinning_and_without_the_coordinator() {
+        assert_eq!(busy_max(&measured(vec![900, 990, 1000], vec![0, 590])), 0.9);
+        assert_eq!(busy_max(&measured(vec![1200, 10], vec![0])), 1.0);
+    }
+
+    #[test]
+    fn a_start_cut_off_by_the_end_of_the_window_is_not_lateness() {
+        assert!(!is_late(0, 0) && !is_late(1, 1000) && !is_late(20, 20_000));
+        assert!(is_late(1, 10) && is_late(30, 20_000) && is_late(5, 0));
+    }
+}

@@ -1,0 +1,456 @@
+//! A run from its specification to its report: the thread that starts the workers, opens and closes the window,
+//! and adds up. It carries no load itself.
+//!
+//! Workers and coordinator share two moments (the edges), a box of finished stretches, and a few counts a worker. The
+//! coordinator publishes an edge and reads CPU times at once; the workers attribute messages by comparing times, so
+//! what is divided by each other later (CPU by messages) covers the same window.
+
+use std::{
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, ScopedJoinHandle},
+    time::Duration,
+};
+
+use weir_engine::{net::Address, time::monotonic};
+use weir_evidence::limits::{ConnectionBudget, connection_budget, raise_nofile};
+use weir_record::{
+    load::{FailureCounts, LoadReport},
+    trial::ObservedWindow,
+};
+
+use crate::{
+    gather::Gather,
+    observe::{Observer, ThreadTimes},
+    progress::{Phase, Progress, Ticker},
+    recorder::{Edges, Outbox},
+    report::{self, Measured},
+    spec::{Arrivals, LoadError, LoadSpec},
+    warmup::{self, Warmup},
+    worker::{self, Event, Outcome, Plan, Published, thread_number},
+};
+
+/// How often the coordinator looks whether it was asked to stop.
+const LOOK: Duration = Duration::from_millis(20);
+/// Time for all workers to hear of the common beginning.
+const LEAD: Duration = Duration::from_millis(2);
+/// How long after its end a bucket of the warm-up is looked at: workers look up every 10 ms.
+const BUCKET_GRACE: Duration = Duration::from_millis(15);
+/// Descriptors a worker needs besides its connections, and all need together.
+const DESCRIPTORS_PER_WORKER: u64 = 8;
+const DESCRIPTORS_SHARED: u64 = 32;
+
+/// Runs a load and reports what it measured.
+///
+/// `progress` is called about once a second, on this thread. When `stop` becomes true the run ends early: inside the
+/// window with a report of the shorter window, before it with [`LoadError::Interrupted`].
+///
+/// # Errors
+/// When there is nothing to report; see [`LoadError`]. Failures of single connections and messages are no errors
+/// but counts in the report.
+pub fn run(
+    spec: &LoadSpec,
+    progress: &mut dyn FnMut(Progress),
+    stop: &AtomicBool,
+) -> Result<LoadReport, LoadError> {
+    let target = spec.validate()?;
+    ensure_limits(spec, &target, connection_budget(), || raise_nofile().ok())?;
+    let _pinned = Pinned::new(&spec.pin)?;
+    let observer = Observer::new(spec)?;
+    let edges = Arc::new(Edges::default());
+    let outbox = Outbox::default();
+    thread::scope(|scope| {
+        let (events, inbox) = mpsc::channel();
+        let mut crew =
+            Crew { spec, edges: Arc::clone(&edges), outbox: Arc::clone(&outbox), members: Vec::new() };
+        let started = crew.start(scope, &target, &events);
+        drop(events);
+        let coordinator = Coordinator {
+            spec,
+            stop,
+            crew: &crew,
+            observer,
+            gather: Gather::new(spec.workers as usize, matches!(spec.arrivals, Arrivals::Open { .. })),
+            ticker: Ticker::new(progress),
+            threads: vec![0; spec.workers as usize],
+            driver: "",
+        };
+        let outcome = started.and_then(|()| coordinator.conduct(&inbox));
+        if edges.close_ns() == u64::MAX {
+            edges.close(monotonic().as_nanos());
+        }
+        let ends = crew.join()?;
+        let (measured, mut gather) = outcome?;
+        take_parts(&outbox, &mut gather);
+        Ok(report::build(spec, &measured, gather, &ends))
+    })
+}
+
+/// Refuses what the limits of this process cannot carry, with the way out.
+fn ensure_limits(
+    spec: &LoadSpec,
+    target: &Address,
+    budget: ConnectionBudget,
+    raise: impl FnOnce() -> Option<u64>,
+) -> Result<(), LoadError> {
+    let connections = spec.sockets();
+    if matches!(target, Address::Tcp(_)) && u64::from(connections) > budget.local_ports {
+        return Err(LoadError::Ports { connections, ports: budget.local_ports });
+    }
+    let workers = DESCRIPTORS_PER_WORKER * u64::from(spec.workers);
+    let needed = budget.descriptors_used + u64::from(connections) + workers + DESCRIPTORS_SHARED;
+    if needed <= budget.nofile_soft {
+        return Ok(());
+    }
+    let allowed = raise().unwrap_or(budget.nofile_soft);
+    if needed <= allowed { Ok(()) } else { Err(LoadError::Descriptors { connections, needed, allowed }) }
+}
+
+/// Keeps this thread on the generator's CPUs for the length of a run: the server's are not ours to disturb.
+struct Pinned {
+    before: Vec<usize>,
+}
+
+impl Pinned {
+    fn new(cpus: &[usize]) -> Result<Option<Self>, LoadError> {
+        if cpus.is_empty() {
+            return Ok(None);
+        }
+        let failed = |error| LoadError::Environment(format!("cannot pin to CPUs {cpus:?}: {error}"));
+        let before = weir_sys::affinity::allowed_cpus().map_err(failed)?;
+        weir_sys::affinity::pin_current_thread(cpus).map_err(failed)?;
+        Ok(Some(Self { before }))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // The set was ours a moment ago; when it is not any more, staying where we are is all that is left.
+        let _ = weir_sys::affinity::pin_current_thread(&self.before);
+    }
+}
+
+/// The workers, seen from outside.
+struct Crew<'scope, 'run> {
+    spec: &'run LoadSpec,
+    edges: Arc<Edges>,
+    outbox: Outbox,
+    members: Vec<Member<'scope>>,
+}
+
+struct Member<'scope> {
+    handle: ScopedJoinHandle<'scope, Option<Outcome>>,
+    begin: Sender<u64>,
+    published: Arc<Published>,
+}
+
+impl<'scope, 'run> Crew<'scope, 'run> {
+    fn start<'env>(
+        &mut self,
+        scope: &'scope thread::Scope<'scope, 'env>,
+        target: &Address,
+        events: &Sender<Event>,
+    ) -> Result<(), LoadError>
+    where
+        'run: 'scope,
+    {
+        for worker in 0..self.spec.workers {
+            let published = Arc::new(Published::default());
+            let plan = Plan {
+                spec: self.spec,
+                target: target.clone(),
+                worker,
+                edges: Arc::clone(&self.edges),
+                outbox: Arc::clone(&self.outbox),
+                published: Arc::clone(&published),
+            };
+            let (begin, begun) = mpsc::channel();
+            let events = events.clone();
+            let handle = thread::Builder::new()
+                .name(format!("weir-load-{worker}"))
+                .spawn_scoped(scope, move || worker::run(&plan, &events, &begun))
+                .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
+            self.members.push(Member { handle, begin, published });
+        }
+        Ok(())
+    }
+
+    /// Waits for all workers. Those that were never told to begin end at once.
+    fn join(self) -> Result<Vec<Outcome>, LoadError> {
+        let mut outcomes = Vec::new();
+        let mut panicked = None;
+        for Member { handle, begin, .. } in self.members {
+            drop(begin);
+            match handle.join() {
+                Ok(outcome) => outcomes.extend(outcome),
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().map(String::as_str);
+                    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                    panicked = Some(LoadError::Panicked(text.to_owned()));
+                }
+            }
+        }
+        panicked.map_or(Ok(outcomes), Err)
+    }
+
+    fn has_dead_member(&self) -> bool {
+        self.members.iter().any(|member| member.handle.is_finished())
+    }
+
+    fn sum(&self, count: impl Fn(&Published) -> u64) -> u64 {
+        self.members.iter().map(|member| count(&member.published)).sum()
+    }
+
+    fn spun_ns(&self) -> Vec<u64> {
+        self.members.iter().map(|member| member.published.spun_ns.load(Ordering::Relaxed)).collect()
+    }
+
+    /// When the last message of a counted run ended, once all workers are done.
+    fn finished_ns(&self) -> Option<u64> {
+        let ends = self.members.iter().map(|member| member.published.finished_ns.load(Ordering::Acquire));
+        ends.map(|end| (end > 0).then_some(end)).collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+
+    fn failure_last(&self) -> Option<String> {
+        let texts = self.members.iter().map(|member| {
+            member.published.failure_last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        });
+        texts.flatten().last()
+    }
+}
+
+/// The run, seen from the thread that conducts it.
+struct Coordinator<'a> {
+    spec: &'a LoadSpec,
+    stop: &'a AtomicBool,
+    crew: &'a Crew<'a, 'a>,
+    observer: Observer,
+    gather: Gather,
+    ticker: Ticker<'a>,
+    /// Kernel numbers of the workers' threads.
+    threads: Vec<u32>,
+    driver: &'static str,
+}
+
+/// How the wait for a moment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    Reached,
+    Stopped,
+    /// A counted run is over; this is when.
+    Finished(u64),
+}
+
+/// CPU times at the edges.
+struct Usage {
+    threads: ThreadTimes,
+    spun_ns: Vec<u64>,
+}
+
+impl Coordinator<'_> {
+    /// Conducts the run until the window is closed.
+    fn conduct(mut self, inbox: &Receiver<Event>) -> Result<(Measured, Gather), LoadError> {
+        self.await_connections(inbox)?;
+        let origin_ns = (monotonic() + LEAD).as_nanos();
+        let has_warmup = !self.spec.warmup_max.is_zero();
+        if !has_warmup {
+            self.observer.before_open()?;
+            self.crew.edges.open(origin_ns);
+        }
+        for member in &self.crew.members {
+            // A worker that is gone shows when it is joined.
+            let _ = member.begin.send(origin_ns);
+        }
+        let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
+        if has_warmup {
+            self.observer.before_open()?;
+            self.crew.edges.open(monotonic().as_nanos());
+        }
+        let before = self.usage();
+        self.observer.opened()?;
+        let open_ns = self.crew.edges.open_ns();
+        let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
+        self.ticker.begin(Phase::Measuring, open_ns, self.spec.duration);
+        let close_ns = match self.wait_until(open_ns.saturating_add(duration_ns)) {
+            Waited::Finished(end_ns) if end_ns > open_ns => end_ns,
+            _ => monotonic().as_nanos(),
+        };
+        self.crew.edges.close(close_ns);
+        let after = self.usage();
+        let observed = self.observer.closed();
+        let measured = self.measured(origin_ns, warmup_steady, &before, &after, observed);
+        Ok((measured, self.gather))
+    }
+
+    fn measured(
+        &self,
+        origin_ns: u64,
+        warmup_steady: bool,
+        before: &Usage,
+        after: &Usage,
+        observed: Option<ObservedWindow>,
+    ) -> Measured {
+        let edges = &self.crew.edges;
+        let spun_ns: Vec<u64> =
+            after.spun_ns.iter().zip(&before.spun_ns).map(|(after, before)| after - before).collect();
+        Measured {
+            driver: self.driver,
+            warmup_ns: edges.open_ns() - origin_ns,
+            warmup_steady,
+            window_ns: edges.close_ns() - edges.open_ns(),
+            thread_cpu_ns: after.threads.since(&before.threads),
+            spun_ns,
+            observed,
+        }
+    }
+
+    /// CPU of the workers, in order, and of this thread.
+    fn usage(&self) -> Usage {
+        let mut threads = self.threads.clone();
+        threads.push(thread_number());
+        Usage { threads: ThreadTimes::read(&threads), spun_ns: self.crew.spun_ns() }
+    }
+
+    /// Waits until every worker has tried all its connections.
+    fn await_connections(&mut self, inbox: &Receiver<Event>) -> Result<(), LoadError> {
+        let patience = self.spec.connect_timeout;
+        self.ticker.begin(Phase::Connecting, monotonic().as_nanos(), patience);
+        let (mut waiting, mut opened) = (self.spec.workers, 0);
+        let (mut failures, mut failure_last) = (FailureCounts::default(), None);
+        while waiting > 0 {
+            match inbox.recv_timeout(LOOK) {
+                Ok(Event::Ready { worker, driver, thread }) => {
+                    self.driver = driver;
+                    self.threads[worker] = thread;
+                }
+                Ok(Event::Connected { opened: more, failures: counts, failure_last: text }) => {
+                    waiting -= 1;
+                    opened += more;
+                    failures.merge(&counts);
+                    failure_last = text.or(failure_last);
+                }
+                Ok(Event::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Timeout) if !self.crew.has_dead_member() => {}
+                Err(_) => return Err(LoadError::Panicked("before it had opened its connections".into())),
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(LoadError::Interrupted);
+            }
+            self.tick();
+        }
+        if opened > 0 {
+            return Ok(());
+        }
+        let reason = failure_last.unwrap_or_else(|| "no attempt was made".into());
+        Err(LoadError::Unreachable { target: self.spec.target.clone(), reason, failures: Box::new(failures) })
+    }
+
+    /// Waits until the load is steady (true) or the warm-up has lasted long enough (false).
+    fn warm_up(&mut self, origin_ns: u64) -> Result<bool, LoadError> {
+        let ramp_ns = u64::try_from(self.spec.ramp_up.as_nanos()).unwrap_or(u64::MAX);
+        let cap_ns = u64::try_from(self.spec.warmup_max.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = origin_ns.saturating_add(ramp_ns).saturating_add(cap_ns);
+        let bucket_ns = warmup::BUCKET.as_nanos() as u64;
+        let mut warmup = Warmup::default();
+        self.ticker.begin(
+            Phase::WarmingUp,
+            origin_ns,
+            self.spec.ramp_up.saturating_add(self.spec.warmup_max),
+        );
+        // Buckets before the last connection has begun show the ramp.
+        for bucket in ramp_ns.div_ceil(bucket_ns).. {
+            let bucket_end_ns = origin_ns + (bucket + 1) * bucket_ns;
+            let look_ns = bucket_end_ns + BUCKET_GRACE.as_nanos() as u64;
+            if self.wait_until(look_ns.min(end_ns + BUCKET_GRACE.as_nanos() as u64)) == Waited::Stopped {
+                return Err(LoadError::Interrupted);
+            }
+            if bucket_end_ns > end_ns {
+                return Ok(false);
+            }
+            if warmup.push(self.gather.bucket(bucket)) {
+                return Ok(true);
+            }
+            if bucket_end_ns == end_ns {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits until a moment, taking what the workers hand over and reporting progress meanwhile.
+    fn wait_until(&mut self, until_ns: u64) -> Waited {
+        loop {
+            take_parts(&self.crew.outbox, &mut self.gather);
+            self.tick();
+            if self.stop.load(Ordering::Relaxed) || self.crew.has_dead_member() {
+                return Waited::Stopped;
+            }
+            if let Some(end_ns) = self.crew.finished_ns().filter(|_| self.spec.messages.is_some()) {
+                return Waited::Finished(end_ns);
+            }
+            let now_ns = monotonic().as_nanos();
+            if now_ns >= until_ns {
+                return Waited::Reached;
+            }
+            thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
+        }
+    }
+
+    fn tick(&mut self) {
+        let crew = self.crew;
+        let seconds = &self.gather.seconds;
+        self.ticker.tick(monotonic().as_nanos(), || Progress {
+            messages: crew.sum(|published| published.completed.load(Ordering::Relaxed)),
+            in_flight: crew.sum(|published| published.in_flight.load(Ordering::Relaxed)),
+            errors: crew.sum(|published| published.errors.load(Ordering::Relaxed)),
+            failure_last: crew.failure_last(),
+            second: seconds.last().copied(),
+            ..Progress::default()
+        });
+    }
+}
+
+fn take_parts(outbox: &Outbox, gather: &mut Gather) {
+    let parts = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
+    parts.iter().for_each(|part| gather.take(part));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(
+        target: &str,
+        connections: u32,
+        budget: ConnectionBudget,
+        raised: Option<u64>,
+    ) -> Option<String> {
+        let spec = LoadSpec { connections, ..crate::spec::tests::spec() };
+        let target = target.parse().expect("an address");
+        ensure_limits(&spec, &target, budget, || raised).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_low_limit_is_raised_and_one_that_cannot_be_is_named_with_the_way_out() {
+        let budget = ConnectionBudget {
+            nofile_soft: 1024,
+            nofile_hard: 4096,
+            descriptors_used: 10,
+            local_ports: 5000,
+        };
+        let tcp = "127.0.0.1:7";
+        assert_eq!(refused(tcp, 900, budget, None), None);
+        assert_eq!(refused(tcp, 2000, budget, Some(4096)), None);
+        assert_eq!(
+            refused(tcp, 2000, budget, None).expect("too many"),
+            "2000 connections need 2050 file descriptors, but the limit is 1024; run `ulimit -n 2050` first \
+             (as root if it is refused)"
+        );
+        let ports = refused(tcp, 5001, budget, Some(1 << 20)).expect("too few ports");
+        assert!(ports.contains("there are 5000") && ports.contains("ip_local_port_range"), "{ports}");
+        assert_eq!(refused("@name", 5001, budget, Some(1 << 20)), None);
+    }
+}

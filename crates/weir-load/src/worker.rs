@@ -1,0 +1,399 @@
+//! One thread of the generator: a runtime, its part of the connections, and the notes about them.
+//!
+//! A worker starts its runtime, opens its connections and says so; then it waits for the common beginning. From
+//! there on it looks up a hundred times a second to publish its counts and to see whether the window was closed.
+//! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender},
+    },
+    time::Duration,
+};
+
+use weir_engine::{
+    Config, Runtime,
+    net::{Address, Stream},
+    time::{Instant, monotonic, now, sleep, sleep_until},
+    try_spawn,
+};
+use weir_record::load::FailureCounts;
+
+use crate::{
+    closed, failure,
+    lane::Lane,
+    open::{self, OpenLoop},
+    pacer::{Backlog, Pacer, Poisson, Share, Uniform},
+    payload::Tape,
+    recorder::{Edges, Leftover, Outbox, Recorder},
+    shared::{Pauses, Shared, connect},
+    spec::{Arrivals, LoadError, LoadSpec},
+    spin::SpinGate,
+};
+
+/// Connections that a worker opens at the same time: fewer than any backlog of a listener.
+const CONNECTS_MAX: usize = 64;
+/// How often a worker looks up.
+const LOOK: Duration = Duration::from_millis(10);
+/// Looks between two questions whether the CPU is free.
+const LOOKS_PER_GATE: u32 = 10;
+/// How long messages in flight at the end may take to come back.
+const DRAIN_MAX: Duration = Duration::from_millis(100);
+
+/// What a worker needs to know.
+pub(crate) struct Plan<'a> {
+    pub(crate) spec: &'a LoadSpec,
+    pub(crate) target: Address,
+    /// This worker, from 0.
+    pub(crate) worker: u32,
+    pub(crate) edges: Arc<Edges>,
+    pub(crate) outbox: Outbox,
+    pub(crate) published: Arc<Published>,
+}
+
+/// What a worker shows while it runs. It is the only writer.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    /// Messages completed since the beginning.
+    pub(crate) completed: AtomicU64,
+    /// Failures since the beginning.
+    pub(crate) errors: AtomicU64,
+    /// Messages in flight.
+    pub(crate) in_flight: AtomicU64,
+    /// Time spent watching the clock.
+    pub(crate) spun_ns: AtomicU64,
+    /// When the last message of a counted run ended; 0 before.
+    pub(crate) finished_ns: AtomicU64,
+    /// What the last failure said.
+    pub(crate) failure_last: Mutex<Option<String>>,
+}
+
+/// What a worker says before the beginning.
+pub(crate) enum Event {
+    /// The runtime is there.
+    Ready { worker: usize, driver: &'static str, thread: u32 },
+    /// Every connection was tried.
+    Connected { opened: usize, failures: FailureCounts, failure_last: Option<String> },
+    /// It cannot go on.
+    Failed(LoadError),
+}
+
+/// What a worker leaves behind.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) leftover: Leftover,
+    pub(crate) missed_starts: u64,
+}
+
+/// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
+#[derive(Default)]
+struct Opened {
+    streams: Vec<Option<Stream>>,
+    failures: FailureCounts,
+    failure_last: Option<String>,
+}
+
+/// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
+pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>) -> Option<Outcome> {
+    let runtime = match start(plan) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // A coordinator that does not listen any more has its own reason to stop.
+            let _ = events.send(Event::Failed(error));
+            return None;
+        }
+    };
+    let ready = Event::Ready {
+        worker: plan.worker as usize,
+        driver: runtime.driver().name(),
+        thread: thread_number(),
+    };
+    events.send(ready).ok()?;
+    let opened = runtime.block_on(open_connections(plan));
+    let count = opened.streams.iter().flatten().count();
+    let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
+    events.send(Event::Connected { opened: count, failures, failure_last }).ok()?;
+    let origin_ns = begin.recv().ok()?;
+    Some(runtime.block_on(load(plan, opened, origin_ns)))
+}
+
+fn start(plan: &Plan<'_>) -> Result<Runtime, LoadError> {
+    let spec = plan.spec;
+    if !spec.pin.is_empty() {
+        let cpu = spec.pin[plan.worker as usize % spec.pin.len()];
+        weir_sys::affinity::pin_current_thread(&[cpu])
+            .map_err(|error| LoadError::Environment(format!("cannot pin a thread to CPU {cpu}: {error}")))?;
+    }
+    let runtime = Runtime::new(&engine_config(spec))?;
+    // A driver that runs one handler a thread cannot carry many connections on one.
+    runtime.block_on(async { try_spawn(async {}) }).map_err(|error| {
+        LoadError::Environment(format!("the generator cannot run on this driver: {error}"))
+    })?;
+    Ok(runtime)
+}
+
+/// The runtime's limits widened to what the run needs.
+fn engine_config(spec: &LoadSpec) -> Config {
+    let mut config = spec.engine.clone();
+    let sockets = spec.sockets() as usize + 64;
+    let limits = &mut config.limits;
+    limits.sockets_max = limits.sockets_max.max(sockets);
+    limits.tasks_max = limits.tasks_max.max(2 * sockets);
+    limits.timers_max = limits.timers_max.max(4 * sockets);
+    // The whole pipeline of a connection must fit into its queue: a message that waits there is in flight.
+    let pipeline_bytes = spec.depth as usize * spec.message_bytes as usize;
+    limits.output_high_water_bytes = limits.output_high_water_bytes.max(pipeline_bytes);
+    config
+}
+
+impl Plan<'_> {
+    /// Numbers of a total that fall to this worker when they are dealt in turn.
+    fn part_of(&self, total: u64) -> u64 {
+        let workers = u64::from(self.spec.workers);
+        total / workers + u64::from(u64::from(self.worker) < total % workers)
+    }
+
+    fn connections(&self) -> usize {
+        self.part_of(self.spec.connections.into()) as usize
+    }
+
+    fn idle_connections(&self) -> usize {
+        self.part_of(self.spec.idle_connections.into()) as usize
+    }
+
+    /// Connections to open before the beginning. A ramp opens them later, but for one that shows whether there is
+    /// anybody to talk to.
+    fn is_early(&self, place: usize) -> bool {
+        self.spec.ramp_up.is_zero() || place == 0 || place >= self.connections()
+    }
+
+    /// When the connection at `place` begins.
+    fn begin_at(&self, origin_ns: u64, place: usize) -> Instant {
+        if place >= self.connections() {
+            return Instant::from_nanos(origin_ns);
+        }
+        let number = place as u32 * self.spec.workers + self.worker;
+        let share = f64::from(number) / f64::from(self.spec.connections);
+        Instant::from_nanos(origin_ns) + self.spec.ramp_up.mul_f64(share)
+    }
+}
+
+/// Opens the early connections, some at a time; gives up when the run is stopped.
+async fn open_connections(plan: &Plan<'_>) -> Opened {
+    let places = plan.connections() + plan.idle_connections();
+    let opened = Rc::new(RefCell::new(Opened::default()));
+    opened.borrow_mut().streams.resize_with(places, || None);
+    let todo: Rc<RefCell<Vec<usize>>> =
+        Rc::new(RefCell::new((0..places).rev().filter(|place| plan.is_early(*place)).collect()));
+    let left = Rc::new(Cell::new(todo.borrow().len()));
+    for _ in 0..CONNECTS_MAX.min(left.get()) {
+        let (opened, todo, left) = (Rc::clone(&opened), Rc::clone(&todo), Rc::clone(&left));
+        let (target, limit) = (plan.target.clone(), plan.spec.connect_timeout);
+        weir_engine::spawn(async move {
+            loop {
+                let Some(place) = todo.borrow_mut().pop() else { return };
+                let outcome = connect(&target, limit).await;
+                let mut opened = opened.borrow_mut();
+                match outcome {
+                    Ok(stream) => opened.streams[place] = Some(stream),
+                    Err(error) => {
+                        failure::count(&mut opened.failures, error.class, 1);
+                        opened.failure_last = Some(error.text);
+                    }
+                }
+                left.set(left.get() - 1);
+            }
+        });
+    }
+    while left.get() > 0 && plan.edges.close_ns() == u64::MAX {
+        sleep(Duration::from_millis(1)).await;
+    }
+    opened.take()
+}
+
+/// Carries the load from the common beginning to the end.
+async fn load(plan: &Plan<'_>, opened: Opened, origin_ns: u64) -> Outcome {
+    let shared = Rc::new(share(plan, origin_ns));
+    let open_loop = open_loop(plan, origin_ns).map(Rc::new);
+    let connections = plan.connections();
+    for (place, stream) in opened.streams.into_iter().enumerate() {
+        let begin_at = plan.begin_at(origin_ns, place);
+        let shared = Rc::clone(&shared);
+        if place >= connections {
+            weir_engine::spawn(keep_idle(shared, stream));
+            continue;
+        }
+        let kind = match (&plan.spec.arrivals, &open_loop) {
+            (Arrivals::Closed { think }, _) => Kind::Closed { think: *think },
+            (Arrivals::Open { .. }, Some(open)) => Kind::Open { open: Rc::clone(open), place },
+            (Arrivals::Open { .. }, None) => continue,
+        };
+        weir_engine::spawn(keep_busy(shared, kind, stream, begin_at));
+    }
+    if let Some(open) = &open_loop {
+        let (open, shared) = (Rc::clone(open), Rc::clone(&shared));
+        weir_engine::spawn(async move { open.dispatch(&shared).await });
+    }
+    watch(plan, &shared, open_loop.as_deref()).await;
+    drain(&shared).await;
+    let now_ns = now().as_nanos();
+    // A counted run intends no more starts than it has messages left.
+    let missed_starts = open_loop.map_or(0, |open| {
+        open.pass_over(plan.edges.open_ns(), plan.edges.close_ns()).min(shared.budget.get())
+    });
+    let mut leftover = shared.recorder.borrow_mut().finish(now_ns);
+    leftover.failures.merge(&opened.failures);
+    Outcome { leftover, missed_starts }
+}
+
+fn share(plan: &Plan<'_>, origin_ns: u64) -> Shared {
+    let spec = plan.spec;
+    let is_paced = matches!(spec.arrivals, Arrivals::Open { .. });
+    let recorder = Recorder::new(
+        plan.worker as usize,
+        is_paced,
+        Arc::clone(&plan.edges),
+        origin_ns,
+        Arc::clone(&plan.outbox),
+    );
+    Shared {
+        target: plan.target.clone(),
+        depth: spec.depth as usize,
+        connect_timeout: spec.connect_timeout,
+        response_timeout: spec.response_timeout,
+        edges: Arc::clone(&plan.edges),
+        recorder: RefCell::new(recorder),
+        scratch: RefCell::new(vec![0; spec.message_bytes as usize]),
+        tape: Rc::new(Tape::new(spec.seed, spec.message_bytes)),
+        budget: Cell::new(spec.messages.map_or(u64::MAX, |messages| plan.part_of(messages))),
+        connection_next: Cell::new(plan.worker),
+        connection_step: spec.workers,
+    }
+}
+
+fn open_loop(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop> {
+    let Arrivals::Open { rate_per_second, poisson, spin } = plan.spec.arrivals else { return None };
+    let share = Share { rate_per_second, worker: plan.worker, workers: plan.spec.workers };
+    let pacer: Box<dyn Pacer> =
+        if poisson { Box::new(Poisson::new(share, plan.spec.seed)) } else { Box::new(Uniform::new(share)) };
+    let spin_ns = u64::try_from(spin.as_nanos()).unwrap_or(u64::MAX);
+    Some(OpenLoop::new(Backlog::new(pacer, origin_ns), plan.connections(), spin_ns))
+}
+
+/// How a connection gets its messages.
+enum Kind {
+    Closed { think: Duration },
+    Open { open: Rc<OpenLoop>, place: usize },
+}
+
+/// Keeps one connection open and busy; opens it again after a failure.
+async fn keep_busy(shared: Rc<Shared>, kind: Kind, mut stream: Option<Stream>, begin_at: Instant) {
+    sleep_until(begin_at).await;
+    let mut pauses = Pauses::default();
+    while shared.is_running() {
+        let opened = match stream.take() {
+            Some(stream) => Ok(stream),
+            None => shared.connect().await,
+        };
+        match opened {
+            Err(failure) => shared.failed(failure, 0),
+            Ok(stream) => {
+                let lane = Rc::new(Lane::new(stream, shared.codec(), shared.depth));
+                let outcome = match &kind {
+                    Kind::Closed { think } => closed::exchange(&shared, &lane, *think).await,
+                    Kind::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
+                };
+                let Err(failure) = outcome else { return };
+                shared.failed(failure, lane.in_flight());
+                if lane.completed() > 0 {
+                    pauses.reset();
+                }
+                if let Some(lane) = Rc::into_inner(lane) {
+                    lane.abort();
+                }
+            }
+        }
+        pauses.pause().await;
+    }
+}
+
+/// Keeps one connection open and silent; anything that happens on it is a failure.
+async fn keep_idle(shared: Rc<Shared>, mut stream: Option<Stream>) {
+    let mut pauses = Pauses::default();
+    while shared.is_running() {
+        let opened = match stream.take() {
+            Some(stream) => Ok(stream),
+            None => shared.connect().await,
+        };
+        let failure = match opened {
+            Err(failure) => failure,
+            Ok(stream) => {
+                let lane = Lane::new(stream, shared.codec(), 0);
+                loop {
+                    let outcome = std::future::poll_fn(|context| lane.poll_arrival(&shared, context)).await;
+                    if let Err(failure) = outcome {
+                        break failure;
+                    }
+                }
+            }
+        };
+        shared.failed(failure, 0);
+        pauses.pause().await;
+    }
+}
+
+/// Publishes and looks up until the window is closed.
+async fn watch(plan: &Plan<'_>, shared: &Shared, open: Option<&OpenLoop>) {
+    let published = &plan.published;
+    let mut gate = SpinGate::default();
+    let mut looks = 0;
+    while shared.is_running() {
+        sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { LOOK }).await;
+        let mut recorder = shared.recorder.borrow_mut();
+        recorder.advance(now().as_nanos());
+        published.completed.store(recorder.completed(), Ordering::Relaxed);
+        published.in_flight.store(recorder.in_flight(), Ordering::Relaxed);
+        let errors = recorder.failures().errors();
+        if errors != published.errors.swap(errors, Ordering::Relaxed) {
+            let text = recorder.failure_last().map(str::to_owned);
+            *published.failure_last.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
+        if shared.is_spent() && recorder.in_flight() == 0 {
+            let finished_ns = recorder.completed_ns().max(1);
+            published.finished_ns.store(finished_ns, Ordering::Release);
+        }
+        if let Some(open) = open {
+            published.spun_ns.store(open.spun_ns(), Ordering::Relaxed);
+            if looks % LOOKS_PER_GATE == 0 {
+                open.allow_spin(
+                    thread_delay_ns().is_some_and(|delay| gate.look(monotonic().as_nanos(), delay)),
+                );
+            }
+            looks += 1;
+        }
+    }
+}
+
+/// Gives messages in flight a short time to come back.
+async fn drain(shared: &Shared) {
+    let deadline = now() + DRAIN_MAX.min(shared.response_timeout);
+    while shared.recorder.borrow().in_flight() > 0 && now() < deadline {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// Time this thread has waited for a CPU although it was ready.
+fn thread_delay_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The kernel's number of this thread; 0 when it cannot be read.
+pub(crate) fn thread_number() -> u32 {
+    let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    link.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).unwrap_or(0)
+}

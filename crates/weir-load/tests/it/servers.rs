@@ -1,0 +1,101 @@
+//! Small servers to aim at, and the specification the tests start from.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+use weir_engine::{Config, Driver};
+use weir_load::{Arrivals, LoadError, LoadSpec};
+use weir_record::load::LoadReport;
+
+/// Starts a server whose connections are each handled by `handle`, which gets the number of the connection.
+/// Its threads end with the test process.
+pub fn serve(handle: impl Fn(usize, TcpStream) + Clone + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let Ok(stream) = stream else { return };
+            stream.set_nodelay(true).expect("a TCP socket");
+            let handle = handle.clone();
+            std::thread::spawn(move || handle(number, stream));
+        }
+    });
+    address
+}
+
+/// A correct echo server.
+pub fn echo() -> SocketAddr {
+    serve(|_, stream| echo_stream(stream))
+}
+
+/// Returns what comes until the client ends.
+pub fn echo_stream(mut stream: TcpStream) {
+    let mut bytes = [0; 1 << 16];
+    while let Ok(count @ 1..) = stream.read(&mut bytes) {
+        if stream.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+/// A server that knows the message size: `answer` gets the number of the connection, the number of the message and
+/// the message, and says what is sent back.
+pub fn serve_messages(
+    message_bytes: usize,
+    answer: impl Fn(usize, usize, &mut Vec<u8>) + Clone + Send + 'static,
+) -> SocketAddr {
+    serve(move |connection, mut stream| {
+        let mut message = vec![0; message_bytes];
+        let mut number = 0;
+        while stream.read_exact(&mut message).is_ok() {
+            let mut reply = message.clone();
+            answer(connection, number, &mut reply);
+            number += 1;
+            if stream.write_all(&reply).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// A counted run of 64-byte messages over one connection, without warm-up.
+pub fn spec(target: SocketAddr) -> LoadSpec {
+    LoadSpec {
+        target: target.to_string(),
+        connections: 1,
+        idle_connections: 0,
+        depth: 1,
+        message_bytes: 64,
+        arrivals: Arrivals::Closed { think: Duration::ZERO },
+        workers: 1,
+        pin: Vec::new(),
+        seed: 20_261_121,
+        duration: Duration::from_secs(20),
+        messages: Some(100),
+        warmup_max: Duration::ZERO,
+        ramp_up: Duration::ZERO,
+        connect_timeout: Duration::from_secs(5),
+        response_timeout: Duration::from_secs(5),
+        engine: Config::with_driver(Driver::Epoll),
+        observe_pid: None,
+        observe_stats: None,
+    }
+}
+
+/// Runs without anybody looking.
+pub fn run(spec: &LoadSpec) -> Result<LoadReport, LoadError> {
+    weir_load::run(spec, &mut |_| {}, &AtomicBool::new(false))
+}
+
+/// Runs, expects a report, and checks what must hold for every report whatever the server did.
+pub fn report(spec: &LoadSpec) -> LoadReport {
+    let report = run(spec).expect("a report");
+    assert_eq!(report.failures.unexplained, 0, "{:?}", report.failures);
+    assert_eq!(report.bytes_verified, report.messages * u64::from(spec.message_bytes));
+    assert_eq!(report.service.count, report.messages);
+    report
+}
