@@ -30,6 +30,8 @@ pub struct FakeArm {
     pub cpu_us_per_message: f64,
     /// How much dearer a message is in the far state.
     pub far_factor: f64,
+    /// How much dearer a message is in open loop, at an equal rate for every arm.
+    pub open_factor: f64,
     /// What goes wrong.
     pub fault: FakeFault,
 }
@@ -37,7 +39,7 @@ pub struct FakeArm {
 impl FakeArm {
     /// A healthy server with this cost.
     pub fn costing(cpu_us_per_message: f64) -> Self {
-        Self { cpu_us_per_message, far_factor: 1.3, fault: FakeFault::None }
+        Self { cpu_us_per_message, far_factor: 1.3, open_factor: 1.0, fault: FakeFault::None }
     }
 }
 
@@ -95,6 +97,8 @@ pub struct FakeLauncher {
     pub noise: f64,
     /// Generator CPU per message in microseconds; when it exceeds the server's, the generator is the limit.
     pub generator_us_per_message: f64,
+    /// The generator's p99 lag as a share of the median response time.
+    pub lag_share: f64,
     /// Sets the interrupt flag inside this trial (from 0), as Ctrl-C during a trial does.
     pub interrupt_in_trial: Option<u32>,
     /// Trials run so far, in all arms.
@@ -116,6 +120,7 @@ impl FakeLauncher {
             arms: arms.iter().map(|(name, arm)| ((*name).to_owned(), arm.clone())).collect(),
             noise: 0.01,
             generator_us_per_message: 1.0,
+            lag_share: 0.03,
             interrupt_in_trial: None,
             trials: 0,
             seed,
@@ -183,7 +188,10 @@ impl FakeLauncher {
         let mut random = Random::seeded(derived_seed(self.seed, 1_000 + u64::from(self.trials)));
         let far_share = self.far_share(from, to);
         let noise = (self.noise * random.normal()).exp();
-        let server_us = arm.cpu_us_per_message * (1.0 + far_share * (arm.far_factor - 1.0)) * noise;
+        let is_open = matches!(request.cell.load, LoadMode::Open { .. });
+        let mode_factor = if is_open { arm.open_factor } else { 1.0 };
+        let state_factor = 1.0 + far_share * (arm.far_factor - 1.0);
+        let server_us = arm.cpu_us_per_message * state_factor * mode_factor * noise;
         let generator_us = self.generator_us_per_message;
         let capacity = 1e6 / server_us.max(generator_us);
         let (rate, throughput) = match request.cell.load {
@@ -211,12 +219,13 @@ impl FakeLauncher {
             warmup_steady: true,
             window_ns: request.cell.window_ns,
             messages,
-            messages_started: messages,
+            messages_started: (rate.unwrap_or(throughput) * window) as u64,
             throughput_per_second: throughput,
             bytes_verified: messages * u64::from(request.cell.message_bytes),
             response: latency(service_ns, messages),
             service: latency(service_ns, messages),
-            send_lag: latency(service_ns / 100.0, messages),
+            // A distribution's p99 is three times its median here.
+            send_lag: latency(service_ns * self.lag_share / 3.0, messages),
             littles_law: LittlesLaw {
                 in_flight_mean: throughput * service_ns / 1e9,
                 throughput_times_latency: throughput * service_ns / 1e9,

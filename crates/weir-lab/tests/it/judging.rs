@@ -176,6 +176,45 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
 }
 
 #[test]
+fn a_cpu_verdict_that_an_equal_rate_contradicts_does_not_stand() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.generator_us_per_message = 4.5;
+    launcher.arms.get_mut("uring").expect("it is there").open_factor = 1.4;
+    let outcome = start("contradicted", &with_open_cell(CellRole::Exploratory, 1), &mut launcher)
+        .expect("the study runs");
+    assert_eq!(outcome.result.verdict, Verdict::NotComparable);
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(headline.notes.iter().any(|note| note.ends_with("which does not agree")), "{headline:?}");
+}
+
+const OPEN: &str = "c100-d1-m64-open60pct";
+
+#[test]
+fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.lag_share = 0.12;
+    let outcome =
+        start("lag", &with_open_cell(CellRole::Exploratory, 1), &mut launcher).expect("the study runs");
+    for metric in [Metric::LatencyP50, Metric::LatencyP99] {
+        let latency = comparison(&outcome, OPEN, metric);
+        assert_eq!(latency.verdict, Verdict::NotComparable);
+        let note = "the generator's p99 lag against epoll is 12 % of the median response time";
+        assert_eq!(latency.notes[0], note);
+    }
+    assert_eq!(comparison(&outcome, OPEN, Metric::ServerCpuPerMessage).verdict, Verdict::Faster);
+}
+
+#[test]
+fn an_arm_that_does_not_keep_the_rate_is_not_compared_at_it() {
+    let mut spec = with_open_cell(CellRole::Declared, 1);
+    spec.cells[1].load = LoadMode::Open { rate_per_second: 230_000.0, poisson: true };
+    let outcome = start("overload", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("the study runs");
+    let open = comparison(&outcome, OPEN, Metric::ServerCpuPerMessage);
+    assert_eq!(open.verdict, Verdict::NotComparable);
+    assert_eq!(open.notes, ["epoll did not keep the offered rate in 6 of 6 trials"]);
+}
+
+#[test]
 fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
     let mut launcher = launcher(1, FakeStates::Near, 0.8);
     launcher.noise = 0.0;
