@@ -29,6 +29,10 @@ const START: Instant = Instant::from_nanos(1_000_000_000);
 /// (Linux: `tcp_syn_retries`).
 const CONNECT_RETRIES_MAX: u32 = 6;
 
+/// Cells of the time grid between the smallest and the largest latency, and how often it is ignored.
+const GRID_CELLS: u64 = 4;
+const EXACT_PER_MILLE: u16 = 250;
+
 /// Names one end of one connection. The client's side is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
@@ -120,24 +124,30 @@ impl Network {
         self.options.socket_buffer_bytes.max(1) as usize
     }
 
-    fn latency(&mut self) -> Duration {
-        self.random.between(self.options.latency_min, self.options.latency_max)
+    /// When something that starts now has got to the other end. Mostly on a coarse grid, still within the latencies
+    /// asked for: things of many connections then happen in one moment, as they do after an interrupt.
+    fn moment(&mut self) -> Instant {
+        let (low, high) = (self.options.latency_min, self.options.latency_max);
+        let exact = self.now + self.random.between(low, high);
+        let grid = (high.saturating_sub(low).as_nanos() as u64 / GRID_CELLS).max(1);
+        let snapped = Instant::from_nanos(exact.as_nanos().next_multiple_of(grid));
+        let exactly = self.random.chance(EXACT_PER_MILLE);
+        if exactly || snapped > self.now + high { exact } else { snapped }
     }
 
-    fn plan(&mut self, delay: Duration, event: Event) {
-        let tie = self.random.next();
-        self.agenda.plan(self.now + delay, tie, event);
+    /// Plans something that takes as long as a way to the other end.
+    fn plan(&mut self, event: Event) {
+        let (at, tie) = (self.moment(), self.random.next());
+        self.agenda.plan(at, tie, event);
     }
 
     /// Plans something that travels to an end, behind everything that already does.
     fn plan_arrival(&mut self, end: End, event: Event) {
-        let (delay, tie) = (self.latency(), self.random.next());
-        let Some(side) = self.side(end) else { return };
-        let behind = side.last_arrival + Duration::from_nanos(1);
-        let at = (self.now + delay).max(behind);
-        if let Some(side) = self.side_mut(end) {
-            side.last_arrival = at;
-        }
+        let (at, tie) = (self.moment(), self.random.next());
+        let Some(side) = self.side_mut(end) else { return };
+        // In one moment, equal ties keep the order in which things were planned.
+        let (at, tie) = if at > side.last_arrival.0 { (at, tie) } else { side.last_arrival };
+        side.last_arrival = (at, tie);
         self.agenda.plan(at, tie, event);
     }
 
@@ -214,8 +224,7 @@ impl Network {
         let connection =
             self.connections.insert([client, Side::absent()]).map_err(|_| Errno::ADDRNOTAVAIL)?;
         let client = End { connection, side: 0 };
-        let delay = self.latency();
-        self.plan(delay, Event::Knock { client, target, retries: 0 });
+        self.plan(Event::Knock { client, target, retries: 0 });
         Ok(client)
     }
 
@@ -239,8 +248,7 @@ impl Network {
         if count > 0 && self.random.chance(self.options.short_per_mille) {
             count = self.random.below(count);
             if self.side_mut(end).is_some_and(Side::nudge) {
-                let delay = self.latency();
-                self.plan(delay, Event::Room { end });
+                self.plan(Event::Room { end });
             }
         }
         let Some(sides) = self.connections.get_mut(end.connection) else { return Err(Errno::BADF) };
@@ -290,8 +298,7 @@ impl Network {
         let count = sides[end.side].take(into, count);
         let sender = &mut sides[1 - end.side];
         if !sender.closed && sender.error.is_none() && sender.give_back(count) {
-            let delay = self.latency();
-            self.plan(delay, Event::Room { end: end.peer() });
+            self.plan(Event::Room { end: end.peer() });
         }
         Ok(count)
     }
@@ -334,8 +341,7 @@ impl Network {
     /// Perhaps wakes a socket that waits, for no reason at all.
     pub(super) fn perhaps_wake_for_nothing(&mut self, owner: SlotId) {
         if self.random.chance(self.options.spurious_per_mille) {
-            let delay = self.latency();
-            self.plan(delay, Event::Spurious { owner });
+            self.plan(Event::Spurious { owner });
         }
     }
 
@@ -425,6 +431,7 @@ impl Network {
         } else {
             Event::Answered { client, outcome: Err(Errno::TIMEDOUT) }
         };
-        self.plan(pause, event);
+        let tie = self.random.next();
+        self.agenda.plan(self.now + pause, tie, event);
     }
 }

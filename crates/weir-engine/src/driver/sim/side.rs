@@ -20,8 +20,8 @@ pub(super) struct Side {
     pub(super) ended: bool,
     /// Our end of stream is on its way.
     pub(super) fin_sent: bool,
-    /// When the latest thing on its way to this end arrives: nothing overtakes it.
-    pub(super) last_arrival: Instant,
+    /// When the latest thing on its way to this end arrives, and its tie: nothing overtakes it.
+    pub(super) last_arrival: (Instant, u64),
     /// Sent by the peer and not read yet: first what has arrived, then what is on its way.
     bytes: VecDeque<u8>,
     arrived: usize,

@@ -221,3 +221,22 @@ fn ten_thousand_connections_each_get_their_own_bytes_back() {
     assert_eq!(counters.connections_open, 0);
     assert_eq!(counters.closes, 2 * CONNECTIONS);
 }
+
+#[test]
+fn events_of_many_connections_come_in_one_turn() {
+    let runtime = Runtime::new(&config(options(1))).unwrap();
+    runtime.block_on(async {
+        let mut pairs = Vec::new();
+        for _ in 0..64 {
+            pairs.push(pair().await);
+        }
+        for (client, _) in &pairs {
+            client.send(b"x").await.unwrap();
+        }
+        for (_, server) in &pairs {
+            assert_eq!(server.recv().await.unwrap().as_deref(), Some(&b"x"[..]));
+        }
+    });
+    let counters = runtime.counters().snapshot();
+    assert!(counters.completions_per_turn_max > 8, "{counters:?}");
+}
