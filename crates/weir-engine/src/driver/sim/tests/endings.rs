@@ -72,6 +72,21 @@ fn an_abort_resets_the_peer_after_what_has_arrived() {
 }
 
 #[test]
+fn a_reset_never_overtakes_bytes() {
+    for seed in 0..100 {
+        simulate(options(seed), async {
+            let (client, server) = pair().await;
+            client.send(b"before").await.unwrap();
+            client.flush().await.unwrap();
+            client.abort();
+            let first = server.recv().await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(first.as_deref(), Some(&b"before"[..]), "seed {seed}");
+            assert_eq!(server.recv().await.unwrap_err().kind(), ErrorKind::ConnectionReset, "seed {seed}");
+        });
+    }
+}
+
+#[test]
 fn closing_with_unread_bytes_resets_the_peer_and_without_ends_the_stream() {
     simulate(options(3), async {
         let (client, server) = pair().await;
