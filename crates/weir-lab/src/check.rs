@@ -170,11 +170,13 @@ fn steal(loads: &[&LoadReport]) -> Check {
 }
 
 fn foreign_cpu(loads: &[&LoadReport]) -> Check {
-    let used: Vec<f64> =
-        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise.foreign_cpus).collect();
-    let over = used.iter().filter(|cpus| **cpus > FOREIGN_CPUS_MAX).count();
+    let noise: Vec<_> =
+        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise).collect();
+    let used: Vec<f64> = noise.iter().map(|noise| noise.foreign_cpus).collect();
+    let over = noise.iter().filter(|noise| taint::is_foreign_busy(noise)).count();
     let detail = format!(
-        "other processes used {:.2} of a CPU in the median trial; {over} of {} trials over {FOREIGN_CPUS_MAX} and set aside",
+        "other processes used {:.2} of a CPU in the median trial; {over} of {} trials over {FOREIGN_CPUS_MAX} \
+         (beyond the clock's resolution) and set aside",
         median(&used).unwrap_or(0.0),
         used.len()
     );

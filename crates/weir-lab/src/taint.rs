@@ -1,12 +1,13 @@
 //! Reasons to keep a trial out of the comparison that the trial itself shows. Decided before anything is compared, by
 //! fixed limits that do not know which arm ran. Machine states need the whole study: `gate`.
 
-use weir_record::{load::LoadReport, trial::Taint};
+use weir_evidence::system::foreign_cpus_resolution;
+use weir_record::{load::LoadReport, machine::NoiseWindow, trial::Taint};
 
 /// Largest share of CPU time the hypervisor may have stolen.
 pub const STEAL_SHARE_MAX: f64 = 0.01;
 
-/// Most CPU other processes may have used, in CPUs.
+/// Most CPU other processes may have used, in CPUs, beyond what the kernel's clock can resolve in the window.
 pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 /// Largest relative difference between the two sides of Little's law.
@@ -19,7 +20,7 @@ pub fn find(load: &LoadReport) -> Vec<Taint> {
         if observed.noise.steal_share > STEAL_SHARE_MAX {
             taints.push(Taint::Steal);
         }
-        if observed.noise.foreign_cpus > FOREIGN_CPUS_MAX {
+        if is_foreign_busy(&observed.noise) {
             taints.push(Taint::ForeignCpu);
         }
         if observed.engine.is_some_and(|engine| engine.completion_overflows > 0) {
@@ -44,6 +45,12 @@ pub fn find(load: &LoadReport) -> Vec<Taint> {
         taints.push(Taint::LoadFailed { reason });
     }
     taints
+}
+
+/// Whether other processes used more CPU than they may. The kernel counts all CPU time in ticks and ours exactly, so a
+/// short window cannot tell the last two ticks from somebody else's work.
+pub(crate) fn is_foreign_busy(noise: &NoiseWindow) -> bool {
+    noise.foreign_cpus > FOREIGN_CPUS_MAX + foreign_cpus_resolution(noise.window_ns)
 }
 
 /// Relative difference between messages in flight as counted and as throughput times service time.
@@ -86,8 +93,10 @@ mod tests {
             LoadReport { messages: 100, message_bytes: 64, bytes_verified: 6_400, ..LoadReport::default() };
         load.littles_law.in_flight_mean = 100.0;
         load.littles_law.throughput_times_latency = 98.0;
+        let noise = NoiseWindow { window_ns: 1_000_000_000, ..NoiseWindow::default() };
+        let resolution = foreign_cpus_resolution(noise.window_ns);
         load.observed = Some(ObservedWindow {
-            noise: NoiseWindow { steal_share: 0.01, foreign_cpus: 0.02, ..NoiseWindow::default() },
+            noise: NoiseWindow { steal_share: 0.01, foreign_cpus: 0.02 + resolution, ..noise },
             engine: Some(EngineStats::default()),
             ..ObservedWindow::default()
         });
@@ -111,7 +120,7 @@ mod tests {
             load.observed.as_mut().expect("it is observed")
         }
         assert_eq!(with(|load| observed(load).noise.steal_share = 0.011), [Taint::Steal]);
-        assert_eq!(with(|load| observed(load).noise.foreign_cpus = 0.021), [Taint::ForeignCpu]);
+        assert_eq!(with(|load| observed(load).noise.foreign_cpus += 0.001), [Taint::ForeignCpu]);
         let overflow = EngineStats { completion_overflows: 1, ..EngineStats::default() };
         assert_eq!(with(|load| observed(load).engine = Some(overflow)), [Taint::CompletionOverflow]);
         let failures = FailureCounts { reset: 2, cut_off_at_end: 9, ..FailureCounts::default() };
