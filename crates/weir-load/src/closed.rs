@@ -25,7 +25,8 @@ pub(crate) async fn exchange(shared: &Shared, lane: &Lane, think: Duration) -> R
         lane,
         think_ns: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
         now_ns,
-        free: std::iter::repeat_n(now_ns, shared.depth).collect(),
+        free: shared.depth,
+        resting: VecDeque::new(),
         thinking: None,
         watch: Watch::new(shared.response_timeout),
     };
@@ -37,8 +38,10 @@ struct Exchange<'a> {
     lane: &'a Lane,
     think_ns: u64,
     now_ns: u64,
-    /// For each free place in the pipeline, when it may be used. Rising.
-    free: VecDeque<u64>,
+    /// Places in the pipeline that may be used now.
+    free: usize,
+    /// For each place that pauses, when it may be used again. Rising; empty without think time.
+    resting: VecDeque<u64>,
     thinking: Option<Sleep>,
     watch: Watch,
 }
@@ -58,11 +61,16 @@ impl Exchange<'_> {
                 let moment = moment?;
                 has_arrived = true;
                 self.now_ns = moment.now_ns;
-                let usable_ns = moment.now_ns.saturating_add(self.think_ns);
-                self.free.extend(std::iter::repeat_n(usable_ns, moment.messages as usize));
+                let places = moment.messages as usize;
+                if self.think_ns == 0 {
+                    self.free += places;
+                } else {
+                    let usable_ns = moment.now_ns.saturating_add(self.think_ns);
+                    self.resting.extend(std::iter::repeat_n(usable_ns, places));
+                }
                 continue;
             }
-            if self.free.len() == self.shared.depth && !self.shared.may_start() {
+            if !self.shared.may_start() && self.lane.in_flight() == 0 {
                 return Poll::Ready(Ok(()));
             }
             // A wake-up that brought bytes was not the timer's, as a rule.
@@ -76,23 +84,35 @@ impl Exchange<'_> {
     /// Starts whatever may be started; waits for room or for the end of a pause.
     #[inline]
     fn poll_starts(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        while let Some(usable_ns) = self.free.front().copied()
-            && self.shared.may_start()
-        {
-            if usable_ns > self.now_ns {
-                let wake_at = Instant::from_nanos(usable_ns);
-                let sleep = self.thinking.get_or_insert_with(|| sleep_until(wake_at));
-                ready!(Pin::new(sleep).poll(context));
-                self.thinking = None;
-                self.now_ns = now().as_nanos();
-                continue;
+        while self.shared.may_start() {
+            if self.free == 0 {
+                if self.resting.is_empty() {
+                    break;
+                }
+                ready!(self.poll_rest(context));
             }
             let flight = Flight { intended_ns: self.now_ns, started_ns: self.now_ns };
             ready!(self.lane.poll_start(self.shared, flight, context))
                 .map_err(|error| Failure::system(Stage::Exchange, &error))?;
             self.shared.spend();
-            self.free.pop_front();
+            self.free -= 1;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Waits until a place has paused long enough.
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Some(usable_ns) = self.resting.front().copied() {
+            if usable_ns <= self.now_ns {
+                self.resting.pop_front();
+                self.free += 1;
+                return Poll::Ready(());
+            }
+            let sleep = self.thinking.get_or_insert_with(|| sleep_until(Instant::from_nanos(usable_ns)));
+            ready!(Pin::new(sleep).poll(context));
+            self.thinking = None;
+            self.now_ns = now().as_nanos();
+        }
+        Poll::Pending
     }
 }

@@ -27,6 +27,10 @@ use crate::{
     shared::Shared,
 };
 
+/// Messages up to this size are copied behind what is queued, so that many leave as one and none is allocated. For
+/// larger ones copying costs more than an allocation.
+const COPIED_BYTES_MAX: usize = 2048;
+
 /// A connection that carries messages.
 pub(crate) struct Lane {
     stream: Stream,
@@ -90,9 +94,17 @@ impl Lane {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         let mut state = self.state.borrow_mut();
-        let mut message = shared.scratch.borrow_mut();
-        state.verifier.codec().write(state.sent, &mut message);
-        ready!(pin!(self.stream.send_slice(&message)).poll(context))?;
+        let codec = state.verifier.codec();
+        if codec.message_bytes() <= COPIED_BYTES_MAX {
+            let mut message = shared.scratch.borrow_mut();
+            message.clear();
+            codec.append(state.sent, &mut message);
+            ready!(pin!(self.stream.send_slice(&message)).poll(context))?;
+        } else {
+            let mut message = Vec::with_capacity(codec.message_bytes());
+            codec.append(state.sent, &mut message);
+            ready!(pin!(self.stream.send(message)).poll(context))?;
+        }
         state.sent += 1;
         state.flights.push_back(flight);
         let mut recorder = shared.recorder.borrow_mut();

@@ -16,9 +16,8 @@
 //! another connection, lies elsewhere on the tape.
 //!
 //! Messages smaller than the header keep the order of its fields, so less can be told from one message: of one
-//! byte it is the byte alone, and a foreign byte passes with a chance of 1/256. A lost, repeated or
-//! shifted message of any size is still certain to be found, because byte 0 counts: from there on the messages
-//! are out of step.
+//! byte it is the byte alone, and a foreign byte passes with a chance of 1/256. A lost or repeated message of any
+//! size is still certain to be found, because byte 0 counts: from there on the messages are out of step.
 //!
 //! Nothing here does I/O or reads a clock.
 
@@ -52,11 +51,6 @@ impl Tape {
         let words = (0..length.div_ceil(8) as u64).flat_map(|word| mix(seed ^ mix(word)).to_le_bytes());
         Self { bytes: words.take(length).collect(), seed, message_bytes }
     }
-
-    /// Size of every message.
-    pub fn message_bytes(&self) -> usize {
-        self.message_bytes
-    }
 }
 
 /// Writes the messages of one connection and knows what each must look like.
@@ -74,21 +68,24 @@ impl Codec {
         Self { tape, connection, key }
     }
 
-    /// Writes message `sequence` into `message`.
-    ///
-    /// # Panics
-    /// When `message` is not exactly one message long.
+    /// Appends message `sequence`.
     #[inline]
-    pub fn write(&self, sequence: u64, message: &mut [u8]) {
-        assert_eq!(message.len(), self.tape.message_bytes, "one message at a time");
+    pub fn append(&self, sequence: u64, to: &mut Vec<u8>) {
         let header = self.header(sequence);
-        match message.split_at_mut_checked(HEADER_BYTES) {
-            Some((head, body)) => {
-                head.copy_from_slice(&header);
-                body.copy_from_slice(self.body(sequence, 0, body.len()));
+        let message_bytes = self.tape.message_bytes;
+        match message_bytes.checked_sub(HEADER_BYTES) {
+            Some(body_bytes) => {
+                to.extend_from_slice(&header);
+                to.extend_from_slice(self.body(sequence, 0, body_bytes));
             }
-            None => message.copy_from_slice(&header[..message.len()]),
+            None => to.extend_from_slice(&header[..message_bytes]),
         }
+    }
+
+    /// Size of every message.
+    #[inline]
+    pub fn message_bytes(&self) -> usize {
+        self.tape.message_bytes
     }
 
     #[inline]
@@ -245,12 +242,9 @@ mod tests {
 
     fn stream(tape: &Rc<Tape>, connection: u32, sequences: impl IntoIterator<Item = u64>) -> Vec<u8> {
         let codec = Codec::new(Rc::clone(tape), connection);
-        let mut message = vec![0; tape.message_bytes()];
-        let messages = sequences.into_iter().flat_map(|sequence| {
-            codec.write(sequence, &mut message);
-            message.clone()
-        });
-        messages.collect()
+        let mut bytes = Vec::new();
+        sequences.into_iter().for_each(|sequence| codec.append(sequence, &mut bytes));
+        bytes
     }
 
     fn verifier(tape: &Rc<Tape>, connection: u32) -> Verifier {

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     pub(crate) response_timeout: Duration,
     pub(crate) edges: Arc<Edges>,
     pub(crate) recorder: RefCell<Recorder>,
-    /// The message being written.
+    /// The small message being written.
     pub(crate) scratch: RefCell<Vec<u8>>,
     pub(crate) tape: Rc<Tape>,
     /// Messages that may still be started.

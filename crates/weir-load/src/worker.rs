@@ -267,7 +267,7 @@ fn share(plan: &Plan<'_>, origin_ns: u64) -> Shared {
         response_timeout: spec.response_timeout,
         edges: Arc::clone(&plan.edges),
         recorder: RefCell::new(recorder),
-        scratch: RefCell::new(vec![0; spec.message_bytes as usize]),
+        scratch: RefCell::new(Vec::new()),
         tape: Rc::new(Tape::new(spec.seed, spec.message_bytes)),
         budget: Cell::new(spec.messages.map_or(u64::MAX, |messages| plan.part_of(messages))),
         connection_next: Cell::new(plan.worker),

@@ -179,6 +179,9 @@ fn an_open_loop_keeps_its_schedule_and_times_from_the_intended_start() {
         assert_eq!((report.mode.as_str(), report.rate_per_second), ("open", Some(3000.0)));
         assert_eq!((report.response.count, report.send_lag.count, report.missed_starts), (300, 300, 0));
         assert!(report.response.ns_mean >= report.service.ns_mean);
+        // Half of all messages leave within a millisecond of their time, also on a machine with more to do.
+        let lag_ns = report.send_lag.quantile_ns(0.5).expect("300 samples");
+        assert!(lag_ns < 1_000_000, "{lag_ns}");
         // 300 at 3000 a second need 100 ms; random gaps spread that by 6 %.
         assert!(report.window_ns > 75_000_000, "{}", report.window_ns);
     }
