@@ -148,7 +148,11 @@ impl Uring {
             }
             let class = socket.size.class();
             let waiting = self.starved_receivers.len();
-            if self.provided && self.buffers.available(class) == 0 {
+            // The size may have changed when the receive ended: its ring of buffers may not be there yet.
+            if self.provided
+                && self.buffers.provide(class, &self.ring).is_ok()
+                && self.buffers.available(class) == 0
+            {
                 self.starved_receivers.push_back(id);
                 continue;
             }
