@@ -412,11 +412,12 @@ impl Mechanism for Uring {
             }
             return Poll::Ready(Ok(Some(lease)));
         }
-        if socket.end_of_stream {
-            return Poll::Ready(Ok(None));
-        }
+        // The error first: a reset that a send has met shows to receives as an end.
         if let Some(error) = socket.error {
             return Poll::Ready(Err(error.into()));
+        }
+        if socket.end_of_stream {
+            return Poll::Ready(Ok(None));
         }
         if let Some(since) = self.draining {
             if self.turn > since + 1 {
