@@ -1,0 +1,318 @@
+//! At the limits: descriptors run out, queues overflow, connections idle in thousands.
+
+use std::{sync::mpsc, time::Duration};
+
+use rustix::io::fcntl_dupfd_cloexec;
+use weir_engine::{
+    Driver,
+    net::{Listener, Stream},
+    spawn, time,
+};
+
+use super::handlers::echo;
+use crate::{
+    board::Board,
+    kernel,
+    outcome::note,
+    peer::{Peer, PeerBuffers},
+    rig::Rig,
+};
+
+/// Case 14: descriptors run out while connections wait; later some are free again.
+pub fn descriptor_shortage(rig: &mut Rig) {
+    const CLIENTS: usize = 48;
+    const ROOM: usize = 12;
+    if rig.subject.is_sim() {
+        // Listener and clients, and room for some of the server's ends.
+        rig.config.sim.descriptors_max = (1 + CLIENTS + ROOM) as u32;
+    } else {
+        rig.listen = rig.abstract_address();
+    }
+    let is_sim = rig.subject.is_sim();
+    let (connected, starved, measured) = (Board::new(), Board::new(), Board::new());
+    let boards = (connected.clone(), starved.clone(), measured.clone());
+    let limit_before = kernel::descriptor_limit();
+    let body = async move |listener: Listener, stop: Board| {
+        connected.reached(1).await;
+        let acceptor = spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                spawn(async move {
+                    if stream.send(b"welcome").await.is_ok() {
+                        echo(stream).await;
+                    }
+                });
+            }
+        });
+        starved.reached(1).await;
+        // An observation window of the engine's own: nothing fails because it passes late.
+        time::sleep(Duration::from_millis(250)).await;
+        measured.post("measured");
+        stop.reached(1).await;
+        acceptor.abort();
+    };
+    let served = rig.run(body, async move |network| {
+        let (connected, starved, measured) = boards;
+        let mut waiting = network.connect_many(CLIENTS).await;
+        if !is_sim {
+            kernel::set_descriptor_limit(kernel::open_descriptors() + ROOM);
+        }
+        connected.post("connected");
+        let before = network.until(|stats| stats.accepts_starved > 0).await;
+        starved.post("starved");
+        measured.reached(1).await;
+        let turns = network.stats().turns - before.turns;
+        // 250 ms with a retry every 100 ms; a loop that does not sleep would take thousands.
+        assert!(turns < 60, "{turns} turns while there was nothing to do but wait");
+        waiting.reverse();
+        let mut welcomed = 0;
+        while let Some(mut peer) = waiting.pop() {
+            assert_eq!(peer.read_exact(7).await.expect("accepting goes on"), b"welcome");
+            welcomed += 1;
+        }
+        kernel::set_descriptor_limit(limit_before);
+        network.stop.post("done");
+        welcomed
+    });
+    assert_eq!(served.value.1, CLIENTS);
+    served.expect_clean();
+}
+
+/// Case 15: thousands of connections that end at once.
+pub fn accept_storm(rig: &mut Rig) {
+    let connections = rig.size(2000, 20_000);
+    let before = kernel::open_descriptors();
+    let mut random = rig.random.fork();
+    // Connections that the server may be behind: select cannot watch more than about a thousand descriptors.
+    let behind_max = if rig.subject.driver == Driver::Select { 300 } else { u64::MAX };
+    let served = rig.serve(echo, async |network| {
+        for number in 0..connections as u64 {
+            network.until(|stats| number < stats.closes.saturating_add(behind_max)).await;
+            let mut peer = network.connect().await;
+            match random.between(0, 3) {
+                0 => drop(peer),
+                1 => {
+                    let _ = peer.write(b"never read back").await;
+                }
+                // A reset leaves no port waiting in the kernel.
+                _ => peer.reset(),
+            }
+        }
+        let mut last = network.connect().await;
+        assert_eq!(last.exchange(b"still here").await.expect("an echo"), b"still here");
+    });
+    served.expect_clean();
+    assert!(served.stats.accepts as usize <= connections + 1, "{:?}", served.stats);
+    assert_eq!(kernel::open_descriptors(), before, "descriptors are left open");
+}
+
+/// Accepts `count` connections and keeps a receive waiting on each.
+async fn hold_idle(listener: &Listener, count: usize) {
+    for _ in 0..count {
+        let stream = listener.accept().await.expect("a connection");
+        spawn(echo(stream));
+    }
+    for _ in 0..3 {
+        time::yield_now().await;
+    }
+}
+
+/// Most connections whose both ends fit into this process, at most `wanted`.
+fn connections_that_fit(rig: &Rig, wanted: usize) -> usize {
+    let limit = if rig.subject.driver == Driver::Select {
+        libc::FD_SETSIZE.min(kernel::raise_descriptor_limit(2 * wanted + 100))
+    } else {
+        kernel::raise_descriptor_limit(2 * wanted + 100)
+    };
+    wanted.min(limit.saturating_sub(100) / 2)
+}
+
+/// Case 16: what an idle connection costs in memory.
+pub fn idle_memory(rig: &mut Rig) {
+    let count = connections_that_fit(rig, rig.size(1000, 10_000));
+    rig.listen = rig.abstract_address();
+    let (full, bound) = (rig.size(0, 1) == 1, rig.size(4 << 10, 2 << 10));
+    let warmed = Board::new();
+    let go = warmed.clone();
+    let body = async move |listener: Listener, stop: Board| {
+        // What the first connections cost once is no cost of a connection.
+        hold_idle(&listener, count / 10).await;
+        let before = kernel::anonymous_memory_bytes();
+        warmed.post("warm");
+        hold_idle(&listener, count - count / 10).await;
+        let grown = kernel::anonymous_memory_bytes().saturating_sub(before);
+        stop.reached(1).await;
+        grown / (count - count / 10)
+    };
+    let served = rig.run(body, async move |network| {
+        let mut peers = network.connect_many(count / 10).await;
+        go.reached(1).await;
+        peers.extend(network.connect_many(count - count / 10).await);
+        // All of them still work.
+        for peer in &mut peers {
+            assert_eq!(peer.exchange(b"awake").await.expect("an echo"), b"awake");
+        }
+        network.stop.post("done");
+    });
+    served.expect_clean();
+    let (each, ()) = served.value;
+    note(&format!("{count} idle connections: {each} bytes each (full form: {full})"));
+    assert!(each <= bound, "{each} bytes for an idle connection");
+}
+
+/// Case 17: far more completions at once than the completion queue holds.
+pub fn completion_overflow(rig: &mut Rig) {
+    const CONNECTIONS: usize = 120;
+    const MESSAGES: usize = 9;
+    // A submission queue of 2 has a completion queue of 8.
+    rig.config.uring.entries = 2;
+    rig.listen = rig.abstract_address();
+    let (ready, written) = mpsc::channel();
+    let armed = Board::new();
+    let is_armed = armed.clone();
+    let body = async move |listener: Listener, stop: Board| {
+        hold_idle(&listener, CONNECTIONS).await;
+        armed.post("armed");
+        // This thread looks for no completion until everything is written.
+        let () = written.recv().expect("the script goes on");
+        stop.reached(1).await;
+    };
+    let pattern = rig.pattern.clone();
+    let served = rig.run(body, async move |network| {
+        let mut peers = network.connect_many(CONNECTIONS).await;
+        is_armed.reached(1).await;
+        for message in 0..MESSAGES {
+            for peer in &mut peers {
+                peer.write(&pattern.bytes(message * 100, 100)).await.expect("it fits");
+            }
+        }
+        ready.send(()).expect("the server waits");
+        for peer in &mut peers {
+            let bytes = peer.read_exact(MESSAGES * 100).await.expect("nobody is reset");
+            pattern.check(0, &bytes);
+        }
+        network.stop.post("done");
+    });
+    served.expect_clean();
+    assert!(served.stats.completion_overflows > 0, "{:?}", served.stats);
+    assert_eq!(served.stats.bytes_received, (CONNECTIONS * MESSAGES * 100) as u64);
+}
+
+/// Case 17, the other queue: hundreds of submissions in one turn, with room for two.
+pub fn submission_overflow(rig: &mut Rig) {
+    const CONNECTIONS: usize = 120;
+    rig.config.uring.entries = 2;
+    rig.listen = rig.abstract_address();
+    let gate = Board::new();
+    let open = gate.clone();
+    let handler = move |stream: Stream| {
+        let gate = gate.clone();
+        async move {
+            // All of them receive, send and close in the same turns.
+            gate.reached(1).await;
+            if let Ok(Some(lease)) = stream.recv().await {
+                let _ = stream.send(lease).await;
+            }
+        }
+    };
+    let served = rig.serve(handler, async |network| {
+        let mut peers = network.connect_many(CONNECTIONS).await;
+        for (number, peer) in peers.iter_mut().enumerate() {
+            peer.write(format!("{number:04}").as_bytes()).await.expect("it fits");
+        }
+        network.until(|stats| stats.accepts as usize == CONNECTIONS).await;
+        open.post("open");
+        for (number, peer) in peers.iter_mut().enumerate() {
+            assert_eq!(peer.read_exact(4).await.expect("a reply"), format!("{number:04}").as_bytes());
+        }
+    });
+    served.expect_clean();
+}
+
+/// Case 24: descriptors from 1024 on.
+pub fn high_descriptors(rig: &mut Rig) {
+    let limit = kernel::raise_descriptor_limit(1200);
+    assert!(limit >= 1100, "the hard limit of descriptors is {limit}: raise it to 1200 (ulimit -Hn)");
+    let is_select = rig.subject.driver == Driver::Select;
+    let runtime = rig.runtime();
+    let outcome = runtime.block_on(async {
+        let (low, low_peer) = socket_pair(0);
+        let (high, high_peer) = socket_pair(1024);
+        let mut peers = [Peer::Socket(low_peer.into()), Peer::Socket(high_peer.into())];
+        let low = Stream::from_descriptor(low).expect("the runtime takes it");
+        spawn(echo(low));
+        let high = Stream::from_descriptor(high).expect("adopting watches nothing yet");
+        // It must be watched: nothing has arrived.
+        let outcome = time::timeout(Duration::from_millis(5), high.recv()).await;
+        spawn(echo(high));
+        for (number, peer) in peers.iter_mut().enumerate() {
+            if is_select && number == 1 {
+                continue;
+            }
+            peer.write(b"ping").await.expect("it fits");
+            for _ in 0..20 {
+                time::yield_now().await;
+            }
+            assert_eq!(peer.read_exact(4).await.expect("an echo"), b"ping");
+        }
+        outcome
+    });
+    match outcome {
+        Err(_elapsed) => assert!(!is_select, "select waits on a descriptor it cannot watch"),
+        Ok(Err(error)) => {
+            assert!(is_select, "{error}");
+            note(&format!("refused: {error}"));
+            assert!(error.to_string().contains("1024"), "the reason is named: {error}");
+        }
+        Ok(Ok(_)) => panic!("nothing was sent"),
+    }
+    assert_eq!(runtime.drain(Duration::from_millis(100)), 0);
+}
+
+/// A connected pair; the first end has a number of at least `minimum`.
+fn socket_pair(minimum: i32) -> (std::os::fd::OwnedFd, std::os::unix::net::UnixStream) {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a socket pair");
+    (fcntl_dupfd_cloexec(&ours, minimum).expect("the limit allows it"), theirs)
+}
+
+/// Case 25: idle connections need no turns and no CPU.
+pub fn idle_turns(rig: &mut Rig) {
+    let count = connections_that_fit(rig, rig.size(300, 1000));
+    let seconds = rig.size(0, 60) as u64;
+    let window = if seconds == 0 { Duration::from_millis(100) } else { Duration::from_secs(seconds) };
+    if !rig.subject.is_sim() {
+        rig.listen = rig.abstract_address();
+    }
+    let (idle, seen) = (Board::new(), Board::new());
+    let boards = (idle.clone(), seen.clone());
+    let body = async move |listener: Listener, stop: Board| {
+        hold_idle(&listener, count).await;
+        idle.post("idle");
+        seen.reached(1).await;
+        let cpu_before = kernel::thread_cpu_ns();
+        // An observation window of the engine's own: nothing fails because it passes late.
+        time::sleep(window).await;
+        let cpu_ns = kernel::thread_cpu_ns() - cpu_before;
+        seen.post("window over");
+        stop.reached(1).await;
+        cpu_ns
+    };
+    let served = rig.run(body, async move |network| {
+        let (idle, seen) = boards;
+        let mut peers = Vec::with_capacity(count);
+        for _ in 0..count {
+            peers.push(network.try_connect(PeerBuffers::default()).await.expect("a connection"));
+        }
+        idle.reached(1).await;
+        let before = network.stats();
+        seen.post("counted");
+        seen.reached(2).await;
+        let turns = network.stats().turns - before.turns;
+        network.stop.post("done");
+        turns
+    });
+    let (cpu_ns, turns) = served.value;
+    assert!(turns <= 10, "{turns} turns in {window:?} without an event");
+    // 0.1 % of a core; in the small form the clock is too coarse for that.
+    assert!(seconds == 0 || cpu_ns < window.as_nanos() as u64 / 1000, "{cpu_ns} ns of CPU in {window:?}");
+    served.expect_clean();
+}

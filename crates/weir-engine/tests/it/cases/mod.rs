@@ -1,0 +1,14 @@
+//! The bodies of the cases, by what they are about. Each is written once and knows no driver beyond what its
+//! options and counters need.
+
+pub mod buffers;
+pub mod cancel;
+pub mod drain;
+pub mod equivalence;
+pub mod fairness;
+pub mod handlers;
+pub mod limits;
+pub mod resets;
+pub mod start;
+pub mod streams;
+pub mod wake;

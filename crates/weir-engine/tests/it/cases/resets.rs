@@ -1,0 +1,125 @@
+//! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop.
+
+use weir_engine::{net::Stream, time};
+
+use super::handlers::{WINDOW, observe, turns_of_a_quiet_window};
+use crate::{board::Board, rig::Rig};
+
+/// Turns that a quiet window may take: far fewer than a loop that does not sleep.
+const TURNS_MAX: u64 = 40;
+
+/// How a connection ended for its handler, as a note.
+fn ending<T>(outcome: std::io::Result<Option<T>>) -> &'static str {
+    match outcome {
+        Ok(Some(_)) => "bytes",
+        Ok(None) => "end",
+        Err(_) => "error",
+    }
+}
+
+/// The handler waits for the next request of a kept connection.
+pub fn reset_while_idle(rig: &mut Rig) {
+    let board = Board::new();
+    let notes = board.clone();
+    let handler = move |stream: Stream| {
+        let notes = notes.clone();
+        async move {
+            let Ok(Some(first)) = stream.recv().await else { return };
+            if first[0] == b'w' {
+                return observe(stream, first.to_vec()).await;
+            }
+            if stream.send(first).await.is_ok() {
+                notes.post(ending(stream.recv().await));
+                // Every later call gives an error or an end as well, and none of them waits.
+                notes.post(ending(stream.recv().await));
+                let failed = stream.send(b"late").await.is_err() || stream.flush().await.is_err();
+                notes.post(if failed { "error" } else { "sent" });
+            }
+        }
+    };
+    let served = rig.serve(handler, async |network| {
+        let mut observer = network.connect().await;
+        turns_of_a_quiet_window(&network, &mut observer).await;
+        for round in 1..=5 {
+            let mut peer = network.connect().await;
+            assert_eq!(peer.exchange(b"k").await.expect("an echo"), b"k");
+            peer.reset();
+            board.reached(3 * round).await;
+        }
+        let turns = turns_of_a_quiet_window(&network, &mut observer).await;
+        assert!(turns < TURNS_MAX, "{turns} turns in a window in which nothing happened");
+        assert_eq!(board.lines(), ["error"; 15]);
+    });
+    served.expect_clean();
+}
+
+/// The handler does something else: nobody receives or sends when the reset comes.
+pub fn reset_unwatched(rig: &mut Rig) {
+    let board = Board::new();
+    let notes = board.clone();
+    let handler = move |stream: Stream| {
+        let notes = notes.clone();
+        async move {
+            let Ok(Some(first)) = stream.recv().await else { return };
+            let _ = stream.send(first).await;
+            // The peer resets when it has read that.
+            let _ = stream.flush().await;
+            notes.post("waiting");
+            time::sleep(WINDOW).await;
+            notes.post(ending(stream.recv().await));
+        }
+    };
+    let served = rig.serve(handler, async |network| {
+        let before = network.stats();
+        let mut peers = network.connect_many(5).await;
+        for peer in &mut peers {
+            assert_eq!(peer.exchange(b"k").await.expect("an echo"), b"k");
+        }
+        for peer in peers {
+            peer.reset();
+        }
+        board.reached(10).await;
+        let turns = network.stats().turns - before.turns;
+        assert!(turns < 5 * TURNS_MAX, "{turns} turns for five connections that waited for a timer");
+        let lines = board.lines();
+        assert_eq!(lines.iter().filter(|line| *line == "error").count(), 5, "{lines:?}");
+    });
+    served.expect_clean();
+}
+
+/// The handler is in the middle of an endless reply.
+pub fn reset_while_writing(rig: &mut Rig) {
+    let board = Board::new();
+    let notes = board.clone();
+    let pattern = rig.pattern.clone();
+    let handler = move |stream: Stream| {
+        let (notes, pattern) = (notes.clone(), pattern.clone());
+        async move {
+            let Ok(Some(first)) = stream.recv().await else { return };
+            if first[0] == b'w' {
+                return observe(stream, first.to_vec()).await;
+            }
+            let mut offset = 0;
+            while stream.send(pattern.bytes(offset, 32 << 10)).await.is_ok() {
+                offset += 32 << 10;
+            }
+            notes.post(ending(stream.recv().await));
+        }
+    };
+    let pattern = rig.pattern.clone();
+    let served = rig.serve(handler, async |network| {
+        let mut observer = network.connect().await;
+        for round in 1..=5 {
+            let mut peer = network.connect().await;
+            peer.write(b"r").await.expect("the server listens");
+            let bytes = peer.read_exact(round * 100_000).await.expect("the reply goes on");
+            pattern.check(0, &bytes);
+            peer.reset();
+            board.reached(round).await;
+        }
+        let turns = turns_of_a_quiet_window(&network, &mut observer).await;
+        assert!(turns < TURNS_MAX, "{turns} turns in a window in which nothing happened");
+        assert_eq!(board.lines(), ["error"; 5]);
+    });
+    served.expect_clean();
+}

@@ -1,0 +1,73 @@
+//! Starting where the kernel, or a sandbox around it, has less than the driver would like.
+
+use weir_engine::{Config, Driver, KernelMask, Runtime, StartError};
+
+use super::handlers::echo;
+use crate::{kernel, rig::Rig};
+
+/// Case 21: io_uring is forbidden. `auto` takes epoll, `uring` says what is in the way, the others do not care.
+pub fn sandbox(rig: &mut Rig) {
+    for (error, word) in [(libc::EPERM, "EPERM"), (libc::ENOSYS, "ENOSYS")] {
+        // A filter holds for a thread and those it starts: the first must not decide for the second.
+        let config = rig.config.clone();
+        let check = std::thread::spawn(move || {
+            kernel::deny_io_uring(error);
+            check_denied(&config, word);
+        });
+        check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    if !rig.subject.is_uring() {
+        kernel::deny_io_uring(libc::EPERM);
+        let served = rig.serve(echo, async |network| {
+            let mut peer = network.connect().await;
+            assert_eq!(peer.exchange(b"sandboxed").await.expect("an echo"), b"sandboxed");
+        });
+        served.expect_clean();
+    }
+}
+
+fn check_denied(config: &Config, word: &str) {
+    let automatic = Runtime::new(&Config { driver: Default::default(), ..config.clone() });
+    assert_eq!(automatic.expect("epoll is left").driver(), Driver::Epoll);
+    let denied =
+        weir_engine::Config { driver: weir_engine::DriverChoice::Named(Driver::Uring), ..config.clone() };
+    let Err(StartError::Refused { driver, reason, unlock }) = Runtime::new(&denied) else {
+        panic!("the sandbox forbids io_uring");
+    };
+    assert_eq!(driver, Driver::Uring);
+    assert!(reason.contains("seccomp") && reason.contains(word), "{reason}");
+    let unlock = unlock.expect("there is a way out");
+    assert!(unlock.contains("seccomp"), "{unlock}");
+    let reports = weir_engine::probe(config);
+    let report =
+        reports.iter().find(|report| report.driver == Driver::Uring).expect("every driver is probed");
+    assert!(!report.available && report.detail.contains(word), "{report}");
+}
+
+/// Case 22: one feature at a time is missing. The ladder, step by step, is among the subjects of all cases.
+pub fn masked_one_by_one(rig: &mut Rig) {
+    let own = rig.config.uring.masked;
+    let masks: [fn(&mut KernelMask); 7] = [
+        |mask| mask.no_iowait = true,
+        |mask| mask.no_sqarray = true,
+        |mask| mask.defer_taskrun = true,
+        |mask| mask.receive_multishot = true,
+        |mask| mask.accept_multishot = true,
+        |mask| mask.registered_ring = true,
+        |mask| mask.buffer_ring = true,
+    ];
+    for mask in masks {
+        rig.config.uring.masked = own;
+        mask(&mut rig.config.uring.masked);
+        let pattern = rig.pattern.clone();
+        let served = rig.serve(echo, async |network| {
+            for peer in &mut network.connect_many(4).await {
+                for size in [1, 100, 5000, 60_000] {
+                    let reply = peer.exchange(&pattern.bytes(0, size)).await.expect("an echo");
+                    pattern.check(0, &reply);
+                }
+            }
+        });
+        served.expect_clean();
+    }
+}

@@ -1,0 +1,170 @@
+//! The cases: what each is about, where it runs, and which drivers it says nothing about. Numbers are those of the
+//! project's list of acceptance cases; those that begin with A come from bugs found in other servers.
+
+use crate::{cases, rig::Rig, rig::run_case, subject::Subject};
+
+/// Where a case runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this process, beside others.
+    Here,
+    /// In a process of its own: it changes limits, counts the process's descriptors or needs very many.
+    OwnProcess,
+}
+
+/// One case.
+pub struct Case {
+    pub number: &'static str,
+    pub name: &'static str,
+    pub body: fn(&mut Rig),
+    pub place: Place,
+    /// Most descriptors it has open at a time, both ends together; irrelevant in a process of its own.
+    pub descriptors: usize,
+    exceptions: &'static [(Group, &'static str)],
+}
+
+type Group = fn(&Subject) -> bool;
+
+impl Case {
+    /// Why this case says nothing about a subject, if so.
+    pub fn exception(&self, subject: &Subject) -> Option<&'static str> {
+        self.exceptions.iter().find(|(group, _)| group(subject)).map(|(_, why)| *why)
+    }
+}
+
+const BLOCKING: Group = |subject| subject.name == "blocking";
+const SIM: Group = Subject::is_sim;
+const NOT_URING: Group = |subject| !subject.is_uring();
+const NO_PROVIDED_BUFFERS: Group = |subject| subject.config().uring.masked.buffer_ring;
+const ONE_RECEIVE_A_CALL: Group = |subject| !subject.is_multishot();
+
+macro_rules! conformance {
+    ($($number:literal $name:ident = $body:path, $place:ident, $descriptors:literal
+       $(, except $group:ident: $why:expr)*;)*) => {
+        /// Every case.
+        pub static CASES: &[Case] = &[$(Case {
+            number: $number,
+            name: stringify!($name),
+            body: $body,
+            place: Place::$place,
+            descriptors: $descriptors,
+            exceptions: &[$(($group, $why)),*],
+        }),*];
+
+        $(mod $name { super::on_every_subject!($name); })*
+    };
+}
+
+/// One test of a case for each name of a subject.
+macro_rules! on_every_subject {
+    ($case:ident) => {
+        $crate::conformance::on_every_subject! { $case:
+            uring uring_like_6_12 uring_like_6_1 uring_like_6_0 uring_like_5_19 uring_like_5_11
+            uring_single_receive uring_submit_each uring_no_defer uring_tiny_ring
+            epoll_edge epoll_level epoll_drain poll select blocking sim sim_short
+        }
+    };
+    ($case:ident: $($subject:ident)*) => {
+        $(#[test]
+        fn $subject() {
+            let test = concat!(module_path!(), "::", stringify!($subject));
+            $crate::conformance::run(stringify!($case), stringify!($subject), test);
+        })*
+    };
+}
+use on_every_subject;
+
+fn run(case: &str, subject: &str, test: &'static str) {
+    let case = CASES.iter().find(|entry| entry.name == case).unwrap_or_else(|| panic!("no case {case}"));
+    run_case(case, Subject::named(subject), test);
+}
+
+const NO_TASKS: &str = "a thread runs one handler and waits for one thing: no second task, no mailbox";
+const NO_POOL: &str = "every connection has a thread, a runtime and buffers of its own";
+const A_BUFFER_EACH: &str = "before provided buffers (5.19) every waiting receive holds a buffer of its own";
+const NO_DESCRIPTORS: &str = "simulated sockets are no descriptors";
+const ONE_RUNTIME: &str = "both sides are tasks of one runtime, and draining ends both";
+
+conformance! {
+    "1" a_slow_reader_holds_no_more_than_the_high_water_mark = cases::streams::slow_reader, Here, 20;
+    "2" short_writes_lose_nothing = cases::streams::short_writes, Here, 20;
+    "3" pipelined_requests_are_answered_in_order = cases::streams::pipelined_requests, Here, 20;
+    "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
+    "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
+    "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
+    "4" after_half_close_every_reply_still_arrives = cases::streams::half_close, Here, 20;
+    "5" a_reset_while_idle_ends_the_handler_without_a_spin = cases::resets::reset_while_idle, Here, 20;
+    "5b" a_reset_while_nobody_waits_causes_no_spin = cases::resets::reset_unwatched, Here, 20;
+    "5c" a_reset_in_the_middle_of_a_reply_ends_the_handler = cases::resets::reset_while_writing, Here, 20;
+    "6" an_exhausted_pool_resets_nobody = cases::buffers::pool_exhaustion, Here, 160,
+        except BLOCKING: NO_POOL,
+        except NO_PROVIDED_BUFFERS: A_BUFFER_EACH;
+    "7" a_starved_connection_goes_on_when_buffers_return = cases::buffers::starvation, Here, 40,
+        except BLOCKING: NO_POOL;
+    "8" a_receive_the_kernel_ends_is_started_again = cases::buffers::rearming, Here, 20,
+        except ONE_RECEIVE_A_CALL: "every receive is a call of its own: there is nothing to start again";
+    "9" dropping_receives_loses_no_byte = cases::cancel::dropped_receives, Here, 20;
+    "10" dropping_accepts_loses_no_connection_and_no_descriptor = cases::cancel::dropped_accepts, OwnProcess, 0,
+        except BLOCKING: NO_TASKS;
+    "11" thousands_of_time_limits_pass_in_one_turn = cases::cancel::mass_timeout, OwnProcess, 0,
+        except BLOCKING: NO_TASKS;
+    "12" closing_under_a_receive_ends_the_stream_at_once = cases::cancel::close_under_receive, Here, 20;
+    "13" no_event_reaches_the_next_owner_of_a_descriptor = cases::cancel::descriptor_reuse, Here, 60;
+    "14" accepting_goes_on_when_descriptors_are_free_again = cases::limits::descriptor_shortage, OwnProcess, 0,
+        except BLOCKING: "a connection needs a second descriptor for its thread, and is closed without one";
+    "15" an_accept_storm_leaves_nothing_behind = cases::limits::accept_storm, OwnProcess, 0,
+        except SIM: NO_DESCRIPTORS;
+    "16" idle_connections_cost_little_memory = cases::limits::idle_memory, OwnProcess, 0,
+        except SIM: "a simulated socket's kernel side is memory of this process",
+        except BLOCKING: "an idle connection holds a thread, and a thread its stack",
+        except NO_PROVIDED_BUFFERS: A_BUFFER_EACH;
+    "17" an_overflowing_completion_queue_loses_nothing = cases::limits::completion_overflow, Here, 300,
+        except NOT_URING: "there is no completion queue";
+    "17b" a_full_submission_queue_delays_but_loses_nothing = cases::limits::submission_overflow, Here, 300,
+        except NOT_URING: "there is no submission queue";
+    "18" a_drain_cuts_no_reply_in_half = cases::drain::drain_under_load, Here, 40,
+        except SIM: ONE_RUNTIME;
+    "19" nothing_touches_memory_after_teardown = cases::drain::teardown, Here, 160,
+        except SIM: "no kernel holds an address: this language's own rules guard simulated buffers",
+        except BLOCKING: "an operation in flight is a thread inside a call: nothing can be torn down under it";
+    "20" no_wake_between_threads_is_lost = cases::wake::lockstep, Here, 20,
+        except BLOCKING: NO_TASKS,
+        except SIM: "virtual time ends when nobody inside waits for it: no other thread can wake it";
+    "21" a_sandbox_without_io_uring_is_named_or_avoided = cases::start::sandbox, OwnProcess, 0,
+        except SIM: "it starts nothing in the kernel";
+    "22" each_kernel_feature_can_be_missing_alone = cases::start::masked_one_by_one, Here, 20,
+        except NOT_URING: "its features are masked one by one, on io_uring";
+    "23" a_flood_does_not_starve_the_others = cases::fairness::flood, Here, 120;
+    "24" descriptors_beyond_the_set_of_select_are_refused_cleanly = cases::limits::high_descriptors, OwnProcess, 0,
+        except SIM: NO_DESCRIPTORS,
+        except BLOCKING: "it watches no set of descriptors";
+    "25" idle_connections_cost_no_turns = cases::limits::idle_turns, OwnProcess, 0,
+        except BLOCKING: "idle threads sleep in the kernel and have no loop that could turn";
+    "27" a_paced_message_leaves_when_it_is_due = cases::wake::paced_sender, Here, 20;
+    "A14c" interrupted_system_calls_are_taken_up_again = cases::wake::signal_storm, Here, 20,
+        except SIM: "signals interrupt system calls, and it makes none";
+    "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
+}
+
+/// The table and the subjects may not drift apart: a subject without tests would pass by not running.
+#[test]
+fn every_subject_has_a_test_of_every_case() {
+    let source = include_str!("conformance.rs");
+    let (_, list) = source.split_once("on_every_subject! { $case:").expect("the list of names");
+    let (list, _) = list.split_once('}').expect("the end of the list");
+    let names: Vec<&str> = list.split_whitespace().collect();
+    let subjects: Vec<&str> = crate::subject::SUBJECTS.iter().map(|subject| subject.name).collect();
+    assert_eq!(names, subjects);
+}
+
+/// Every case applies somewhere, and no exception is given twice.
+#[test]
+fn every_case_applies_to_a_driver_and_every_exception_excludes_one() {
+    for case in CASES {
+        let subjects = &crate::subject::SUBJECTS;
+        assert!(subjects.iter().any(|subject| case.exception(subject).is_none()), "{}", case.name);
+        for (group, why) in case.exceptions {
+            assert!(subjects.iter().any(group), "{}: {why}", case.name);
+        }
+    }
+}

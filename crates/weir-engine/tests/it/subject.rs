@@ -1,0 +1,117 @@
+//! What the cases run on: each driver with each set of options that changes how it works.
+
+use weir_engine::{Config, Driver, KernelMask, ReceiveMode, Runtime, StartError};
+
+/// A driver with options.
+#[derive(Debug)]
+pub struct Subject {
+    pub name: &'static str,
+    pub driver: Driver,
+    adjust: fn(&mut Config),
+}
+
+/// Every subject. `conformance.rs` makes a test of each case for each of these names.
+pub static SUBJECTS: [Subject; 18] = [
+    Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
+    Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
+    Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
+    Subject { name: "uring_like_6_0", driver: Driver::Uring, adjust: |config| mask(config, "6.0") },
+    Subject { name: "uring_like_5_19", driver: Driver::Uring, adjust: |config| mask(config, "5.19") },
+    Subject { name: "uring_like_5_11", driver: Driver::Uring, adjust: |config| mask(config, "5.11") },
+    Subject {
+        name: "uring_single_receive",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.receive = ReceiveMode::Single,
+    },
+    Subject {
+        name: "uring_submit_each",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.submit_each = true,
+    },
+    Subject {
+        name: "uring_no_defer",
+        driver: Driver::Uring,
+        adjust: |config| config.uring.defer_taskrun = false,
+    },
+    Subject { name: "uring_tiny_ring", driver: Driver::Uring, adjust: |config| config.uring.entries = 4 },
+    Subject { name: "epoll_edge", driver: Driver::Epoll, adjust: |_| {} },
+    Subject { name: "epoll_level", driver: Driver::Epoll, adjust: |config| config.epoll.edge = false },
+    Subject {
+        name: "epoll_drain",
+        driver: Driver::Epoll,
+        adjust: |config| config.epoll.drain_to_eagain = true,
+    },
+    Subject { name: "poll", driver: Driver::Poll, adjust: |_| {} },
+    Subject { name: "select", driver: Driver::Select, adjust: |_| {} },
+    Subject { name: "blocking", driver: Driver::Blocking, adjust: |_| {} },
+    Subject { name: "sim", driver: Driver::Sim, adjust: |_| {} },
+    Subject { name: "sim_short", driver: Driver::Sim, adjust: |config| config.sim.short_per_mille = 200 },
+];
+
+fn mask(config: &mut Config, rung: &str) {
+    let found = KernelMask::LADDER.iter().find(|(name, _)| *name == rung);
+    config.uring.masked = found.unwrap_or_else(|| panic!("the ladder has no rung {rung}")).1;
+}
+
+impl Subject {
+    pub fn named(name: &str) -> &'static Subject {
+        SUBJECTS.iter().find(|subject| subject.name == name).unwrap_or_else(|| panic!("no subject {name}"))
+    }
+
+    /// The configuration of this subject.
+    pub fn config(&self) -> Config {
+        let mut config = Config::with_driver(self.driver);
+        (self.adjust)(&mut config);
+        config
+    }
+
+    /// Why the kernel does not let this subject run, if so.
+    pub fn refusal(&self) -> Option<String> {
+        match Runtime::new(&self.config()) {
+            Ok(_) => None,
+            Err(StartError::Refused { reason, .. }) => Some(reason),
+            Err(error) => panic!("{}: {error}", self.name),
+        }
+    }
+
+    /// Whether `WEIR_REQUIRE_DRIVERS` names this subject's driver.
+    pub fn is_required(&self) -> bool {
+        let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+        required.split(',').any(|name| name.trim() == self.driver.name())
+    }
+
+    pub fn is_sim(&self) -> bool {
+        self.driver == Driver::Sim
+    }
+
+    pub fn is_uring(&self) -> bool {
+        self.driver == Driver::Uring
+    }
+
+    /// Epoll, poll and select.
+    pub fn is_readiness(&self) -> bool {
+        matches!(self.driver, Driver::Epoll | Driver::Poll | Driver::Select)
+    }
+
+    /// Receives stay armed in the kernel and take buffers by themselves.
+    pub fn is_multishot(&self) -> bool {
+        let uring = self.config().uring;
+        self.is_uring() && uring.receive == ReceiveMode::Multishot && !uring.masked.receive_multishot
+    }
+}
+
+/// The ladder of kernels is tested rung by rung: a new rung needs a subject.
+#[test]
+fn every_rung_of_the_ladder_is_a_subject() {
+    for (rung, _) in KernelMask::LADDER {
+        let name = format!("uring_like_{}", rung.replace('.', "_"));
+        assert!(SUBJECTS.iter().any(|subject| subject.name == name), "no subject {name}");
+    }
+}
+
+#[test]
+fn every_driver_is_a_subject() {
+    for driver in Driver::ALL {
+        assert!(SUBJECTS.iter().any(|subject| subject.driver == driver), "no subject for {driver}");
+    }
+}
