@@ -163,6 +163,8 @@ pub struct KernelMask {
     pub registered_ring: bool,
     /// Provided buffer rings (5.19): receives then use a buffer of their own.
     pub buffer_ring: bool,
+    /// `IOSQE_CQE_SKIP_SUCCESS` (5.17).
+    pub skip_success: bool,
 }
 
 impl KernelMask {
@@ -191,6 +193,7 @@ impl KernelMask {
                 accept_multishot: true,
                 registered_ring: true,
                 buffer_ring: true,
+                skip_success: true,
             },
         ),
     ];
@@ -204,6 +207,7 @@ const NOTHING_MASKED: KernelMask = KernelMask {
     accept_multishot: false,
     registered_ring: false,
     buffer_ring: false,
+    skip_success: false,
 };
 
 /// Options of the epoll driver.

@@ -233,6 +233,11 @@ impl Lease {
         self.end = self.start.saturating_add(length.min(u32::MAX as usize) as u32).min(self.end);
     }
 
+    /// Size of the buffer behind the bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.capacity as usize
+    }
+
     /// Bytes behind `end` that may still be written by the owner.
     fn room(&self) -> Range<usize> {
         self.end as usize..self.buffer.capacity as usize

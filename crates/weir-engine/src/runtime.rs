@@ -148,7 +148,8 @@ impl Core {
             due: Cell::default(),
             counters,
             inbox,
-            spin: config.spin,
+            // The simulator's time does not pass while somebody looks.
+            spin: if kind == Driver::Sim { Duration::ZERO } else { config.spin },
             draining: Cell::new(false),
         }))
     }
@@ -156,6 +157,10 @@ impl Core {
     /// Runs `action` with the driver.
     pub(crate) fn with_driver<R>(&self, action: impl FnOnce(&mut dyn Mechanism) -> R) -> R {
         dispatch!(&mut *self.driver.borrow_mut(), driver => action(&mut **driver))
+    }
+
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.kind == Driver::Sim
     }
 
     pub(crate) fn now(&self) -> Instant {

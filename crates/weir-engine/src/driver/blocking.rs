@@ -53,7 +53,9 @@ struct Socket {
     error: Option<StoredError>,
     outbound: Outbound,
     dirty: bool,
+    /// The end of our direction is to be sent after what is queued.
     end_output: bool,
+    output_ended: bool,
     size: SizeChoice,
     /// The time limit set on the socket, to set it only when it changes.
     limit: Option<Duration>,
@@ -103,6 +105,7 @@ impl Blocking {
             outbound: Outbound::default(),
             dirty: false,
             end_output: false,
+            output_ended: false,
             size: SizeChoice::default(),
             limit: None,
         };
@@ -259,6 +262,16 @@ impl Blocking {
         }
     }
 
+    fn release(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.remove(id) else { return };
+        if !socket.is_listener {
+            self.parts.counters.closes.increment();
+            if socket.connected {
+                self.parts.counters.connections_open.decrement();
+            }
+        }
+    }
+
     /// Nothing to wait for but time, or another thread's wake-up.
     fn idle(&mut self, limit: Option<Duration>) -> io::Result<()> {
         if wait_readable(&*self.parts.wake, limit)? {
@@ -392,9 +405,7 @@ impl Mechanism for Blocking {
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push(bytes);
         self.mark_dirty(stream);
         Ok(())
@@ -402,33 +413,29 @@ impl Mechanism for Blocking {
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push_copy(bytes, &self.parts.send_pool);
         self.mark_dirty(stream);
         Ok(())
     }
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
-        self.sockets.get_mut(stream).ok_or_else(socket::gone)?.end_output = true;
+        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
+        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
         self.mark_dirty(stream);
         Ok(())
     }
 
     fn close(&mut self, id: SlotId) {
         self.write(id);
-        self.abort(id);
+        self.release(id);
     }
 
     fn abort(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.remove(id) else { return };
-        if !socket.is_listener {
-            self.parts.counters.closes.increment();
-            if socket.connected {
-                self.parts.counters.connections_open.decrement();
-            }
+        if let Some(socket) = self.sockets.get(id) {
+            socket::reset_on_close(socket.descriptor.as_fd());
         }
+        self.release(id);
     }
 
     fn flush(&mut self) {

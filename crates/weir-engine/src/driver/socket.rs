@@ -100,6 +100,21 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
+/// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
+pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
+    // Unix sockets have no such option and need none.
+    let _ = SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO));
+}
+
+/// Whether bytes may still be queued on a connection.
+pub(crate) fn check_open(error: Option<StoredError>, output_ended: bool) -> io::Result<()> {
+    match error {
+        Some(error) => Err(error.into()),
+        None if output_ended => Err(io::Error::new(io::ErrorKind::BrokenPipe, "our direction was shut down")),
+        None => Ok(()),
+    }
+}
+
 /// What to do after a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptFailure {

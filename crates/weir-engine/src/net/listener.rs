@@ -31,7 +31,11 @@ impl Listener {
     pub fn bind(address: &Address, options: ListenOptions) -> io::Result<Self> {
         let core = runtime::current()?;
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
-        let path = if let Address::Unix(path) = address { Some(path.clone()) } else { None };
+        let path = match address {
+            // The simulator's paths are not in the file system.
+            Address::Unix(path) if !core.is_simulated() => Some(path.clone()),
+            _ => None,
+        };
         Ok(Self { core, slot, path })
     }
 

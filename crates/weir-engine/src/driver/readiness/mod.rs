@@ -117,7 +117,9 @@ struct Socket {
     send_waits_for: usize,
     outbound: crate::outbound::Outbound,
     dirty: bool,
+    /// The end of our direction is to be sent after what is queued.
     end_output: bool,
+    output_ended: bool,
     closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
@@ -144,6 +146,7 @@ impl Socket {
             outbound: Default::default(),
             dirty: false,
             end_output: false,
+            output_ended: false,
             closing: false,
             discarding: false,
             size: SizeChoice::default(),
@@ -378,7 +381,7 @@ impl<B: Backend> Readiness<B> {
                 break;
             }
             self.lingering.pop_front();
-            self.release(id);
+            self.abort(id);
         }
     }
 }
@@ -513,14 +516,16 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        if self.sockets.get(stream).is_some_and(|socket| socket.end_output) {
+            // The end of the stream counts as something to send.
+            self.write(stream);
+        }
         self.poll_output(stream, 0, 0, waker)
     }
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push(bytes);
         self.mark_dirty(stream);
         Ok(())
@@ -528,9 +533,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push_copy(bytes, &self.parts.send_pool);
         self.mark_dirty(stream);
         Ok(())
@@ -538,7 +541,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = true;
+        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
         self.mark_dirty(stream);
         Ok(())
     }
@@ -558,6 +561,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn abort(&mut self, id: SlotId) {
+        if let Some(socket) = self.sockets.get(id) {
+            socket::reset_on_close(socket.descriptor.as_fd());
+        }
         self.release(id);
     }
 
@@ -580,8 +586,11 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn turn(&mut self, wait: Wait) -> io::Result<()> {
         self.turn += 1;
+        let mut wait = wait;
         if !self.starved_receivers.is_empty() {
+            // A buffer may have come back since; whoever was woken asks again before anybody sleeps.
             self.wake_starved_receivers();
+            wait = Wait::No;
         }
         let counters = &self.parts.counters;
         counters.turns.increment();
@@ -624,7 +633,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.fail(Errno::CONNABORTED);
                 if socket.closing {
-                    self.release(id);
+                    self.abort(id);
                 }
             }
         }

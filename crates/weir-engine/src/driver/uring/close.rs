@@ -94,8 +94,10 @@ impl Uring {
             if self.ring.turn(Some(limit), &self.parts.counters).is_err() {
                 break;
             }
+            let submitted = self.tried_submitted();
             self.ring.reap(&mut self.completions);
             self.dispatch();
+            self.settle_tried(submitted);
         }
         self.sockets.len()
     }

@@ -59,6 +59,8 @@ const CQE_NONEMPTY: u32 = 4;
 const ACCEPTED_MAX: usize = 1024;
 /// Chunks gathered into one send.
 const SLICES_MAX: usize = 16;
+/// Largest arrival that is copied behind one that still waits.
+const JOIN_BYTES_MAX: usize = 4096;
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
@@ -132,6 +134,7 @@ struct Socket {
     operations: u8,
     arm: Arm,
     inbound: VecDeque<Lease>,
+    /// Memory held by `inbound`: whole buffers, however little is in them.
     inbound_bytes: usize,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
     own_buffer: Option<Buffer>,
@@ -145,11 +148,17 @@ struct Socket {
     outbound: Outbound,
     /// Bytes of the send in flight; zero: none.
     sending: u32,
+    /// The send in flight does not wait, and makes a completion only if it did not go through.
+    tried: bool,
+    /// The last try did not go through: the next send waits.
+    stalled: bool,
     message: Option<Box<Message>>,
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
     dirty: bool,
+    /// The end of our direction is to be sent after what is queued.
     end_output: bool,
+    output_ended: bool,
     closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
@@ -175,11 +184,14 @@ impl Socket {
             send_waits_for: 0,
             outbound: Outbound::default(),
             sending: 0,
+            tried: false,
+            stalled: false,
             message: None,
             address: None,
             accepted: VecDeque::new(),
             dirty: false,
             end_output: false,
+            output_ended: false,
             closing: false,
             discarding: false,
             cancelled: false,
@@ -196,6 +208,22 @@ impl Socket {
         if let Some(waker) = self.send_waiter.take() {
             waker.wake();
         }
+    }
+
+    /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
+    /// handler does not hold a buffer for every few bytes.
+    fn store(&mut self, mut lease: Lease) {
+        if let Some(last) = self.inbound.back_mut()
+            && lease.len() <= JOIN_BYTES_MAX
+        {
+            let joined = last.append(&lease);
+            lease.advance(joined);
+            if lease.is_empty() {
+                return;
+            }
+        }
+        self.inbound_bytes += lease.capacity();
+        self.inbound.push_back(lease);
     }
 
     fn wake_receiver(&mut self) {
@@ -220,6 +248,10 @@ pub(crate) struct Uring {
     accept_multishot: bool,
     completions: Vec<Completion>,
     dirty: Vec<SlotId>,
+    /// Sends whose success shows only in the absence of a completion.
+    tried: Vec<SlotId>,
+    /// Somebody waits for one of them: do not sleep before they are settled.
+    follow_up: bool,
     starved_receivers: VecDeque<SlotId>,
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
@@ -240,6 +272,7 @@ pub(super) fn granted(config: &Config) -> io::Result<String> {
         (granted.single_issuer, "single issuer, multishot receive"),
         (granted.no_sqarray, "no index array"),
         (granted.registered_ring, "registered ring"),
+        (granted.skip_success, "completions skipped on success"),
         (granted.no_iowait, "no iowait"),
     ];
     let words: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
@@ -264,6 +297,8 @@ impl Uring {
             parts,
             completions: Vec::with_capacity(1024),
             dirty: Vec::new(),
+            tried: Vec::new(),
+            follow_up: false,
             starved_receivers: VecDeque::new(),
             starved_listeners: Vec::new(),
             retry_at: None,
@@ -403,7 +438,7 @@ impl Mechanism for Uring {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
-            socket.inbound_bytes -= lease.len();
+            socket.inbound_bytes -= lease.capacity();
             if socket.arm == Arm::Idle
                 && socket.inbound_bytes <= low_water
                 && self.receive == ReceiveMode::Multishot
@@ -439,14 +474,16 @@ impl Mechanism for Uring {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        if self.sockets.get(stream).is_some_and(|socket| socket.end_output) {
+            // The end of the stream counts as something to send.
+            self.submit_send(stream);
+        }
         self.poll_output(stream, 0, 0, waker)
     }
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push(bytes);
         self.mark_dirty(stream);
         Ok(())
@@ -454,9 +491,7 @@ impl Mechanism for Uring {
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
-        }
+        socket::check_open(socket.error, socket.output_ended)?;
         socket.outbound.push_copy(bytes, &self.parts.send_pool);
         self.mark_dirty(stream);
         Ok(())
@@ -464,7 +499,7 @@ impl Mechanism for Uring {
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = true;
+        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
         self.mark_dirty(stream);
         Ok(())
     }
@@ -493,6 +528,7 @@ impl Mechanism for Uring {
         socket.discarding = false;
         socket.inbound.clear();
         socket.cancelled = false;
+        socket::reset_on_close(socket.descriptor.as_fd());
         socket.fail(Errno::CONNABORTED);
         self.finish_closing(id);
     }
@@ -523,6 +559,7 @@ impl Mechanism for Uring {
         let counters = Arc::clone(&self.parts.counters);
         counters.turns.increment();
         let limit = match wait {
+            _ if self.follow_up => None,
             Wait::No => None,
             Wait::Forever => Some(None),
             Wait::Until(deadline) => Some(Some(deadline.since(monotonic()))),
@@ -531,10 +568,12 @@ impl Mechanism for Uring {
             counters.waits.increment();
         }
         self.ring.turn(limit, &counters)?;
+        let submitted = self.tried_submitted();
         self.ring.reap(&mut self.completions);
         counters.completions.add(self.completions.len() as u64);
         counters.completions_per_turn_max.raise_to(self.completions.len() as u64);
         self.dispatch();
+        self.settle_tried(submitted);
         if self.retry_at.is_some() || !self.lingering.is_empty() {
             self.retry(monotonic());
         }

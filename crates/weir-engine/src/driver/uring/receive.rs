@@ -85,8 +85,7 @@ impl Uring {
             }
             if !socket.closing {
                 debug_assert_eq!(buffer.class(), class);
-                socket.inbound.push_back(buffer.lease(length));
-                socket.inbound_bytes += length;
+                socket.store(buffer.lease(length));
                 socket.wake_receiver();
             }
             let crowded = socket.inbound_bytes > high_water;

@@ -34,6 +34,7 @@ pub(super) struct Granted {
     pub(super) no_sqarray: bool,
     pub(super) registered_ring: bool,
     pub(super) no_iowait: bool,
+    pub(super) skip_success: bool,
 }
 
 pub(super) struct Ring {
@@ -154,6 +155,7 @@ impl Ring {
             no_sqarray: rung.no_sqarray,
             registered_ring: false,
             no_iowait: parameters.is_feature_no_iowait() && !options.masked.no_iowait,
+            skip_success: parameters.is_feature_skip_cqe_on_success() && !options.masked.skip_success,
         };
         let mut descriptor = ring.as_raw_fd();
         let mut flags = if granted.no_iowait { ENTER_NO_IOWAIT } else { 0 };
@@ -243,6 +245,11 @@ impl Ring {
             Ok(_) | Err((Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN), _)) => Ok(()),
             Err((_, error)) => Err(error),
         }
+    }
+
+    /// Whether the kernel has consumed every submission.
+    pub(super) fn is_submitted(&mut self) -> bool {
+        self.backlog.is_empty() && self.ring.submission().is_empty()
     }
 
     /// Moves all completions into `into`.

@@ -1,11 +1,16 @@
 //! Sends: one in flight for each connection, from the front of its output queue.
+//!
+//! A send is first tried with `MSG_DONTWAIT` and `IOSQE_CQE_SKIP_SUCCESS`: it is over when the kernel has consumed its
+//! submission, and only a failure or a short count makes a completion. So a send that goes through costs no completion,
+//! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
+//! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
 
 use std::{
     io::{self, IoSlice},
     task::{Poll, Waker},
 };
 
-use io_uring::opcode;
+use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::Shutdown};
 
 use super::{Kind, Message, SLICES_MAX, Uring};
@@ -23,15 +28,27 @@ impl Uring {
 
     /// Submits the front of the output queue, unless a send is in flight.
     pub(super) fn submit_send(&mut self, id: SlotId) {
+        let tries_first = self.ring.granted.skip_success;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.sending > 0 || socket.error.is_some() {
+        if socket.error.is_some() {
+            return;
+        }
+        if socket.sending > 0 {
+            // Somebody has more to do with this socket once its send is over.
+            self.follow_up |= socket.tried;
             return;
         }
         if socket.outbound.is_empty() {
             return self.after_send(id);
         }
+        socket.tried = tries_first && !socket.stalled;
+        if socket.stalled {
+            // A slow peer must not hold the runtime's buffers.
+            socket.outbound.release_leases();
+        }
         socket.outbound.seal();
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let tried = if socket.tried { libc::MSG_DONTWAIT } else { 0 };
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
         let descriptor = socket.fd();
         let entry = if socket.outbound.is_scattered() {
             let (message, bytes) = gather(&socket.outbound, &mut socket.message);
@@ -39,11 +56,48 @@ impl Uring {
             opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
         } else {
             let bytes = socket.outbound.front().unwrap_or(&[]);
-            socket.sending = bytes.len() as u32;
+            socket.sending = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
         };
         socket.operations += 1;
-        self.push(entry.user_data(Kind::Send.token(id)));
+        let entry = entry.user_data(Kind::Send.token(id));
+        if socket.tried {
+            let more = socket.outbound.len() > socket.sending as usize;
+            self.follow_up |= more || socket.closing || socket.end_output || socket.send_waiter.is_some();
+            self.tried.push(id);
+            self.push(entry.flags(Flags::SKIP_SUCCESS));
+        } else {
+            self.push(entry);
+        }
+    }
+
+    /// How many tried sends the kernel has consumed; asked right after the ring was entered.
+    pub(super) fn tried_submitted(&mut self) -> usize {
+        if self.tried.is_empty() || !self.ring.is_submitted() { 0 } else { self.tried.len() }
+    }
+
+    /// The kernel has consumed the first `count` tried sends, and their completions, if any, are dispatched: those
+    /// without one have gone through.
+    pub(super) fn settle_tried(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.follow_up = self.tried.len() > count;
+        let later = self.tried.split_off(count);
+        let consumed = std::mem::replace(&mut self.tried, later);
+        for id in &consumed {
+            if let Some(socket) = self.sockets.get(*id)
+                && socket.tried
+                && socket.sending > 0
+            {
+                self.on_send(*id, socket.sending as i32);
+            }
+        }
+        if self.tried.is_empty() {
+            // Kept for its memory.
+            self.tried = consumed;
+            self.tried.clear();
+        }
     }
 
     pub(super) fn on_send(&mut self, id: SlotId, result: i32) {
@@ -51,6 +105,9 @@ impl Uring {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.operations -= 1;
         let asked = std::mem::take(&mut socket.sending);
+        let tried = std::mem::take(&mut socket.tried);
+        // A peer that takes less than is offered is sent to with waiting until it has caught up.
+        socket.stalled = tried && result < asked as i32;
         let counters = &self.parts.counters;
         match result {
             0.. => {
@@ -62,7 +119,8 @@ impl Uring {
                 }
             }
             _ => match Errno::from_raw_os_error(-result) {
-                Errno::INTR | Errno::AGAIN => {}
+                Errno::INTR => {}
+                Errno::AGAIN => counters.would_block.increment(),
                 Errno::CANCELED => socket.fail(Errno::CONNABORTED),
                 error => socket.fail(error),
             },
