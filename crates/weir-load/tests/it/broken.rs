@@ -348,3 +348,19 @@ fn in_flight_at_the_end_is_cut_off_and_no_error() {
     assert_eq!((report.failures.errors(), report.messages, report.messages_started), (0, 0, 6));
     assert!((report.littles_law.in_flight_mean - 6.0).abs() < 0.5);
 }
+
+#[test]
+fn a_pipeline_is_in_flight_in_full_although_the_server_takes_nothing() {
+    let (held, _kept) = mpsc::channel();
+    let address = serve(move |_, stream| held.send(stream).expect("kept until the test ends"));
+    let spec = LoadSpec {
+        depth: 12,
+        message_bytes: 1 << 20,
+        messages: None,
+        duration: Duration::from_millis(50),
+        ..spec(address)
+    };
+    let report = report(&spec);
+    assert_eq!(report.failures, FailureCounts { cut_off_at_end: 12, ..FailureCounts::default() });
+    assert_eq!(report.messages_started, 12);
+}

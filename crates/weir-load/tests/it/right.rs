@@ -257,27 +257,33 @@ fn the_targets_process_and_counters_are_read_at_both_edges() {
     let listener =
         UnixListener::bind_addr(&UnixAddress::from_abstract_name(&name).expect("a name")).expect("free");
     std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("one client");
-        let mut lines = BufReader::new(stream.try_clone().expect("a second handle")).lines();
         let mut asked = 0;
-        while let Some(Ok(_)) = lines.next() {
-            asked += 1;
-            let total = EngineStats { receives: asked * 1000, connections_open: 3, ..EngineStats::default() };
-            let stats = ServerStats { driver: "epoll".into(), total, workers: vec![total] };
-            writeln!(stream, "{}", serde_json::to_string(&stats).expect("plain data")).expect("a reader");
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a client");
+            let mut lines = BufReader::new(stream.try_clone().expect("a second handle")).lines();
+            while let Some(Ok(_)) = lines.next() {
+                asked += 1;
+                let total =
+                    EngineStats { receives: asked * 1000, connections_open: 3, ..EngineStats::default() };
+                let stats = ServerStats { driver: "epoll".into(), total, workers: vec![total] };
+                writeln!(stream, "{}", serde_json::to_string(&stats).expect("plain data")).expect("a reader");
+            }
         }
     });
-    let spec = LoadSpec {
-        observe_pid: Some(std::process::id()),
-        observe_stats: Some(format!("@{name}")),
-        messages: None,
-        duration: Duration::from_millis(200),
-        ..spec(echo())
-    };
-    let observed = report(&spec).observed.expect("it was asked for");
-    assert!(observed.cpu_ns > 0 && observed.threads > 1 && observed.noise.window_ns >= 200_000_000);
-    let engine = observed.engine.expect("the socket answers");
-    assert_eq!((engine.receives, engine.connections_open), (1000, 3));
+    for warmup_max in [Duration::ZERO, Duration::from_millis(50)] {
+        let spec = LoadSpec {
+            observe_pid: Some(std::process::id()),
+            observe_stats: Some(format!("@{name}")),
+            messages: None,
+            duration: Duration::from_millis(200),
+            warmup_max,
+            ..spec(echo())
+        };
+        let observed = report(&spec).observed.expect("it was asked for");
+        assert!(observed.cpu_ns > 0 && observed.threads > 1 && observed.noise.window_ns >= 190_000_000);
+        let engine = observed.engine.expect("the socket answers");
+        assert_eq!((engine.receives, engine.connections_open), (1000, 3));
+    }
 }
 
 #[test]
