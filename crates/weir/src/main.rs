@@ -6,14 +6,22 @@
 mod args;
 mod command;
 mod exit;
+mod output;
 mod signals;
 
+use args::{Arguments, Command};
 use clap::Parser;
 
 fn main() -> std::process::ExitCode {
-    let arguments = args::Arguments::parse();
-    let outcome = match arguments.command {
-        args::Command::Serve(serve) => command::serve::run(&serve),
+    let arguments = Arguments::parse();
+    let outcome = match &arguments.command {
+        Command::Study(study) => command::study::run(study),
+        Command::Doctor(doctor) => command::doctor::run(doctor),
+        Command::Serve(serve) => command::serve::run(serve),
+        Command::Load(load) => command::load::run(load),
+        Command::Report(report) => command::report::run(report),
+        Command::Export(export) => command::export::run(export),
+        Command::Supervise(supervise) => command::supervise::run(supervise),
     };
     outcome.unwrap_or_else(|error| exit::report(&error)).into()
 }

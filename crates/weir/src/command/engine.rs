@@ -41,3 +41,42 @@ pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value)
         .map_err(|_| UsageError(format!("{flag} {value} is not a time in seconds; use 0 or more")).into())
 }
+
+/// A time with its unit: `1.5s`, `500ms`, `20us`, `2m`, or a bare number of seconds.
+pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "" | "s" => Some(1.0),
+        "ms" => Some(1e-3),
+        "us" => Some(1e-6),
+        "m" => Some(60.0),
+        _ => None,
+    };
+    let seconds = digits.parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        UsageError(format!("{flag} {text:?} is not a time; write 1.5s, 500ms, 20us or 2m")).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_carry_their_unit() {
+        for (text, milliseconds) in [("1.5s", 1500), ("500ms", 500), ("2m", 120_000), ("3", 3000)] {
+            assert_eq!(time("--duration", text).unwrap(), Duration::from_millis(milliseconds));
+        }
+        for text in ["", "s", "-1s", "1h", "inf", "nan"] {
+            assert!(time("--duration", text).unwrap_err().to_string().contains("--duration"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_would_do_nothing_is_refused_by_name() {
+        let error = config("epoll", &["receive=single".into()]).unwrap_err().to_string();
+        assert!(error.contains("receive") && error.contains("epoll"), "{error}");
+        assert!(config("uring", &["receive=single".into()]).is_ok());
+        assert!(config("uring", &["receive".into()]).is_err());
+    }
+}

@@ -1,4 +1,10 @@
 //! One file for each command: arguments to specification, then run.
 
+pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod export;
+pub(crate) mod load;
+pub(crate) mod report;
 pub(crate) mod serve;
+pub(crate) mod study;
+pub(crate) mod supervise;

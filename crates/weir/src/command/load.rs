@@ -1,0 +1,191 @@
+//! `weir load`.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Result;
+use weir_load::{LoadSpec, Phase, Progress};
+use weir_record::load::{LatencySummary, LoadReport};
+
+use super::engine;
+use crate::{
+    args::{Arrivals, Load, LoadEcho, LoadProtocol},
+    exit::Exit,
+    output, signals,
+};
+
+/// How long before an intended start a paced sender watches the clock instead of sleeping: about what a wake-up
+/// takes on a virtual machine.
+const PACER_SPIN: Duration = Duration::from_micros(60);
+
+pub(crate) fn run(load: &Load) -> Result<Exit> {
+    match &load.protocol {
+        LoadProtocol::Echo(echo) => run_echo(echo),
+    }
+}
+
+fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
+    let spec = spec(arguments)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    signals::on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    let mut show = |progress: Progress| {
+        if !arguments.json {
+            eprintln!("{}", line(&progress));
+        }
+    };
+    let report = weir_load::run(&spec, &mut show, &stop)?;
+    let text = if arguments.json { serde_json::to_string(&report)? } else { table(&report) };
+    output::print(&text)?;
+    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Ok })
+}
+
+fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
+    let arrivals = match arguments.rate {
+        Some(rate_per_second) => weir_load::Arrivals::Open {
+            rate_per_second,
+            poisson: matches!(arguments.arrivals, Arrivals::Poisson),
+            spin: PACER_SPIN,
+        },
+        None => weir_load::Arrivals::Closed { think: engine::time("--think", &arguments.think)? },
+    };
+    // A counted run measures all its messages: there is nothing to warm up for.
+    let warmup = if arguments.messages.is_some() { "0s" } else { &arguments.warmup_max };
+    Ok(LoadSpec {
+        target: arguments.target.clone(),
+        connections: arguments.connections,
+        idle_connections: arguments.idle_connections,
+        depth: arguments.depth,
+        message_bytes: arguments.message_bytes,
+        arrivals,
+        workers: arguments.workers,
+        pin: arguments.pin.clone(),
+        seed: arguments.seed,
+        duration: engine::time("--duration", &arguments.duration)?,
+        messages: arguments.messages,
+        warmup_max: engine::time("--warmup-max", warmup)?,
+        ramp_up: engine::time("--ramp-up", &arguments.ramp_up)?,
+        connect_timeout: engine::time("--connect-timeout", &arguments.connect_timeout)?,
+        response_timeout: engine::time("--response-timeout", &arguments.response_timeout)?,
+        engine: engine::config(&arguments.driver, &arguments.options)?,
+        observe_pid: arguments.observe_pid,
+        observe_stats: arguments.observe_stats.clone(),
+    })
+}
+
+fn line(progress: &Progress) -> String {
+    let phase = match progress.phase {
+        Phase::Connecting => "connecting",
+        Phase::WarmingUp => "warming up",
+        Phase::Measuring => "measuring ",
+    };
+    let percentiles = progress
+        .second
+        .map(|second| format!("  p50 {} p99 {}", micros(second.p50_ns as f64), micros(second.p99_ns as f64)));
+    let failure = progress.failure_last.as_ref().map(|failure| format!("  last failure: {failure}"));
+    format!(
+        "{phase} {:>5.1}/{:.1} s  {:>10.0} messages/s  {} in flight  {} errors{}{}",
+        progress.elapsed.as_secs_f64(),
+        progress.planned.as_secs_f64(),
+        progress.messages_per_second,
+        progress.in_flight,
+        progress.errors,
+        percentiles.unwrap_or_default(),
+        failure.unwrap_or_default(),
+    )
+}
+
+fn micros(nanoseconds: f64) -> String {
+    format!("{:.1} µs", nanoseconds / 1000.0)
+}
+
+/// The report as people read it.
+fn table(report: &LoadReport) -> String {
+    let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
+    let steady = if report.warmup_steady { "" } else { ", not steady when it ended" };
+    let mut rows = vec![
+        format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
+        format!(
+            "load          {} connections x {} in flight, {} B messages",
+            report.connections, report.depth, report.message_bytes
+        ),
+        format!(
+            "window        {:.2} s after {:.2} s warm-up{steady}",
+            report.window_ns as f64 / 1e9,
+            report.warmup_ns as f64 / 1e9
+        ),
+        format!("messages      {} ({} bytes compared)", report.messages, report.bytes_verified),
+        format!("throughput    {:.0} messages/s{bound}", report.throughput_per_second),
+        format!("response time {}", latency(&report.response)),
+    ];
+    if report.rate_per_second.is_some() {
+        rows.push(format!("service time  {}", latency(&report.service)));
+        rows.push(format!("send lag      {}", latency(&report.send_lag)));
+        rows.push(format!("missed starts {}", report.missed_starts));
+    }
+    rows.push(format!("failures      {}", failures(report)));
+    rows.push(format!(
+        "generator     {:.2} µs CPU a message, busiest thread {:.0} % of the window",
+        report.generator_cpu_ns as f64 / 1000.0 / report.messages.max(1) as f64,
+        report.generator_busy_max * 100.0
+    ));
+    if let Some(observed) = &report.observed {
+        rows.push(format!(
+            "server        {:.2} µs CPU a message, {:.4} context switches a message, {} threads",
+            observed.cpu_ns as f64 / 1000.0 / report.messages.max(1) as f64,
+            (observed.switches_voluntary + observed.switches_involuntary) as f64
+                / report.messages.max(1) as f64,
+            observed.threads
+        ));
+    }
+    rows.join("\n")
+}
+
+fn latency(summary: &LatencySummary) -> String {
+    if summary.count == 0 {
+        return "no samples".into();
+    }
+    let quantile = |(quantile, nanoseconds): &(f64, u64)| {
+        // 0.999 reads p99.9
+        let percent = (quantile * 1e6).round() / 1e4;
+        format!("p{percent} {}", micros(*nanoseconds as f64))
+    };
+    let quantiles: Vec<String> = summary.quantiles.iter().map(quantile).collect();
+    format!(
+        "mean {}, {}, max {}",
+        micros(summary.ns_mean),
+        quantiles.join(", "),
+        micros(summary.ns_max as f64)
+    )
+}
+
+fn failures(report: &LoadReport) -> String {
+    let counts = &report.failures;
+    let classes = [
+        ("refused", counts.refused),
+        ("reset", counts.reset),
+        ("connect timeout", counts.connect_timeout),
+        ("response timeout", counts.response_timeout),
+        ("short", counts.short),
+        ("wrong bytes", counts.wrong_bytes),
+        ("local limit", counts.local_limit),
+        ("unexplained", counts.unexplained),
+        ("cut off at end", counts.cut_off_at_end),
+    ];
+    let seen: Vec<String> = classes
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if seen.is_empty() { "none".into() } else { seen.join(", ") }
+}

@@ -1,0 +1,53 @@
+//! `weir report`: a study's pages, from its store.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use weir_lab::judge::{self, Judged};
+use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_report::Language;
+use weir_store::Store;
+
+use crate::{
+    args::Report,
+    exit::{Exit, UsageError},
+    output,
+};
+
+pub(crate) fn run(arguments: &Report) -> Result<Exit> {
+    let language = language(&arguments.lang)?;
+    let (result, _) = read(&arguments.run)?;
+    write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn language(code: &str) -> Result<Language> {
+    code.parse().map_err(|_| UsageError(format!("--lang {code:?} is not known; use en, ko or zh")).into())
+}
+
+/// The study in a run folder, judged from its blocks: also when its session was killed before it could judge.
+pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
+    let store = Store::open_read_only(folder)?;
+    let header = store.study()?;
+    let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();
+    let missing = weir_lab::run::missing_arms(&header.spec, &header.missing_arms, trials.iter());
+    let result = judge::judge(&Judged {
+        spec: &header.spec,
+        fingerprint: &header.fingerprint,
+        trials: &trials,
+        missing_arms: &missing,
+        elapsed_ns: header.elapsed_ns,
+        reproduce: &header.reproduce,
+    });
+    Ok((result, trials))
+}
+
+/// Writes both pages into `folder` and the table to standard output.
+pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
+    output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
+    output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
+    eprintln!("report: {}", folder.join("report.html").display());
+    Ok(())
+}

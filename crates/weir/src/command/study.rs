@@ -1,0 +1,244 @@
+//! `weir study`: plan, run, observe, judge, report.
+
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use weir_engine::{Config, Driver};
+use weir_evidence::placement::{self, Topology};
+use weir_lab::{
+    exit::ExitCode,
+    file::{self, Surroundings},
+    process::{Deadlines, ProcessLauncher},
+    quick::{self, Availability},
+    run::{self, Ended, Event, Hands},
+};
+use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm};
+use weir_store::{NewStudy, Store};
+
+use super::report;
+use crate::{
+    args::Study,
+    exit::{Exit, UsageError},
+    signals,
+};
+
+/// The peers study, embedded so that the name works from anywhere; its arms are built by `peers/build`.
+const PEERS_ECHO: &str = include_str!("../../../../docs/studies/peers-echo.toml");
+
+pub(crate) fn run(arguments: &Study) -> Result<Exit> {
+    let language = report::language(&arguments.lang)?;
+    let fingerprint = weir_evidence::fingerprint::fingerprint();
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupt);
+    signals::on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    let program = std::env::current_exe().context("cannot find the weir program itself")?;
+    let mut display = Display::new(arguments.quiet);
+    let mut progress = |event: &Event| display.show(event);
+    let (folder, outcome) = if let Some(folder) = &arguments.resume {
+        let spec = Store::open_read_only(folder)?.study()?.spec;
+        let mut launcher = ProcessLauncher::new(program, &spec, Deadlines::default());
+        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
+        (folder.clone(), run::resume(folder, &fingerprint, hands)?)
+    } else {
+        let study = plan(arguments, fingerprint)?;
+        let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
+        eprintln!("study {}: {} (seed {})", study.spec.name, study.spec.title, study.spec.seed);
+        let mut launcher = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
+        let outcome = run::start(&folder, &study, hands)?;
+        (folder, outcome)
+    };
+    display.end();
+    report::write(&outcome.result, language, &folder)?;
+    if outcome.ended == Ended::Interrupted {
+        eprintln!("interrupted; go on with: weir study --resume {}", folder.display());
+    }
+    Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
+}
+
+/// The study that was asked for, complete.
+fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
+    let name = arguments.study.as_deref().unwrap_or_default();
+    let placement = placement::place(&Topology::from(&fingerprint));
+    let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
+    let seed = arguments.seed.unwrap_or_else(seed_from_clock);
+    let surroundings = Surroundings { seed, server_cpus, load_cpus };
+    let mut missing_arms: Vec<MissingArm> = Vec::new();
+    if arguments.protocol.is_some() && name != "peers" {
+        return Err(UsageError("--protocol belongs to the peers study".into()).into());
+    }
+    let mut spec = match name {
+        quick::NAME => {
+            let (spec, missing) = quick::quick(
+                seed,
+                &availability(Driver::Uring),
+                &surroundings.server_cpus,
+                &surroundings.load_cpus,
+            );
+            missing_arms = missing;
+            spec
+        }
+        "peers" => match arguments.protocol.as_deref() {
+            None | Some("echo") => file::parse(Path::new("peers-echo.toml"), PEERS_ECHO, &surroundings)?,
+            Some(other) => {
+                return Err(UsageError(format!("--protocol {other:?} is not known; use echo")).into());
+            }
+        },
+        _ => from_file(name, &surroundings)?,
+    };
+    if let Some(seed) = arguments.seed {
+        spec.seed = seed;
+    }
+    let reproduce = reproduce(name, arguments, spec.seed);
+    Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
+}
+
+fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
+    let path = Path::new(name);
+    let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
+    if !looks_like_file {
+        let text = format!("there is no study {name:?}; use quick, peers, or a study file ending in .toml");
+        return Err(UsageError(text).into());
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| UsageError(format!("{name}: {error}")))?;
+    Ok(file::parse(path, &text, surroundings)?)
+}
+
+fn availability(driver: Driver) -> Availability {
+    let reports = weir_engine::probe(&Config::default());
+    match reports.into_iter().find(|report| report.driver == driver) {
+        Some(report) if !report.available => {
+            Availability::Missing { reason: report.detail, unlock: report.unlock }
+        }
+        _ => Availability::Runs,
+    }
+}
+
+fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
+    let protocol =
+        arguments.protocol.as_ref().map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
+    format!("weir study {name}{protocol} --seed {seed}")
+}
+
+/// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
+fn seed_from_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // SQLite and JSON readers are happiest below 2^53.
+    (since.as_nanos() as u64) & ((1 << 53) - 1)
+}
+
+/// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
+fn default_folder(name: &str) -> PathBuf {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    PathBuf::from("weir-results").join(format!("{name}-{}", utc_stamp(since.as_secs())))
+}
+
+/// Calendar time of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's chrono paper.
+fn utc_stamp(seconds: u64) -> String {
+    let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
+    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}", rest / 3_600, rest / 60 % 60, rest % 60)
+}
+
+/// Progress on standard error: a bar on a terminal, a line for each block elsewhere. It draws only when something
+/// happens, never during a measured window.
+struct Display {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+    began: std::time::Instant,
+}
+
+impl Display {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(0);
+            let style =
+                ProgressStyle::with_template("{elapsed_precise} [{bar:32}] {pos}/{len} blocks  {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        Self { bar, quiet, began: std::time::Instant::now() }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None if !self.quiet => eprintln!("{:>5} s  {text}", self.began.elapsed().as_secs()),
+            None => {}
+        }
+    }
+
+    fn show(&mut self, event: &Event) {
+        match event {
+            Event::Started { blocks_done, blocks } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_length((*blocks).into());
+                    bar.set_position((*blocks_done).into());
+                }
+                self.line(&format!("{blocks_done} of {blocks} blocks are done"));
+            }
+            Event::TrialStarted { cell_id, arm, .. } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(format!("{cell_id}: {arm}"));
+                }
+            }
+            Event::TrialFinished { .. } => {}
+            Event::BlockStored { cell_id, block, attempt, blocks_done, blocks } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_position((*blocks_done).into());
+                } else {
+                    let again =
+                        if *attempt > 0 { format!(", attempt {}", attempt + 1) } else { String::new() };
+                    self.line(&format!("{blocks_done}/{blocks} blocks: {cell_id} block {block}{again}"));
+                }
+            }
+            Event::RateFixed { cell_id, rate_per_second } => {
+                self.line(&format!("{cell_id}: the rate is {rate_per_second:.0} messages a second"));
+            }
+            Event::WaitingForNear { blocks } => {
+                self.line(&format!("{blocks} blocks wait for the machine's near state"));
+            }
+            Event::ArmMissing { arm } => self.line(&format!("arm {} is missing: {}", arm.name, arm.reason)),
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calendar_times_are_right_at_the_edges() {
+        assert_eq!(utc_stamp(0), "19700101-000000");
+        assert_eq!(utc_stamp(951_827_696), "20000229-123456");
+        assert_eq!(utc_stamp(4_102_444_799), "20991231-235959");
+    }
+}
