@@ -558,8 +558,10 @@ impl Mechanism for Uring {
         }
         let counters = Arc::clone(&self.parts.counters);
         counters.turns.increment();
+        // A tried send may hold the very buffers that a starved receive waits for, and nothing else may complete.
+        let follow_up = self.follow_up || !self.tried.is_empty() && !self.starved_receivers.is_empty();
         let limit = match wait {
-            _ if self.follow_up => None,
+            _ if follow_up => None,
             Wait::No => None,
             Wait::Forever => Some(None),
             Wait::Until(deadline) => Some(Some(deadline.since(monotonic()))),
