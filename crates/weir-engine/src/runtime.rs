@@ -329,10 +329,11 @@ impl Core {
 
     fn turn(&self) -> io::Result<()> {
         let mut wait = self.wait();
-        if wait != Wait::No && !self.spin.is_zero() && self.spin(wait)? {
-            wait = Wait::No;
-        } else if wait != Wait::No && !self.inbox.flag.prepare_sleep() {
-            wait = Wait::No;
+        if wait != Wait::No {
+            let found = !self.spin.is_zero() && self.spin(wait)?;
+            if found || !self.inbox.flag.prepare_sleep() {
+                wait = Wait::No;
+            }
         }
         let outcome = self.turn_driver(wait);
         self.inbox.flag.woke();
