@@ -124,6 +124,12 @@ conformance! {
         except NOT_URING: "there is no submission queue";
     "18" a_drain_cuts_no_reply_in_half = cases::drain::drain_under_load, Here, 40,
         except SIM: ONE_RUNTIME;
+    "18b" a_drain_serves_what_had_arrived_to_a_slow_reader = cases::drain::drain_before_slow_reader, Here, 20,
+        except SIM: ONE_RUNTIME;
+    "18c" late_bytes_cost_no_reply_in_a_drain = cases::drain::drain_with_late_bytes, Here, 20,
+        except SIM: ONE_RUNTIME,
+        except BLOCKING: "it ends a blocked receive by shutdown(2), after which the kernel answers late bytes with \
+                          a reset, and replies on their way are lost";
     "19" nothing_touches_memory_after_teardown = cases::drain::teardown, Here, 160,
         except SIM: "no kernel holds an address: this language's own rules guard simulated buffers",
         except BLOCKING: "an operation in flight is a thread inside a call: nothing can be torn down under it";

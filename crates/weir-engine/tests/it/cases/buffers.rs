@@ -80,8 +80,10 @@ pub fn starvation(rig: &mut Rig) {
         }
         let starved = listener.accept().await.expect("a connection");
         let task = spawn(async move {
-            let lease = starved.recv().await.expect("no reset").expect("no end");
-            let bytes = lease.to_vec();
+            let mut bytes = Vec::new();
+            while bytes.len() < b"starved".len() {
+                bytes.extend_from_slice(&starved.recv().await.expect("no reset").expect("no end"));
+            }
             (starved, bytes)
         });
         waiting.post("asked");

@@ -6,36 +6,47 @@ use std::{
 };
 
 use weir_engine::{
-    Runtime,
+    Driver, Runtime,
     net::{Listener, Stream},
     spawn, time,
 };
 
-use super::handlers::Lines;
-use crate::{peer::Network, random::Pattern, rig::Rig};
+use super::handlers::{Lines, SMALL};
+use crate::{
+    peer::{Ending, Network},
+    random::Pattern,
+    rig::Rig,
+};
 
 const REPLY_BYTES: usize = 5000;
+
+/// Answers each line with the same reply.
+async fn answer_with(stream: Stream, pattern: Pattern) {
+    let mut lines = Lines::default();
+    while let Ok(Some(_)) = lines.next(&stream).await {
+        if stream.send(pattern.bytes(0, REPLY_BYTES)).await.is_err() {
+            return;
+        }
+    }
+}
 
 /// Case 18: the server drains while requests stream in. Every reply that begins also ends.
 pub fn drain_under_load(rig: &mut Rig) {
     const CLIENTS: usize = 6;
     let pattern = rig.pattern.clone();
-    let handler = move |stream: Stream| {
-        let pattern = pattern.clone();
-        async move {
-            let mut lines = Lines::default();
-            while let Ok(Some(_)) = lines.next(&stream).await {
-                if stream.send(pattern.bytes(0, REPLY_BYTES)).await.is_err() {
-                    return;
-                }
-            }
-        }
-    };
+    let handler = move |stream: Stream| answer_with(stream, pattern.clone());
     let pattern = rig.pattern.clone();
+    // A thread blocked in a receive can only be woken by shutting its direction down, and what arrives after that
+    // makes the kernel send a reset behind the last reply.
+    let may_reset = rig.subject.driver == Driver::Blocking;
     let served = rig.serve(handler, async |network| {
         let client = || {
             let pattern = pattern.clone();
-            async move |network: Network| ask_until_the_end(&network, &pattern).await
+            async move |network: Network| {
+                let (replies, ending) = ask_until_the_end(&network, &pattern).await;
+                assert!(may_reset || ending == Ending::End, "the server resets instead of ending");
+                replies
+            }
         };
         let running: Vec<_> = (0..CLIENTS).map(|_| network.spawn(client())).collect();
         network.until(|stats| stats.accepts as usize == CLIENTS && stats.sends >= 100).await;
@@ -49,32 +60,82 @@ pub fn drain_under_load(rig: &mut Rig) {
     served.expect_clean();
 }
 
-/// Keeps four requests in flight until the server ends the stream; returns the number of replies.
-async fn ask_until_the_end(network: &Network, pattern: &Pattern) -> usize {
-    let mut peer = network.connect().await;
-    let mut received = 0;
-    let mut open = peer.write(b"1\n2\n3\n4\n").await.is_ok();
-    loop {
-        let bytes = match peer.read_some(16 << 10).await {
-            Ok(bytes) if bytes.is_empty() => break,
-            Ok(bytes) => bytes,
-            Err(error) => panic!("the server resets instead of ending: {error}"),
-        };
-        let mut checked = 0;
-        while checked < bytes.len() {
-            let place = (received + checked) % REPLY_BYTES;
-            let count = (REPLY_BYTES - place).min(bytes.len() - checked);
-            pattern.check(place, &bytes[checked..checked + count]);
-            checked += count;
-        }
-        let replies_before = received / REPLY_BYTES;
-        received += bytes.len();
-        for _ in replies_before..received / REPLY_BYTES {
-            open = open && peer.write(b"next\n").await.is_ok();
-        }
+/// Case 18, the other side of it: a client that has asked for much and reads nothing until the drain has begun. Most
+/// replies wait in buffers then, and all of them still come.
+pub fn drain_before_slow_reader(rig: &mut Rig) {
+    asked_before_the_drain(rig, b"");
+}
+
+/// The same with bytes that arrive too late: they may stay unanswered, but must not cost a reply to what came before.
+pub fn drain_with_late_bytes(rig: &mut Rig) {
+    asked_before_the_drain(rig, b"late\n");
+}
+
+fn asked_before_the_drain(rig: &mut Rig, late: &[u8]) {
+    const REQUESTS: usize = 60;
+    for _ in 0..5 {
+        let pattern = rig.pattern.clone();
+        let handler = move |stream: Stream| answer_with(stream, pattern.clone());
+        let pattern = rig.pattern.clone();
+        let served = rig.serve(handler, async |network| {
+            let mut lazy = network.connect_with(SMALL).await;
+            lazy.write("lazy\n".repeat(REQUESTS).as_bytes()).await.expect("the server listens");
+            network.until(|stats| stats.bytes_received > 0).await;
+            network.drain();
+            // Fails when the server has ended already: then the reads say how.
+            let _ = lazy.write(late).await;
+            let mut replies = Replies::default();
+            let ending = lazy.read_pieces(|bytes| _ = replies.take(bytes, &pattern)).await;
+            let whole = replies.whole();
+            assert!(whole >= REQUESTS, "{whole} replies to what had arrived before, then {ending:?}");
+        });
+        served.expect_clean();
     }
-    assert_eq!(received % REPLY_BYTES, 0, "half a reply");
-    received / REPLY_BYTES
+}
+
+/// The replies that came on one connection, checked.
+#[derive(Debug, Default)]
+struct Replies {
+    received_bytes: usize,
+}
+
+impl Replies {
+    /// Takes more bytes; returns how many replies they complete.
+    fn take(&mut self, bytes: &[u8], pattern: &Pattern) -> usize {
+        let before = self.received_bytes / REPLY_BYTES;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let place = self.received_bytes % REPLY_BYTES;
+            let (part, more) = rest.split_at(rest.len().min(REPLY_BYTES - place));
+            pattern.check(place, part);
+            self.received_bytes += part.len();
+            rest = more;
+        }
+        self.received_bytes / REPLY_BYTES - before
+    }
+
+    /// How many came, none of them cut.
+    #[track_caller]
+    fn whole(&self) -> usize {
+        assert_eq!(self.received_bytes % REPLY_BYTES, 0, "half a reply");
+        self.received_bytes / REPLY_BYTES
+    }
+}
+
+/// Keeps four requests in flight until the server ends the stream; returns the number of replies, and the end.
+async fn ask_until_the_end(network: &Network, pattern: &Pattern) -> (usize, Ending) {
+    let mut peer = network.connect().await;
+    peer.write(b"1\n2\n3\n4\n").await.expect("the server listens");
+    let mut replies = Replies::default();
+    loop {
+        let completed = match peer.read_some(16 << 10).await {
+            Ok(bytes) if bytes.is_empty() => return (replies.whole(), Ending::End),
+            Ok(bytes) => replies.take(&bytes, pattern),
+            Err(_) => return (replies.whole(), Ending::Reset),
+        };
+        // Fails when the server has ended: then the next read says how.
+        let _ = peer.write("next\n".repeat(completed).as_bytes()).await;
+    }
 }
 
 /// A byte that no part of a pattern consists of for long: memory that the kernel must not touch.
