@@ -13,6 +13,7 @@ use weir_engine::{
 
 use super::handlers::{Lines, SMALL};
 use crate::{
+    board::Board,
     peer::{Ending, Network},
     random::Pattern,
     rig::Rig,
@@ -40,16 +41,19 @@ pub fn drain_under_load(rig: &mut Rig) {
     // makes the kernel send a reset behind the last reply.
     let may_reset = rig.subject.driver == Driver::Blocking;
     let served = rig.serve(handler, async |network| {
+        // Connections that no handler has taken yet are refused by a drain: every client must be served once.
+        let served = Board::new();
         let client = || {
-            let pattern = pattern.clone();
+            let (pattern, served) = (pattern.clone(), served.clone());
             async move |network: Network| {
-                let (replies, ending) = ask_until_the_end(&network, &pattern).await;
+                let (replies, ending) = ask_until_the_end(&network, &pattern, &served).await;
                 assert!(may_reset || ending == Ending::End, "the server resets instead of ending");
                 replies
             }
         };
         let running: Vec<_> = (0..CLIENTS).map(|_| network.spawn(client())).collect();
-        network.until(|stats| stats.accepts as usize == CLIENTS && stats.sends >= 100).await;
+        served.reached(CLIENTS).await;
+        network.until(|stats| stats.sends >= 100).await;
         network.drain();
         let mut replies = 0;
         for client in running {
@@ -123,10 +127,13 @@ impl Replies {
 }
 
 /// Keeps four requests in flight until the server ends the stream; returns the number of replies, and the end.
-async fn ask_until_the_end(network: &Network, pattern: &Pattern) -> (usize, Ending) {
+async fn ask_until_the_end(network: &Network, pattern: &Pattern, served: &Board) -> (usize, Ending) {
     let mut peer = network.connect().await;
-    peer.write(b"1\n2\n3\n4\n").await.expect("the server listens");
+    peer.write(b"1\n").await.expect("the server listens");
     let mut replies = Replies::default();
+    replies.take(&peer.read_exact(REPLY_BYTES).await.expect("a reply"), pattern);
+    served.post("served");
+    peer.write(b"1\n2\n3\n4\n").await.expect("the server listens");
     loop {
         let completed = match peer.read_some(16 << 10).await {
             Ok(bytes) if bytes.is_empty() => return (replies.whole(), Ending::End),
