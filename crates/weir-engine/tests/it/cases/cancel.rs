@@ -1,6 +1,8 @@
 //! Futures dropped, time limits passed, descriptors reused: what was in flight reaches nobody else.
 
 use std::{
+    cell::Cell,
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
@@ -152,21 +154,30 @@ pub fn mass_timeout(rig: &mut Rig) {
     let connections = connections.min((limit - 100) / 2);
     rig.config.uring.entries = rig.config.uring.entries.min(64);
     rig.listen = if rig.subject.is_sim() { rig.listen.clone() } else { rig.abstract_address() };
-    let expired = Board::new();
-    let notes = expired.clone();
     let body = async move |listener: Listener, _stop: Board| {
+        let (armed, go, expired) = (Board::new(), Board::new(), Board::new());
+        let deadline = Rc::new(Cell::new(time::now()));
         let mut streams = Vec::with_capacity(connections);
         while streams.len() < connections {
             streams.push(listener.accept().await.expect("a connection"));
         }
-        let deadline = time::now() + Duration::from_millis(50);
+        let start = time::now();
         for stream in streams {
-            let notes = notes.clone();
+            let (armed, go, expired) = (armed.clone(), go.clone(), expired.clone());
+            let deadline = Rc::clone(&deadline);
             spawn(async move {
-                let outcome = time::timeout_at(deadline, stream.recv()).await;
-                notes.post(if outcome.is_err() { "expired" } else { "received" });
+                assert!(poll_once(stream.recv()).await.is_none(), "nothing was sent");
+                armed.post("armed");
+                go.reached(1).await;
+                let outcome = time::timeout_at(deadline.get(), stream.recv()).await;
+                expired.post(if outcome.is_err() { "expired" } else { "received" });
             });
         }
+        armed.reached(connections).await;
+        // Late enough for every task to set its timer first, however busy this machine is.
+        let took = time::now().since(start);
+        deadline.set(time::now() + 10 * took + Duration::from_millis(250));
+        go.post("go");
         expired.reached(connections).await;
         expired.lines().iter().filter(|line| *line == "expired").count()
     };
