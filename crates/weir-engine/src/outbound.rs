@@ -151,8 +151,15 @@ impl Outbound {
     }
 
     /// Removes `sent` bytes from the front; chunks that are done give their buffers back.
+    #[inline]
     pub(crate) fn consume(&mut self, sent: usize) {
         self.bytes -= sent;
+        if self.bytes == 0 {
+            // The usual case: everything went.
+            self.sent_of_front = 0;
+            self.chunks.clear();
+            return;
+        }
         self.sent_of_front += sent;
         while let Some(chunk) = self.chunks.front() {
             let length = chunk.bytes.bytes().len();

@@ -128,12 +128,16 @@ impl Pool {
     }
 
     /// A free buffer; grows the pool if it may. `None`: every buffer is in use and the maximum is reached.
+    #[inline]
     pub(crate) fn take(self: &Rc<Self>, class: u8) -> Option<Buffer> {
-        let index = self.take_for_kernel(class).or_else(|| {
-            self.grow(class);
-            self.take_for_kernel(class)
-        })?;
-        Some(self.adopt(class, index))
+        let mut classes = self.classes.borrow_mut();
+        let entry = &mut classes[usize::from(class)];
+        if entry.free.is_empty() {
+            entry.grow();
+        }
+        let index = entry.free.pop()?;
+        let (pointer, capacity) = (entry.pointer(index), entry.bytes);
+        Some(Buffer { pointer, capacity, class, index, pool: Rc::clone(self) })
     }
 
     /// A free buffer's index and address, for the kernel's ring; never grows.

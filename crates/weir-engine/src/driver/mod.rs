@@ -113,6 +113,29 @@ pub(crate) trait Mechanism {
     /// Queues a copy of bytes.
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()>;
 
+    /// Queues `bytes` once there is room, taking them out of the option.
+    #[inline]
+    fn poll_push(
+        &mut self,
+        stream: SlotId,
+        bytes: &mut Option<Outgoing>,
+        waker: &Waker,
+    ) -> Poll<io::Result<()>> {
+        match self.poll_room(stream, waker) {
+            Poll::Ready(Ok(())) => Poll::Ready(bytes.take().map_or(Ok(()), |bytes| self.push(stream, bytes))),
+            other => other,
+        }
+    }
+
+    /// Queues a copy of `bytes` once there is room.
+    #[inline]
+    fn poll_push_copy(&mut self, stream: SlotId, bytes: &[u8], waker: &Waker) -> Poll<io::Result<()>> {
+        match self.poll_room(stream, waker) {
+            Poll::Ready(Ok(())) => Poll::Ready(self.push_copy(stream, bytes)),
+            other => other,
+        }
+    }
+
     /// Sends the end of the stream after everything that is queued.
     fn end_output(&mut self, stream: SlotId) -> io::Result<()>;
 

@@ -1,6 +1,6 @@
 //! A connected stream.
 
-use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc, task::Poll};
+use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
 use super::Address;
 use crate::{
@@ -80,8 +80,13 @@ impl Stream {
     /// # Errors
     /// What the connection failed with. An error of these very bytes shows at a later call or at `flush`.
     pub async fn send(&self, bytes: impl Into<Outgoing>) -> io::Result<()> {
-        self.room().await?;
-        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.push(self.slot, bytes.into()))
+        let mut bytes = Some(bytes.into());
+        poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
+                driver.poll_push(self.slot, &mut bytes, context.waker())
+            })
+        })
+        .await
     }
 
     /// Queues a copy of bytes, behind what is queued already: many small sends leave as one.
@@ -89,8 +94,12 @@ impl Stream {
     /// # Errors
     /// As [`Self::send`].
     pub async fn send_slice(&self, bytes: &[u8]) -> io::Result<()> {
-        self.room().await?;
-        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.push_copy(self.slot, bytes))
+        poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
+                driver.poll_push_copy(self.slot, bytes, context.waker())
+            })
+        })
+        .await
     }
 
     /// Waits until the kernel has taken everything that is queued.
@@ -121,13 +130,6 @@ impl Stream {
     /// The address of our end.
     pub fn local_address(&self) -> io::Result<Address> {
         self.core.with_driver(|driver| driver.local_address(self.slot))
-    }
-
-    async fn room(&self) -> io::Result<()> {
-        poll_fn(|context| -> Poll<io::Result<()>> {
-            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_room(self.slot, context.waker()))
-        })
-        .await
     }
 }
 

@@ -186,6 +186,8 @@ pub(crate) struct Readiness<B> {
     sockets: Slots<Socket>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
+    /// Sockets whose output the kernel had no memory for.
+    refused: Vec<SlotId>,
     ready: Vec<Ready>,
     /// Listeners waiting for free descriptors, and when to try again.
     starved_listeners: Vec<SlotId>,
@@ -196,16 +198,20 @@ pub(crate) struct Readiness<B> {
     lingering: VecDeque<(Instant, SlotId)>,
     turn: u64,
     draining: bool,
+    /// Sizes of receive buffers.
+    classes: u8,
 }
 impl<B: Backend> Readiness<B> {
     pub(crate) fn new(mut backend: B, parts: Parts) -> io::Result<Self> {
         let wake = Arc::clone(&parts.wake);
+        let classes = parts.receive_pool.classes();
         backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)?;
         Ok(Self {
             backend,
             sockets: Slots::new(parts.config.limits.sockets_max),
             parts,
             dirty: Vec::new(),
+            refused: Vec::new(),
             ready: Vec::new(),
             starved_listeners: Vec::new(),
             retry_at: None,
@@ -213,6 +219,7 @@ impl<B: Backend> Readiness<B> {
             lingering: VecDeque::new(),
             turn: 0,
             draining: false,
+            classes,
         })
     }
 
@@ -568,15 +575,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn flush(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for id in dirty.drain(..) {
+        while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.dirty = false;
                 self.write(id);
             }
         }
-        if self.dirty.is_empty() {
-            self.dirty = dirty;
+        if !self.refused.is_empty() {
+            // Tried again when the next turn is over, not at once.
+            self.dirty.append(&mut self.refused);
         }
     }
 

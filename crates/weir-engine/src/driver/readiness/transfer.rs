@@ -39,7 +39,7 @@ impl<B: Backend> Readiness<B> {
                 Err(Errno::NOBUFS | Errno::NOMEM) => {
                     // The kernel is short of memory: the queue waits, and the next turn tries again.
                     socket.dirty = true;
-                    self.dirty.push(id);
+                    self.refused.push(id);
                     break;
                 }
                 Err(error) => socket.fail(error),
@@ -108,7 +108,7 @@ impl<B: Backend> Readiness<B> {
 
     /// One receive into a pooled buffer.
     pub(super) fn receive(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
-        let classes = self.parts.receive_pool.classes();
+        let classes = self.classes;
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
         let counters = &self.parts.counters;
         let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
@@ -160,6 +160,9 @@ impl<B: Backend> Readiness<B> {
     pub(super) fn wait_readable<T>(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<T>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
         socket.wait_to_receive(waker);
+        if socket.watched && (socket.interest.read || self.backend.is_edge_triggered()) {
+            return Poll::Pending;
+        }
         match self.watch_or_fail(id, true, false) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),

@@ -150,6 +150,8 @@ struct Socket {
     sending: u32,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
     tried: bool,
+    /// Number of the last tried send, to tell it from earlier ones.
+    tries: u32,
     /// The last try did not go through: the next send waits.
     stalled: bool,
     message: Option<Box<Message>>,
@@ -185,6 +187,7 @@ impl Socket {
             outbound: Outbound::default(),
             sending: 0,
             tried: false,
+            tries: 0,
             stalled: false,
             message: None,
             address: None,
@@ -248,8 +251,8 @@ pub(crate) struct Uring {
     accept_multishot: bool,
     completions: Vec<Completion>,
     dirty: Vec<SlotId>,
-    /// Sends whose success shows only in the absence of a completion.
-    tried: Vec<SlotId>,
+    /// Sends whose success shows only in the absence of a completion, each with its number.
+    tried: Vec<(SlotId, u32)>,
     /// Somebody waits for one of them: do not sleep before they are settled.
     follow_up: bool,
     starved_receivers: VecDeque<SlotId>,

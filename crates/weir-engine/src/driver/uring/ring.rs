@@ -247,9 +247,10 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel has consumed every submission.
-    pub(super) fn is_submitted(&mut self) -> bool {
-        self.backlog.is_empty() && self.ring.submission().is_empty()
+    /// Whether the kernel has consumed every submission, and no completion waits outside the completion queue.
+    pub(super) fn is_caught_up(&mut self) -> bool {
+        let queue = self.ring.submission();
+        self.backlog.is_empty() && queue.is_empty() && !queue.cq_overflow()
     }
 
     /// Moves all completions into `into`.

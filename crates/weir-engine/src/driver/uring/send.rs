@@ -64,16 +64,18 @@ impl Uring {
         if socket.tried {
             let more = socket.outbound.len() > socket.sending as usize;
             self.follow_up |= more || socket.closing || socket.end_output || socket.send_waiter.is_some();
-            self.tried.push(id);
+            socket.tries = socket.tries.wrapping_add(1);
+            self.tried.push((id, socket.tries));
             self.push(entry.flags(Flags::SKIP_SUCCESS));
         } else {
             self.push(entry);
         }
     }
 
-    /// How many tried sends the kernel has consumed; asked right after the ring was entered.
+    /// How many tried sends the kernel has consumed with their completions in reach; asked right after the ring was
+    /// entered.
     pub(super) fn tried_submitted(&mut self) -> usize {
-        if self.tried.is_empty() || !self.ring.is_submitted() { 0 } else { self.tried.len() }
+        if self.tried.is_empty() || !self.ring.is_caught_up() { 0 } else { self.tried.len() }
     }
 
     /// The kernel has consumed the first `count` tried sends, and their completions, if any, are dispatched: those
@@ -85,12 +87,13 @@ impl Uring {
         self.follow_up = self.tried.len() > count;
         let later = self.tried.split_off(count);
         let consumed = std::mem::replace(&mut self.tried, later);
-        for id in &consumed {
-            if let Some(socket) = self.sockets.get(*id)
+        for &(id, number) in &consumed {
+            // One that did not go through may have been followed by another one already, which is not consumed.
+            if let Some(socket) = self.sockets.get(id)
                 && socket.tried
-                && socket.sending > 0
+                && socket.tries == number
             {
-                self.on_send(*id, socket.sending as i32);
+                self.on_send(id, socket.sending as i32);
             }
         }
         if self.tried.is_empty() {
