@@ -108,7 +108,7 @@ fn perf(facts: &Facts) -> Finding {
             SECTION,
             "L2 perf tracepoints",
             FindingState::Yes,
-            "system calls can be counted by kind, in extra trials apart from timed ones".to_owned(),
+            "the machine would allow counting system calls by kind; no study uses it yet".to_owned(),
         ),
     }
 }
@@ -131,7 +131,7 @@ fn bpf(facts: &Facts) -> Finding {
         ),
         (_, Tracepoints::Readable | Tracepoints::Denied, true) => say(
             FindingState::Yes,
-            "system calls can be counted and timed by kind, in extra trials apart from timed ones",
+            "the machine would allow counting and timing system calls by kind; no study uses it yet",
         ),
     }
 }
