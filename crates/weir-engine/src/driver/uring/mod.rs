@@ -42,6 +42,8 @@ mod close;
 mod receive;
 mod ring;
 mod send;
+#[cfg(test)]
+mod tests;
 
 use buffers::Buffers;
 use ring::{Completion, Ring};

@@ -1,0 +1,130 @@
+//! The driver alone, turn by turn: what no program can time from outside.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    os::unix::net::UnixStream,
+    sync::Arc,
+    task::Waker,
+};
+
+use rustix::event::EventfdFlags;
+
+use super::Uring;
+use crate::{
+    config::{Config, Driver},
+    counters::Counters,
+    driver::{Mechanism, Parts, Wait},
+    slots::SlotId,
+};
+
+/// Turns that are more than enough for whatever has to happen.
+const TURNS: usize = 400;
+
+/// A driver whose submission queue holds two entries and whose completion queue holds eight; `None` where the kernel
+/// has no io_uring.
+fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.uring.entries = 2;
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+    Uring::new(Parts::new(&config, Arc::clone(counters), Arc::new(wake))).ok()
+}
+
+fn look(driver: &mut Uring) {
+    driver.turn(Wait::No).expect("the ring can be entered");
+}
+
+fn connect(driver: &mut Uring) -> (SlotId, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    theirs.set_nonblocking(true).expect("a socket can be made non-blocking");
+    (driver.adopt_stream(ours.into()).expect("there is room"), theirs)
+}
+
+/// A connection whose peer takes nothing more until it reads; and how many bytes are on their way already.
+fn connect_full(driver: &mut Uring) -> (SlotId, UnixStream, usize) {
+    let (mut ours, theirs) = UnixStream::pair().expect("a socket pair");
+    ours.set_nonblocking(true).expect("a socket can be made non-blocking");
+    theirs.set_nonblocking(true).expect("a socket can be made non-blocking");
+    let mut bytes = 0;
+    for size in [4096, 1] {
+        while let Ok(count) = ours.write(&[b'.'; 4096][..size]) {
+            bytes += count;
+        }
+    }
+    (driver.adopt_stream(ours.into()).expect("there is room"), theirs, bytes)
+}
+
+/// Everything that can be read now.
+fn read_all(peer: &mut UnixStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let outcome = peer.read_to_end(&mut bytes);
+    assert_eq!(outcome.expect_err("the connection is open").kind(), ErrorKind::WouldBlock);
+    bytes
+}
+
+fn send(driver: &mut Uring, id: SlotId, bytes: &'static [u8]) {
+    Mechanism::push(driver, id, bytes.into()).expect("it is open");
+}
+
+fn queued(driver: &Uring, id: SlotId) -> usize {
+    driver.sockets.get(id).expect("it is open").outbound.len()
+}
+
+#[test]
+fn a_try_that_failed_before_does_not_vouch_for_a_later_one() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    if !driver.ring.granted.skip_success {
+        return;
+    }
+    let (slow, mut slow_peer, before) = connect_full(&mut driver);
+    let others: Vec<_> = (0..3).map(|_| connect(&mut driver)).collect();
+    look(&mut driver);
+    // Four tries, two of which find no place in the submission queue; the first fails.
+    for id in std::iter::once(slow).chain(others.iter().map(|(id, _)| *id)) {
+        send(&mut driver, id, b"first");
+    }
+    driver.flush();
+    look(&mut driver);
+    // The waiting send that follows the failed try goes through, and another try follows it at once.
+    send(&mut driver, slow, b"second");
+    assert_eq!(read_all(&mut slow_peer).len(), before);
+    let mut arrived = Vec::new();
+    for _ in 0..TURNS {
+        look(&mut driver);
+        arrived.extend(read_all(&mut slow_peer));
+        let waiting = queued(&driver, slow);
+        assert!(waiting + arrived.len() >= 11, "{waiting} bytes wait and {} have arrived", arrived.len());
+    }
+    assert_eq!(arrived, b"firstsecond");
+}
+
+#[test]
+fn a_failure_behind_a_full_completion_queue_is_no_success() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let (slow, mut slow_peer, before) = connect_full(&mut driver);
+    let mut talkers: Vec<_> = (0..60).map(|_| connect(&mut driver)).collect();
+    for (id, _) in &talkers {
+        assert!(driver.poll_receive(*id, Waker::noop()).is_pending());
+    }
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    for (_, peer) in &mut talkers {
+        peer.write_all(b"x").expect("it fits");
+    }
+    // The first look leaves completions behind that do not fit; the failure of the send comes after them.
+    look(&mut driver);
+    send(&mut driver, slow, b"kept");
+    driver.flush();
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    assert!(counters.snapshot().completion_overflows > 0, "{:?}", counters.snapshot());
+    assert_eq!(queued(&driver, slow), 4, "the peer is full");
+    assert_eq!(read_all(&mut slow_peer).len(), before);
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    assert_eq!(read_all(&mut slow_peer), b"kept");
+}
