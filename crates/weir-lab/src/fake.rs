@@ -316,6 +316,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
     let arm = |name: &&str| ArmSpec {
         name: (*name).to_owned(),
         subject: Subject::Weir { driver: (*name).to_owned(), options: BTreeMap::new() },
+        load_options: BTreeMap::new(),
     };
     StudySpec {
         name: "fake".to_owned(),

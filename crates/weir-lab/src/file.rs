@@ -85,10 +85,15 @@ struct File {
     server_cpus: Option<Vec<usize>>,
     load_cpus: Option<Vec<usize>>,
     #[serde(default)]
+    load_options: BTreeMap<String, OptionValue>,
+    #[serde(default)]
     factors: Factors,
+    in_flight_max_mib: Option<Spanned<i64>>,
     headline: Option<Spanned<Pick>>,
     #[serde(default)]
     declared: Vec<Spanned<Pick>>,
+    #[serde(default)]
+    declare_all: bool,
     latency: Option<Latency>,
     #[serde(default)]
     arm: Vec<Spanned<Arm>>,
@@ -130,6 +135,7 @@ struct Arm {
     driver: Option<Spanned<String>>,
     #[serde(default)]
     options: BTreeMap<String, OptionValue>,
+    load_options: Option<BTreeMap<String, OptionValue>>,
     command: Option<Spanned<Vec<String>>>,
 }
 
@@ -169,6 +175,9 @@ const BLOCKS: i64 = 12;
 const EXPLORATORY_BLOCKS_MAX: u32 = 6;
 const LATENCY_SHARE: f64 = 0.6;
 const SMALLEST_EFFECT: f64 = 0.03;
+
+/// The generator needs half a second to call a load steady.
+const WARMUP_NS_MAX: u64 = 600_000_000;
 
 /// What all cells of a file have in common.
 struct Template {
@@ -212,7 +221,7 @@ impl File {
             None => blocks.min(EXPLORATORY_BLOCKS_MAX),
         };
         let window_ns = length("window", self.window.as_ref(), 1_000_000_000)?;
-        let warmup_ns_max = length("warmup_max", self.warmup_max.as_ref(), 400_000_000)?;
+        let warmup_ns_max = length("warmup_max", self.warmup_max.as_ref(), WARMUP_NS_MAX)?;
         let time_cap_ns = length("time_cap", self.time_cap.as_ref(), 3_600_000_000_000)?;
         let smallest_effect = match &self.smallest_effect {
             Some(effect) => fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT)?,
@@ -230,11 +239,14 @@ impl File {
         let template = Template { blocks, exploratory_blocks, window_ns, warmup_ns_max };
         let role = |cell: &[u32; 5]| match cell {
             cell if *cell == headline => CellRole::Headline,
-            cell if declared.contains(cell) => CellRole::Declared,
+            cell if self.declare_all || declared.contains(cell) => CellRole::Declared,
             _ => CellRole::Exploratory,
         };
         let closed = |cell: [u32; 5]| template.cell(cell, role(&cell), LoadMode::Closed);
-        let mut cells: Vec<CellSpec> = combinations(&levels).into_iter().map(closed).collect();
+        let bytes_max = bytes_in_flight_max(self.in_flight_max_mib.as_ref())?;
+        let mut shapes = combinations(&levels);
+        shapes.retain(|shape| bytes_in_flight(shape) <= bytes_max);
+        let mut cells: Vec<CellSpec> = shapes.into_iter().map(closed).collect();
         if let Some(latency) = &self.latency {
             let load = latency.load()?;
             // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
@@ -245,7 +257,7 @@ impl File {
         let mut arms = Vec::new();
         for arm in self.arm {
             let at = arm.span().start;
-            arms.push(arm.into_inner().resolve(at, &arms)?);
+            arms.push(arm.into_inner().resolve(at, &arms, &self.load_options)?);
         }
         let name = self.name.into_inner();
         Ok(StudySpec {
@@ -351,8 +363,13 @@ impl Latency {
 }
 
 impl Arm {
-    fn resolve(self, at: usize, earlier: &[ArmSpec]) -> Result<ArmSpec, Fault> {
-        let Self { name, driver, options, command } = self;
+    fn resolve(
+        self,
+        at: usize,
+        earlier: &[ArmSpec],
+        load_options: &BTreeMap<String, OptionValue>,
+    ) -> Result<ArmSpec, Fault> {
+        let Self { name, driver, options, load_options: own_load_options, command } = self;
         validate::name("arm.name", name.get_ref()).at(name.span().start)?;
         if earlier.iter().any(|arm| arm.name == *name.get_ref()) {
             let message = format!("two arms are named {:?}", name.get_ref());
@@ -362,8 +379,7 @@ impl Arm {
         let subject = match (driver, command) {
             (Some(driver), None) => {
                 validate::driver(driver.get_ref()).at(driver.span().start)?;
-                let options = options.into_iter().map(|(name, value)| (name, value.into_text())).collect();
-                Subject::Weir { driver: driver.into_inner(), options }
+                Subject::Weir { driver: driver.into_inner(), options: texts(&options) }
             }
             (None, Some(command)) if options.is_empty() => {
                 validate::command(command.get_ref()).at(command.span().start)?;
@@ -375,17 +391,37 @@ impl Arm {
             (Some(_), Some(_)) => return Err(wrong("give either `driver` or `command`")),
             (None, None) => return Err(wrong("give a `driver` or a `command`")),
         };
-        Ok(ArmSpec { name: name.into_inner(), subject })
+        let load_options = texts(own_load_options.as_ref().unwrap_or(load_options));
+        Ok(ArmSpec { name: name.into_inner(), subject, load_options })
     }
 }
 
 impl OptionValue {
-    fn into_text(self) -> String {
+    fn text(&self) -> String {
         match self {
-            Self::Text(text) => text,
+            Self::Text(text) => text.clone(),
             Self::Number(number) => number.to_string(),
         }
     }
+}
+
+fn texts(options: &BTreeMap<String, OptionValue>) -> BTreeMap<String, String> {
+    options.iter().map(|(name, value)| (name.clone(), value.text())).collect()
+}
+
+/// Cells with more bytes in flight are left out; without the key none is, and one that has too many is refused.
+fn bytes_in_flight_max(given: Option<&Spanned<i64>>) -> Result<u64, Fault> {
+    let Some(given) = given else { return Ok(u64::MAX) };
+    let mib_max = validate::BYTES_IN_FLIGHT_MAX >> 20;
+    let mib = u64::try_from(*given.get_ref()).ok().filter(|mib| (1..=mib_max).contains(mib));
+    mib.map(|mib| mib << 20).ok_or_else(|| {
+        let message = format!("{} is out of range; it must be from 1 to {mib_max}", given.get_ref());
+        Fault { at: given.span().start, error: SpecError::new("in_flight_max_mib", message) }
+    })
+}
+
+fn bytes_in_flight([connections, depth, message_bytes, ..]: &[u32; 5]) -> u64 {
+    u64::from(*connections) * u64::from(*depth) * u64::from(*message_bytes)
 }
 
 fn levels_of(cell: &CellSpec) -> [u32; 5] {

@@ -57,7 +57,8 @@ pub struct LoadReport {
     pub generator_cpu_ns: u64,
     /// Share of the window the busiest generator thread was on a CPU, 0 to 1.
     pub generator_busy_max: f64,
-    /// The generator was the limit (`generator_busy_max` above 0.95, or starts were missed).
+    /// The generator was the limit (`generator_busy_max` above 0.95, or more than one
+    /// start in 1000 was missed).
     pub generator_bound: bool,
     /// Whole seconds of the window, oldest first.
     pub seconds: Vec<SecondRow>,

@@ -34,6 +34,9 @@ pub struct ArmSpec {
     pub name: String,
     /// How the server is started.
     pub subject: Subject,
+    /// Engine options of the generator that loads this arm (`spin-us = "50"`, …), sorted by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub load_options: BTreeMap<String, String>,
 }
 
 /// What an arm runs.
@@ -47,7 +50,8 @@ pub enum Subject {
         /// Engine options, sorted by name.
         options: BTreeMap<String, String>,
     },
-    /// A foreign server. `{port}` and `{cpus}` are substituted; ready when the port accepts.
+    /// A foreign server. `{port}`, `{cpus}`, `{workers}` and `{bin}` (the folder of the running `weir`) are
+    /// substituted; ready when the port accepts.
     Command {
         /// Program and arguments.
         argv: Vec<String>,

@@ -47,7 +47,7 @@ pub enum Taint {
         /// How many, over all classes but cut-off-at-end.
         count: u64,
     },
-    /// Little's law does not hold within 5 %.
+    /// Little's law does not hold within 5 % and what the edges of the window explain.
     LittlesLaw,
     /// The server died or never became ready.
     ServerFailed {

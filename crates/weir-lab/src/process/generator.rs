@@ -101,6 +101,9 @@ fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     if let Some(name) = &server.stats_socket {
         option("--observe-stats", name.clone());
     }
+    for (name, value) in &request.arm.load_options {
+        option("--option", format!("{name}={value}"));
+    }
     arguments
 }
 

@@ -83,7 +83,7 @@ impl Server {
                 let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
                 let mut command = Command::new(weir);
                 command.args(supervise::arguments(request.server_cpus));
-                command.args(substituted(argv, port, request));
+                command.args(substituted(argv, weir, port, request));
                 let mut group = spawn(&mut command, request, Bond::CleansUp)?;
                 let kind = Kind::Supervised(group.take_stdin());
                 let server = Self { group, kind, address: String::new(), stats_socket: None };
@@ -204,14 +204,21 @@ fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-fn substituted(argv: &[String], port: u16, request: &TrialRequest<'_>) -> Vec<String> {
+fn substituted(
+    argv: &[String],
+    weir: &std::path::Path,
+    port: u16,
+    request: &TrialRequest<'_>,
+) -> Vec<String> {
     let CellSpec { workers, .. } = request.cell;
     let cpus = cpu_list(request.server_cpus);
+    let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     argv.iter()
         .map(|word| {
             word.replace("{port}", &port.to_string())
                 .replace("{cpus}", &cpus)
                 .replace("{workers}", &workers.to_string())
+                .replace("{bin}", &folder)
         })
         .collect()
 }

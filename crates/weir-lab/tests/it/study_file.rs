@@ -108,3 +108,37 @@ fn every_study_file_of_the_project_is_right() {
     }
     assert!(files >= 1);
 }
+
+#[test]
+fn all_cells_can_be_declared_and_too_large_ones_left_out() {
+    let matrix = "[factors]\nmessage_bytes = [64, 16_000_000]\n";
+    let text =
+        EXAMPLE.replacen("headline = { depth = 16 }", "headline = { depth = 16, message_bytes = 64 }", 1);
+    let whole = text.replacen("[factors]\n", matrix, 1);
+    assert!(read(&whole).is_err(), "a cell has 1525 MiB in flight");
+    let spec = read(&format!("declare_all = true\nin_flight_max_mib = 64\n{whole}")).expect("it is right");
+    let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
+    assert_eq!(
+        cells,
+        [
+            ("c100-d1-m64-closed", CellRole::Declared),
+            ("c100-d16-m64-closed", CellRole::Headline),
+            ("c100-d1-m64-open60pct", CellRole::Exploratory),
+            ("c100-d16-m64-open60pct", CellRole::Exploratory),
+        ]
+    );
+    insta::assert_snapshot!(read(&format!("in_flight_max_mib = 257\n{whole}")).expect_err("it is a mistake"), @"a.toml:1: in_flight_max_mib: 257 is out of range; it must be from 1 to 256");
+}
+
+#[test]
+fn an_arm_takes_the_generators_options_of_the_study_unless_it_has_its_own() {
+    let text = EXAMPLE.replacen(
+        "name = \"uring-16k\"",
+        "name = \"uring-16k\"\nload_options = { driver = \"x\" }",
+        1,
+    );
+    let spec = read(&format!("load_options = {{ spin-us = 50 }}\n{text}")).expect("it is right");
+    let options = |arm: usize| spec.arms[arm].load_options.clone().into_iter().collect::<Vec<_>>();
+    assert_eq!(options(0), [("spin-us".to_owned(), "50".to_owned())]);
+    assert_eq!(options(1), [("driver".to_owned(), "x".to_owned())]);
+}

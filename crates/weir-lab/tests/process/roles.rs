@@ -143,6 +143,7 @@ fn laboratory(folder: &Path) {
     spec.arms[1] = ArmSpec {
         name: "own".to_owned(),
         subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into() },
+        load_options: [].into(),
     };
     spec.cells[0].blocks = 1_000;
     let program = env::current_exe().expect("this program has a path");

@@ -27,7 +27,7 @@ impl Jitter {
 
 fn arm(name: &str) -> ArmSpec {
     let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new() };
-    ArmSpec { name: name.to_owned(), subject }
+    ArmSpec { name: name.to_owned(), subject, load_options: BTreeMap::new() }
 }
 
 fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSpec {

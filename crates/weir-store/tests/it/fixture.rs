@@ -26,6 +26,7 @@ pub fn study() -> NewStudy {
     let arm = |name: &str| ArmSpec {
         name: name.to_owned(),
         subject: Subject::Weir { driver: name.to_owned(), options: [].into() },
+        load_options: [].into(),
     };
     let spec = StudySpec {
         name: "store".to_owned(),
