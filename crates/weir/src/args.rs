@@ -157,6 +157,9 @@ pub(crate) struct ServeEcho {
     /// Seconds that open connections get to finish after SIGTERM or SIGINT
     #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
     pub(crate) drain_limit: f64,
+    /// Waste this much CPU time for every receive: an effect of known size, for the laboratory's test of itself
+    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS", hide = true)]
+    pub(crate) plant_ns: u64,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `weir serve`.
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use anyhow::{Context, Result};
 use weir_engine::{
@@ -36,7 +36,10 @@ fn run_echo(arguments: &ServeEcho) -> Result<Exit> {
         Accept::Acceptor => AcceptMode::Acceptor,
         Accept::Exclusive => AcceptMode::Exclusive,
     };
-    let server = Server::start(config, weir_servers::echo::echo)?;
+    let server = match Duration::from_nanos(arguments.plant_ns) {
+        Duration::ZERO => Server::start(config, weir_servers::echo::echo)?,
+        plant => Server::start(config, move |stream| weir_servers::echo::echo_planted(stream, plant))?,
+    };
     engine::check_options(&arguments.options, server.driver())?;
     if automatic {
         eprintln!("driver auto: {}", server.driver());
