@@ -1,10 +1,11 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the
-//! rules about the tree that no compiler knows.
+//! rules about the tree that no compiler knows, `cargo xtask figures` the studies behind the project's figures.
 //!
-//! It depends on nothing outside the standard library and on no crate of the workspace, so that it builds in
-//! seconds and can judge a tree that does not build. It changes no file.
+//! Of the workspace it uses only the records and the statistics, so that it builds in seconds and can judge a tree
+//! that does not build. It changes no file of the tree.
 
 mod ci;
+mod figures;
 mod tidy;
 
 use std::{
@@ -13,10 +14,14 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy
+const USAGE: &str = "usage: cargo xtask ci | tidy | figures [--out DIR] [--only NAME] [--rehearse]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
-  tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links";
+  tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
+  figures   builds the release binary, runs every study behind the project's figures into one folder (about three
+        hours; call it again to go on after an interruption) and prints one table; --only NAME runs one group:
+        controls, peers, generator, buffers, spin, idle, scaling, memory, quick, power, aa, display or matrix;
+        --rehearse takes tiny windows, to see that everything runs";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {
@@ -25,6 +30,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["ci"] => exit_code(ci::run(&workspace_root())),
         ["tidy"] => exit_code(ci::run_tidy(&workspace_root())),
+        ["figures", options @ ..] => figures::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

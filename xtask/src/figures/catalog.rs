@@ -1,0 +1,261 @@
+//! The figures as data: which study, which cell, which arm, which bound. Those that count whole runs are in `counts`,
+//! memory in `memory`.
+
+use weir_record::verdict::Metric;
+
+use super::{
+    goal::Goal,
+    sample::{Quantity, Side},
+};
+
+/// What one name after `--only` stands for.
+pub struct Group {
+    /// The name.
+    pub name: &'static str,
+    /// Studies of `docs/studies` that run once.
+    pub studies: &'static [&'static str],
+}
+
+/// All groups in the order they run.
+pub const GROUPS: &[Group] = &[
+    Group { name: "controls", studies: &["controls-epoll", "controls-uring"] },
+    Group { name: "peers", studies: &["peers-epoll", "peers-uring"] },
+    Group { name: "generator", studies: &["controls-uring"] },
+    Group { name: "buffers", studies: &["buffers"] },
+    Group { name: "spin", studies: &["spin"] },
+    Group { name: "idle", studies: &["idle", "idle-4000"] },
+    Group { name: "scaling", studies: &["scaling"] },
+    Group { name: "memory", studies: &[] },
+    Group { name: "quick", studies: &[] },
+    Group { name: "power", studies: &[] },
+    Group { name: "aa", studies: &[] },
+    Group { name: "display", studies: &[] },
+    Group { name: "matrix", studies: &["matrix"] },
+];
+
+/// Where a figure comes from.
+pub enum Source {
+    /// The laboratory's comparison of this arm with the study's baseline.
+    Judged { arm: &'static str, metric: Metric, inverted: bool },
+    /// Two sides paired block by block.
+    Paired { of: Side, to: Side },
+    /// The baseline against the best of all other arms.
+    AgainstBest { metric: Metric },
+}
+
+/// One figure.
+pub struct Figure {
+    /// Group.
+    pub group: &'static str,
+    /// Study.
+    pub study: &'static str,
+    /// Cell.
+    pub cell: &'static str,
+    /// What the table calls it, without the cell.
+    pub name: String,
+    /// How it is found.
+    pub source: Source,
+    /// What it is held against.
+    pub goal: Goal,
+}
+
+const C1: &str = "c1-d1-m64-closed";
+const C10: &str = "c10-d1-m64-closed";
+const C100: &str = "c100-d1-m64-closed";
+const C1000: &str = "c1000-d1-m64-closed";
+const C4000: &str = "c4000-d1-m64-closed";
+const C10_I900: &str = "c10-d1-m64-i900-closed";
+const C10_I4000: &str = "c10-d1-m64-i4000-closed";
+
+const CPU: Metric = Metric::ServerCpuPerMessage;
+
+/// Smallest effect of the studies in which verdicts are figures.
+const SMALLEST_EFFECT: f64 = 0.03;
+
+/// How far "unmoved" and "equal" may be off.
+const EQUAL: Goal = Goal::Within(0.95, 1.05);
+
+/// Every figure that is a ratio.
+pub fn figures() -> Vec<Figure> {
+    let mut all = controls();
+    all.extend(peers());
+    all.push(generator());
+    all.extend(buffers());
+    all.extend(spin());
+    all.extend(idle());
+    all.extend(scaling());
+    all
+}
+
+fn controls() -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut add = |study: &'static str, cell, name: &str, source, goal| {
+        all.push(Figure { group: "controls", study, cell, name: name.to_owned(), source, goal });
+    };
+    for (cell, bound) in [(C10, 1.03), (C100, 1.03), (C1000, 1.05)] {
+        let engine = |arm| Source::Judged { arm, metric: CPU, inverted: false };
+        add("controls-epoll", cell, "weir-epoll / control", engine("weir-epoll"), Goal::at_most(bound));
+        add("controls-uring", cell, "weir-uring / control", engine("weir-uring"), Goal::at_most(bound));
+        let single = Source::Paired { of: cpu(cell, "weir-uring"), to: cpu(cell, "control-uring-single") };
+        add("controls-uring", cell, "weir-uring / single-shot control", single, Goal::at_most(bound));
+    }
+    for cell in [C10, C100, C1000] {
+        let control = |arm| Source::Judged { arm, metric: CPU, inverted: true };
+        for (arm, name) in [("tokio", "epoll control / tokio"), ("libuv", "epoll control / libuv")] {
+            add("controls-epoll", cell, name, control(arm), Goal::NotSlower(SMALLEST_EFFECT));
+        }
+        add("controls-uring", cell, "uring control / monoio", control("monoio"), Goal::at_most(0.97));
+    }
+    all
+}
+
+fn peers() -> Vec<Figure> {
+    let mut all = Vec::new();
+    for (study, ours, peers) in [
+        ("peers-epoll", "weir-epoll", ["tokio", "libuv", "go"]),
+        ("peers-uring", "weir-uring", ["monoio", "compio", "glommio"]),
+    ] {
+        for arm in peers {
+            for cell in [C10, C100, C1000] {
+                let name = format!("{ours} / {arm}");
+                let source = Source::Judged { arm, metric: CPU, inverted: true };
+                let goal = Goal::NotSlower(SMALLEST_EFFECT);
+                all.push(Figure { group: "peers", study, cell, name, source, goal });
+            }
+        }
+    }
+    all
+}
+
+/// Both sides are of one trial: what the generator and what the server spent on the same messages.
+fn generator() -> Figure {
+    let spent = |quantity| Side { cell: C100, arm: "weir-uring", quantity };
+    Figure {
+        group: "generator",
+        study: "controls-uring",
+        cell: C100,
+        name: "generator / weir-uring server, CPU per message".to_owned(),
+        source: Source::Paired { of: spent(Quantity::GeneratorCpu), to: spent(Quantity::ServerCpu) },
+        goal: Goal::at_most(1.10),
+    }
+}
+
+fn buffers() -> Vec<Figure> {
+    ["c100-d16-m64-closed", "c100-d16-m1024-closed"]
+        .into_iter()
+        .map(|cell| Figure {
+            group: "buffers",
+            study: "buffers",
+            cell,
+            name: "uring's default buffers / best size by hand".to_owned(),
+            source: Source::AgainstBest { metric: CPU },
+            goal: Goal::at_most(1.05),
+        })
+        .collect()
+}
+
+fn spin() -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut add = |of: &'static str, to: &'static str, goal| {
+        let p50 = |arm| Side { cell: C1, arm, quantity: Quantity::ResponseP50 };
+        let source = Source::Paired { of: p50(of), to: p50(to) };
+        all.push(Figure {
+            group: "spin",
+            study: "spin",
+            cell: C1,
+            name: format!("p50 {of} / {to}"),
+            source,
+            goal,
+        });
+    };
+    for (off, on, both, control) in [
+        ("epoll", "epoll-spin", "epoll-spin-both", "control-epoll"),
+        ("uring", "uring-spin", "uring-spin-both", "control-uring"),
+    ] {
+        add(on, off, Goal::at_most(0.40));
+        add(both, off, Goal::at_most(0.20));
+        add(off, control, Goal::Within(0.98, 1.02));
+    }
+    all
+}
+
+fn idle() -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut add = |study: &'static str, name: String, of: Side, to: Side, goal| {
+        let cell = of.cell;
+        let source = Source::Paired { of, to };
+        all.push(Figure { group: "idle", study, cell, name, source, goal });
+    };
+    let rate = |cell, arm| Side { cell, arm, quantity: Quantity::MessagesPerServerCpu };
+    for cell in [C10, C100] {
+        for arm in ["poll", "select"] {
+            let name = format!("{arm} / epoll, messages per CPU second");
+            add("idle", name, rate(cell, arm), rate(cell, "epoll"), EQUAL);
+        }
+    }
+    for arm in ["poll", "select"] {
+        let name = format!("{arm} / epoll, messages per CPU second");
+        // "About 0.3": a figure to recognise, not a bound to beat.
+        add("idle", name, rate(C10_I900, arm), rate(C10_I900, "epoll"), Goal::Within(0.2, 0.4));
+    }
+    let name = "poll / epoll, messages per CPU second".to_owned();
+    add("idle-4000", name, rate(C10_I4000, "poll"), rate(C10_I4000, "epoll"), Goal::at_most(0.10));
+    for (study, cell) in [("idle", C10_I900), ("idle-4000", C10_I4000)] {
+        for arm in ["epoll", "uring"] {
+            let name = format!("{arm} with / without idle connections");
+            add(study, name, rate(cell, arm), rate(C10, arm), EQUAL);
+        }
+    }
+    all
+}
+
+fn scaling() -> Vec<Figure> {
+    let grown = |arm| Figure {
+        group: "scaling",
+        study: "scaling",
+        cell: C4000,
+        name: format!("{arm} at 4000 / at 1000 connections, CPU per message"),
+        source: Source::Paired { of: cpu(C4000, arm), to: cpu(C1000, arm) },
+        goal: Goal::at_most(1.20),
+    };
+    ["epoll", "uring"].map(grown).into()
+}
+
+fn cpu(cell: &'static str, arm: &'static str) -> Side {
+    Side { cell, arm, quantity: Quantity::ServerCpu }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A name is meant by a study file if it stands there as an arm's.
+    fn arms(study: &str) -> Vec<String> {
+        let path = crate::workspace_root().join(format!("docs/studies/{study}.toml"));
+        let text = fs::read_to_string(path).expect("every study of the catalog has its file");
+        let (_, arms) = text.split_once("[[arm]]").expect("a study has arms");
+        arms.lines()
+            .filter_map(|line| line.strip_prefix("name = "))
+            .map(|name| name.replace('"', ""))
+            .collect()
+    }
+
+    #[test]
+    fn every_figure_names_an_arm_of_its_study_and_a_group_that_runs_it() {
+        for figure in figures() {
+            let group = GROUPS.iter().find(|group| group.name == figure.group).expect("a known group");
+            assert!(group.studies.contains(&figure.study), "{}", figure.name);
+            let arms = arms(figure.study);
+            let named: Vec<&str> = match &figure.source {
+                Source::Judged { arm, .. } => vec![arm],
+                Source::Paired { of, to } => vec![of.arm, to.arm],
+                Source::AgainstBest { .. } => vec![],
+            };
+            for name in named {
+                assert!(arms.iter().any(|arm| arm == name), "{} has no arm {name}", figure.study);
+            }
+        }
+    }
+}
