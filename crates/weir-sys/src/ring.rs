@@ -27,6 +27,7 @@ pub const ENTER_REGISTERED_RING: u32 = 16;
 pub const ENTER_NO_IOWAIT: u32 = 128;
 
 const REGISTER_RING_FDS: libc::c_uint = 20;
+const UNREGISTER_RING_FDS: libc::c_uint = 21;
 
 /// `struct io_uring_getevents_arg` with a time limit.
 #[repr(C)]
@@ -101,6 +102,23 @@ pub fn register_ring(ring: BorrowedFd<'_>) -> io::Result<i32> {
         0.. => Err(io::ErrorKind::Unsupported.into()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Takes back what [`register_ring`] did. Without it the ring lives, whoever closes its descriptor, until the thread
+/// ends; and a thread has room for only 16.
+pub fn unregister_ring(ring: BorrowedFd<'_>, index: i32) -> io::Result<()> {
+    let mut update = ResourceUpdate { offset: index as u32, reserved: 0, data: 0 };
+    // SAFETY: `update` is one correctly laid out record, as the count says.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_io_uring_register,
+            ring.as_raw_fd(),
+            UNREGISTER_RING_FDS,
+            std::ptr::from_mut(&mut update),
+            1,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// A ring of buffers the kernel picks from. It owns the ring's memory, not the buffers'.

@@ -20,7 +20,7 @@ use std::{
 };
 
 use io_uring::{opcode, squeue::Entry, types::Fd};
-use rustix::io::Errno;
+use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
 
 use super::{
@@ -59,6 +59,8 @@ const CQE_NONEMPTY: u32 = 4;
 
 /// Accepted connections waiting for `accept` before accepting pauses.
 const ACCEPTED_MAX: usize = 1024;
+/// Bytes of one send: the kernel moves at most `0x7fff_f000` in a call, and says so only by a short count.
+const SEND_BYTES_MAX: usize = 1 << 30;
 /// Chunks gathered into one send.
 const SLICES_MAX: usize = 16;
 /// Largest arrival that is copied behind one that still waits.
@@ -268,6 +270,12 @@ pub(crate) struct Uring {
     recheck: Vec<SlotId>,
 }
 
+/// Whether bytes have arrived that no receive has taken yet. The kernel completes only some receives in one turn.
+fn has_input(socket: &Socket) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(rustix::net::recv(&socket.descriptor, &mut [0u8; 1][..], flags), Ok((_, 1..)))
+}
+
 /// What the kernel grants a driver with this configuration, in words.
 pub(super) fn granted(config: &Config) -> io::Result<String> {
     let ring = Ring::new(&config.uring)?;
@@ -460,10 +468,11 @@ impl Mechanism for Uring {
             return Poll::Ready(Ok(None));
         }
         if let Some(since) = self.draining {
-            if self.turn > since + 1 {
+            if self.turn <= since + 1 || self.ring.has_completions() {
+                self.recheck.push(stream);
+            } else if !has_input(socket) {
                 return Poll::Ready(Ok(None));
             }
-            self.recheck.push(stream);
         }
         match &mut socket.receive_waiter {
             Some(present) if present.will_wake(waker) => {}

@@ -125,7 +125,8 @@ impl Uring {
         let multishot = self.receive == ReceiveMode::Multishot;
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.closing && (!socket.discarding || socket.end_of_stream) {
+        let ended = socket.end_of_stream || socket.error.is_some();
+        if socket.closing && (!socket.discarding || ended) {
             return self.finish_closing(id);
         }
         if more || socket.end_of_stream {

@@ -13,7 +13,7 @@ use std::{
 use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::Shutdown};
 
-use super::{Kind, Message, SLICES_MAX, Uring};
+use super::{Kind, Message, SEND_BYTES_MAX, SLICES_MAX, Uring};
 use crate::{driver::socket, outbound::Outbound, slots::SlotId};
 
 impl Uring {
@@ -56,7 +56,7 @@ impl Uring {
             opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
         } else {
             let bytes = socket.outbound.front().unwrap_or(&[]);
-            socket.sending = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
             opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
         };
         socket.operations += 1;
@@ -188,12 +188,13 @@ fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> (*const li
     });
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
     let count = outbound.gather(&mut slices);
-    let mut bytes = 0u32;
+    let mut bytes = 0;
     for (entry, slice) in message.slices.iter_mut().zip(&slices[..count]) {
-        *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
-        bytes = bytes.saturating_add(slice.len() as u32);
+        let length = slice.len().min(SEND_BYTES_MAX - bytes);
+        *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: length };
+        bytes += length;
     }
     message.header.msg_iov = message.slices.as_mut_ptr();
     message.header.msg_iovlen = count as _;
-    (&raw const message.header, bytes)
+    (&raw const message.header, bytes as u32)
 }

@@ -5,16 +5,21 @@ use std::{
     os::unix::net::UnixStream,
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 
 use rustix::event::EventfdFlags;
 
 use super::Uring;
 use crate::{
+    Runtime,
     config::{Config, Driver},
     counters::Counters,
     driver::{Mechanism, Parts, Wait},
+    net::Stream,
     slots::SlotId,
+    spawn,
+    time::yield_now,
 };
 
 /// Turns that are more than enough for whatever has to happen.
@@ -127,4 +132,62 @@ fn a_failure_behind_a_full_completion_queue_is_no_success() {
         look(&mut driver);
     }
     assert_eq!(read_all(&mut slow_peer), b"kept");
+}
+
+fn runtime() -> Option<Runtime> {
+    Runtime::new(&Config::with_driver(Driver::Uring)).ok()
+}
+
+#[test]
+fn a_drain_serves_every_request_that_has_arrived_however_many() {
+    const CONNECTIONS: usize = 250;
+    let Some(runtime) = runtime() else { return };
+    let mut peers = runtime.block_on(async {
+        let mut peers = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+            let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+            spawn(async move {
+                while let Ok(Some(bytes)) = stream.recv().await {
+                    stream.send(bytes).await.expect("the peer reads");
+                }
+            });
+            peers.push(theirs);
+        }
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        peers
+    });
+    for peer in &mut peers {
+        peer.write_all(b"request").expect("it fits");
+        peer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    }
+    assert_eq!(runtime.drain(Duration::from_secs(10)), 0);
+    let mut replies = 0;
+    for peer in &mut peers {
+        let mut reply = Vec::new();
+        peer.read_to_end(&mut reply).expect("the stream ends");
+        replies += usize::from(reply == b"request");
+    }
+    assert_eq!(replies, CONNECTIONS);
+}
+
+#[test]
+fn a_peer_that_resets_while_its_rest_is_thrown_away_does_not_hold_up_a_drain() {
+    let Some(runtime) = runtime() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let (ours, _) = listener.accept().expect("the connection stands");
+    runtime.block_on(async {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        spawn(async move { while let Ok(Some(_)) = stream.recv().await {} });
+    });
+    let peer = std::thread::spawn(move || {
+        assert_eq!(peer.read(&mut [0; 1]).expect("our end arrives"), 0);
+        socket2::SockRef::from(&peer).set_linger(Some(Duration::ZERO)).expect("a TCP socket");
+    });
+    let cut = runtime.drain(Duration::from_secs(4));
+    peer.join().expect("the peer ends");
+    assert_eq!(cut, 0, "the reset ends the connection");
 }
