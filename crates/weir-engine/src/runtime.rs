@@ -190,7 +190,7 @@ impl Core {
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
         let slot = self.tasks.borrow_mut().insert(task).map_err(|_| limit())?;
         self.ready.borrow_mut().push_back(slot);
-        Ok(JoinHandle::new(state, slot))
+        Ok(JoinHandle::new(state, Rc::downgrade(self), slot))
     }
 
     /// Ends a task before it is done. A task that is being polled right now goes on to its next await.
@@ -268,7 +268,6 @@ impl Core {
             slots.into_iter().for_each(|slot| self.wake(slot));
             self.main_ready.set(true);
         }
-        self.flush();
     }
 
     fn fire_timers(&self) {
@@ -308,8 +307,8 @@ impl Core {
         dispatch!(&mut *self.driver.borrow_mut(), driver => driver.turn(wait))
     }
 
-    /// Looks for events for the spin budget before sleeping. True: something is ready.
-    fn spin(&self, wait: Wait) -> io::Result<bool> {
+    /// Looks for events for the spin budget, or until something is ready.
+    fn spin(&self, wait: Wait) -> io::Result<()> {
         let start = monotonic();
         let end = match wait.at_most(Some(start + self.spin)) {
             Wait::Until(end) => end,
@@ -317,11 +316,8 @@ impl Core {
         };
         loop {
             self.turn_driver(Wait::No)?;
-            if self.wait() == Wait::No {
-                return Ok(true);
-            }
-            if monotonic() >= end {
-                return Ok(false);
+            if self.wait() == Wait::No || monotonic() >= end {
+                return Ok(());
             }
             std::hint::spin_loop();
         }
@@ -329,17 +325,21 @@ impl Core {
 
     fn turn(&self) -> io::Result<()> {
         let mut wait = self.wait();
-        if wait != Wait::No {
-            let found = !self.spin.is_zero() && self.spin(wait)?;
-            if found || !self.inbox.flag.prepare_sleep() {
-                wait = Wait::No;
-            }
+        if wait != Wait::No && !self.spin.is_zero() {
+            self.spin(wait)?;
+            // What was found may have brought work, or a nearer deadline of the driver's.
+            wait = self.wait();
+        }
+        if wait != Wait::No && !self.inbox.flag.prepare_sleep() {
+            wait = Wait::No;
         }
         let outcome = self.turn_driver(wait);
         self.inbox.flag.woke();
         outcome?;
         self.take_remote();
         self.fire_timers();
+        // Of calls from other threads, and what the kernel had no memory for.
+        self.flush();
         Ok(())
     }
 
@@ -506,5 +506,59 @@ impl Drop for Runtime {
         while self.core.inbox.next_call().is_some() {}
         drop(entered);
         remote::unregister(self.core.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{sleep, timeout, yield_now};
+
+    fn runtime() -> Runtime {
+        Runtime::new(&Config::with_driver(Driver::Poll)).expect("poll runs everywhere")
+    }
+
+    #[test]
+    fn a_handle_aborts_the_task_of_its_own_runtime_and_no_other() {
+        let (first, second) = (runtime(), runtime());
+        let handle = first.block_on(async { spawn(std::future::pending::<()>()) });
+        let other = second.block_on(async {
+            let other = spawn(async { 7 });
+            handle.abort();
+            timeout(Duration::from_secs(5), other).await
+        });
+        assert_eq!(other, Ok(7));
+        assert_eq!(first.core.tasks.borrow().len(), 0, "aborted");
+    }
+
+    #[test]
+    fn a_timer_dropped_inside_another_runtime_is_removed_from_its_own() {
+        let (first, second) = (runtime(), runtime());
+        let minute = Duration::from_secs(60);
+        let mut sleeping = Box::pin(sleep(minute));
+        assert!(first.block_on(async { timeout(Duration::ZERO, &mut sleeping).await }).is_err());
+        second.block_on(async {
+            let mut other = Box::pin(sleep(Duration::from_millis(1)));
+            assert!(timeout(Duration::ZERO, &mut other).await.is_err());
+            drop(sleeping);
+            assert!(first.core.wheel.borrow().is_empty());
+            other.await;
+        });
+    }
+
+    #[test]
+    fn output_queued_by_nobody_in_particular_is_written_without_another_task() {
+        let runtime = runtime();
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().expect("a socket pair");
+        let stream = runtime.block_on(async { crate::net::Stream::from_descriptor(ours.into()) });
+        let stream = stream.expect("there is room");
+        // As after a flush for which the kernel had no memory.
+        runtime.core.with_driver(|driver| driver.push(stream.slot(), b"late".into())).expect("it is open");
+        runtime.core.turn().expect("poll works");
+        theirs.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let mut bytes = [0; 4];
+        std::io::Read::read_exact(&mut theirs, &mut bytes).expect("they are there");
+        assert_eq!(&bytes, b"late");
+        runtime.block_on(yield_now());
     }
 }

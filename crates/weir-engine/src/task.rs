@@ -4,11 +4,11 @@ use std::{
     cell::RefCell,
     future::Future,
     pin::Pin,
-    rc::Rc,
+    rc::{Rc, Weak},
     task::{Context, Poll, Waker},
 };
 
-use crate::{runtime, slots::SlotId};
+use crate::{runtime::Core, slots::SlotId};
 
 #[derive(Debug)]
 struct Inner<T> {
@@ -39,17 +39,21 @@ impl<T> JoinState<T> {
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     state: Rc<JoinState<T>>,
+    /// Slots say nothing outside their own runtime.
+    core: Weak<Core>,
     slot: SlotId,
 }
 
 impl<T> JoinHandle<T> {
-    pub(crate) fn new(state: Rc<JoinState<T>>, slot: SlotId) -> Self {
-        Self { state, slot }
+    pub(crate) fn new(state: Rc<JoinState<T>>, core: Weak<Core>, slot: SlotId) -> Self {
+        Self { state, core, slot }
     }
 
     /// Ends the task: its future is dropped now, or at its next await if it is running.
     pub fn abort(self) {
-        runtime::with_current(|core| core.cancel(self.slot));
+        if let Some(core) = self.core.upgrade() {
+            core.cancel(self.slot);
+        }
     }
 
     /// Whether the result is there.

@@ -4,11 +4,16 @@ use std::{
     future::Future,
     ops::{Add, Sub},
     pin::Pin,
+    rc::{Rc, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use crate::{runtime, slots::SlotId, timer::TimerId};
+use crate::{
+    runtime::{self, Core},
+    slots::SlotId,
+    timer::TimerId,
+};
 
 /// A moment: nanoseconds of `CLOCK_MONOTONIC`, or of virtual time on the simulator. Comparable between the
 /// threads of one process, except on the simulator.
@@ -72,7 +77,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// # Panics
 /// When polled outside a runtime.
 pub fn sleep_until(deadline: Instant) -> Sleep {
-    Sleep { deadline, timer: None }
+    Sleep { deadline, timer: None, core: Weak::new() }
 }
 
 /// A timer of the current runtime. Dropping it removes it.
@@ -81,6 +86,18 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pub struct Sleep {
     deadline: Instant,
     timer: Option<(SlotId, TimerId)>,
+    /// The runtime that has the timer; it may not be the one this is polled or dropped in.
+    core: Weak<Core>,
+}
+
+impl Sleep {
+    fn disarm(&mut self) {
+        if let Some(timer) = self.timer.take()
+            && let Some(core) = self.core.upgrade()
+        {
+            core.remove_timer(timer);
+        }
+    }
 }
 
 impl Future for Sleep {
@@ -88,8 +105,13 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        let outcome =
-            runtime::with_current(|core| core.poll_timer(this.deadline, &mut this.timer, context.waker()));
+        let outcome = runtime::with_current(|core| {
+            if !std::ptr::eq(this.core.as_ptr(), Rc::as_ptr(core)) {
+                this.disarm();
+                this.core = Rc::downgrade(core);
+            }
+            core.poll_timer(this.deadline, &mut this.timer, context.waker())
+        });
         match outcome {
             Some(poll) => poll,
             None => panic!("weir_engine::time::sleep was polled outside a runtime"),
@@ -99,9 +121,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(timer) = self.timer.take() {
-            runtime::with_current(|core| core.remove_timer(timer));
-        }
+        self.disarm();
     }
 }
 

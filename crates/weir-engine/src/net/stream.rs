@@ -33,6 +33,11 @@ impl Stream {
         Self { core, slot }
     }
 
+    #[cfg(test)]
+    pub(crate) fn slot(&self) -> SlotId {
+        self.slot
+    }
+
     /// Connects to an address. Dropping the future gives the attempt up.
     ///
     /// # Errors
