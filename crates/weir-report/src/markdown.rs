@@ -1,7 +1,5 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
-use weir_record::verdict::Comparison;
-
 use crate::{
     definitions, sentence,
     tables::{self, CELLS_MAX, Table},
@@ -54,16 +52,10 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 }
 
 fn notes(view: &View<'_>, out: &mut String) {
-    let label = |it: &Comparison| {
-        let metric = view.word(words::metric(it.metric));
-        format!("{} · {metric} · {}", it.arm, view.cell_label(&it.cell_id))
-    };
-    let lines: Vec<_> = view
-        .result
-        .comparisons
+    let lines: Vec<_> = sentence::notes(view)
         .iter()
-        .flat_map(|it| sentence::notes(view, it).into_iter().map(move |note| (it, note)))
-        .map(|(it, note)| format!("- {}\n", escape(&format!("{}: {note}", label(it)))))
+        .map(|note| format!("{}: {}", note.subject(view, words::metric, " · "), note.text))
+        .map(|line| format!("- {}\n", escape(&line)))
         .collect();
     if !lines.is_empty() {
         out.push_str(&lines.concat());

@@ -315,18 +315,86 @@ pub(crate) fn spread(spread: weir_record::study::Spread, number: impl Fn(f64) ->
     format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
 }
 
-/// Notes of one comparison: what it carries, the pairs kept out, and the ratio with them.
-pub(crate) fn notes(view: &View<'_>, comparison: &Comparison) -> Vec<String> {
-    let mut notes = comparison.notes.clone();
-    if !comparison.pairs_excluded.is_empty() {
-        let reasons = comparison.pairs_excluded.join(", ");
-        let kept_out = view.word(Word::PairsExcluded);
-        let with_all = comparison
-            .ratio_all_pairs
-            .map(|ratio| format!("; {} {}", view.word(Word::WithAllPairs), format::ratio(Some(ratio))));
-        notes.push(format!("{kept_out}: {reasons}{}", with_all.unwrap_or_default()));
+/// A note and every metric of one arm in one cell that carries it.
+pub(crate) struct Note<'a> {
+    /// Arm.
+    pub arm: &'a str,
+    /// Cell.
+    pub cell_id: &'a str,
+    /// The metrics; empty when all that were compared there carry it.
+    pub metrics: Vec<Metric>,
+    /// What it says.
+    pub text: String,
+    /// Ratios with the pairs that were kept out, a metric each.
+    ratios_all_pairs: Vec<(Metric, f64)>,
+}
+
+impl Note<'_> {
+    /// `uring · CPU/msg, throughput · 100 connections`, in the words for metrics that the view uses.
+    pub fn subject(&self, view: &View<'_>, word: impl Fn(Metric) -> Word, separator: &str) -> String {
+        let metrics: Vec<&str> = self.metrics.iter().map(|metric| view.word(word(*metric))).collect();
+        let parts = [self.arm.to_owned(), metrics.join(", "), view.cell_label(self.cell_id)];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
+    }
+}
+
+/// Notes of all comparisons: what they carry, and the pairs kept out. A note that several metrics of an arm carry in a
+/// cell is said once.
+pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
+    let mut notes: Vec<Note<'a>> = Vec::new();
+    for comparison in view.result.comparisons.iter() {
+        for text in &comparison.notes {
+            add_note(&mut notes, comparison, text.clone(), None);
+        }
+        if !comparison.pairs_excluded.is_empty() {
+            let kept_out = view.word(Word::PairsExcluded);
+            let text = format!("{kept_out}: {}", comparison.pairs_excluded.join(", "));
+            add_note(&mut notes, comparison, text, comparison.ratio_all_pairs);
+        }
+    }
+    for note in &mut notes {
+        note.text.push_str(&ratios_all_pairs(view, note));
+        let compared =
+            view.result.comparisons.iter().filter(|it| it.cell_id == note.cell_id && it.arm == note.arm);
+        if note.metrics.len() > 1 && note.metrics.len() == compared.count() {
+            note.metrics.clear();
+        }
     }
     notes
+}
+
+fn add_note<'a>(notes: &mut Vec<Note<'a>>, comparison: &'a Comparison, text: String, ratio: Option<f64>) {
+    let Comparison { arm, cell_id, metric, .. } = comparison;
+    let ratio = ratio.map(|ratio| (*metric, ratio));
+    let same = |it: &&mut Note<'_>| it.arm == arm && it.cell_id == cell_id && it.text == text;
+    match notes.iter_mut().find(same) {
+        Some(note) => {
+            note.metrics.push(*metric);
+            note.ratios_all_pairs.extend(ratio);
+        }
+        None => notes.push(Note {
+            arm,
+            cell_id,
+            metrics: vec![*metric],
+            text,
+            ratios_all_pairs: ratio.into_iter().collect(),
+        }),
+    }
+}
+
+fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
+    let with_all = view.word(Word::WithAllPairs);
+    let number = |ratio: f64| format::ratio(Some(ratio));
+    match note.ratios_all_pairs.as_slice() {
+        [] => String::new(),
+        [(_, ratio)] => format!("; {with_all} {}", number(*ratio)),
+        several => {
+            let name = |metric: Metric| view.word(words::metric_short(metric));
+            let ratios =
+                several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
+            format!("; {with_all}: {}", ratios.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 /// Whether an arm has counters of its own, as a rung of evidence.

@@ -233,13 +233,10 @@ impl Layout {
 }
 
 fn notes(view: &View<'_>, out: &mut Output) {
-    let mut lines = Vec::new();
-    for comparison in &view.result.comparisons {
-        let metric = view.word(words::metric_short(comparison.metric));
-        let label = view.cell_label(&comparison.cell_id);
-        let subject = format!("{} · {metric} · {label}", comparison.arm);
-        lines.extend(sentence::notes(view, comparison).into_iter().map(|note| format!("{subject}: {note}")));
-    }
+    let mut lines: Vec<String> = sentence::notes(view)
+        .iter()
+        .map(|note| format!("{}: {}", note.subject(view, words::metric_short, " · "), note.text))
+        .collect();
     let bound = view.result.arms.iter().any(|summary| summary.generator_bound);
     if bound {
         lines.push(format!("≥: {}", view.word(Word::GeneratorBound)));

@@ -58,20 +58,17 @@ pub(super) fn comparisons(view: &View<'_>) -> Markup {
 }
 
 fn notes(view: &View<'_>) -> Markup {
-    let with_notes = view.result.comparisons.iter().take(tables::ROWS_MAX);
-    let notes: Vec<_> =
-        with_notes.map(|it| (it, sentence::notes(view, it))).filter(|(_, notes)| !notes.is_empty()).collect();
+    let notes = sentence::notes(view);
+    let left_out = notes.len().saturating_sub(tables::ROWS_MAX);
     html! {
         @if !notes.is_empty() {
             ul.notes {
-                @for (comparison, texts) in &notes {
-                    li {
-                        b { (comparison.arm) } ", " (view.word(words::metric(comparison.metric))) ", "
-                        (view.cell_label(&comparison.cell_id)) ": " (texts.join("; "))
-                    }
+                @for note in notes.iter().take(tables::ROWS_MAX) {
+                    li { b { (note.subject(view, words::metric, ", ")) } ": " (note.text) }
                 }
             }
         }
+        @if left_out > 0 { p.hint { (sentence::left_out(view, left_out)) } }
     }
 }
 

@@ -75,6 +75,28 @@ fn not_comparable_names_every_cause() {
 }
 
 #[test]
+fn a_note_of_several_metrics_is_said_once() {
+    let mut result = fixture::quick();
+    for (index, comparison) in result.comparisons.iter_mut().enumerate() {
+        comparison.notes.clear();
+        comparison.pairs_excluded.clear();
+        if comparison.cell_id == "c100-d1-m64-closed" {
+            comparison.pairs_excluded = vec!["2 other processes busy".to_owned()];
+            comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
+        }
+    }
+    result.comparisons[0].notes = vec!["at one equal rate it agrees".to_owned()];
+    result.comparisons[1].notes = vec!["at one equal rate it agrees".to_owned()];
+    let text = terminal(&result, Language::English, 120, false);
+    let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(3).collect();
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    - uring · CPU/msg, machine CPU · 100 connections · 64 B: at one equal rate it agrees
+    - uring · 100 connections · 64 B: pairs kept out: 2 other processes busy; ratio with all pairs: CPU/msg 0.900, machine
+      CPU 0.910, throughput 0.920
+    ");
+}
+
+#[test]
 fn no_reason_is_given_when_the_counters_point_the_other_way() {
     let mut result = fixture::quick();
     assert!(sentence(&result, Language::English).contains("because"));
