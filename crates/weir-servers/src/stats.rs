@@ -12,6 +12,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use weir_engine::serve::ServerControl;
@@ -22,34 +23,60 @@ const READERS_MAX: usize = 16;
 /// Longest line a reader may send.
 const LINE_BYTES_MAX: u64 = 4096;
 
-/// Starts answering on `@name`, for as long as the process lives.
-///
-/// # Errors
-/// Those of binding: the name is in use, or is not of the form `@name`.
-pub fn answer_on(name: &str, control: ServerControl) -> io::Result<()> {
-    let name = name.strip_prefix('@').ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, "a statistics socket is an abstract name: @name")
-    })?;
-    let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+/// How long accepting rests after an error, such as descriptors having run out.
+const REST: Duration = Duration::from_millis(20);
+
+/// A bound statistics socket. Readers may connect; they are answered once there is a server.
+#[derive(Debug)]
+pub struct StatsSocket {
+    listener: UnixListener,
+}
+
+impl StatsSocket {
+    /// Takes the name.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the name is not of the form `@name` or is too long; those of binding, mostly that the name
+    /// is in use.
+    pub fn bind(name: &str) -> io::Result<Self> {
+        let bare = name.strip_prefix('@').filter(|bare| !bare.is_empty()).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "a statistics socket is an abstract name")
+        })?;
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(bare)?)?;
+        Ok(Self { listener })
+    }
+
+    /// Starts answering, for as long as the process lives.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn answer(self, control: ServerControl) -> io::Result<()> {
+        let accept = move || accept(&self.listener, &control);
+        thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
+    }
+}
+
+fn accept(listener: &UnixListener, control: &ServerControl) {
     let readers = Arc::new(AtomicUsize::new(0));
-    let accept = move || {
-        for reader in listener.incoming().flatten() {
-            if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
-                readers.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (control, open) = (control.clone(), Arc::clone(&readers));
-            let answer = move || {
-                // A reader that breaks off is not our concern.
-                let _ = answer(reader, &control);
-                open.fetch_sub(1, Ordering::Relaxed);
-            };
-            if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
-                readers.fetch_sub(1, Ordering::Relaxed);
-            }
+    for reader in listener.incoming() {
+        let Ok(reader) = reader else {
+            thread::park_timeout(REST);
+            continue;
+        };
+        if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
+            readers.fetch_sub(1, Ordering::Relaxed);
+            continue;
         }
-    };
-    thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
+        let (control, open) = (control.clone(), Arc::clone(&readers));
+        let answer = move || {
+            // A reader that breaks off is not our concern.
+            let _ = answer(reader, &control);
+            open.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
+            readers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 fn answer(stream: UnixStream, control: &ServerControl) -> io::Result<()> {

@@ -2,12 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::RangedU64ValueParser};
+
+/// What the first screen ends with.
+const AFTER_HELP: &str = "\
+Begin with:
+  weir study quick                       epoll against io_uring on this machine, in about three minutes
+  weir doctor                            what can run here, and what would unlock the rest
+  weir serve echo --driver epoll         a server by hand, and in another terminal
+  weir load echo --connections 100       its load, with every byte checked
+
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 10 threshold not met,
+11 inconclusive, 12 not comparable or too noisy, 13 this environment cannot run it, 14 no baseline,
+130 interrupted (finished blocks are kept)";
 
 /// Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be
 /// believed.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, disable_help_subcommand = true)]
+#[command(name = "weir", version, disable_help_subcommand = true, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -136,7 +148,7 @@ pub(crate) struct ServeEcho {
     #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
     pub(crate) listen: String,
     /// Worker threads, each with a runtime of its own
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
     pub(crate) workers: usize,
     /// How connections reach the workers
     #[arg(long, value_enum, default_value = "reuseport")]
@@ -200,7 +212,7 @@ pub(crate) struct LoadEcho {
     /// Bytes of a message
     #[arg(long, default_value_t = 64)]
     pub(crate) message_bytes: u32,
-    /// Measured time: 1.5s, 500ms, 2m
+    /// Measured time: 1.5s, 500ms, 2min
     #[arg(long, short = 'd', default_value = "10s", value_name = "TIME")]
     pub(crate) duration: String,
     /// Send exactly this many messages, without a warm-up; --duration is then the limit

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_lab::{file::FileError, run::RunError};
 use weir_load::LoadError;
+use weir_store::StoreError;
+
+use crate::output;
 
 /// What the process tells its caller. The numbers are documented in the README and never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +42,27 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
 
-/// Prints an error as one sentence with its causes, and chooses the exit code.
+/// Tells an error as one sentence with its causes, and chooses the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> Exit {
-    if is_broken_pipe(error) {
-        // Whoever read our output has seen enough.
-        return Exit::Ok;
-    }
-    eprintln!("weir: {error:#}");
+    output::tell(&format!("weir: {}", sentence(error)));
     error.chain().find_map(classify).unwrap_or(Exit::RuntimeError)
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<std::io::Error>().map(|io| io.kind())
-    };
-    error.chain().filter_map(io).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
+/// The error and its causes. A cause that is quoted already, by an error that tells it in its own words, is not told
+/// again; nor is the name of a child that was this program too.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        let text = text.strip_prefix("weir: ").unwrap_or(&text);
+        if sentence.is_empty() {
+            sentence.push_str(text);
+        } else if !sentence.contains(text) {
+            sentence.push_str(": ");
+            sentence.push_str(text);
+        }
+    }
+    sentence.replace(": weir: ", ": ")
 }
 
 fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
@@ -66,6 +75,12 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         || cause.is::<AddressError>()
         || cause.is::<FileError>()
     {
+        return Some(Exit::Usage);
+    }
+    if let Some(StoreError::NotFound { .. } | StoreError::NotAStore { .. } | StoreError::Newer { .. }) =
+        cause.downcast_ref::<StoreError>()
+    {
+        // Another folder was meant.
         return Some(Exit::Usage);
     }
     if let Some(start) = cause.downcast_ref::<StartError>() {
@@ -84,4 +99,22 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         _ if load.is_environment() => Exit::Environment,
         _ => Exit::RuntimeError,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = std::io::Error::other("out of luck");
+        assert_eq!(
+            sentence(&anyhow!(cause).context("cannot write: out of luck")),
+            "cannot write: out of luck"
+        );
+        assert_eq!(sentence(&anyhow!("out of luck").context("cannot write")), "cannot write: out of luck");
+        assert_eq!(sentence(&anyhow!("arm a: weir: no")), "arm a: no");
+    }
 }

@@ -1,8 +1,6 @@
 //! The command line: arguments become a specification, the specification runs, the outcome becomes an exit code.
 //! Nothing below this crate prints, exits or reads the environment.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is the one crate that talks to people")]
-
 mod args;
 mod command;
 mod exit;

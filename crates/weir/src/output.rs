@@ -19,14 +19,27 @@ pub(crate) fn has_color() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Prints to standard output; a reader that has gone away is an error, never a panic.
+/// Prints to standard output. A reader that has gone away has seen enough: that is no error. A full disk is.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        stdout.write_all(b"\n")?;
+    let mut write = || {
+        stdout.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            stdout.write_all(b"\n")?;
+        }
+        stdout.flush()
+    };
+    match write() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
     }
-    Ok(stdout.flush()?)
+}
+
+/// Tells people something on standard error. When nobody can be told, the work goes on.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes a file so that a reader finds the old one, the new one, or none: never a half.
@@ -41,7 +54,7 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     write().or_else(|error| {
         let _ = fs::remove_file(&partial);
         Err(error).with_context(|| {
-            format!("cannot write {}; free some space or choose another --out", path.display())
+            format!("cannot write {}; free some space or choose another folder with --out", path.display())
         })
     })
 }

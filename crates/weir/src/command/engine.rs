@@ -1,22 +1,36 @@
-//! Engine options as people type them.
+//! Engine options, addresses, CPUs and times as people type them. Every mistake is told with its flag.
 
 use std::time::Duration;
 
 use anyhow::Result;
-use weir_engine::{Config, Driver, DriverChoice};
+use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
 
 use crate::exit::UsageError;
 
 /// A configuration from a driver name and `name=value` options.
 pub(crate) fn config(driver: &str, options: &[String]) -> Result<Config> {
-    let mut config = Config { driver: driver.parse::<DriverChoice>()?, ..Config::default() };
+    let choice = match driver.parse::<DriverChoice>() {
+        Ok(DriverChoice::Named(Driver::Sim)) | Err(_) => {
+            let text =
+                format!("--driver {driver:?} is not known; use auto, uring, epoll, poll, select or blocking");
+            return Err(UsageError(text).into());
+        }
+        Ok(choice) => choice,
+    };
+    let mut config = Config { driver: choice, ..Config::default() };
     for option in options {
         let Some((name, value)) = option.split_once('=') else {
             return Err(
                 UsageError(format!("--option {option:?} has no value; write it as name=value")).into()
             );
         };
-        config.set_option(name, value)?;
+        config.set_option(name, value).map_err(|error| {
+            UsageError(if error.name == name {
+                format!("--option {option}: {value:?} is not possible; use {}", error.expected)
+            } else {
+                format!("--option {option}: there is no option {name:?}; there are {}", error.expected)
+            })
+        })?;
     }
     if let DriverChoice::Named(driver) = config.driver {
         check_options(options, driver)?;
@@ -36,25 +50,73 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
     Ok(())
 }
 
+/// Settles which driver runs, from a choice that may be open, and whether all options apply to it. Says why, when the
+/// choice was open.
+pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<String>> {
+    if config.driver != DriverChoice::Auto {
+        return Ok(None);
+    }
+    let driver = Runtime::new(config)?.driver();
+    check_options(options, driver)?;
+    let refused: Vec<String> = weir_engine::probe(config)
+        .into_iter()
+        .take_while(|report| report.driver != driver)
+        .map(|report| format!("{} does not run here: {}", report.driver, report.detail))
+        .collect();
+    config.driver = DriverChoice::Named(driver);
+    let why = if refused.is_empty() { "the first that passed its test".into() } else { refused.join("; ") };
+    Ok(Some(format!("driver auto: {driver} ({why})")))
+}
+
+/// An address, with the flag it was given by.
+pub(crate) fn address(flag: &str, text: &str) -> Result<Address> {
+    let has_port = text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !text.starts_with("unix:") && port.parse::<u16>().is_ok()
+    });
+    text.parse().map_err(|error| {
+        UsageError(if has_port {
+            format!("{flag} {text}: no address is known for this host; write the address itself")
+        } else {
+            format!("{flag} {error}")
+        })
+        .into()
+    })
+}
+
+/// Refuses CPUs that this process may not run on.
+pub(crate) fn check_pin(cpus: &[usize]) -> Result<()> {
+    let allowed = weir_evidence::fingerprint::fingerprint().cpus_allowed;
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) if !allowed.is_empty() => {
+            let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
+            let text =
+                format!("--pin: CPU {cpu} is not there or not allowed; use some of {}", list.join(","));
+            Err(UsageError(text).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A time limit in seconds.
 pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value)
         .map_err(|_| UsageError(format!("{flag} {value} is not a time in seconds; use 0 or more")).into())
 }
 
-/// A time with its unit: `1.5s`, `500ms`, `20us`, `2m`, or a bare number of seconds.
+/// A time with its unit: `1.5s`, `500ms`, `20us`, `2m`, `2min`, `1h`, or a bare number of seconds.
 pub(crate) fn time(flag: &str, text: &str) -> Result<Duration> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let scale = match &text[digits.len()..] {
         "" | "s" => Some(1.0),
         "ms" => Some(1e-3),
         "us" => Some(1e-6),
-        "m" => Some(60.0),
+        "m" | "min" => Some(60.0),
+        "h" => Some(3600.0),
         _ => None,
     };
     let seconds = digits.parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
-        UsageError(format!("{flag} {text:?} is not a time; write 1.5s, 500ms, 20us or 2m")).into()
+        UsageError(format!("{flag} {text:?} is not a time; write 1.5s, 500ms, 20us, 2min or 1h")).into()
     })
 }
 
@@ -64,10 +126,12 @@ mod tests {
 
     #[test]
     fn times_carry_their_unit() {
-        for (text, milliseconds) in [("1.5s", 1500), ("500ms", 500), ("2m", 120_000), ("3", 3000)] {
+        for (text, milliseconds) in
+            [("1.5s", 1500), ("500ms", 500), ("2m", 120_000), ("2min", 120_000), ("3", 3000)]
+        {
             assert_eq!(time("--duration", text).unwrap(), Duration::from_millis(milliseconds));
         }
-        for text in ["", "s", "-1s", "1h", "inf", "nan"] {
+        for text in ["", "s", "-1s", "1d", "inf", "nan"] {
             assert!(time("--duration", text).unwrap_err().to_string().contains("--duration"), "{text}");
         }
     }

@@ -9,13 +9,14 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_load::{LoadSpec, Phase, Progress};
+use weir_engine::{Driver, DriverChoice};
+use weir_load::{LoadError, LoadSpec, Phase, Progress};
 use weir_record::load::{LatencySummary, LoadReport};
 
 use super::engine;
 use crate::{
     args::{Arrivals, Load, LoadEcho, LoadProtocol},
-    exit::Exit,
+    exit::{Exit, UsageError},
     output, signals,
 };
 
@@ -30,7 +31,8 @@ pub(crate) fn run(load: &Load) -> Result<Exit> {
 }
 
 fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
-    let spec = spec(arguments)?;
+    let mut spec = spec(arguments)?;
+    check(arguments, &mut spec)?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |count| {
@@ -41,10 +43,10 @@ fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
     })?;
     let mut show = |progress: Progress| {
         if !arguments.json {
-            eprintln!("{}", line(&progress));
+            output::tell(&line(&progress));
         }
     };
-    let report = weir_load::run(&spec, &mut show, &stop)?;
+    let report = weir_load::run(&spec, &mut show, &stop).map_err(with_flag)?;
     let text = if arguments.json { serde_json::to_string(&report)? } else { table(&report) };
     output::print(&text)?;
     Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Ok })
@@ -81,6 +83,47 @@ fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
         observe_pid: arguments.observe_pid,
         observe_stats: arguments.observe_stats.clone(),
     })
+}
+
+/// Descriptors a process of ours has open besides its connections, at most.
+const DESCRIPTORS_BESIDE: u64 = 48;
+
+/// What only the command line can know to be impossible.
+fn check(arguments: &LoadEcho, spec: &mut LoadSpec) -> Result<()> {
+    engine::address("--target", &arguments.target)?;
+    engine::check_pin(&arguments.pin)?;
+    if arguments.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {
+        return Err(UsageError("--observe-stats takes an abstract name: @name".into()).into());
+    }
+    engine::resolve(&mut spec.engine, &arguments.options)?;
+    let sockets = u64::from(arguments.connections) + u64::from(arguments.idle_connections);
+    let text = match spec.engine.driver {
+        DriverChoice::Named(Driver::Blocking) => {
+            "--driver blocking: the generator needs many operations at once; use uring, epoll, poll or select"
+                .to_owned()
+        }
+        DriverChoice::Named(Driver::Select) if sockets + DESCRIPTORS_BESIDE > SELECT_DESCRIPTORS => format!(
+            "--driver select watches descriptors below {SELECT_DESCRIPTORS}, too few for {sockets} connections; use poll \
+             or epoll, or at most {} connections",
+            SELECT_DESCRIPTORS - DESCRIPTORS_BESIDE
+        ),
+        _ => return Ok(()),
+    };
+    Err(UsageError(text).into())
+}
+
+/// Descriptors that select(2) can name (`FD_SETSIZE`).
+const SELECT_DESCRIPTORS: u64 = 1024;
+
+/// An impossible value, told with the flag that gave it.
+fn with_flag(error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Invalid { field, reason } => {
+            let flag = if field == "think-time" { "think" } else { field };
+            UsageError(format!("--{flag}: {reason}")).into()
+        }
+        other => other.into(),
+    }
 }
 
 fn line(progress: &Progress) -> String {

@@ -48,6 +48,6 @@ pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> 
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
-    eprintln!("report: {}", folder.join("report.html").display());
+    output::tell(&format!("report: {}", folder.join("report.html").display()));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `weir study`: plan, run, observe, judge, report.
 
 use std::{
+    collections::BTreeMap,
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::{
@@ -19,16 +20,20 @@ use weir_lab::{
     file::{self, Surroundings},
     process::{Deadlines, ProcessLauncher},
     quick::{self, Availability},
-    run::{self, Ended, Event, Hands},
+    run::{self, Ended, Event, Hands, RunError},
 };
-use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm};
-use weir_store::{NewStudy, Store};
+use weir_record::{
+    machine::Fingerprint,
+    spec::{StudySpec, Subject},
+    study::MissingArm,
+};
+use weir_store::{NewStudy, Store, StoreError};
 
-use super::report;
+use super::{engine, report};
 use crate::{
     args::Study,
     exit::{Exit, UsageError},
-    signals,
+    output, signals,
 };
 
 /// The peers study, embedded so that the name works from anywhere; its arms are built by `peers/build`.
@@ -36,7 +41,6 @@ const PEERS_ECHO: &str = include_str!("../../../../docs/studies/peers-echo.toml"
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let language = report::language(&arguments.lang)?;
-    let fingerprint = weir_evidence::fingerprint::fingerprint();
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     signals::on_stop(move |count| {
@@ -45,6 +49,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             std::process::exit(130);
         }
     })?;
+    let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut display = Display::new(arguments.quiet);
     let mut progress = |event: &Event| display.show(event);
@@ -56,16 +61,18 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     } else {
         let study = plan(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
-        eprintln!("study {}: {} (seed {})", study.spec.name, study.spec.title, study.spec.seed);
+        let StudySpec { name, title, seed, .. } = &study.spec;
+        output::tell(&format!("study {name}: {title} (seed {seed})"));
         let mut launcher = ProcessLauncher::new(program, &study.spec, Deadlines::default());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
-        let outcome = run::start(&folder, &study, hands)?;
+        let fresh = Fresh::look(&folder);
+        let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error))?;
         (folder, outcome)
     };
     display.end();
     report::write(&outcome.result, language, &folder)?;
     if outcome.ended == Ended::Interrupted {
-        eprintln!("interrupted; go on with: weir study --resume {}", folder.display());
+        output::tell(&format!("interrupted; go on with: weir study --resume {}", folder.display()));
     }
     Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
 }
@@ -114,8 +121,69 @@ fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
         let text = format!("there is no study {name:?}; use quick, peers, or a study file ending in .toml");
         return Err(UsageError(text).into());
     }
-    let text = std::fs::read_to_string(path).map_err(|error| UsageError(format!("{name}: {error}")))?;
-    Ok(file::parse(path, &text, surroundings)?)
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| UsageError(format!("cannot read the study file {name}: {error}")))?;
+    let spec = file::parse(path, &text, surroundings)?;
+    check_options(name, &text, &spec)?;
+    Ok(spec)
+}
+
+/// Refuses engine options of arms that do not exist or do not apply, before anything runs.
+fn check_options(file: &str, text: &str, spec: &StudySpec) -> Result<()> {
+    let written = |options: &BTreeMap<String, String>| -> Vec<String> {
+        options.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    for arm in &spec.arms {
+        let Subject::Weir { driver, options } = &arm.subject else { continue };
+        let server = engine::config(driver, &written(options));
+        if let Err(error) = server.and_then(|_| engine::config("auto", &written(&arm.load_options))) {
+            let line = line_of_arm(text, &arm.name);
+            return Err(UsageError(format!("{file}:{line}: arm {}: {error}", arm.name)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Line on which an arm gets its name.
+fn line_of_arm(text: &str, arm: &str) -> usize {
+    let is_name = |line: &str| {
+        let value = line.trim().strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
+        value.is_some_and(|value| value.trim_start_matches([' ', '"', '\'']).starts_with(arm))
+    };
+    let arms = text.lines().position(|line| line.contains("[[arm]]")).unwrap_or(0);
+    text.lines().skip(arms).position(is_name).map_or(arms + 1, |below| arms + below + 1)
+}
+
+/// What a study that never began must leave as it was.
+struct Fresh {
+    had_folder: bool,
+    had_store: bool,
+}
+
+impl Fresh {
+    fn look(folder: &Path) -> Self {
+        Self { had_folder: folder.exists(), had_store: folder.join(weir_store::FILE_NAME).exists() }
+    }
+
+    /// Removes a store without a block, and the folder if it is ours and empty.
+    fn clear(&self, folder: &Path, error: &RunError) {
+        let is_another = matches!(error, RunError::Busy { .. })
+            || matches!(error, RunError::Store { source: StoreError::Exists { .. }, .. });
+        if self.had_store || is_another || has_trials(folder) {
+            return;
+        }
+        for suffix in ["", "-wal", "-shm"] {
+            // What cannot be removed was perhaps never made.
+            let _ = std::fs::remove_file(folder.join(format!("{}{suffix}", weir_store::FILE_NAME)));
+        }
+        if !self.had_folder {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+fn has_trials(folder: &Path) -> bool {
+    Store::open_read_only(folder).and_then(|store| store.blocks()).is_ok_and(|blocks| !blocks.is_empty())
 }
 
 fn availability(driver: Driver) -> Availability {
@@ -185,7 +253,7 @@ impl Display {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None if !self.quiet => eprintln!("{:>5} s  {text}", self.began.elapsed().as_secs()),
+            None if !self.quiet => output::tell(&format!("{:>5} s  {text}", self.began.elapsed().as_secs())),
             None => {}
         }
     }
