@@ -20,6 +20,7 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use weir_record::verdict::{Comparison, Metric};
@@ -66,17 +67,18 @@ pub fn run(root: &Path, words: &[&str]) -> ExitCode {
     let mut interrupted = false;
     for group in GROUPS.iter().filter(|group| is_chosen(group.name)) {
         eprintln!("== figures: {}", group.name);
-        match group_rows(&laboratory, group) {
-            Ok(own) => rows.extend(own),
-            Err(()) => {
-                interrupted = true;
-                break;
-            }
+        let (own, ended) = group_rows(&laboratory, group);
+        rows.extend(own);
+        if ended == Ended::Interrupted {
+            interrupted = true;
+            break;
         }
     }
     let page = page(&rows, options.rehearsal);
     println!("{page}");
-    let path = laboratory.out.join("figures.md");
+    let name =
+        options.only.as_ref().map_or_else(|| "figures.md".to_owned(), |only| format!("figures-{only}.md"));
+    let path = laboratory.out.join(name);
     if let Err(error) = fs::write(&path, format!("{page}\n")) {
         eprintln!("figures: cannot write {}: {error}", path.display());
     }
@@ -123,23 +125,40 @@ fn laboratory(root: &Path, options: &Options) -> Result<Laboratory, String> {
         out,
         weir: root.join(target).join("release/weir"),
         rehearsal: options.rehearsal,
+        interrupt: Arc::new(AtomicBool::new(false)),
     };
+    let interrupt = Arc::clone(&laboratory.interrupt);
+    signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt).map_err(|error| error.to_string())?;
     laboratory.build()?;
     Ok(laboratory)
 }
 
-/// The rows of one group; `Err` when the user has had enough.
-fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> Result<Vec<Row>, ()> {
+/// How a group ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Complete,
+    Interrupted,
+}
+
+/// The rows of one group, as far as it came.
+fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> (Vec<Row>, Ended) {
+    let mut ended = Ended::Complete;
     let mut exports: BTreeMap<&str, Result<Export, String>> = BTreeMap::new();
     for study in group.studies {
         match laboratory.study(&Run::once(study)) {
             Ok(export) => exports.insert(study, Ok(export)),
-            Err(Stop::Interrupted) => return Err(()),
+            Err(Stop::Interrupted) => {
+                ended = Ended::Interrupted;
+                break;
+            }
             Err(Stop::Failed(reason)) => exports.insert(study, Err(reason)),
         };
     }
     let figures = catalog::figures().into_iter().filter(|figure| figure.group == group.name);
     let mut rows: Vec<Row> = figures.map(|figure| figure_row(&figure, &exports)).collect();
+    if ended == Ended::Interrupted {
+        return (rows, ended);
+    }
     let counted = match group.name {
         "quick" => counts::quick(laboratory),
         "aa" => counts::aa(laboratory),
@@ -155,7 +174,7 @@ fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> Result<Vec<Row
     };
     match counted {
         Ok(counted) => rows.extend(counted),
-        Err(Stop::Interrupted) => return Err(()),
+        Err(Stop::Interrupted) => ended = Ended::Interrupted,
         Err(Stop::Failed(reason)) => rows.push(Row {
             figure: group.name.to_owned(),
             goal: String::new(),
@@ -164,7 +183,7 @@ fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> Result<Vec<Row
             command: format!("cargo xtask figures --only {}", group.name),
         }),
     }
-    Ok(rows)
+    (rows, ended)
 }
 
 fn figure_row(figure: &Figure, exports: &BTreeMap<&str, Result<Export, String>>) -> Row {

@@ -5,6 +5,10 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use super::sample::Export;
@@ -23,7 +27,7 @@ const REHEARSED: [(&str, &str); 5] = [
     ("warmup_max", "\"50ms\""),
     ("blocks", "4"),
     ("exploratory_blocks", "4"),
-    ("time_cap", "\"3min\""),
+    ("time_cap", "\"1min\""),
 ];
 
 /// Why a study gave nothing.
@@ -45,6 +49,8 @@ pub struct Laboratory {
     pub weir: PathBuf,
     /// Tiny windows: to see that everything runs. Its numbers mean nothing.
     pub rehearsal: bool,
+    /// Set by Ctrl-C, which the running study gets as well: it ends in good order, and nothing more is begun.
+    pub interrupt: Arc<AtomicBool>,
 }
 
 /// One study to run.
@@ -122,6 +128,9 @@ impl Laboratory {
         if folder.join(ENDED).exists() {
             return self.export(&folder);
         }
+        if self.is_interrupted() {
+            return Err(Stop::Interrupted);
+        }
         self.session(run, &folder)?;
         let export = self.export(&folder)?;
         // A study that ran into its time cap goes on at the next call.
@@ -130,6 +139,11 @@ impl Laboratory {
             written.map_err(|error| Stop::Failed(format!("{}: {error}", run.folder)))?;
         }
         Ok(export)
+    }
+
+    /// Whether the user has had enough.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
     }
 
     fn session(&self, run: &Run, folder: &Path) -> Result<(), Stop> {
@@ -159,6 +173,7 @@ impl Laboratory {
         let code = status.map_err(|error| failed(format!("cannot be started: {error}")))?.code();
         match code {
             Some(CODE_INTERRUPTED) | None => Err(Stop::Interrupted),
+            Some(_) if self.is_interrupted() => Err(Stop::Interrupted),
             Some(code) if CODES_ENDED.contains(&code) => Ok(()),
             Some(code) => Err(failed(format!("weir study ended with exit code {code}"))),
         }
