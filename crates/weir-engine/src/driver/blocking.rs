@@ -455,11 +455,13 @@ impl Mechanism for Blocking {
         let limit = wait.limit(monotonic());
         self.parts.counters.turns.increment();
         self.parts.counters.waits.add(u64::from(wait != Wait::No));
-        let starved = self.retry_at.is_some_and(|at| at > monotonic());
-        let Some((id, operation, waker)) = self.waiting.take().filter(|_| !starved) else {
+        if self.retry_at.is_some_and(|at| at > monotonic()) {
+            return self.idle(limit);
+        }
+        self.retry_at = None;
+        let Some((id, operation, waker)) = self.waiting.take() else {
             return self.idle(limit);
         };
-        self.retry_at = None;
         match operation {
             Operation::Accept => self.accept(id, limit),
             Operation::Connect => self.connect_now(id, limit),

@@ -29,6 +29,8 @@ use crate::{
     time::{Instant, monotonic},
 };
 
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 /// Which directions a socket is watched for.
@@ -80,6 +82,9 @@ pub(crate) trait Backend {
 /// Token of the wake-up descriptor.
 const WAKE_TOKEN: u64 = u64::MAX;
 
+/// Connections one listener may accept in one turn before others get theirs.
+const TURN_ACCEPTS_MAX: usize = 64;
+
 /// Accepting is tried again this long after descriptors ran out.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -124,6 +129,9 @@ struct Socket {
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
     size: SizeChoice,
+    /// Is among those that wait for a buffer.
+    starved: bool,
+    /// Bytes received, or connections accepted, in this turn.
     turn: u64,
     turn_bytes: usize,
 }
@@ -150,6 +158,7 @@ impl Socket {
             closing: false,
             discarding: false,
             size: SizeChoice::default(),
+            starved: false,
             turn: 0,
             turn_bytes: 0,
         }
@@ -302,13 +311,22 @@ impl<B: Backend> Readiness<B> {
         }
     }
 
-    fn wake_starved_receivers(&mut self) {
+    /// Wakes receivers whose buffers have come back; false if there is nobody to wake.
+    fn wake_starved_receivers(&mut self) -> bool {
+        let mut woken = false;
         for _ in 0..self.starved_receivers.len() {
-            let Some(id) = self.starved_receivers.pop_front() else { return };
-            if let Some(socket) = self.sockets.get_mut(id) {
-                socket.wake_receiver();
+            let Some(id) = self.starved_receivers.pop_front() else { break };
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            let (pool, class) = (&self.parts.receive_pool, socket.size.class());
+            if pool.free(class) == 0 && pool.buffers(class) > 0 {
+                self.starved_receivers.push_back(id);
+                continue;
             }
+            socket.starved = false;
+            socket.wake_receiver();
+            woken = true;
         }
+        woken
     }
 
     /// Passes events on to the sockets they name.
@@ -349,10 +367,10 @@ impl<B: Backend> Readiness<B> {
 
     /// Nobody reads: a level-triggered call must not report the same bytes for ever.
     fn pause_reading(&mut self, id: SlotId, ended: bool) {
-        if self.backend.is_edge_triggered() {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        let Some(socket) = self.sockets.get_mut(id) else { return };
         if ended && socket.outbound.is_empty() {
             // Errors are reported whatever the interest says: stop watching until somebody asks.
             self.backend.remove(socket.descriptor.as_fd());
@@ -432,6 +450,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
             if !socket.readable {
                 return self.wait_readable(listener, waker);
             }
+            if socket.turn != self.turn {
+                socket.turn = self.turn;
+                socket.turn_bytes = 0;
+            }
+            if socket.turn_bytes >= TURN_ACCEPTS_MAX {
+                waker.wake_by_ref();
+                return Poll::Pending;
+            }
+            socket.turn_bytes += 1;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let error = match rustix::net::accept_with(&socket.descriptor, flags) {
                 Ok(descriptor) => {
@@ -446,8 +473,12 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 AcceptFailure::Starved => {
                     socket.wait_to_receive(waker);
                     self.parts.counters.accepts_starved.increment();
-                    self.starved_listeners.push(listener);
+                    if !self.starved_listeners.contains(&listener) {
+                        self.starved_listeners.push(listener);
+                    }
                     self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+                    // What waits would be reported all the time; an exclusive watch cannot be changed, only ended.
+                    self.pause_reading(listener, true);
                     return Poll::Pending;
                 }
                 AcceptFailure::Broken => return Poll::Ready(Err(error.into())),
@@ -595,9 +626,10 @@ impl<B: Backend> Mechanism for Readiness<B> {
         self.turn += 1;
         let mut wait = wait;
         if !self.starved_receivers.is_empty() {
-            // A buffer may have come back since; whoever was woken asks again before anybody sleeps.
-            self.wake_starved_receivers();
-            wait = Wait::No;
+            // Buffers come back while tasks run or output leaves, both before this turn.
+            if self.wake_starved_receivers() {
+                wait = Wait::No;
+            }
         }
         let counters = &self.parts.counters;
         counters.turns.increment();

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     task::{Poll, Waker},
 };
 
@@ -11,7 +11,7 @@ use rustix::{
     net::{RecvFlags, SendFlags, Shutdown},
 };
 
-use super::{Backend, Interest, Readiness};
+use super::{Backend, Interest, Readiness, token};
 use crate::{driver::socket, outbound::Outbound, pool::Lease, slots::SlotId};
 
 impl<B: Backend> Readiness<B> {
@@ -93,15 +93,30 @@ impl<B: Backend> Readiness<B> {
             return self.release(id);
         }
         let mut scratch = [0u8; 4096];
-        loop {
+        let mut left = self.parts.config.limits.turn_bytes_max;
+        let is_empty = loop {
             match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::empty()) {
                 Ok((_, 0)) => return self.release(id),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
+                Ok((_, length)) if length < left => left -= length,
+                // A peer that does not stop must not stop everybody else.
+                Ok(_) => break false,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break true,
                 Err(_) => return self.release(id),
             }
+        };
+        let known = socket.watched;
+        let interest = Interest { read: true, ..socket.interest };
+        let mut watched = self.watch(id, interest);
+        if known
+            && !is_empty
+            && self.backend.is_edge_triggered()
+            && let Some(socket) = self.sockets.get(id)
+        {
+            // What is left is no news to the kernel: a change makes it look again.
+            watched = watched.and(self.backend.change(socket.descriptor.as_fd(), token(id), interest));
         }
-        if self.watch_or_fail(id, true, false).is_err() {
+        if watched.is_err() {
             self.release(id);
         }
     }
@@ -114,7 +129,11 @@ impl<B: Backend> Readiness<B> {
         let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
             counters.buffers_exhausted.increment();
             socket.wait_to_receive(waker);
-            self.starved_receivers.push_back(id);
+            if !std::mem::replace(&mut socket.starved, true) {
+                self.starved_receivers.push_back(id);
+            }
+            let ended = socket.ended;
+            self.pause_reading(id, ended);
             return Poll::Pending;
         };
         let capacity = buffer.capacity();

@@ -1,0 +1,172 @@
+//! Fairness and shortage, on an edge-triggered and on level-triggered backends.
+
+use std::{
+    cell::Cell,
+    io::Write,
+    os::{fd::AsFd, unix::net::UnixStream},
+    process::Command,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::{
+    event::EventfdFlags,
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
+
+use super::Readiness;
+use crate::{
+    Runtime,
+    config::{Config, Driver, DriverChoice, EpollOptions},
+    counters::Counters,
+    driver::{Mechanism, Parts, Wait, epoll::Epoll},
+    net::{Address, Listener, Stream},
+    spawn,
+    time::{sleep, timeout, yield_now},
+};
+
+/// Every backend, epoll with both triggers.
+fn configurations() -> Vec<Config> {
+    let mut level = Config::with_driver(Driver::Epoll);
+    level.epoll.edge = false;
+    let others = [Driver::Epoll, Driver::Poll, Driver::Select].map(Config::with_driver);
+    others.into_iter().chain([level]).collect()
+}
+
+fn runtime(config: &Config) -> Runtime {
+    Runtime::new(config).expect("readiness calls are everywhere")
+}
+
+fn pair() -> (Stream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    (Stream::from_descriptor(ours.into()).expect("there is room"), theirs)
+}
+
+#[test]
+fn a_receive_without_a_buffer_sleeps_until_one_comes_back() {
+    for mut config in configurations() {
+        config.buffers.count = Some(1);
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let (turns, received) = runtime.block_on(async {
+            let ((holder, mut first), (starved, mut second)) = (pair(), pair());
+            let waiting =
+                spawn(async move { starved.recv().await.map(|lease| lease.map(|bytes| bytes.to_vec())) });
+            // It is watched before the bytes are there.
+            yield_now().await;
+            first.write_all(b"held").expect("it fits");
+            let lease = holder.recv().await.expect("it is open").expect("it was written");
+            second.write_all(b"late").expect("it fits");
+            let before = counters.snapshot().turns;
+            sleep(Duration::from_millis(30)).await;
+            let turns = counters.snapshot().turns - before;
+            assert!(!waiting.is_finished());
+            drop(lease);
+            (turns, waiting.await)
+        });
+        assert_eq!(received.expect("it is open").as_deref(), Some(b"late".as_slice()), "{config:?}");
+        assert!(turns < 10, "{turns} turns without a buffer: {config:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_connections_lets_tasks_run() {
+    for config in configurations() {
+        let accepted = runtime(&config).block_on(async {
+            let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), Default::default());
+            let listener = listener.expect("a free port");
+            let Ok(Address::Tcp(address)) = listener.local_address() else { panic!("it is a TCP listener") };
+            let connect = |_| std::net::TcpStream::connect(address).expect("the kernel holds it ready");
+            let peers: Vec<_> = (0..150).map(connect).collect();
+            let ran = Rc::new(Cell::new(false));
+            let mark = Rc::clone(&ran);
+            spawn(async move { mark.set(true) });
+            let mut streams = Vec::new();
+            while streams.len() < peers.len() && !ran.get() {
+                streams.push(listener.accept().await.expect("a connection"));
+            }
+            streams.len()
+        });
+        assert!(accepted <= 70, "{accepted} connections before the first task ran: {config:?}");
+    }
+}
+
+#[test]
+fn what_a_drain_throws_away_is_bounded_in_each_turn() {
+    let mut config = Config::with_driver(Driver::Epoll);
+    config.limits.turn_bytes_max = 8 << 10;
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+    let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let backend = Epoll::new(EpollOptions::default()).expect("epoll is everywhere");
+    let mut driver = Readiness::new(backend, parts).expect("a fresh epoll has room");
+    let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
+    let ours_too = ours.try_clone().expect("a descriptor");
+    let id = driver.adopt_stream(ours.into()).expect("there is room");
+    theirs.set_nonblocking(true).expect("a socket can be made non-blocking");
+    let mut written = 0;
+    while let Ok(count) = theirs.write(&[b'x'; 4096]) {
+        written += count as u64;
+    }
+    assert!(written > 64 << 10, "{written} bytes fit");
+    driver.drain();
+    driver.close(id);
+    driver.flush();
+    let mut left = rustix::io::ioctl_fionread(ours_too.as_fd()).expect("it is open");
+    assert!(left + (16 << 10) > written, "{left} of {written} bytes are left");
+    while left > 0 {
+        driver.turn(Wait::Until(crate::time::monotonic() + Duration::from_secs(5))).expect("epoll works");
+        let now = rustix::io::ioctl_fionread(ours_too.as_fd()).expect("it is open");
+        assert!(now < left && now + (16 << 10) > left, "{now} bytes are left of {left}");
+        left = now;
+    }
+    drop(theirs);
+    driver.turn(Wait::Until(crate::time::monotonic() + Duration::from_secs(5))).expect("epoll works");
+    assert_eq!(driver.sockets(), 0);
+}
+
+/// Without room for another descriptor until later.
+fn accept_without_descriptors(config: &Config) {
+    let runtime = runtime(config);
+    let counters = runtime.counters();
+    runtime.block_on(async {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), Default::default());
+        let listener = listener.expect("a free port");
+        let Ok(Address::Tcp(address)) = listener.local_address() else { panic!("it is a TCP listener") };
+        // The first accept finds nothing: from then on the listener is watched.
+        assert!(timeout(Duration::ZERO, listener.accept()).await.is_err());
+        let _peer = std::net::TcpStream::connect(address).expect("the kernel holds it ready");
+        let free = rustix::io::dup(std::io::stdin().as_fd()).expect("there is room");
+        let before = getrlimit(Resource::Nofile);
+        let limit = std::os::fd::AsRawFd::as_raw_fd(&free) as u64;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(limit), maximum: before.maximum }).expect("lower");
+        drop(free);
+        let turns = counters.snapshot().turns;
+        let starved = timeout(Duration::from_millis(250), listener.accept()).await;
+        let turns = counters.snapshot().turns - turns;
+        setrlimit(Resource::Nofile, before).expect("it was so before");
+        assert!(starved.is_err(), "{config:?}");
+        timeout(Duration::from_secs(5), listener.accept()).await.expect("soon").expect("it goes on");
+        assert!(counters.snapshot().accepts_starved > 0, "{config:?}");
+        assert!(turns < 30, "{turns} turns while there was nothing to do but wait: {config:?}");
+    });
+}
+
+#[test]
+fn a_watched_listener_without_descriptors_sleeps_and_goes_on() {
+    const ALONE: &str = "WEIR_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        let blocking = Config { driver: DriverChoice::Named(Driver::Blocking), ..Config::default() };
+        for config in configurations().into_iter().chain([blocking]) {
+            accept_without_descriptors(&config);
+        }
+        return;
+    }
+    // The limit is the whole process's: this test needs one of its own.
+    let name = "driver::readiness::tests::a_watched_listener_without_descriptors_sleeps_and_goes_on";
+    let program = std::env::current_exe().expect("the test binary has a path");
+    let output =
+        Command::new(program).args([name, "--exact"]).env(ALONE, "1").output().expect("it starts again");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
