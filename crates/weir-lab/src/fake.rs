@@ -54,6 +54,8 @@ pub enum FakeFault {
     DiesFrom(u32),
     /// Only this trial of the arm's own (from 0): the server dies.
     DiesOnceAt(u32),
+    /// Only this trial of the arm's own (from 0): no message comes back inside the window.
+    SilentOnceAt(u32),
     /// Every trial: this many responses are reset.
     Resets(u64),
     /// Every trial: the generator refuses what it was asked.
@@ -206,7 +208,6 @@ impl FakeLauncher {
             Some(_) => 1_000.0 * server_us * (5.0 + 1.0 / (1.02 - throughput / capacity)),
         };
         let messages_f64 = messages as f64;
-        let is_reset = matches!(arm.fault, FakeFault::Resets(_));
         let mut report = LoadReport {
             schema_version: SCHEMA_VERSION,
             driver: "fake".to_owned(),
@@ -236,8 +237,13 @@ impl FakeLauncher {
             observed: Some(observed(messages, server_us, generator_us, request)),
             ..LoadReport::default()
         };
-        if let (true, FakeFault::Resets(count)) = (is_reset, &arm.fault) {
-            report.failures.reset = *count;
+        match arm.fault {
+            FakeFault::Resets(count) => report.failures.reset = count,
+            // The trial that runs is counted already.
+            FakeFault::SilentOnceAt(only) if self.trials_by_arm[&request.arm.name] == only + 1 => {
+                (report.messages, report.bytes_verified, report.throughput_per_second) = (0, 0, 0.0);
+            }
+            _ => {}
         }
         report
     }

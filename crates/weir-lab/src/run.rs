@@ -318,8 +318,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm's server failed in
-    /// the first.
+    /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm gave none in the first.
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
         let cell = &self.header.spec.cells[index];
         let pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
@@ -327,7 +326,7 @@ impl Session<'_> {
         for attempt in self.attempts(&pilot.id, 0)..PILOTS_MAX {
             self.check_stop()?;
             let block = self.run_trials(&pilot, planned, attempt)?;
-            let has_failed = block.trials.iter().any(|trial| trial.load.is_none());
+            let has_failed = block.trials.iter().any(|trial| throughput(trial).is_none());
             let blocks = std::slice::from_ref(&block);
             let stored = self.store.append_pilots(self.session, blocks, &self.header.spec, self.session_ns());
             stored.map_err(|source| self.store_error(source))?;
@@ -341,7 +340,7 @@ impl Session<'_> {
         let capacity = self
             .trials()
             .filter(|trial| trial.cell_id == pilot.id && !missing.iter().any(|gone| gone.name == trial.arm))
-            .filter_map(|trial| trial.load.as_ref().map(|load| load.throughput_per_second))
+            .filter_map(throughput)
             .fold(f64::INFINITY, f64::min);
         if capacity.is_finite() && capacity > 0.0 {
             return Ok(capacity);
@@ -610,6 +609,11 @@ pub fn missing_arms<'a>(
         }
     }
     missing
+}
+
+/// What a pilot found, unless nothing came back: a capacity of zero is none.
+fn throughput(trial: &TrialRecord) -> Option<f64> {
+    trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
 }
 
 fn failure_reason(taint: &Taint) -> Option<&str> {

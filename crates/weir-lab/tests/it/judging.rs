@@ -236,6 +236,17 @@ fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
 }
 
 #[test]
+fn a_pilot_in_which_nothing_came_back_is_run_again_and_gives_no_rate() {
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.noise = 0.0;
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::SilentOnceAt(0);
+    let spec = with_open_cell(CellRole::Exploratory, 1);
+    let outcome = start("silent-pilot", &spec, &mut launcher).expect("the study runs");
+    let rate = LoadMode::Open { rate_per_second: 120_000.0, poisson: true };
+    assert_eq!(outcome.result.spec.cells[1].load, rate);
+}
+
+#[test]
 fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     let spec = study(&["epoll", "uring"], 12, 4);
     let outcome = start("order", &spec, &mut launcher(4, SWITCHING, 0.95)).expect("a healthy study runs");
