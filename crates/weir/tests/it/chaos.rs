@@ -1,0 +1,165 @@
+//! Kills at random moments: of the laboratory, of a server, of a generator, by signals it may and may not catch.
+//! Nothing may stay, the store must be readable, the report must come, and the study must go on.
+
+use std::{
+    fs,
+    hint::spin_loop,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_store::Store;
+
+use super::harness::{PATIENCE, Running, TWO_ARMS, WEIR, folder, shown, study_file, study_head, until, weir};
+
+/// Environment variable that every process of one round inherits.
+const MARK: &str = "WEIR_IT_MARK";
+
+/// A foreign server that forks and leaves a child that would live for long.
+const FORKING_ARM: &str = "[[arm]]\nname = \"forks\"\ncommand = [\"sh\", \"-c\", \
+    \"sleep 1000 & {bin}/weir serve echo --driver poll --listen 127.0.0.1:{port} & wait\"]\n";
+
+/// Kills in the default run, and with `WEIR_SLOW_TESTS=1`.
+const KILLS: u32 = 5;
+const KILLS_SLOW: u32 = 50;
+
+struct Found {
+    pid: Pid,
+    command: String,
+}
+
+/// Living processes that carry the mark.
+fn marked(mark: &str) -> Vec<Found> {
+    let entry = format!("{MARK}={mark}\0");
+    let processes = fs::read_dir("/proc").expect("/proc is there");
+    processes
+        .filter_map(|process| {
+            let path = process.ok()?.path();
+            let pid = Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)?;
+            let environment = fs::read(path.join("environ")).ok()?;
+            let is_marked = environment.windows(entry.len()).any(|window| window == entry.as_bytes());
+            let command = fs::read_to_string(path.join("cmdline")).ok()?.replace('\0', " ");
+            (is_marked && !command.is_empty()).then_some(Found { pid, command })
+        })
+        .collect()
+}
+
+fn expect_none(mark: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left: Vec<String> = marked(mark).into_iter().map(|found| found.command).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "left behind: {left:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % end
+    }
+}
+
+/// One round: a session is started, something is killed, and the session ends. Gives what happened.
+fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, mark));
+    let lines = random.below(4);
+    for _ in 0..lines {
+        study.next_error_line().expect("it shows progress");
+    }
+    let moment = Duration::from_micros(random.below(900_000));
+    let began = Instant::now();
+    while began.elapsed() < moment {
+        spin_loop();
+    }
+    let victim = ["laboratory", " serve echo ", " load echo ", "sleep 1000"][random.below(4) as usize];
+    let signal = [Signal::KILL, Signal::TERM, Signal::INT][random.below(3) as usize];
+    let told = format!("{victim:?} by {signal:?} after {lines} lines and {moment:?}");
+    if victim == "laboratory" {
+        study.signal(signal);
+    } else {
+        let is_victim = |found: &Found| found.command.contains(victim) && found.pid != study.pid();
+        let mut target = None;
+        until("a victim", || {
+            target = marked(mark).into_iter().find(is_victim);
+            target.is_some()
+        });
+        // It may have ended by itself in between, which is a fine outcome.
+        let _ = target.map(|found| kill_process(found.pid, signal));
+        let line = study.next_error_line();
+        assert!(line.is_some(), "{told}: the session goes on");
+        study.signal(Signal::INT);
+    }
+    let code = study.wait(PATIENCE);
+    let expected = if victim == "laboratory" && signal == Signal::KILL { -9 } else { 130 };
+    assert_eq!(code, expected, "{told}: {}", study.rest_of_errors());
+    told
+}
+
+fn stored(out: &Path) -> usize {
+    let store = Store::open_read_only(out).expect("the store is readable");
+    store.check_integrity().expect("the store is whole");
+    store.blocks().expect("the blocks are readable").len()
+}
+
+#[test]
+fn whatever_is_killed_leaves_no_process_and_a_study_that_goes_on() {
+    let kills = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { KILLS_SLOW } else { KILLS };
+    let seed = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    println!("seed {seed} (WEIR_SEED takes another), {kills} kills");
+    let mut random = Random(seed);
+    let folder = folder("chaos");
+    let (file, out) = study_file(&folder, &(study_head(900, "1h") + TWO_ARMS + FORKING_ARM));
+    let mut blocks = 0;
+    for kill in 0..kills {
+        let mark = format!("{}-{kill}", std::process::id());
+        let resumed = out.join("study.db").exists();
+        let words = if resumed { ["study", "--resume"] } else { ["study", &file] };
+        let place: &[&str] = if resumed { &[shown(&out)] } else { &["--out", shown(&out)] };
+        let told = round(&mut random, &[&words, place].concat(), &mark);
+        println!("kill {kill}: {told}");
+        expect_none(&mark);
+        if !out.join("study.db").exists() {
+            // Killed before there was anything to keep.
+            continue;
+        }
+        let now = stored(&out);
+        assert!(now >= blocks, "{told}: {now} blocks of {blocks}");
+        blocks = now;
+        let report = weir(&["report", shown(&out)]);
+        assert_eq!(report.code, Some(0), "{told}: {}", report.stderr);
+    }
+    finish(&folder);
+}
+
+/// A study that was killed ends in order when it is resumed.
+fn finish(folder: &Path) {
+    let (file, _) = study_file(folder, &(study_head(4, "6s") + TWO_ARMS + FORKING_ARM));
+    let out = folder.join("finished");
+    let mark = format!("{}-finish", std::process::id());
+    let words = ["study", &file, "--out", shown(&out)];
+    let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+    for _ in 0..3 {
+        study.next_error_line().expect("it shows progress");
+    }
+    study.signal(Signal::KILL);
+    assert_eq!(study.wait(PATIENCE), -9);
+    expect_none(&mark);
+    let blocks = stored(&out);
+    assert!(blocks > 0);
+    let resumed = weir(&["study", "--resume", shown(&out)]);
+    assert!(matches!(resumed.code, Some(0 | 11 | 12)), "{:?} {}", resumed.code, resumed.stderr);
+    let after = stored(&out);
+    assert!(after >= 4, "all planned blocks are there: {after}");
+}

@@ -1,0 +1,292 @@
+//! Runs the program, reads what it says, waits for what it does. Every wait has a deadline and none is a sleep.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixStream},
+        unix::process::ExitStatusExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+};
+use weir_record::engine::ServerStats;
+
+/// The program under test.
+pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// Longest wait for anything that should come soon, on a machine that is busy.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a finished run said.
+pub struct Said {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs the program to its end.
+pub fn weir(words: &[&str]) -> Said {
+    run(assert_cmd::Command::new(WEIR).args(words))
+}
+
+/// Runs a shell line in which `$WEIR` is the program.
+pub fn shell(line: &str) -> Said {
+    run(assert_cmd::Command::new("sh").args(["-c", line]).env("WEIR", WEIR))
+}
+
+fn run(command: &mut assert_cmd::Command) -> Said {
+    let output = command.timeout(4 * PATIENCE).output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it prints UTF-8");
+    let code = output.status.code().or_else(|| output.status.signal().map(|signal| -signal));
+    Said { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// The program refuses: with this exit code and one sentence that holds all of these words, and nothing else.
+pub fn expect_refusal(said: &Said, code: i32, words: &[&str]) {
+    let Said { stderr, stdout, .. } = said;
+    assert_eq!(said.code, Some(code), "{stderr}{stdout}");
+    let sentences: Vec<&str> = stderr.lines().filter(|line| line.starts_with("weir: ")).collect();
+    assert_eq!(sentences.len(), 1, "{stderr}");
+    assert_eq!(stderr.lines().last(), sentences.first().copied(), "{stderr}");
+    assert!(!stderr.contains("weir: weir:") && !stderr.contains("panicked"), "{stderr}");
+    for word in words {
+        assert!(sentences[0].contains(word), "no {word:?} in: {stderr}");
+    }
+}
+
+/// An empty folder of this test's own.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-it").join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+    }
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    folder
+}
+
+/// A running program whose lines are read as they come. Killed when dropped.
+pub struct Running {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stdout = lines(child.stdout.take().expect("a pipe"));
+        let stderr = lines(child.stderr.take().expect("a pipe"));
+        Self { child, stdout, stderr }
+    }
+
+    pub fn weir(words: &[&str]) -> Self {
+        Self::start(Command::new(WEIR).args(words))
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it is not reaped yet");
+    }
+
+    /// The next line on standard error; `None` at its end.
+    pub fn next_error_line(&self) -> Option<String> {
+        next(&self.stderr)
+    }
+
+    /// The rest of standard error.
+    pub fn rest_of_errors(&self) -> String {
+        std::iter::from_fn(|| next(&self.stderr)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Exit code, or minus the signal's number. Fails when the program does not end in time.
+    pub fn wait(&mut self, longest: Duration) -> i32 {
+        let descriptor = pidfd_open(self.pid(), PidfdFlags::empty()).expect("it is not reaped yet");
+        let timeout = Timespec::try_from(longest).expect("a short time");
+        let ready = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timeout));
+        assert_eq!(ready, Ok(1), "it still runs after {longest:?}");
+        let status: ExitStatus = self.child.wait().expect("it can be reaped");
+        status.code().or_else(|| status.signal().map(|signal| -signal)).expect("it has ended")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails only when it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(source: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        BufReader::new(source).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    receiver
+}
+
+fn next(lines: &Receiver<String>) -> Option<String> {
+    match lines.recv_timeout(PATIENCE) {
+        Ok(line) => Some(line),
+        Err(mpsc::RecvTimeoutError::Disconnected) => None,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was said for {PATIENCE:?}"),
+    }
+}
+
+/// Waits until something holds, by looking again and again.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not come in {PATIENCE:?}");
+        thread::yield_now();
+    }
+}
+
+/// An echo server that accepts.
+pub struct Server {
+    pub process: Running,
+    pub address: String,
+}
+
+impl Server {
+    /// Starts one on a free port of this machine.
+    pub fn start(words: &[&str]) -> Self {
+        Self::start_on("127.0.0.1:0", words).unwrap_or_else(|errors| panic!("it does not start: {errors}"))
+    }
+
+    /// Starts one, or gives what it said instead.
+    pub fn start_on(listen: &str, words: &[&str]) -> Result<Self, String> {
+        let words = [&["serve", "echo", "--listen", listen], words].concat();
+        let process = Running::weir(&words);
+        match next(&process.stdout).as_deref().and_then(|line| line.strip_prefix("listening on ")) {
+            Some(address) => Ok(Self { address: address.to_owned(), process }),
+            None => Err(process.rest_of_errors()),
+        }
+    }
+
+    /// Starts one on a driver. `None`, and a line that says so, when the kernel refuses it; a failure when
+    /// `WEIR_REQUIRE_DRIVERS` names it.
+    pub fn on_driver(driver: &str, words: &[&str]) -> Option<Self> {
+        match Self::start_on("127.0.0.1:0", &[&["--driver", driver], words].concat()) {
+            Ok(server) => Some(server),
+            Err(errors) if errors.contains("cannot run here") => {
+                let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == driver), "{driver} is required: {errors}");
+                println!("skipped: {errors}");
+                None
+            }
+            Err(errors) => panic!("{driver} does not start: {errors}"),
+        }
+    }
+
+    pub fn connect(&self) -> std::net::TcpStream {
+        let stream = std::net::TcpStream::connect(&self.address).expect("it accepts");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream
+    }
+
+    /// Asks it to end and gives its exit code.
+    pub fn terminate(mut self) -> i32 {
+        self.process.signal(Signal::TERM);
+        self.process.wait(PATIENCE)
+    }
+}
+
+/// Asks a statistics socket once.
+pub fn stats(name: &str) -> ServerStats {
+    StatsReader::connect(name).ask("")
+}
+
+/// A connection to a statistics socket.
+pub struct StatsReader(BufReader<UnixStream>);
+
+impl StatsReader {
+    pub fn connect(name: &str) -> Self {
+        let name = name.strip_prefix('@').expect("an abstract name");
+        let address = SocketAddr::from_abstract_name(name).expect("a name");
+        Self(BufReader::new(UnixStream::connect_addr(&address).expect("it answers")))
+    }
+
+    pub fn ask(&mut self, line: &str) -> ServerStats {
+        writeln!(self.0.get_mut(), "{line}").expect("it listens");
+        let mut answer = String::new();
+        self.0.read_line(&mut answer).expect("it answers");
+        serde_json::from_str(&answer).expect("one line of JSON")
+    }
+}
+
+/// Bytes that repeat nowhere near, the same in every run.
+pub fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..length).map(|_| step()).collect()
+}
+
+/// Sends everything while it reads, ends its direction, and compares what came back.
+pub fn echo_exactly<S>(stream: S, twin: S, sent: Vec<u8>, end: impl FnOnce(&S) + Send + 'static)
+where
+    S: Read + Write + Send + 'static,
+{
+    let expected = sent.clone();
+    let mut input = twin;
+    let writer = thread::spawn(move || {
+        let mut stream = stream;
+        stream.write_all(&sent).expect("the server reads");
+        end(&stream);
+    });
+    let mut received = Vec::new();
+    input.read_to_end(&mut received).expect("the server answers and then ends its direction");
+    writer.join().expect("everything was sent");
+    assert!(received == expected, "{} bytes came back of {}", received.len(), expected.len());
+}
+
+/// The same over TCP.
+pub fn echo_tcp(stream: std::net::TcpStream, sent: Vec<u8>) {
+    let twin = stream.try_clone().expect("a second handle");
+    echo_exactly(stream, twin, sent, |stream| stream.shutdown(std::net::Shutdown::Write).expect("open"));
+}
+
+/// A study of short trials, without its arms.
+pub fn study_head(blocks: u32, time_cap: &str) -> String {
+    format!(
+        "name = \"tiny\"\nblocks = {blocks}\nwindow = \"100ms\"\nwarmup_max = \"20ms\"\ntime_cap = \"{time_cap}\"\n\
+         [factors]\nconnections = [4]\n"
+    )
+}
+
+/// Two arms that run everywhere.
+pub const TWO_ARMS: &str =
+    "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"poll\"\ndriver = \"poll\"\n";
+
+/// Writes a study file and gives its path and that of its results, which are not there yet.
+pub fn study_file(folder: &Path, text: &str) -> (String, PathBuf) {
+    let file = folder.join("tiny.toml");
+    fs::write(&file, text).expect("a file can be written");
+    (file.display().to_string(), folder.join("out"))
+}
+
+/// Path as text, for command lines.
+pub fn shown(path: &Path) -> &str {
+    path.to_str().expect("paths of the tests are UTF-8")
+}

@@ -1,0 +1,15 @@
+//! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
+//!
+//! No test needs root; the one that fills a disk is skipped without. `WEIR_SLOW_TESTS=1` adds the long forms.
+
+mod chaos;
+mod filled_disk;
+mod harness;
+mod interrupt;
+mod mistakes;
+mod refused;
+mod serve;
+mod stop;
+mod study_files;
+mod text;
+mod unix;

@@ -1,0 +1,116 @@
+//! Mistakes on the command line: one sentence with the way out, and the documented exit code.
+
+use super::harness::{Server, expect_refusal, folder, shell, shown, weir};
+
+#[test]
+fn a_wrong_value_is_told_with_its_flag() {
+    let serve = |words: &[&'static str]| [&["serve", "echo", "--listen", "127.0.0.1:0"], words].concat();
+    let load = |words: &[&'static str]| [&["load", "echo"], words].concat();
+    let cases: [(Vec<&str>, &[&str]); 21] = [
+        (serve(&["--driver", "purple"]), &["--driver", "purple", "uring"]),
+        (serve(&["--driver", "sim"]), &["--driver", "sim", "uring"]),
+        (serve(&["--driver", "epoll", "-o", "trigger=purple"]), &["trigger=purple", "edge or level"]),
+        (serve(&["--driver", "epoll", "-o", "receive=single"]), &["receive=single", "epoll", "leave it out"]),
+        (serve(&["--driver", "epoll", "-o", "colour=1"]), &["colour", "buffer-bytes"]),
+        (serve(&["--driver", "epoll", "-o", "colour"]), &["colour", "name=value"]),
+        (serve(&["--driver", "blocking", "--workers", "2"]), &["blocking", "1 worker"]),
+        (serve(&["--pin", "4095"]), &["--pin", "4095", "use some of"]),
+        (serve(&["--stats-socket", "plain"]), &["--stats-socket", "@name"]),
+        (serve(&["--drain-limit=-1"]), &["--drain-limit", "-1"]),
+        (vec!["serve", "echo", "--listen", "127.0.0.1:99999"], &["--listen", "HOST:PORT"]),
+        (load(&["--target", "nowhere"]), &["--target", "HOST:PORT"]),
+        (load(&["--connections", "0"]), &["--connections", "1 to 100000"]),
+        (load(&["--rate", "0"]), &["--rate", "above 0"]),
+        (load(&["--duration", "soon"]), &["--duration", "soon", "500ms"]),
+        (load(&["--driver", "blocking"]), &["--driver blocking", "use uring"]),
+        (load(&["--driver", "select", "-c", "2000"]), &["--driver select", "976", "poll"]),
+        (load(&["--observe-stats", "plain"]), &["--observe-stats", "@name"]),
+        (vec!["study", "nonsense"], &["nonsense", "quick"]),
+        (vec!["study", "quick", "--protocol", "echo"], &["--protocol", "peers"]),
+        (vec!["study", "quick", "--lang", "xx"], &["--lang", "en, ko or zh"]),
+    ];
+    for (words, expected) in cases {
+        expect_refusal(&weir(&words), 2, expected);
+    }
+}
+
+#[test]
+fn what_the_parser_refuses_has_the_same_code() {
+    for words in [
+        &["frobnicate"][..],
+        &["serve", "http"],
+        &["serve", "echo", "--workers", "0"],
+        &["serve", "echo", "--accept", "purple"],
+        &["load", "echo", "--think", "1ms", "--rate", "5"],
+        &["study"],
+        &["export", "x", "--format", "xml"],
+    ] {
+        let said = weir(words);
+        assert_eq!(said.code, Some(2), "{words:?}");
+        assert!(said.stderr.starts_with("error: "), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_folder_that_is_no_study_is_told_apart_from_a_failure() {
+    let folder = folder("no-study");
+    std::fs::write(folder.join("study.db"), "hello, this is text").expect("a file can be written");
+    for words in [&["report"][..], &["export"], &["study", "--resume"]] {
+        let missing = weir(&[words, &["/nonexistent/run"]].concat());
+        expect_refusal(&missing, 2, &["/nonexistent/run", "weir study"]);
+        let wrong = weir(&[words, &[shown(&folder)]].concat());
+        expect_refusal(&wrong, 2, &["study.db", "not a study store"]);
+    }
+    let kept = std::fs::read_to_string(folder.join("study.db")).expect("it is still there");
+    assert_eq!(kept, "hello, this is text");
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let server = Server::start(&["--driver", "epoll"]);
+    let said = weir(&["serve", "echo", "--driver", "epoll", "--listen", &server.address]);
+    expect_refusal(&said, 1, &[&server.address, "in use", "port 0"]);
+    assert_eq!(said.stderr.matches("in use").count(), 1, "{}", said.stderr);
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn a_statistics_name_in_use_leaves_no_server() {
+    let name = format!("@weir-it-{}-taken", std::process::id());
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+    let path = folder("taken").join("server.sock");
+    let listen = format!("unix:{}", path.display());
+    let said = weir(&["serve", "echo", "--driver", "epoll", "--listen", &listen, "--stats-socket", &name]);
+    expect_refusal(&said, 1, &["--stats-socket", &name, "choose another"]);
+    assert!(!path.exists());
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn too_few_descriptors_are_counted_and_the_command_is_given() {
+    let said = shell("ulimit -n 64; exec \"$WEIR\" load echo -c 100 --target 127.0.0.1:1");
+    expect_refusal(&said, 13, &["100 connections", "148", "the limit is 64", "`ulimit -n 148`"]);
+}
+
+#[test]
+fn nobody_listening_and_nobody_to_observe_are_failures() {
+    let quiet = ["load", "echo", "-c", "2", "--target"];
+    expect_refusal(&weir(&[&quiet[..], &["127.0.0.1:1"]].concat()), 1, &["127.0.0.1:1", "refused"]);
+    let server = Server::start(&["--driver", "epoll"]);
+    let observe = |words: &[&str]| weir(&[&quiet[..], &[server.address.as_str()], words].concat());
+    expect_refusal(&observe(&["--observe-pid", "99999999"]), 1, &["99999999"]);
+    expect_refusal(&observe(&["--observe-stats", "@weir-it-nobody"]), 1, &["@weir-it-nobody"]);
+}
+
+#[test]
+fn closed_and_full_outputs_end_nothing_by_a_panic() {
+    let gone = shell("\"$WEIR\" doctor | true");
+    assert_eq!((gone.code, gone.stderr.as_str()), (Some(0), ""));
+    let gone = shell("{ \"$WEIR\" doctor --json; echo \"code $?\" >&2; } | true");
+    assert_eq!(gone.stderr, "code 0\n");
+    expect_refusal(&shell("exec \"$WEIR\" doctor > /dev/full"), 1, &["standard output", "No space left"]);
+    let mute = shell("exec \"$WEIR\" load echo -c 1 --target 127.0.0.1:1 2> /dev/full");
+    assert_eq!(mute.code, Some(1));
+    let mute = shell("exec \"$WEIR\" load echo -c 1 --target 127.0.0.1:1 2>&-");
+    assert_eq!(mute.code, Some(1));
+}

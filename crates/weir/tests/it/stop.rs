@@ -1,0 +1,102 @@
+//! How a server ends: drained, cut at the deadline, or at once.
+
+use std::{
+    io::{ErrorKind, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use super::{
+    harness::{PATIENCE, Running, Server, bytes, stats, until, weir},
+    serve::DRIVERS,
+};
+
+/// A client that sends until nothing moves any more and reads nothing: its server cannot finish.
+fn stuck_client(server: &Server) -> TcpStream {
+    let mut stream = server.connect();
+    stream.set_write_timeout(Some(Duration::from_millis(300))).expect("a socket");
+    let block = bytes(1 << 20, 5);
+    loop {
+        match stream.write(&block) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return stream;
+            }
+            Err(error) => panic!("the server broke off: {error}"),
+        }
+    }
+}
+
+fn no_longer_accepts(server: &Server) -> bool {
+    TcpStream::connect(&server.address).is_err()
+}
+
+#[test]
+fn under_load_every_driver_drains_within_its_deadline() {
+    for driver in DRIVERS {
+        let name = format!("@weir-it-{}-drain-{driver}", std::process::id());
+        let words = ["--stats-socket", &name, "--drain-limit", "5"];
+        let Some(mut server) = Server::on_driver(driver, &words) else { continue };
+        let mut load = Running::weir(&[
+            "load",
+            "echo",
+            "--json",
+            "-c",
+            "20",
+            "--depth",
+            "4",
+            "-d",
+            "1h",
+            "--target",
+            &server.address,
+        ]);
+        until("load", || stats(&name).total.bytes_sent > 100_000);
+        server.process.signal(Signal::TERM);
+        assert_eq!(server.process.wait(Duration::from_secs(8)), 0, "{driver}");
+        let told = server.process.rest_of_errors();
+        assert!(!told.contains("cut"), "{driver}: {told}");
+        load.signal(Signal::INT);
+        assert_eq!(load.wait(PATIENCE), 130, "{driver}");
+    }
+}
+
+#[test]
+fn a_connection_that_cannot_end_is_cut_at_the_deadline() {
+    for driver in DRIVERS {
+        let Some(mut server) = Server::on_driver(driver, &["--drain-limit", "0.3"]) else { continue };
+        let client = stuck_client(&server);
+        server.process.signal(Signal::TERM);
+        assert_eq!(server.process.wait(Duration::from_secs(8)), 0, "{driver}");
+        let told = server.process.rest_of_errors();
+        assert!(told.contains("1 connections were cut"), "{driver}: {told}");
+        drop(client);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_drain_at_once() {
+    for driver in DRIVERS {
+        let Some(mut server) = Server::on_driver(driver, &["--drain-limit", "3600"]) else { continue };
+        let client = stuck_client(&server);
+        server.process.signal(Signal::TERM);
+        until("the drain", || no_longer_accepts(&server));
+        server.process.signal(Signal::TERM);
+        assert_eq!(server.process.wait(PATIENCE), 130, "{driver}");
+        drop(client);
+    }
+}
+
+#[test]
+fn a_generator_is_interrupted_with_its_code_and_its_report() {
+    let server = Server::start(&["--driver", "epoll"]);
+    let name = ["load", "echo", "-c", "2", "-d", "1h", "--warmup-max", "0s", "--target", &server.address];
+    let mut load = Running::weir(&name);
+    while !load.next_error_line().expect("it shows progress").starts_with("measuring") {}
+    load.signal(Signal::INT);
+    assert_eq!(load.wait(PATIENCE), 130);
+    assert_eq!(server.terminate(), 0);
+    let early = weir(&["load", "echo", "-c", "2", "--target", "127.0.0.1:1"]);
+    assert_eq!(early.code, Some(1));
+}

@@ -1,0 +1,78 @@
+//! Studies that cannot run as they are written: named before anything runs, or as a missing arm, in bounded time.
+
+use std::{fs, time::Instant};
+
+use super::harness::{TWO_ARMS, expect_refusal, folder, shell, shown, study_file, study_head, weir};
+
+#[test]
+fn a_mistake_is_told_with_file_and_line_and_leaves_nothing() {
+    let folder = folder("study-mistakes");
+    let head = study_head(4, "1s");
+    let cases = [
+        (format!("{head}colour = 3\n{TWO_ARMS}"), 8, &["colour", "connections"][..]),
+        (format!("{head}{TWO_ARMS}").replace("[4]", "[0]"), 7, &["connections", "0", "1 to"]),
+        (format!("{head}{TWO_ARMS}").replace("\"poll\"\n", "\"purple\"\n"), 13, &["purple", "uring"]),
+        (format!("{head}{TWO_ARMS}options = {{ colour = 1 }}\n"), 12, &["poll", "colour", "buffer-bytes"]),
+        (format!("{head}{TWO_ARMS}options = {{ buffer-bytes = 1 }}\n"), 12, &["poll", "buffer-bytes", "64"]),
+        (format!("{head}{TWO_ARMS}options = {{ receive = \"single\" }}\n"), 12, &["poll", "receive"]),
+        ("name = ".to_owned(), 1, &["string"]),
+    ];
+    for (text, line, words) in cases {
+        let (file, out) = study_file(&folder, &text);
+        let said = weir(&["study", &file, "--out", shown(&out)]);
+        expect_refusal(&said, 2, words);
+        assert!(said.stderr.contains(&format!("tiny.toml:{line}: ")), "{}", said.stderr);
+        assert!(!out.exists(), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn limits_of_this_machine_end_a_study_before_it_begins() {
+    let folder = folder("study-limits");
+    let (file, out) = study_file(&folder, &(study_head(4, "5s").replace("[4]", "[1000]") + TWO_ARMS));
+    let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study {file} --out {}", shown(&out)));
+    expect_refusal(&said, 13, &["1000 connections", "the limit is 256", "`ulimit -n 1048`"]);
+    assert!(!out.exists());
+    let unwritable = weir(&["study", &file, "--out", "/proc/weir-it/out"]);
+    expect_refusal(&unwritable, 1, &["/proc/weir-it/out", "--out"]);
+}
+
+#[test]
+fn an_existing_study_is_not_overwritten() {
+    let folder = folder("study-exists");
+    let (file, out) = study_file(&folder, &(study_head(4, "5s") + TWO_ARMS));
+    fs::create_dir(&out).expect("a folder can be made");
+    fs::write(out.join("study.db"), "precious").expect("a file can be written");
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    expect_refusal(&said, 2, &["already exists", "--resume", "--out"]);
+    assert_eq!(fs::read_to_string(out.join("study.db")).expect("it is there"), "precious");
+}
+
+#[test]
+fn an_arm_that_dies_is_named_and_the_others_are_compared() {
+    let folder = folder("study-dies");
+    let dying =
+        "[[arm]]\nname = \"dies\"\ncommand = [\"sh\", \"-c\", \"echo no luck at {port} >&2; exit 3\"]\n";
+    let (file, out) = study_file(&folder, &(study_head(4, "6s") + TWO_ARMS + dying));
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert_eq!(said.code, Some(13), "{}", said.stderr);
+    assert!(said.stderr.contains("arm dies is missing: exited with status 3: no luck at"), "{}", said.stderr);
+    assert!(said.stdout.contains("Arms that could not run") && said.stdout.contains("dies: exited"));
+    for page in ["report.html", "report.md"] {
+        let text = fs::read_to_string(out.join(page)).expect("it is written");
+        assert!(text.contains("no luck at"), "{page}");
+    }
+}
+
+#[test]
+fn an_arm_that_never_answers_takes_bounded_time() {
+    let folder = folder("study-mute");
+    let mute = "[[arm]]\nname = \"mute\"\ncommand = [\"sh\", \"-c\", \"sleep 1000 & echo {port}; wait\"]\n";
+    let (file, out) = study_file(&folder, &(study_head(4, "1s") + TWO_ARMS + mute));
+    let began = Instant::now();
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    // Ten seconds of waiting for it, once: the time cap is over then.
+    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    assert!(said.stdout.contains("did not accept connections within"), "{}{}", said.stdout, said.stderr);
+    assert!(out.join("report.html").exists());
+}
