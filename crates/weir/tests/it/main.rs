@@ -2,6 +2,8 @@
 //!
 //! No test needs root; the one that fills a disk is skipped without. `WEIR_SLOW_TESTS=1` adds the long forms.
 
+#![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
+
 mod chaos;
 mod filled_disk;
 mod harness;
