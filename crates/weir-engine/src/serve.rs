@@ -22,7 +22,7 @@ use weir_record::engine::{EngineStats, ServerStats};
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::{ListenOptions, StartError, open_listener},
+    driver::{BoundPath, ListenOptions, StartError, open_listener},
     net::{Address, Listener, Stream},
     remote::Remote,
     runtime::{self, Runtime},
@@ -127,6 +127,7 @@ pub struct Drained {
 #[derive(Debug)]
 pub struct Server {
     address: Address,
+    path: Option<BoundPath>,
     driver: Driver,
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<Drained>>,
@@ -176,7 +177,8 @@ impl Server {
         refuse_impossible(driver, &config)?;
         let listeners = open_listeners(&config)?;
         let address = listeners[0].1.clone();
-        let mut server = Self { address, driver, shared, threads: Vec::new() };
+        let path = BoundPath::of(&address);
+        let mut server = Self { address, path, driver, shared, threads: Vec::new() };
         let started = match driver {
             Driver::Blocking => server.start_blocking(&config, listeners, handler),
             _ => server.start_workers(&config, listeners, handler),
@@ -275,9 +277,8 @@ impl Server {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        if let Address::Unix(path) = &self.address {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(path);
+        if let Some(path) = &self.path {
+            path.remove();
         }
         total
     }
@@ -421,27 +422,38 @@ where
     async fn accept(&self, listener: Listener) {
         let hand_out = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
         let mut next = 0;
-        while let Ok(stream) = listener.accept().await {
+        loop {
+            let stream = match listener.accept().await {
+                Ok(stream) => stream,
+                // One connection too many is closed; the others and the server go on.
+                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
+                Err(_) => return,
+            };
             next = (next + 1) % self.config.workers;
-            if hand_out && next != self.number {
-                self.hand_out(stream, next);
-            } else {
+            let own =
+                if hand_out && next != self.number { self.hand_out(stream, next) } else { Some(stream) };
+            if let Some(stream) = own {
                 // Fails only at the task limit: then the connection is closed, which the peer sees.
                 let _ = runtime::try_spawn((self.handler)(stream));
             }
         }
     }
 
-    /// Gives a connection to another worker; keeps it when that one cannot take it.
-    fn hand_out(&self, stream: Stream, worker: usize) {
-        let remote = lock(&self.shared.remotes).get(worker).cloned();
-        let (Some(remote), Ok(descriptor)) = (remote, stream.into_descriptor()) else { return };
+    /// Gives a connection to another worker; gives it back when that one cannot take it (not started yet, or busy).
+    fn hand_out(&self, stream: Stream, worker: usize) -> Option<Stream> {
+        let Some(remote) = lock(&self.shared.remotes).get(worker).cloned() else { return Some(stream) };
         let handler = self.handler.clone();
-        let _ = remote.call(move || {
-            if let Ok(stream) = Stream::from_descriptor(descriptor) {
+        // A call that is refused is dropped, and its captures with it: the socket stays reachable from here.
+        let place = Arc::new(Mutex::new(Some(stream.into_descriptor().ok()?)));
+        let there = Arc::clone(&place);
+        let refused = remote.call(move || {
+            let descriptor = lock(&there).take();
+            if let Some(Ok(stream)) = descriptor.map(Stream::from_descriptor) {
                 let _ = runtime::try_spawn(handler(stream));
             }
         });
+        let descriptor = refused.err().and_then(|_| lock(&place).take())?;
+        Stream::from_descriptor(descriptor).ok()
     }
 }
 
@@ -486,6 +498,22 @@ fn threads_left(threads: &[thread::JoinHandle<()>]) -> usize {
     threads.iter().filter(|thread| !thread.is_finished()).count()
 }
 
+/// An entry of [`Connections`]: whatever ends the thread, a panic of the handler too, ends the entry, whose descriptor
+/// would keep the connection open.
+struct Open<'a> {
+    shared: &'a Shared,
+    serial: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        let mut connections = lock(&self.shared.blocking);
+        if let Some((_, counters)) = connections.open.remove(&self.serial) {
+            connections.retired.merge(&counters.snapshot());
+        }
+    }
+}
+
 /// One connection on a thread of its own. `None`: no thread could be had, and the connection is closed.
 fn serve_blocking<H, F>(
     config: &ServerConfig,
@@ -503,6 +531,7 @@ where
         let Ok(runtime) = Runtime::new(&engine) else { return };
         let serial = shared.serial.fetch_add(1, Ordering::Relaxed);
         lock(&shared.blocking).open.insert(serial, (twin, runtime.counters()));
+        let _open = Open { shared: &shared, serial };
         if shared.draining.load(Ordering::SeqCst) {
             let _ = rustix::net::shutdown(descriptor.as_fd(), rustix::net::Shutdown::Read);
         }
@@ -511,9 +540,6 @@ where
                 handler(stream).await;
             }
         });
-        let mut connections = lock(&shared.blocking);
-        connections.open.remove(&serial);
-        connections.retired.merge(&runtime.counters().snapshot());
     };
     thread::Builder::new().name("weir-connection".into()).stack_size(256 << 10).spawn(serve).ok()
 }
@@ -540,4 +566,106 @@ fn cut_blocking(
         }
     }
     Drained { connections_cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpStream,
+        os::unix::net::UnixStream,
+    };
+
+    use super::*;
+
+    async fn echo(stream: Stream) {
+        while let Ok(Some(bytes)) = stream.recv().await {
+            if stream.send(bytes).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn config(driver: Driver, listen: Address) -> ServerConfig {
+        ServerConfig::new(Config::with_driver(driver), listen)
+    }
+
+    fn loopback() -> Address {
+        "127.0.0.1:0".parse().expect("an address")
+    }
+
+    fn connect(server: &Server) -> TcpStream {
+        let Address::Tcp(address) = server.address() else { panic!("it listens on TCP") };
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
+        stream
+    }
+
+    fn is_echoed(stream: &mut TcpStream) -> bool {
+        let mut reply = [0; 4];
+        stream.write_all(b"ping").is_ok() && stream.read_exact(&mut reply).is_ok() && reply == *b"ping"
+    }
+
+    #[test]
+    fn one_connection_too_many_is_closed_and_the_server_goes_on() {
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll] {
+            let mut config = config(driver, loopback());
+            config.engine.limits.sockets_max = 3;
+            let Ok(server) = Server::start(config, echo) else { continue };
+            let (mut first, mut second) = (connect(&server), connect(&server));
+            assert!(is_echoed(&mut first) && is_echoed(&mut second));
+            assert!(!is_echoed(&mut connect(&server)), "{driver}: three sockets are the limit");
+            assert!(is_echoed(&mut first), "{driver}: those that are there go on");
+            drop(second);
+            let accepted = (0..1000).any(|_| is_echoed(&mut connect(&server)));
+            assert!(accepted, "{driver}: there is room again");
+            drop(first);
+            server.drain();
+            assert_eq!(server.join(), Drained::default());
+        }
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_handed_out_is_kept() {
+        let mut config = config(Driver::Poll, loopback());
+        config.workers = 2;
+        config.accept = AcceptMode::Acceptor;
+        let server = Server::start(config, echo).expect("poll runs everywhere");
+        // As before the second worker has started.
+        lock(&server.shared.remotes).truncate(1);
+        let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server)).collect();
+        assert!(streams.iter_mut().all(is_echoed));
+        drop(streams);
+        server.drain();
+        // The second worker cannot be told to drain any more: it is not waited for.
+    }
+
+    #[test]
+    fn a_blocking_connection_ends_with_a_handler_that_panics() {
+        let panics = |stream: Stream| async move {
+            let _ = stream.recv().await;
+            panic!("on purpose");
+        };
+        let server = Server::start(config(Driver::Blocking, loopback()), panics).expect("it runs everywhere");
+        let mut stream = connect(&server);
+        stream.write_all(b"go").expect("it fits");
+        assert_eq!(stream.read(&mut [0; 1]).expect("the connection ends in order"), 0);
+        server.drain();
+        server.join();
+    }
+
+    #[test]
+    fn a_path_that_another_server_has_bound_since_is_left_alone() {
+        let path = std::env::temp_dir().join(format!("weir-rebound-{}.sock", std::process::id()));
+        let address = Address::Unix(path.clone());
+        let first = Server::start(config(Driver::Poll, address.clone()), echo).expect("a free path");
+        std::fs::remove_file(&path).expect("it is there");
+        let second = Server::start(config(Driver::Poll, address), echo).expect("a free path");
+        first.drain();
+        first.join();
+        assert!(UnixStream::connect(&path).is_ok(), "the second server is reachable");
+        second.drain();
+        second.join();
+        assert!(!path.exists());
+    }
 }

@@ -41,7 +41,7 @@ mod uring;
 pub(crate) use probe::start_runtime;
 pub use probe::{DriverReport, StartError, probe};
 pub use socket::ListenOptions;
-pub(crate) use socket::open_listener;
+pub(crate) use socket::{BoundPath, open_listener};
 
 /// How long a turn may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

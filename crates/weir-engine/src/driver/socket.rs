@@ -4,9 +4,9 @@ use std::{
     io,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::FileTypeExt,
+        unix::fs::{FileTypeExt, MetadataExt},
     },
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::io::Errno;
@@ -68,6 +68,34 @@ pub(crate) fn open_listener(address: &Address, options: &ListenOptions) -> io::R
     let descriptor = listen(address, options)?;
     let bound = local_address(descriptor.as_fd())?;
     Ok((descriptor, bound))
+}
+
+/// A Unix socket's path in the file system, and which file it was when the socket was bound: another server may have
+/// bound the path anew since.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundPath {
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+impl BoundPath {
+    /// `None` for addresses without a path, and when the file is gone already.
+    pub(crate) fn of(address: &Address) -> Option<Self> {
+        let Address::Unix(path) = address else { return None };
+        Some(Self { path: path.clone(), file: file_of(path)? })
+    }
+
+    /// Removes the path, unless it is another file by now.
+    pub(crate) fn remove(&self) {
+        if file_of(&self.path) == Some(self.file) {
+            // Gone already is as good.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 /// Whether a path is a Unix socket that nobody listens on any more.
@@ -155,7 +183,8 @@ pub(crate) fn gone() -> io::Error {
 
 /// The runtime has as many sockets as its limit allows.
 pub(crate) fn too_many(limit: usize) -> io::Error {
-    io::Error::other(format!("the runtime's limit of {limit} sockets is reached"))
+    let reason = format!("the runtime's limit of {limit} sockets is reached");
+    io::Error::new(io::ErrorKind::QuotaExceeded, reason)
 }
 
 /// Accepting has ended because the runtime drains.

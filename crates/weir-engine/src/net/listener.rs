@@ -1,10 +1,10 @@
 //! A listening socket.
 
-use std::{future::poll_fn, io, os::fd::OwnedFd, path::PathBuf, rc::Rc};
+use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 
 use super::{Address, Stream};
 use crate::{
-    driver::{ListenOptions, Mechanism, dispatch},
+    driver::{BoundPath, ListenOptions, Mechanism, dispatch},
     runtime::{self, Core},
     slots::SlotId,
 };
@@ -13,7 +13,7 @@ use crate::{
 pub struct Listener {
     core: Rc<Core>,
     slot: SlotId,
-    path: Option<PathBuf>,
+    path: Option<BoundPath>,
 }
 
 impl std::fmt::Debug for Listener {
@@ -33,7 +33,7 @@ impl Listener {
         let slot = core.with_driver(|driver| driver.listen(address, &options))?;
         let path = match address {
             // The simulator's paths are not in the file system.
-            Address::Unix(path) if !core.is_simulated() => Some(path.clone()),
+            address if !core.is_simulated() => BoundPath::of(address),
             _ => None,
         };
         Ok(Self { core, slot, path })
@@ -69,8 +69,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         self.core.with_driver(|driver| driver.close(self.slot));
         if let Some(path) = &self.path {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(path);
+            path.remove();
         }
     }
 }
