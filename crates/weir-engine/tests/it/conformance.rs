@@ -93,6 +93,10 @@ conformance! {
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
     "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
     "4" after_half_close_every_reply_still_arrives = cases::streams::half_close, Here, 20;
+    "4b" a_server_that_ends_first_goes_on_receiving = cases::relay::server_ends_first, Here, 20;
+    "A14d" the_engine_connects_and_is_refused = cases::relay::connects, Here, 20;
+    "12b" connects_given_up_leave_nothing_behind = cases::relay::dropped_connects, Here, 260,
+        except BLOCKING: NO_TASKS;
     "5" a_reset_while_idle_ends_the_handler_without_a_spin = cases::resets::reset_while_idle, Here, 20;
     "5b" a_reset_while_nobody_waits_causes_no_spin = cases::resets::reset_unwatched, Here, 20;
     "5c" a_reset_in_the_middle_of_a_reply_ends_the_handler = cases::resets::reset_while_writing, Here, 20;
@@ -141,6 +145,8 @@ conformance! {
     "22" each_kernel_feature_can_be_missing_alone = cases::start::masked_one_by_one, Here, 20,
         except NOT_URING: "its features are masked one by one, on io_uring";
     "23" a_flood_does_not_starve_the_others = cases::fairness::flood, Here, 120;
+    "23b" one_turn_hands_out_no_more_than_its_share = cases::fairness::share_of_a_turn, Here, 20,
+        except BLOCKING: "every connection has a thread of its own, and takes no turns with others";
     "24" descriptors_beyond_the_set_of_select_are_refused_cleanly = cases::limits::high_descriptors, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS,
         except BLOCKING: "it watches no set of descriptors";

@@ -8,10 +8,17 @@ use std::{
     time::Duration,
 };
 
-use weir_engine::net::Stream;
+use weir_engine::{
+    net::{Listener, Stream},
+    time,
+};
 
 use super::handlers::{echo, percentile, ping_pong};
-use crate::{peer::Network, rig::Rig};
+use crate::{
+    board::{Board, poll_once},
+    peer::Network,
+    rig::Rig,
+};
 
 const OTHERS: usize = 32;
 
@@ -71,4 +78,48 @@ pub fn flood(rig: &mut Rig) {
         assert!(!is_sim || beside <= 3 * alone, "p99 {alone:?} alone, {beside:?} beside the flood");
     });
     served.expect_clean();
+}
+
+/// Much has arrived on one connection: one turn hands out no more than its share, whatever the handler asks for.
+pub fn share_of_a_turn(rig: &mut Rig) {
+    const SHARE_BYTES: usize = 16 << 10;
+    const ARRIVED_BYTES: usize = 128 << 10;
+    rig.config.buffers.bytes = Some(2048);
+    rig.config.buffers.count = Some((SHARE_BYTES / 2048) as u32);
+    rig.config.limits.turn_bytes_max = SHARE_BYTES;
+    rig.config.limits.input_high_water_bytes = SHARE_BYTES;
+    rig.config.sim.socket_buffer_bytes = 2 * ARRIVED_BYTES as u32;
+    let (written, is_sim) = (Board::new(), rig.subject.is_sim());
+    let arrived = written.clone();
+    let body = async move |listener: Listener, _stop: Board| {
+        let stream = listener.accept().await.expect("a connection");
+        arrived.reached(1).await;
+        let (mut received, mut most) = (0, 0);
+        while received < ARRIVED_BYTES {
+            let mut in_this_turn = 0;
+            while let Some(lease) = poll_once(stream.recv()).await {
+                in_this_turn += lease.expect("no reset").expect("no end").len();
+            }
+            most = most.max(in_this_turn);
+            received += in_this_turn;
+            if is_sim {
+                time::sleep(Duration::from_micros(1)).await;
+            } else {
+                time::yield_now().await;
+            }
+        }
+        assert_eq!(received, ARRIVED_BYTES);
+        most
+    };
+    let pattern = rig.pattern.clone();
+    let served = rig.run(body, async move |network| {
+        let mut peer = network.connect().await;
+        peer.write(&pattern.bytes(0, ARRIVED_BYTES)).await.expect("it fits into the kernel's buffers");
+        written.post("written");
+        peer.read_to_end().await
+    });
+    served.expect_clean();
+    let (most, _) = served.value;
+    // On io_uring what has arrived already, and one turn's worth of buffers more.
+    assert!(most <= 2 * SHARE_BYTES + 2048, "{most} bytes in one turn");
 }

@@ -8,6 +8,7 @@ pub mod equivalence;
 pub mod fairness;
 pub mod handlers;
 pub mod limits;
+pub mod relay;
 pub mod resets;
 pub mod start;
 pub mod streams;

@@ -11,7 +11,7 @@ use std::{
 
 use weir_engine::{mailbox::mailbox, net::Stream, time};
 
-use super::handlers::echo;
+use super::handlers::{SMALL, echo, with_send_buffer};
 use crate::{board::poll_once, kernel, outcome::note, random::Random, rig::Rig};
 
 /// Case 20: a thread sends the next message only when the last one was received, at random moments around the
@@ -124,6 +124,8 @@ pub fn signal_storm(rig: &mut Rig) {
         let seen = Arc::clone(&seen);
         async move {
             seen.lock().expect("no handler panicked").push(kernel::thread_number());
+            // Sends that block are interrupted too.
+            let stream = with_send_buffer(stream, 4 << 10);
             // A timer as well: its wait is interrupted again and again and must still end.
             time::sleep(Duration::from_millis(3)).await;
             echo(stream).await;
@@ -132,9 +134,10 @@ pub fn signal_storm(rig: &mut Rig) {
     let pattern = rig.pattern.clone();
     let served = rig.serve(handler, async |network| {
         for _ in 0..4 {
-            let mut peer = network.connect().await;
+            let mut peer = network.connect_with(SMALL).await;
             for round in 0..50 {
-                let reply = peer.exchange(&pattern.bytes(round, 40_000)).await.expect("an echo");
+                // As much as one side takes while the other does not read.
+                let reply = peer.exchange(&pattern.bytes(round, 20_000)).await.expect("an echo");
                 pattern.check(round, &reply);
             }
         }
