@@ -4,6 +4,7 @@
 mod args;
 mod command;
 mod exit;
+mod orphans;
 mod output;
 mod signals;
 

@@ -33,7 +33,7 @@ use super::{engine, report};
 use crate::{
     args::Study,
     exit::{Exit, UsageError},
-    output, signals,
+    orphans, output, signals,
 };
 
 /// The peers study, embedded so that the name works from anywhere; its arms are built by `peers/build`.
@@ -52,12 +52,19 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut display = Display::new(arguments.quiet);
-    let mut progress = |event: &Event| display.show(event);
-    let (folder, outcome) = if let Some(folder) = &arguments.resume {
+    // Where the kernel refuses, the supervisors alone see to it.
+    let _ = orphans::adopt();
+    let mut progress = |event: &Event| {
+        if matches!(event, Event::TrialFinished { .. }) {
+            orphans::end();
+        }
+        display.show(event);
+    };
+    let session = if let Some(folder) = &arguments.resume {
         let spec = Store::open_read_only(folder)?.study()?.spec;
         let mut launcher = ProcessLauncher::new(program, &spec, Deadlines::default());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
-        (folder.clone(), run::resume(folder, &fingerprint, hands)?)
+        run::resume(folder, &fingerprint, hands).map(|outcome| (folder.clone(), outcome))
     } else {
         let study = plan(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
@@ -66,9 +73,11 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let mut launcher = ProcessLauncher::new(program, &study.spec, Deadlines::default());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);
-        let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error))?;
-        (folder, outcome)
+        let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error));
+        outcome.map(|outcome| (folder, outcome))
     };
+    orphans::end();
+    let (folder, outcome) = session?;
     display.end();
     report::write(&outcome.result, language, &folder)?;
     if outcome.ended == Ended::Interrupted {

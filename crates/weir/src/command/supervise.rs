@@ -3,9 +3,11 @@
 use anyhow::Result;
 use weir_lab::supervise::{self, EXIT_NOT_STARTED, SuperviseError};
 
-use crate::{args::Supervise, exit::Exit, output};
+use crate::{args::Supervise, exit::Exit, output, signals};
 
 pub(crate) fn run(arguments: &Supervise) -> Result<Exit> {
+    // It ends when the laboratory closes its input. A signal that merely ended it would leave its servers to nobody.
+    signals::on_stop(|_| {})?;
     match supervise::run(&arguments.pin, &arguments.argv) {
         Ok(status) => Ok(Exit::Supervised(status)),
         Err(error @ SuperviseError::NotStarted { .. }) => {

@@ -21,6 +21,10 @@ const MARK: &str = "WEIR_IT_MARK";
 const FORKING_ARM: &str = "[[arm]]\nname = \"forks\"\ncommand = [\"sh\", \"-c\", \
     \"sleep 1000 & {bin}/weir serve echo --driver poll --listen 127.0.0.1:{port} & wait\"]\n";
 
+/// The laboratory, or the first process with this in its command line. The last two are the supervisor of the foreign
+/// server, and whichever comes first of it, its shell and the shell's child.
+const VICTIMS: [&str; 5] = ["laboratory", " serve echo ", " load echo ", " supervise ", "sleep 1000"];
+
 /// Kills in the default run, and with `WEIR_SLOW_TESTS=1`.
 const KILLS: u32 = 5;
 const KILLS_SLOW: u32 = 50;
@@ -83,7 +87,7 @@ fn round(random: &mut Random, words: &[&str], mark: &str) -> String {
     while began.elapsed() < moment {
         spin_loop();
     }
-    let victim = ["laboratory", " serve echo ", " load echo ", "sleep 1000"][random.below(4) as usize];
+    let victim = VICTIMS[random.below(VICTIMS.len() as u64) as usize];
     let signal = [Signal::KILL, Signal::TERM, Signal::INT][random.below(3) as usize];
     let told = format!("{victim:?} by {signal:?} after {lines} lines and {moment:?}");
     if victim == "laboratory" {
@@ -141,6 +145,29 @@ fn whatever_is_killed_leaves_no_process_and_a_study_that_goes_on() {
         assert_eq!(report.code, Some(0), "{told}: {}", report.stderr);
     }
     finish(&folder);
+}
+
+#[test]
+fn a_killed_supervisor_leaves_its_server_to_the_laboratory() {
+    let folder = folder("supervisor");
+    let (file, out) = study_file(&folder, &(study_head(900, "1h") + TWO_ARMS + FORKING_ARM));
+    for signal in [Signal::KILL, Signal::TERM] {
+        let mark = format!("{}-supervisor-{signal:?}", std::process::id());
+        let out = out.with_extension(format!("{signal:?}"));
+        let words = ["study", &file, "--out", shown(&out)];
+        let mut study = Running::start(Command::new(WEIR).args(words).env(MARK, &mark));
+        let mut target = None;
+        until("the shell's child", || {
+            let all = marked(&mark);
+            target = all.iter().find(|found| found.command.contains(" supervise ")).map(|found| found.pid);
+            target.is_some() && all.iter().any(|found| found.command.starts_with("sleep "))
+        });
+        kill_process(target.expect("it was found"), signal).expect("it runs");
+        while !study.next_error_line().expect("the session goes on").contains("blocks: ") {}
+        study.signal(Signal::INT);
+        assert_eq!(study.wait(PATIENCE), 130);
+        expect_none(&mark);
+    }
 }
 
 /// A study that was killed ends in order when it is resumed.

@@ -67,12 +67,22 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
 #[test]
 fn an_arm_that_never_answers_takes_bounded_time() {
     let folder = folder("study-mute");
-    let mute = "[[arm]]\nname = \"mute\"\ncommand = [\"sh\", \"-c\", \"sleep 1000 & echo {port}; wait\"]\n";
-    let (file, out) = study_file(&folder, &(study_head(4, "1s") + TWO_ARMS + mute));
+    // A length of time that no other process sleeps for.
+    let sleeper = format!("sleep {}", 100_000 + std::process::id());
+    let mute = format!(
+        "[[arm]]\nname = \"mute\"\ncommand = [\"sh\", \"-c\", \"{sleeper} & echo {{port}}; wait\"]\n"
+    );
+    let (file, out) = study_file(&folder, &(study_head(4, "1s") + TWO_ARMS + &mute));
     let began = Instant::now();
     let said = weir(&["study", &file, "--out", shown(&out)]);
     // Ten seconds of waiting for it, once: the time cap is over then.
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
     assert!(said.stdout.contains("did not accept connections within"), "{}{}", said.stdout, said.stderr);
     assert!(out.join("report.html").exists());
+    let commands = fs::read_dir("/proc").expect("/proc is there").flatten();
+    let left = commands.filter(|process| {
+        let command = fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        command.replace('\0', " ").contains(&sleeper)
+    });
+    assert_eq!(left.count(), 0, "{sleeper} is left");
 }

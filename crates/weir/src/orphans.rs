@@ -1,0 +1,51 @@
+//! What is left of a foreign server when its supervisor was killed: it comes to this process, which asked the kernel
+//! for that, and is ended here. Not for children that are still looked after.
+
+use std::fs;
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait},
+};
+
+/// Rounds of killing. Each ends all children there are; their own children come to us and are ended in the next.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// Asks the kernel to give orphans below this process to it. Without that they go to the system's first process.
+pub(crate) fn adopt() -> Result<(), Errno> {
+    set_child_subreaper(Some(getpid()))
+}
+
+/// Ends all children. To be called only when none is looked after by others, as between two trials.
+pub(crate) fn end() {
+    for _ in 0..ROUNDS_MAX {
+        match wait(WaitOptions::NOHANG) {
+            // Reaped one that had ended by itself.
+            Ok(Some(_)) => continue,
+            Ok(None) => {}
+            Err(_) => return,
+        }
+        for child in children() {
+            // Fails only for one that has ended.
+            let _ = kill_process(child, Signal::KILL);
+        }
+        if wait(WaitOptions::empty()).is_err() {
+            return;
+        }
+    }
+}
+
+fn children() -> Vec<Pid> {
+    let own = getpid().as_raw_nonzero().to_string();
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let child = |process: fs::DirEntry| {
+        let pid = Pid::from_raw(process.file_name().to_str()?.parse().ok()?)?;
+        let stat = fs::read_to_string(process.path().join("stat")).ok()?;
+        // The parent is the second field after the name, which is in parentheses and may hold some itself.
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+        (parent == own).then_some(pid)
+    };
+    processes.flatten().filter_map(child).collect()
+}
