@@ -9,7 +9,7 @@ use std::{
     os::fd::OwnedFd,
     sync::{
         Arc, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, Ordering, fence},
     },
 };
 
@@ -78,6 +78,11 @@ impl Inbox {
         self.calls.pop()
     }
 
+    /// Drops the calls that will not run any more.
+    pub(crate) fn drop_calls(&self) {
+        while self.calls.pop().is_some() {}
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.wakes.is_empty() && self.calls.is_empty() && !self.wake_all.load(Ordering::Relaxed)
     }
@@ -110,6 +115,11 @@ impl Remote {
         }
         self.inbox.calls.push(Box::new(call)).map_err(|_| RemoteError::Full)?;
         self.inbox.notify();
+        fence(Ordering::SeqCst);
+        if self.inbox.closed.load(Ordering::SeqCst) {
+            // The runtime may have emptied its queue before the push: nobody else would, and a call may hold a socket.
+            self.inbox.drop_calls();
+        }
         Ok(())
     }
 
@@ -146,7 +156,9 @@ pub(crate) fn register(inbox: &Arc<Inbox>) -> io::Result<u16> {
 pub(crate) fn unregister(number: u16) {
     let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(inbox) = runtimes[usize::from(number)].take() {
-        inbox.closed.store(true, Ordering::Release);
+        inbox.closed.store(true, Ordering::SeqCst);
+        // The flag against the queue: whoever does not see the one has its call seen in the other.
+        fence(Ordering::SeqCst);
     }
 }
 
@@ -155,5 +167,35 @@ pub(crate) fn wake(name: TaskName) {
     let runtimes = RUNTIMES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(Some(inbox)) = runtimes.get(usize::from(name.runtime)) {
         inbox.wake(name.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Driver, Runtime};
+
+    #[test]
+    fn a_call_that_races_the_end_of_the_runtime_is_dropped() {
+        for round in 0..500 {
+            let runtime = Runtime::new(&Config::with_driver(Driver::Poll)).expect("poll runs everywhere");
+            let (remote, held) = (runtime.remote(), Arc::new(()));
+            let (caller, token) = (remote.clone(), Arc::clone(&held));
+            let thread = std::thread::spawn(move || {
+                loop {
+                    let token = Arc::clone(&token);
+                    if caller.call(move || drop(token)) == Err(RemoteError::Ended) {
+                        return;
+                    }
+                }
+            });
+            while remote.inbox.is_empty() {
+                std::hint::spin_loop();
+            }
+            drop(runtime);
+            thread.join().expect("it sees the end");
+            assert_eq!(Arc::strong_count(&held), 1, "round {round}");
+            drop(remote);
+        }
     }
 }

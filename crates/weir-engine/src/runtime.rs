@@ -503,9 +503,9 @@ impl Drop for Runtime {
             self.core.cancel(slot);
         }
         self.core.flush();
-        while self.core.inbox.next_call().is_some() {}
-        drop(entered);
         remote::unregister(self.core.number);
+        self.core.inbox.drop_calls();
+        drop(entered);
     }
 }
 
@@ -521,7 +521,8 @@ mod tests {
     #[test]
     fn a_handle_aborts_the_task_of_its_own_runtime_and_no_other() {
         let (first, second) = (runtime(), runtime());
-        let handle = first.block_on(async { spawn(std::future::pending::<()>()) });
+        let handle =
+            first.block_on(std::future::poll_fn(|_| Poll::Ready(spawn(std::future::pending::<()>()))));
         let other = second.block_on(async {
             let other = spawn(async { 7 });
             handle.abort();

@@ -655,6 +655,25 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_is_cut_does_not_look_whole() {
+        let hangs = |stream: Stream| async move {
+            stream.send(b"half").await.expect("the peer reads");
+            std::future::pending::<()>().await;
+        };
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
+            let mut config = config(driver, loopback());
+            config.drain_limit = Duration::from_millis(10);
+            let Ok(server) = Server::start(config, hangs) else { continue };
+            let mut stream = connect(&server);
+            stream.read_exact(&mut [0; 4]).expect("half a reply");
+            server.drain();
+            assert_eq!(server.join().connections_cut, 1, "{driver}");
+            let error = stream.read(&mut [0; 1]).expect_err("no end of stream");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{driver}");
+        }
+    }
+
+    #[test]
     fn a_path_that_another_server_has_bound_since_is_left_alone() {
         let path = std::env::temp_dir().join(format!("weir-rebound-{}.sock", std::process::id()));
         let address = Address::Unix(path.clone());

@@ -670,6 +670,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn abort_all(&mut self) {
         for id in self.sockets.ids() {
             if let Some(socket) = self.sockets.get_mut(id) {
+                if socket.kind == Kind::Stream {
+                    socket::reset_on_close(socket.descriptor.as_fd());
+                }
                 socket.fail(Errno::CONNABORTED);
                 if socket.closing {
                     self.abort(id);

@@ -627,6 +627,9 @@ impl Mechanism for Uring {
             if socket.closing {
                 self.abort(id);
             } else {
+                if socket.kind == SocketKind::Stream {
+                    socket::reset_on_close(socket.descriptor.as_fd());
+                }
                 socket.fail(Errno::CONNABORTED);
             }
         }
