@@ -37,7 +37,7 @@ pub const ATTEMPTS_MAX: u32 = 4;
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
-/// Pilot blocks of one cell at most.
+/// Pilot blocks of one cell in one session at most.
 const PILOTS_MAX: u32 = 2;
 
 /// Time between two looks at the machine while waiting for its near state.
@@ -323,7 +323,8 @@ impl Session<'_> {
         let cell = &self.header.spec.cells[index];
         let pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
         let planned = PlannedBlock { cell: index, block: 0 };
-        for attempt in self.attempts(&pilot.id, 0)..PILOTS_MAX {
+        let first = self.attempts(&pilot.id, 0);
+        for attempt in first..first + PILOTS_MAX {
             self.check_stop()?;
             let block = self.run_trials(&pilot, planned, attempt)?;
             let has_failed = block.trials.iter().any(|trial| throughput(trial).is_none());
