@@ -67,6 +67,9 @@ pub(crate) struct Blocking {
     sockets: Slots<Socket>,
     dirty: Vec<SlotId>,
     waiting: Option<(SlotId, Operation, Waker)>,
+    /// What was waited for before, in the same poll: given up (a time limit passed), or waited for at the same time,
+    /// which shows when it is waited for again first.
+    displaced: Option<(SlotId, Operation)>,
     retry_at: Option<Instant>,
     draining: bool,
 }
@@ -80,7 +83,15 @@ fn two_at_once() -> io::Error {
 impl Blocking {
     pub(crate) fn new(parts: Parts) -> io::Result<Self> {
         let sockets = Slots::new(parts.config.limits.sockets_max);
-        Ok(Self { parts, sockets, dirty: Vec::new(), waiting: None, retry_at: None, draining: false })
+        Ok(Self {
+            parts,
+            sockets,
+            dirty: Vec::new(),
+            waiting: None,
+            displaced: None,
+            retry_at: None,
+            draining: false,
+        })
     }
 
     fn insert(
@@ -115,15 +126,17 @@ impl Blocking {
 
     /// Notes what the next turn shall wait for.
     fn wait_for<T>(&mut self, id: SlotId, operation: Operation, waker: &Waker) -> Poll<io::Result<T>> {
+        let wanted = (id, operation);
         match &self.waiting {
-            Some((other, present, _)) if (*other, *present) != (id, operation) => {
-                Poll::Ready(Err(two_at_once()))
+            Some((other, present, _)) if (*other, *present) != wanted => {
+                self.displaced = Some((*other, *present));
             }
-            _ => {
-                self.waiting = Some((id, operation, waker.clone()));
-                Poll::Pending
-            }
+            Some(_) => {}
+            None if self.displaced.take() == Some(wanted) => return Poll::Ready(Err(two_at_once())),
+            None => {}
         }
+        self.waiting = Some((id, operation, waker.clone()));
+        Poll::Pending
     }
 
     fn mark_dirty(&mut self, id: SlotId) {
@@ -342,6 +355,7 @@ impl Mechanism for Blocking {
         }
         let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(descriptor) = socket.accepted.take() {
+            self.displaced = None;
             return Poll::Ready(self.insert(descriptor, false, None));
         }
         if let Some(error) = socket.error {
@@ -358,21 +372,26 @@ impl Mechanism for Blocking {
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
         match socket.error {
-            Some(error) => Poll::Ready(Err(error.into())),
-            None if socket.connected => Poll::Ready(Ok(())),
-            None => self.wait_for(stream, Operation::Connect, waker),
+            None if !socket.connected => self.wait_for(stream, Operation::Connect, waker),
+            outcome => {
+                self.displaced = None;
+                Poll::Ready(outcome.map_or(Ok(()), |error| Err(error.into())))
+            }
         }
     }
 
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(lease) = socket.received.take() {
+            self.displaced = None;
             return Poll::Ready(Ok(Some(lease)));
         }
         if socket.end_of_stream {
+            self.displaced = None;
             return Poll::Ready(Ok(None));
         }
         if let Some(error) = socket.error {
+            self.displaced = None;
             return Poll::Ready(Err(error.into()));
         }
         if self.draining {
@@ -459,6 +478,8 @@ impl Mechanism for Blocking {
             return self.idle(limit);
         }
         self.retry_at = None;
+        // Only a look, so that the future shows soon whether it still waits for the other one too.
+        let limit = if self.displaced.is_some() { Some(Duration::ZERO) } else { limit };
         let Some((id, operation, waker)) = self.waiting.take() else {
             return self.idle(limit);
         };
@@ -497,5 +518,62 @@ impl Mechanism for Blocking {
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
         socket::local_address(socket.descriptor.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, io::Write, os::unix::net::UnixStream, pin::pin, task::Context};
+
+    use crate::{
+        Config, Driver, Runtime,
+        net::Stream,
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+
+    fn run<F: Future>(future: F) -> F::Output {
+        Runtime::new(&Config::with_driver(Driver::Blocking)).expect("it runs everywhere").block_on(future)
+    }
+
+    fn pair() -> (Stream, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+        (Stream::from_descriptor(ours.into()).expect("there is room"), theirs)
+    }
+
+    #[test]
+    fn a_receive_that_was_given_up_does_not_count_as_waiting() {
+        run(async {
+            let ((silent, _open), (talks, mut peer)) = (pair(), pair());
+            for round in 0..3u8 {
+                assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
+                // Nothing is there yet the first time it is asked for.
+                assert!(timeout(Duration::from_millis(2), talks.recv()).await.is_err());
+                assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
+                peer.write_all(&[round]).expect("it fits");
+                let lease = talks.recv().await.expect("only one is waited for").expect("it was written");
+                assert_eq!(&lease[..], [round]);
+            }
+        });
+    }
+
+    #[test]
+    fn two_receives_at_once_are_refused_and_do_not_block() {
+        run(async {
+            let ((first, _first_peer), (second, _second_peer)) = (pair(), pair());
+            let (mut one, mut other) = (pin!(first.recv()), pin!(second.recv()));
+            let mut limit = pin!(sleep(Duration::from_secs(5)));
+            let error = std::future::poll_fn(|context: &mut Context<'_>| {
+                for receive in [one.as_mut(), other.as_mut()] {
+                    if let Poll::Ready(outcome) = receive.poll(context) {
+                        return Poll::Ready(outcome.expect_err("nothing was sent"));
+                    }
+                }
+                limit.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
+            })
+            .await;
+            assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
+        });
     }
 }
