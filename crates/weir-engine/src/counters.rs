@@ -1,13 +1,14 @@
 //! Counters a runtime keeps about itself: one writer (the runtime's thread), any number of readers.
 //!
 //! A counter is an atomic that is only ever loaded and stored relaxed, never read-modify-written: an increment
-//! costs one plain addition in memory and needs no lock prefix. That is correct because there is one writer.
+//! costs one plain addition in memory and needs no lock prefix. That is correct because there is one writer. The two
+//! counters of wake-ups are the exception: other threads write them, always by an atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_record::engine::EngineStats;
 
-/// One counter. Only the owning runtime's thread may change it.
+/// One counter. Only the owning runtime's thread may change it, unless all its writers use `increment_shared`.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -25,6 +26,11 @@ impl Counter {
     #[inline]
     pub(crate) fn decrement(&self) {
         self.0.store(self.0.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// For the few counters that other threads count, and nobody else: an atomic addition.
+    pub(crate) fn increment_shared(&self) {
+        self.0.fetch_add(1, Relaxed);
     }
 
     #[inline]

@@ -16,7 +16,7 @@ use std::{
 use crossbeam_queue::ArrayQueue;
 use rustix::event::EventfdFlags;
 
-use crate::{slots::SlotId, wake::WakeFlag, waker::TaskName};
+use crate::{counters::Counters, slots::SlotId, wake::WakeFlag, waker::TaskName};
 
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
@@ -30,6 +30,7 @@ pub(crate) struct Inbox {
     calls: ArrayQueue<Call>,
     pub(crate) eventfd: Arc<OwnedFd>,
     closed: AtomicBool,
+    counters: Arc<Counters>,
 }
 
 impl fmt::Debug for Inbox {
@@ -39,7 +40,7 @@ impl fmt::Debug for Inbox {
 }
 
 impl Inbox {
-    pub(crate) fn new(capacity: usize) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(capacity: usize, counters: Arc<Counters>) -> io::Result<Arc<Self>> {
         let eventfd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Arc::new(Self {
             flag: WakeFlag::new(),
@@ -48,12 +49,16 @@ impl Inbox {
             calls: ArrayQueue::new(capacity.max(1)),
             eventfd: Arc::new(eventfd),
             closed: AtomicBool::new(false),
+            counters,
         }))
     }
 
     /// Wakes the runtime if it sleeps.
     pub(crate) fn notify(&self) {
-        if self.flag.notify() {
+        if !self.flag.notify() {
+            self.counters.wakes_suppressed.increment_shared();
+        } else {
+            self.counters.wakes_sent.increment_shared();
             // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
             let _ = rustix::io::write(&*self.eventfd, &1u64.to_ne_bytes());
         }

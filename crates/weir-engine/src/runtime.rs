@@ -131,7 +131,7 @@ pub(crate) async fn drained() {
 impl Core {
     fn start(config: &Config, kind: Driver) -> io::Result<Rc<Self>> {
         let counters = Arc::new(Counters::default());
-        let inbox = Inbox::new(config.limits.remote_queue_max)?;
+        let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
         let wake: Arc<OwnedFd> = Arc::clone(&inbox.eventfd);
         let driver = AnyDriver::start(kind, Parts::new(config, Arc::clone(&counters), wake))?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
