@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod foreign;
 pub mod observe;
 pub mod process;
 pub mod system;

@@ -1,10 +1,11 @@
 //! Everything a trial wants to know about a window, read at its two edges.
 
-use std::io;
+use std::{collections::HashSet, io};
 
 use weir_record::trial::ObservedWindow;
 
 use crate::{
+    foreign::ProcessClocks,
     process::{ProcessTree, TreeDelta},
     system::{OwnUse, SystemSnapshot, noise_window},
 };
@@ -15,6 +16,7 @@ pub struct Edge {
     system: SystemSnapshot,
     target: ProcessTree,
     own: ProcessTree,
+    clocks: ProcessClocks,
 }
 
 impl Edge {
@@ -22,7 +24,7 @@ impl Edge {
     pub fn read(target: u32) -> io::Result<Self> {
         let target = ProcessTree::snapshot(target)?;
         let own = ProcessTree::snapshot(std::process::id())?.without(&target);
-        Ok(Self { system: SystemSnapshot::read()?, target, own })
+        Ok(Self { system: SystemSnapshot::read()?, target, own, clocks: ProcessClocks::read()? })
     }
 
     /// What was seen between this edge and a later one. `engine` is empty: those counters come from the target.
@@ -32,7 +34,14 @@ impl Edge {
         let mut window = ObservedWindow::default();
         target.fill(&mut window);
         window.noise = noise_window(&self.system, &later.system, together(&target, &own));
+        let ours: HashSet<u32> = [self, later].into_iter().flat_map(Self::pids).collect();
+        let foreign_ns = self.clocks.foreign_ns_until(&later.clocks, &ours);
+        window.noise.foreign_cpus = foreign_ns as f64 / window.noise.window_ns.max(1) as f64;
         window
+    }
+
+    fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.target.processes.iter().chain(&self.own.processes).map(|process| process.pid)
     }
 }
 

@@ -1,0 +1,69 @@
+//! CPU that processes other than ours used in a window, each by its own CPU clock.
+//!
+//! Not what is left of the machine's busy time after our processes: interrupts and the way in and out of idle belong to no
+//! process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a quiet
+//! machine would look disturbed by others. Kernel threads count: they are processes here.
+//!
+//! A process that both began and ended within the window is not seen.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+};
+
+use weir_sys::clock::process_cpu_ns;
+
+/// CPU clocks of all processes at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessClocks(HashMap<u32, u64>);
+
+impl ProcessClocks {
+    /// Reads the clock of every process that is visible here.
+    pub fn read() -> io::Result<Self> {
+        let numbers =
+            fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        // A process that ends between the listing and its reading is left out.
+        Ok(Self(numbers.filter_map(|pid| Some((pid, process_cpu_ns(pid).ok()?))).collect()))
+    }
+
+    /// Nanoseconds that processes not in `own` used between this moment and `later`.
+    pub fn foreign_ns_until(&self, later: &Self, own: &HashSet<u32>) -> u64 {
+        let used = |(pid, end): (&u32, &u64)| {
+            let start = self.0.get(pid).copied().unwrap_or(0);
+            // A clock that went back belongs to a new process with an old number.
+            if *end < start { *end } else { end - start }
+        };
+        later.0.iter().filter(|(pid, _)| !own.contains(pid)).map(used).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clocks(list: &[(u32, u64)]) -> ProcessClocks {
+        ProcessClocks(list.iter().copied().collect())
+    }
+
+    #[test]
+    fn only_what_others_used_in_the_window_counts() {
+        let before = clocks(&[(1, 100), (2, 500), (3, 900), (4, 70)]);
+        let after = clocks(&[(1, 150), (2, 800), (3, 20), (5, 7)]);
+        // 1 used 50; 2 is ours; 3 is a new process with an old number; 4 has ended; 5 was born in the window.
+        assert_eq!(before.foreign_ns_until(&after, &HashSet::from([2])), 50 + 20 + 7);
+    }
+
+    #[test]
+    fn this_process_is_foreign_to_others_and_not_to_itself() {
+        let before = ProcessClocks::read().unwrap();
+        let own = std::process::id();
+        let started = process_cpu_ns(own).unwrap();
+        while process_cpu_ns(own).unwrap() < started + 30_000_000 {
+            std::hint::black_box(0);
+        }
+        let after = ProcessClocks::read().unwrap();
+        let whole = before.foreign_ns_until(&after, &HashSet::new());
+        let without = before.foreign_ns_until(&after, &HashSet::from([own]));
+        assert!(whole >= without + 25_000_000, "{whole} {without}");
+    }
+}
