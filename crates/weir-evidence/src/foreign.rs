@@ -1,8 +1,8 @@
 //! CPU that processes other than ours used in a window, each by its own CPU clock.
 //!
-//! Not what is left of the machine's busy time after our processes: interrupts and the way in and out of idle belong to no
-//! process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a quiet
-//! machine would look disturbed by others. Kernel threads count: they are processes here.
+//! Not what is left of the machine's busy time after our processes: interrupts and the way in and out of idle belong
+//! to no process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a
+//! quiet machine would look disturbed by others. Kernel threads count: they are processes here.
 //!
 //! A process that both began and ended within the window is not seen.
 
