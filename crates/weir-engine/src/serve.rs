@@ -4,8 +4,8 @@
 //! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
 //! waits for the handlers, and cuts what is left at the deadline.
 //!
-//! A known gap: on the blocking driver a drain ends waits by `SHUT_RD`, and the kernel answers bytes that arrive after our
-//! own end with a reset, so the last replies to a peer that is still sending can be lost.
+//! A known gap: on the blocking driver a drain ends waits by `SHUT_RD`, and the kernel answers bytes that arrive
+//! after our own end with a reset, so the last replies to a peer that is still sending can be lost.
 
 use std::{
     collections::HashMap,

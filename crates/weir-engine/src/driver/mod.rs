@@ -10,8 +10,8 @@
 //!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
 //! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
 //!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it.
-//! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE` are
-//!   waited out. A send for which the kernel has no memory is waited out on the readiness drivers; on io_uring and on
+//! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
+//!   are waited out. A send for which the kernel has no memory is waited out on the readiness drivers; on io_uring and on
 //!   blocking calls it still fails the connection.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
 //!
