@@ -64,6 +64,27 @@ pub fn expect_refusal(said: &Said, code: i32, words: &[&str]) {
     }
 }
 
+/// Descriptors a generator with one worker needs besides its connections and those it inherits.
+const DESCRIPTORS_BESIDE_MAX: usize = 64;
+
+/// The number of descriptors that a refusal asks for. It is told twice, the second time as the command, and holds
+/// what the process inherits: shells, editors and build servers leave different ones open.
+pub fn descriptors_asked_for(said: &Said, connections: usize) -> usize {
+    let number_after = |words: &str| -> usize {
+        let (_, rest) =
+            said.stderr.split_once(words).unwrap_or_else(|| panic!("no {words:?}: {}", said.stderr));
+        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next().unwrap_or_default();
+        digits.parse().unwrap_or_else(|_| panic!("no number after {words:?}: {}", said.stderr))
+    };
+    let needed = number_after(&format!("{connections} connections need "));
+    assert_eq!(number_after("`ulimit -n "), needed, "{}", said.stderr);
+    // What a child inherits is open here too.
+    let inherited_max = fs::read_dir("/proc/self/fd").expect("/proc is there").count();
+    let most = connections + DESCRIPTORS_BESIDE_MAX + inherited_max;
+    assert!((connections + 1..=most).contains(&needed), "at most {most}: {}", said.stderr);
+    needed
+}
+
 /// An empty folder of this test's own.
 pub fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-it").join(name);

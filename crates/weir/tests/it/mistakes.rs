@@ -1,6 +1,6 @@
 //! Mistakes on the command line: one sentence with the way out, and the documented exit code.
 
-use super::harness::{Server, expect_refusal, folder, shell, shown, weir};
+use super::harness::{Server, descriptors_asked_for, expect_refusal, folder, shell, shown, weir};
 
 #[test]
 fn a_wrong_value_is_told_with_its_flag() {
@@ -88,8 +88,15 @@ fn a_statistics_name_in_use_leaves_no_server() {
 
 #[test]
 fn too_few_descriptors_are_counted_and_the_command_is_given() {
-    let said = shell("ulimit -n 64; exec \"$WEIR\" load echo -c 100 --target 127.0.0.1:1");
-    expect_refusal(&said, 13, &["100 connections", "148", "the limit is 64", "`ulimit -n 148`"]);
+    let with_limit = |limit: usize| {
+        shell(&format!("ulimit -n {limit}; exec \"$WEIR\" load echo -c 100 --target 127.0.0.1:1"))
+    };
+    let said = with_limit(90);
+    expect_refusal(&said, 13, &["100 connections", "the limit is 90", "`ulimit -n "]);
+    let needed = descriptors_asked_for(&said, 100);
+    // One less is too few, and with exactly as many it is only the server that is missing.
+    expect_refusal(&with_limit(needed - 1), 13, &[&format!("the limit is {}", needed - 1)]);
+    expect_refusal(&with_limit(needed), 1, &["127.0.0.1:1", "refused"]);
 }
 
 #[test]
