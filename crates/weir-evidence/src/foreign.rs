@@ -4,7 +4,9 @@
 //! to no process, our own traffic causes them, and they grow with the number of sleeps, so that a paced load on a
 //! quiet machine would look disturbed by others. Kernel threads count: they are processes here.
 //!
-//! A process that both began and ended within the window is not seen.
+//! Two limits. What a process used that ended within the window is not seen, because its clock went with it. And a
+//! process that is on another CPU when it is read is seen as of that CPU's last tick (4 ms at 250 Hz), so one that
+//! spins throughout is known to within a tick; all others exactly.
 
 use std::{
     collections::{HashMap, HashSet},

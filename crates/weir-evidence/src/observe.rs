@@ -6,8 +6,8 @@ use weir_record::trial::ObservedWindow;
 
 use crate::{
     foreign::ProcessClocks,
-    process::{ProcessTree, TreeDelta},
-    system::{OwnUse, SystemSnapshot, noise_window},
+    process::ProcessTree,
+    system::{ProcessUse, SystemSnapshot, noise_window},
 };
 
 /// The machine, the target and ourselves at one edge of a window.
@@ -33,18 +33,16 @@ impl Edge {
         let own = ProcessTree::delta(&self.own, &later.own);
         let mut window = ObservedWindow::default();
         target.fill(&mut window);
-        window.noise = noise_window(&self.system, &later.system, together(&target, &own));
         let ours: HashSet<u32> = [self, later].into_iter().flat_map(Self::pids).collect();
-        let foreign_ns = self.clocks.foreign_ns_until(&later.clocks, &ours);
-        window.noise.foreign_cpus = foreign_ns as f64 / window.noise.window_ns.max(1) as f64;
+        let processes = ProcessUse {
+            foreign_cpu_ns: self.clocks.foreign_ns_until(&later.clocks, &ours),
+            own_run_delay_ns: target.run_delay_ns + own.run_delay_ns,
+        };
+        window.noise = noise_window(&self.system, &later.system, processes);
         window
     }
 
     fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.target.processes.iter().chain(&self.own.processes).map(|process| process.pid)
     }
-}
-
-fn together(target: &TreeDelta, own: &TreeDelta) -> OwnUse {
-    OwnUse { cpu_ns: target.cpu_ns + own.cpu_ns, run_delay_ns: target.run_delay_ns + own.run_delay_ns }
 }

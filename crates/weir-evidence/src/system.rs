@@ -5,8 +5,9 @@
 //! system, interrupts) is not used: those are sampled at ticks, and a program in step with its own timers is counted
 //! wrong by 5 % of a CPU and more within a second, while idle time on a tickless kernel is measured.
 //!
-//! Resolution: `/proc/stat` prints ticks of 10 ms, so busy time is known to within about two of them
-//! ([`foreign_cpus_resolution`]). On a kernel with periodic ticks everything here is sampled at its tick rate.
+//! Resolution: `/proc/stat` prints ticks of 10 ms, so busy time is known to within about two of them. On a kernel with
+//! periodic ticks everything here is sampled at its tick rate. What single processes used does not come from here:
+//! their own clocks know it exactly ([`ProcessUse`]).
 //!
 //! TCP counters are those of this process's network namespace.
 
@@ -54,13 +55,13 @@ pub struct SystemSnapshot {
     pub listen_drops: u64,
 }
 
-/// What our own processes used of a window: everything that is not foreign.
+/// What processes did in a window, as their own clocks and counters say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnUse {
-    /// CPU of the target, the generator and whatever else is ours.
-    pub cpu_ns: u64,
-    /// Time their threads waited for a CPU.
-    pub run_delay_ns: u64,
+pub struct ProcessUse {
+    /// CPU of all processes that are not ours (`foreign`).
+    pub foreign_cpu_ns: u64,
+    /// Time that threads of the target, the generator and whatever else is ours waited for a CPU.
+    pub own_run_delay_ns: u64,
 }
 
 impl CpuTimes {
@@ -96,8 +97,8 @@ impl SystemSnapshot {
     }
 }
 
-/// The window between two snapshots, less what our own processes did in it.
-pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, own: OwnUse) -> NoiseWindow {
+/// The window between two snapshots, with what processes did in it.
+pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, processes: ProcessUse) -> NoiseWindow {
     let window_ns = elapsed_ns(before, after);
     let machine_ns = window_ns.saturating_mul(after.cpus.len().max(1) as u64);
     let machine_busy_ns =
@@ -106,9 +107,9 @@ pub fn noise_window(before: &SystemSnapshot, after: &SystemSnapshot, own: OwnUse
     NoiseWindow {
         window_ns,
         steal_share: share(steal_ns, machine_ns).min(1.0),
-        foreign_cpus: share(machine_busy_ns.saturating_sub(own.cpu_ns), window_ns),
+        foreign_cpus: share(processes.foreign_cpu_ns, window_ns),
         machine_busy_ns,
-        run_delay_ns: own.run_delay_ns,
+        run_delay_ns: processes.own_run_delay_ns,
         tcp_retransmits: after.tcp_retransmits.saturating_sub(before.tcp_retransmits),
         listen_overflows: after.listen_overflows.saturating_sub(before.listen_overflows),
     }
@@ -126,11 +127,6 @@ pub fn busy_by_cpu(before: &SystemSnapshot, after: &SystemSnapshot) -> Vec<(usiz
             Some((*cpu, share(window_ns.saturating_sub(unused_ns), window_ns)))
         })
         .collect()
-}
-
-/// How far off `foreign_cpus` may be in a window of this length: two ticks' worth.
-pub fn foreign_cpus_resolution(window_ns: u64) -> f64 {
-    share(ticks_ns(2), window_ns)
 }
 
 fn elapsed_ns(before: &SystemSnapshot, after: &SystemSnapshot) -> u64 {
@@ -242,8 +238,8 @@ mod tests {
         let ticks = |ms: u64| ms * 1_000_000 / tick;
         let after =
             snapshot(start + Duration::from_secs(2), 1000 + ticks(1500), 10 + ticks(100), ticks(400), 8);
-        let own = OwnUse { cpu_ns: 1_700_000_000, run_delay_ns: 42 };
-        let noise = noise_window(&before, &after, own);
+        let processes = ProcessUse { foreign_cpu_ns: 300_000_000, own_run_delay_ns: 42 };
+        let noise = noise_window(&before, &after, processes);
         assert_eq!((noise.window_ns, noise.machine_busy_ns), (2_000_000_000, 2_000_000_000));
         assert!((noise.steal_share - 0.1).abs() < 1e-9);
         assert!((noise.foreign_cpus - 0.15).abs() < 1e-9);
@@ -257,7 +253,7 @@ mod tests {
     fn an_empty_window_and_counters_that_fall_give_zeros() {
         let start = Instant::now();
         let before = snapshot(start, 1000, 100, 50, 9);
-        let noise = noise_window(&before, &snapshot(start, 900, 0, 0, 0), OwnUse::default());
+        let noise = noise_window(&before, &snapshot(start, 900, 0, 0, 0), ProcessUse::default());
         assert_eq!(noise, NoiseWindow::default());
     }
 
@@ -266,7 +262,6 @@ mod tests {
         let snapshot = SystemSnapshot::read().expect("/proc/stat");
         assert!(!snapshot.cpus.is_empty());
         assert!(snapshot.total.idle > 0);
-        assert!(foreign_cpus_resolution(1_200_000_000) < 0.02);
     }
 
     proptest! {

@@ -178,7 +178,7 @@ fn foreign_cpu(loads: &[&LoadReport]) -> Check {
     let over = noise.iter().filter(|noise| taint::is_foreign_busy(noise)).count();
     let detail = format!(
         "other processes used {:.2} of a CPU in the median trial; {over} of {} trials over {FOREIGN_CPUS_MAX} \
-         (beyond the clock's resolution) and set aside",
+         and set aside",
         median(&used).unwrap_or(0.0),
         used.len()
     );

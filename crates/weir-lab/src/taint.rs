@@ -1,13 +1,12 @@
 //! Reasons to keep a trial out of the comparison that the trial itself shows. Decided before anything is compared, by
 //! fixed limits that do not know which arm ran. Machine states need the whole study: `gate`.
 
-use weir_evidence::system::foreign_cpus_resolution;
 use weir_record::{load::LoadReport, machine::NoiseWindow, trial::Taint};
 
 /// Largest share of CPU time the hypervisor may have stolen.
 pub const STEAL_SHARE_MAX: f64 = 0.01;
 
-/// Most CPU other processes may have used, in CPUs, beyond what the kernel's clock can resolve in the window.
+/// Most CPU other processes may have used, in CPUs, as their own clocks say.
 pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 /// Largest relative difference between the two sides of Little's law that the edges of the window do not explain.
@@ -47,10 +46,9 @@ pub fn find(load: &LoadReport) -> Vec<Taint> {
     taints
 }
 
-/// Whether other processes used more CPU than they may. The kernel counts all CPU time in ticks and ours exactly, so a
-/// short window cannot tell the last two ticks from somebody else's work.
+/// Whether other processes used more CPU than they may. Without slack: `weir_evidence::foreign` knows it exactly.
 pub(crate) fn is_foreign_busy(noise: &NoiseWindow) -> bool {
-    noise.foreign_cpus > FOREIGN_CPUS_MAX + foreign_cpus_resolution(noise.window_ns)
+    noise.foreign_cpus > FOREIGN_CPUS_MAX
 }
 
 /// Relative difference between messages in flight as counted and as throughput times service time.
@@ -101,9 +99,8 @@ mod tests {
         load.littles_law.in_flight_mean = 100.0;
         load.littles_law.throughput_times_latency = 98.0;
         let noise = NoiseWindow { window_ns: 1_000_000_000, ..NoiseWindow::default() };
-        let resolution = foreign_cpus_resolution(noise.window_ns);
         load.observed = Some(ObservedWindow {
-            noise: NoiseWindow { steal_share: 0.01, foreign_cpus: 0.02 + resolution, ..noise },
+            noise: NoiseWindow { steal_share: 0.01, foreign_cpus: 0.02, ..noise },
             engine: Some(EngineStats::default()),
             ..ObservedWindow::default()
         });

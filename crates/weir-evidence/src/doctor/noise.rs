@@ -7,9 +7,9 @@ use weir_record::machine::{CrossCoreReading, Finding, FindingState, Fingerprint,
 use super::{finding, yes_or_limited};
 use crate::{
     crosscore::{CrossCoreError, read_cross_core},
+    observe::Edge,
     placement::{Sharing, Topology, place},
-    process::ProcessTree,
-    system::{OwnUse, SystemSnapshot, foreign_cpus_resolution, noise_window},
+    system::SystemSnapshot,
 };
 
 const SECTION: &str = "noise";
@@ -36,15 +36,12 @@ pub(super) fn findings(machine: &Fingerprint, watch: Duration) -> Vec<Finding> {
 
 /// Steal since boot, and the noise of a window in which this process sleeps.
 fn watch_machine(watch: Duration) -> io::Result<(f64, NoiseWindow)> {
-    let own_before = ProcessTree::snapshot(std::process::id())?;
-    let before = SystemSnapshot::read()?;
+    let before = Edge::read(std::process::id())?;
     if !watch.is_zero() {
         thread::sleep(watch);
     }
-    let after = SystemSnapshot::read()?;
-    let own = ProcessTree::delta(&own_before, &ProcessTree::snapshot(std::process::id())?);
-    let own = OwnUse { cpu_ns: own.cpu_ns, run_delay_ns: own.run_delay_ns };
-    Ok((after.total.steal_share(), noise_window(&before, &after, own)))
+    let after = Edge::read(std::process::id())?;
+    Ok((SystemSnapshot::read()?.total.steal_share(), before.until(&after).noise))
 }
 
 fn steal(since_boot: f64, window: &NoiseWindow) -> Finding {
@@ -59,13 +56,9 @@ fn steal(since_boot: f64, window: &NoiseWindow) -> Finding {
 }
 
 fn foreign(window: &NoiseWindow) -> Finding {
-    let resolution = foreign_cpus_resolution(window.window_ns);
-    let good = window.foreign_cpus <= FOREIGN_CPUS_MAX + resolution;
-    let detail = format!(
-        "other processes used {:.2} CPUs over {:.1} s (known to within {resolution:.2})",
-        window.foreign_cpus,
-        seconds(window)
-    );
+    let good = window.foreign_cpus <= FOREIGN_CPUS_MAX;
+    let detail =
+        format!("other processes used {:.3} CPUs over {:.1} s", window.foreign_cpus, seconds(window));
     finding(SECTION, "foreign cpu", yes_or_limited(good), detail)
 }
 
@@ -95,23 +88,17 @@ mod tests {
 
     #[test]
     fn a_quiet_machine_is_good_and_a_noisy_one_is_limited() {
-        let quiet = NoiseWindow { window_ns: 200_000_000, foreign_cpus: 0.1, ..NoiseWindow::default() };
+        let quiet = NoiseWindow { window_ns: 200_000_000, foreign_cpus: 0.02, ..NoiseWindow::default() };
         assert_eq!(
             (steal(0.001, &quiet).state, foreign(&quiet).state),
             (FindingState::Yes, FindingState::Yes)
         );
-        let noisy = NoiseWindow { steal_share: 0.02, foreign_cpus: 0.5, ..quiet };
+        let noisy = NoiseWindow { steal_share: 0.02, foreign_cpus: 0.021, ..quiet };
         assert_eq!(
             (steal(0.0, &noisy).state, foreign(&noisy).state),
             (FindingState::Limited, FindingState::Limited)
         );
         assert_eq!(steal(0.05, &quiet).state, FindingState::Limited);
-    }
-
-    #[test]
-    fn a_longer_window_judges_foreign_cpu_more_sharply() {
-        let long = NoiseWindow { window_ns: 10_000_000_000, foreign_cpus: 0.1, ..NoiseWindow::default() };
-        assert_eq!(foreign(&long).state, FindingState::Limited);
     }
 
     #[test]
