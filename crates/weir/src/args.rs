@@ -12,9 +12,9 @@ Begin with:
   weir serve echo --driver epoll         a server by hand, and in another terminal
   weir load echo --connections 100       its load, with every byte checked
 
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 10 threshold not met,
-11 inconclusive, 12 not comparable or too noisy, 13 this environment cannot run it, 14 no baseline,
-130 interrupted (finished blocks are kept)";
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive,
+12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept);
+10 threshold not met and 14 no baseline are reserved: no command ends with them yet";
 
 /// Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be
 /// believed.

@@ -47,8 +47,10 @@ fn run_echo(arguments: &ServeEcho) -> Result<Exit> {
     // Whoever closed our output does not wait for the line.
     let _ = output::print(&format!("listening on {}", server.address()));
     let drained = server.join();
-    if drained.connections_cut > 0 {
-        output::tell(&format!("drained: {} connections were cut at the deadline", drained.connections_cut));
+    match drained.connections_cut {
+        0 => {}
+        1 => output::tell("drained: 1 connection was cut at the deadline"),
+        cut => output::tell(&format!("drained: {cut} connections were cut at the deadline")),
     }
     Ok(Exit::Ok)
 }

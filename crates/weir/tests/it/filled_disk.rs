@@ -31,7 +31,7 @@ impl Drop for SmallDisk<'_> {
 #[test]
 fn a_full_disk_keeps_finished_blocks_and_the_study_goes_on_later() {
     let folder = folder("full-disk");
-    let (file, disk) = study_file(&folder, &(study_head(40, "5s") + TWO_ARMS));
+    let (file, disk) = study_file(&folder, &(study_head(8, "1min") + TWO_ARMS));
     std::fs::create_dir(&disk).expect("a folder can be made");
     let Some(mounted) = SmallDisk::mount(&disk, "size=256k") else {
         println!("skipped: mounting a small disk needs root");

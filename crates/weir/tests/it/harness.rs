@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    ops::Deref,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixStream},
@@ -85,14 +86,47 @@ pub fn descriptors_asked_for(said: &Said, connections: usize) -> usize {
     needed
 }
 
-/// An empty folder of this test's own.
-pub fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-it").join(name);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
+/// An empty folder of one test in one process, removed at its end. A test that fails keeps it and says where it is.
+pub struct Folder(PathBuf);
+
+/// Makes one below the target folder.
+pub fn folder(name: &str) -> Folder {
+    Folder::make(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-it"), name)
+}
+
+/// Makes one in the system's temporary folder: the path of a socket must be short, that of the target folder may
+/// be long.
+pub fn socket_folder(name: &str) -> Folder {
+    Folder::make(&std::env::temp_dir(), &format!("weir-it-{name}"))
+}
+
+impl Folder {
+    fn make(parent: &Path, name: &str) -> Self {
+        let path = parent.join(format!("{name}-{}", std::process::id()));
+        if path.exists() {
+            fs::remove_dir_all(&path).expect("what a killed run left can be removed");
+        }
+        fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
     }
-    fs::create_dir_all(&folder).expect("a folder can be made");
-    folder
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("kept: {}", self.0.display());
+        } else if let Err(error) = fs::remove_dir_all(&self.0) {
+            println!("left: {}: {error}", self.0.display());
+        }
+    }
 }
 
 /// A running program whose lines are read as they come. Killed when dropped.

@@ -11,7 +11,7 @@ use super::harness::{
 fn interrupted_studies_keep_their_blocks_and_go_on() {
     for (signal, lines) in [(Signal::INT, 1), (Signal::TERM, 2), (Signal::INT, 4)] {
         let folder = folder(&format!("interrupt-{lines}"));
-        let (file, out) = study_file(&folder, &(study_head(400, "4s") + TWO_ARMS));
+        let (file, out) = study_file(&folder, &(study_head(400, "8s") + TWO_ARMS));
         let mut study = Running::weir(&["study", &file, "--out", shown(&out)]);
         for _ in 0..lines {
             study.next_error_line().expect("it shows progress");
@@ -52,7 +52,7 @@ fn a_reader_that_leaves_does_not_change_the_outcome() {
     let folder = folder("reader-leaves");
     let (file, out) = study_file(&folder, &(study_head(4, "2s") + TWO_ARMS));
     let said = shell(&format!(
-        "{{ \"$WEIR\" study {file} --out {} 2>&1; echo \"code $?\" >&3; }} 3>&2 | head -n 1",
+        "{{ \"$WEIR\" study '{file}' --out '{}' 2>&1; echo \"code $?\" >&3; }} 3>&2 | head -n 1",
         shown(&out)
     ));
     assert!(said.stdout.starts_with("study tiny"), "{}", said.stdout);

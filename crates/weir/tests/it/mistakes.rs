@@ -1,6 +1,8 @@
 //! Mistakes on the command line: one sentence with the way out, and the documented exit code.
 
-use super::harness::{Server, descriptors_asked_for, expect_refusal, folder, shell, shown, weir};
+use super::harness::{
+    Server, descriptors_asked_for, expect_refusal, folder, shell, shown, socket_folder, weir,
+};
 
 #[test]
 fn a_wrong_value_is_told_with_its_flag() {
@@ -78,7 +80,8 @@ fn a_port_in_use_is_named() {
 fn a_statistics_name_in_use_leaves_no_server() {
     let name = format!("@weir-it-{}-taken", std::process::id());
     let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
-    let path = folder("taken").join("server.sock");
+    let folder = socket_folder("taken");
+    let path = folder.join("server.sock");
     let listen = format!("unix:{}", path.display());
     let said = weir(&["serve", "echo", "--driver", "epoll", "--listen", &listen, "--stats-socket", &name]);
     expect_refusal(&said, 1, &["--stats-socket", &name, "choose another"]);

@@ -3,10 +3,12 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use super::harness::{PATIENCE, Running, Said, WEIR, expect_refusal, folder, shown, study_file, study_head};
+use super::harness::{
+    Folder, PATIENCE, Running, Said, WEIR, expect_refusal, folder, shown, study_file, study_head,
+};
 
 /// Builds the wrapper in the test's folder.
-fn wrapper(test: &str) -> (PathBuf, PathBuf) {
+fn wrapper(test: &str) -> (Folder, PathBuf) {
     let folder = folder(test);
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/without_io_uring.c");
     let program = folder.join("without_io_uring");

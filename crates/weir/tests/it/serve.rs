@@ -145,9 +145,11 @@ fn the_automatic_choice_is_told_with_its_reason() {
 
 #[test]
 fn a_server_with_closed_outputs_serves_all_the_same() {
-    let path = super::harness::folder("closed-outputs").join("s");
+    let folder = super::harness::socket_folder("closed-outputs");
+    let path = folder.join("s");
     let mut command = std::process::Command::new("sh");
-    let line = format!("exec \"{WEIR}\" serve echo --driver epoll --listen unix:{} >&- 2>&-", path.display());
+    let line =
+        format!("exec \"{WEIR}\" serve echo --driver epoll --listen 'unix:{}' >&- 2>&-", path.display());
     let mut server = super::harness::Running::start(command.args(["-c", &line]));
     until("the server", || std::os::unix::net::UnixStream::connect(&path).is_ok());
     server.signal(rustix::process::Signal::TERM);

@@ -70,7 +70,7 @@ fn a_connection_that_cannot_end_is_cut_at_the_deadline() {
         server.process.signal(Signal::TERM);
         assert_eq!(server.process.wait(Duration::from_secs(8)), 0, "{driver}");
         let told = server.process.rest_of_errors();
-        assert!(told.contains("1 connections were cut"), "{driver}: {told}");
+        assert!(told.contains("1 connection was cut"), "{driver}: {told}");
         drop(client);
     }
 }

@@ -32,7 +32,7 @@ fn a_mistake_is_told_with_file_and_line_and_leaves_nothing() {
 fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
     let (file, out) = study_file(&folder, &(study_head(4, "5s").replace("[4]", "[1000]") + TWO_ARMS));
-    let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study {file} --out {}", shown(&out)));
+    let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study '{file}' --out '{}'", shown(&out)));
     expect_refusal(&said, 13, &["1000 connections", "the limit is 256", "`ulimit -n "]);
     descriptors_asked_for(&said, 1000);
     assert!(!out.exists());

@@ -4,11 +4,11 @@ use std::{fs, os::unix::net::UnixStream};
 
 use rustix::process::Signal;
 
-use super::harness::{PATIENCE, Server, bytes, echo_exactly, expect_refusal, folder, weir};
+use super::harness::{PATIENCE, Server, bytes, echo_exactly, expect_refusal, socket_folder, weir};
 
 #[test]
 fn a_dead_path_is_replaced_a_live_one_and_a_file_are_refused() {
-    let folder = folder("unix");
+    let folder = socket_folder("unix");
     let path = folder.join("server.sock");
     let listen = format!("unix:{}", path.display());
     let mut killed = Server::start_on(&listen, &["--driver", "epoll"]).expect("it starts");
