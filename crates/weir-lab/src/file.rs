@@ -257,6 +257,9 @@ impl File {
         let mut arms = Vec::new();
         for arm in self.arm {
             let at = arm.span().start;
+            if let Some(driver) = &arm.get_ref().driver {
+                validate::descriptors(driver.get_ref(), &cells).at(driver.span().start)?;
+            }
             arms.push(arm.into_inner().resolve(at, &arms, &self.load_options)?);
         }
         let name = self.name.into_inner();

@@ -18,6 +18,16 @@ pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
 /// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
 pub const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
 
+/// Descriptors that `select` can name (`FD_SETSIZE`): the kernel's interface has no room for more.
+pub const SELECT_DESCRIPTORS: u32 = 1024;
+
+/// Descriptors a server has open beside its connections, and a few to spare: standard streams, signals, the
+/// statistics socket and its one reader.
+const DESCRIPTORS_BESIDE: u32 = 12;
+
+/// Further ones for each worker: its listener and the descriptor that wakes it.
+const DESCRIPTORS_PER_WORKER: u32 = 2;
+
 /// A quantity with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -114,6 +124,11 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         return Err(SpecError::new("time_cap", "it must be from 1s to 24h".to_owned()));
     }
     arms(spec)?;
+    for arm in &spec.arms {
+        if let Subject::Weir { driver, .. } = &arm.subject {
+            descriptors(driver, &spec.cells)?;
+        }
+    }
     if spec.cells.is_empty() || spec.cells.len() > CELLS_MAX {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", spec.cells.len());
         return Err(SpecError::new("factors", message));
@@ -178,6 +193,28 @@ pub(crate) fn driver(driver: &str) -> Result<(), SpecError> {
         "auto" => "an arm must name its driver; `auto` would leave open what was measured".to_owned(),
         other => format!("there is no driver {other:?}; there are {}", DRIVERS.join(", ")),
     };
+    Err(SpecError::new("arm.driver", message))
+}
+
+/// Refuses cells with more connections than the arm's driver can name.
+pub(crate) fn descriptors(driver: &str, cells: &[CellSpec]) -> Result<(), SpecError> {
+    if driver != "select" {
+        return Ok(());
+    }
+    let most = |cell: &CellSpec| {
+        SELECT_DESCRIPTORS.saturating_sub(DESCRIPTORS_BESIDE + DESCRIPTORS_PER_WORKER * cell.workers)
+    };
+    let asked = |cell: &CellSpec| cell.connections.saturating_add(cell.idle_connections);
+    let Some(cell) = cells.iter().find(|cell| asked(cell) > most(cell)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "select watches descriptors below {SELECT_DESCRIPTORS}, which leaves {} for connections, and {} has {} (idle \
+         ones included); use poll or epoll, or cells with fewer",
+        most(cell),
+        cell.id,
+        asked(cell)
+    );
     Err(SpecError::new("arm.driver", message))
 }
 

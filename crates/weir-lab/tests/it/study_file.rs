@@ -61,6 +61,24 @@ fn mistakes_are_named_with_file_line_and_key() {
 }
 
 #[test]
+fn select_is_refused_more_connections_than_it_can_name() {
+    let select = |connections: &str| {
+        let text = EXAMPLE.replacen("driver = \"epoll\"", "driver = \"select\"", 1);
+        read(&text.replacen("connections = [100]", connections, 1))
+    };
+    insta::assert_snapshot!(select("connections = [1011]").expect_err("it cannot"), @"a.toml:13: arm.driver: select watches descriptors below 1024, which leaves 1010 for connections, and c1011-d1-m64-closed has 1011 (idle ones included); use poll or epoll, or cells with fewer");
+    insta::assert_snapshot!(select("connections = [100]\nidle_connections = [911]").expect_err("it cannot"), @"a.toml:14: arm.driver: select watches descriptors below 1024, which leaves 1010 for connections, and c100-d1-m64-i911-closed has 1011 (idle ones included); use poll or epoll, or cells with fewer");
+    select("connections = [100]\nidle_connections = [910]").expect("it just fits");
+    // Each worker has descriptors of its own.
+    insta::assert_snapshot!(select("connections = [1009]\nworkers = [2]").expect_err("it cannot"), @"a.toml:14: arm.driver: select watches descriptors below 1024, which leaves 1008 for connections, and c1009-d1-m64-w2-closed has 1009 (idle ones included); use poll or epoll, or cells with fewer");
+    let study = weir_lab::fake::study(&["epoll", "select"], 6, 1);
+    assert_eq!(weir_lab::validate::study(&study), Ok(()));
+    let mut large = study;
+    large.cells[0].connections = 1_011;
+    assert!(weir_lab::validate::study(&large).is_err());
+}
+
+#[test]
 fn a_baseline_alone_is_no_study() {
     let one = EXAMPLE.rfind("[[arm]]").expect("the example has arms");
     insta::assert_snapshot!(read(&EXAMPLE[..one]).expect_err("there is nothing to compare"), @"a.toml:11: arm: a study needs a baseline and from 1 to 15 other arms; this one has 1 in all");
