@@ -1,6 +1,6 @@
 //! Holds a foreign server and everything it starts, for `weir supervise`: a small process between the laboratory and
 //! the command. It ends all of them when its standard input closes, so also when the laboratory was killed with no
-//! chance to clean up.
+//! chance to clean up. Should it hang, the laboratory does its work ([`kill_below`]) before it ends it.
 //!
 //! It adopts orphans below it (`PR_SET_CHILD_SUBREAPER`), so that a server that forks into the background is still
 //! found. The command itself is bound to the supervisor by the kernel; a process that both left its group and lost its
@@ -135,13 +135,15 @@ impl Household {
     }
 
     fn signal_all(&self, signal: Signal) {
-        for pid in descendants() {
+        for pid in descendants(std::process::id()) {
             // Fails only for a process that has ended.
             let _ = kill_process(pid, signal);
         }
     }
 
+    /// Waits until all have ended, the deadline, or an input that closes: who asked has then lost patience.
     fn until_empty(&mut self, deadline: Instant) {
+        let input = stdin();
         loop {
             self.reap();
             let left = deadline.saturating_duration_since(Instant::now());
@@ -150,8 +152,12 @@ impl Household {
                 return;
             };
             let Ok(timeout) = Timespec::try_from(left) else { return };
-            // Whatever ends the wait, the loop looks again.
-            let _ = poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&timeout));
+            let mut ends = [PollFd::new(&input, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
+            // Whatever else ends the wait, the loop looks again.
+            let _ = poll(&mut ends, Some(&timeout));
+            if !ends[0].revents().is_empty() {
+                return;
+            }
         }
     }
 
@@ -179,10 +185,32 @@ fn own_children() -> Vec<Pid> {
     children(std::process::id()).into_iter().filter_map(pid).collect()
 }
 
-/// All processes below this one, parents first.
-fn descendants() -> Vec<Pid> {
+/// Kills all processes below one that hangs. It must be alive, so that it still adopts what its descendants leave, and
+/// must not be reaped meanwhile, so that its number stays its own.
+pub(crate) fn kill_below(root: u32) {
+    for _ in 0..KILL_ROUNDS_MAX {
+        let left: Vec<Pid> = descendants(root).into_iter().filter(|pid| !has_ended(*pid)).collect();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            // Fails only for a process that has ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Whether the process is gone, or only its parent has not noticed yet.
+fn has_ended(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.ok().and_then(|stat| fields(&stat).next().map(|state| state == "Z" || state == "X")).unwrap_or(true)
+}
+
+/// All processes below one, parents first.
+fn descendants(root: u32) -> Vec<Pid> {
     let all = parents();
-    let mut found = vec![std::process::id()];
+    let mut found = vec![root];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
         found.extend(all.iter().filter(|(_, above)| *above == parent).map(|(child, _)| *child));
@@ -215,10 +243,14 @@ fn parents() -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// The fourth field. The second, the name in parentheses, may itself hold spaces and parentheses.
+/// The fourth field.
 fn parent_in(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(1)?.parse().ok()
+    fields(stat).nth(1)?.parse().ok()
+}
+
+/// The fields after the second. That is the name in parentheses, which may itself hold spaces and parentheses.
+fn fields(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A child with its process group: ended with everything in its group, also when this process is killed.
 
 use std::{
-    io,
+    io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
-    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use weir_sys::child::spawn_bound;
 
 use super::pipe::{Keep, Pipe, wait_readable};
+use crate::supervise;
 
 /// Longest output of a child that is kept; a load report with its histograms is a tenth of it.
 const STDOUT_BYTES_MAX: usize = 4 << 20;
@@ -21,6 +22,9 @@ const STDERR_BYTES_MAX: usize = 4 << 10;
 /// Longest time between two looks at the deadline, the interrupt flag and the child.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
+/// How long a child that cleans up has for it; it needs some milliseconds.
+const CLEAN_UP_MAX: Duration = Duration::from_secs(1);
+
 /// What becomes of a child when this process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bond {
@@ -30,10 +34,13 @@ pub(crate) enum Bond {
     CleansUp,
 }
 
-/// A running child, or one that ended and is not reaped yet. Dropping it kills the group.
+/// A running child, or one that ended and is not reaped yet. Dropping it ends the child and all below it.
 pub(crate) struct Group {
     child: Child,
     pid: Pid,
+    /// Held open while a child that cleans up must not: it does when this end closes, also because this process was
+    /// killed. `None` for other children.
+    stdin: Option<ChildStdin>,
     pub(crate) stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
     reaped: Option<ExitStatus>,
@@ -53,16 +60,20 @@ impl Group {
         };
         let stdout = Pipe::new(stdout, Keep::First, STDOUT_BYTES_MAX)?;
         let stderr = Pipe::new(stderr, Keep::Last, STDERR_BYTES_MAX)?;
-        Ok(Self { child, pid, stdout, stderr, reaped: None })
+        let stdin = child.stdin.take();
+        Ok(Self { child, pid, stdin, stdout, stderr, reaped: None })
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// The writing end of the child's input, once.
-    pub(crate) fn take_stdin(&mut self) -> Option<std::process::ChildStdin> {
-        self.child.stdin.take()
+    /// Says something to a child that cleans up.
+    pub(crate) fn say(&mut self, word: &[u8]) {
+        if let Some(stdin) = &mut self.stdin {
+            // Fails only when the child is gone.
+            let _ = stdin.write_all(word);
+        }
     }
 
     /// Waits a moment for output and reads it.
@@ -97,10 +108,16 @@ impl Group {
         }
     }
 
-    /// Kills what is left of the group, reaps the child and gives its status.
+    /// Ends the child and everything below it, reaps the child and gives its status.
+    ///
+    /// A supervisor goes last. Processes below it may have left its group, and only while it lives do orphans come to
+    /// it and can be found; so its input is closed, it ends them and itself, and if it hangs they are ended from here.
     pub(crate) fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.reaped {
             return Ok(status);
+        }
+        if self.stdin.take().is_some() && !self.wait(CLEAN_UP_MAX) {
+            supervise::kill_below(self.pid());
         }
         // Before the child is reaped, because afterwards the group's number may belong to others.
         self.signal(Signal::KILL);
@@ -127,10 +144,11 @@ impl Group {
         }
     }
 
-    /// The end of the child's error output, in one line.
+    /// The end of the child's error output, in one line. Weir's own name in front says nothing in a study of Weir.
     pub(crate) fn said(&self) -> String {
         let text = self.stderr.text();
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("weir: "));
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(3)..].join("; ")
     }
 }

@@ -1,9 +1,8 @@
 //! The server's side of a trial: `weir serve`, or a foreign command under a supervisor.
 
 use std::{
-    io::Write,
     net::{SocketAddr, TcpListener, TcpStream},
-    process::{ChildStdin, Command, ExitStatus},
+    process::{Command, ExitStatus},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -37,10 +36,11 @@ pub(crate) struct Server {
     pub(crate) stats_socket: Option<String>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Weir,
-    /// Held open: the supervisor ends everything below it when this end closes, even if this process was killed.
-    Supervised(Option<ChildStdin>),
+    /// A foreign server below a supervisor, which is the child.
+    Supervised,
 }
 
 /// Why there is no server: the trial failed, or the session must stop.
@@ -84,9 +84,9 @@ impl Server {
                 let mut command = Command::new(weir);
                 command.args(supervise::arguments(request.server_cpus));
                 command.args(substituted(argv, weir, port, request));
-                let mut group = spawn(&mut command, request, Bond::CleansUp)?;
-                let kind = Kind::Supervised(group.take_stdin());
-                let server = Self { group, kind, address: String::new(), stats_socket: None };
+                let group = spawn(&mut command, request, Bond::CleansUp)?;
+                let server =
+                    Self { group, kind: Kind::Supervised, address: String::new(), stats_socket: None };
                 let address = SocketAddr::from(([127, 0, 0, 1], port));
                 server.until_ready(request, deadlines, |_| {
                     TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
@@ -130,7 +130,7 @@ impl Server {
     fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
         let code = self.group.end().ok().and_then(|status: ExitStatus| status.code());
         let reason = self.group.obituary();
-        let is_weir = matches!(self.kind, Kind::Weir);
+        let is_weir = self.kind == Kind::Weir;
         match code {
             Some(EXIT_USAGE) if is_weir => {
                 let said = self.group.said();
@@ -149,8 +149,8 @@ impl Server {
     /// Process whose CPU is the server's: its own, or the foreign server below the supervisor.
     pub(crate) fn observed_pid(&self) -> u32 {
         let own = self.group.pid();
-        match (&self.kind, supervise::children(own).as_slice()) {
-            (Kind::Supervised(_), [only]) => *only,
+        match (self.kind, supervise::children(own).as_slice()) {
+            (Kind::Supervised, [only]) => *only,
             _ => own,
         }
     }
@@ -171,16 +171,11 @@ impl Server {
         self.group.obituary()
     }
 
-    /// Ends it: politely first, by force after the deadline. When this returns, its group is gone.
+    /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone.
     pub(crate) fn stop(mut self, deadlines: &Deadlines) {
-        match &mut self.kind {
+        match self.kind {
             Kind::Weir => self.group.signal(Signal::TERM),
-            Kind::Supervised(stdin) => {
-                if let Some(mut stdin) = stdin.take() {
-                    // Fails only when the supervisor is gone.
-                    let _ = stdin.write_all(supervise::END_POLITELY);
-                }
-            }
+            Kind::Supervised => self.group.say(supervise::END_POLITELY),
         }
         self.group.wait(deadlines.stop);
     }

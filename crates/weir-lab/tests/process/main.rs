@@ -41,12 +41,13 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 13] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
         ("an unknown option ends the session", an_unknown_option_ends_the_session),
         ("a mute server meets its deadline", a_mute_server_meets_its_deadline),
+        ("a supervisor that hangs leaves nothing", a_supervisor_that_hangs_leaves_nothing),
         ("a stubborn server is killed", a_stubborn_server_is_killed),
         ("a generator that fails is quoted", a_generator_that_fails_is_quoted),
         ("a generator that hangs meets its deadline", a_generator_that_hangs_meets_its_deadline),
@@ -153,7 +154,16 @@ fn a_mute_server_meets_its_deadline() {
     let reason = "did not accept connections within 1.5 s: still thinking".to_owned();
     assert_eq!(failure(&spec("mute", roles::REPORT)), TrialFailure::Server { reason });
     let reason = "did not accept connections within 1.5 s".to_owned();
-    assert_eq!(failure(&foreign(&["linger", "{port}"])), TrialFailure::Server { reason });
+    for role in ["linger", "linger-with-orphan"] {
+        let reason = reason.clone();
+        assert_eq!(failure(&foreign(&[role, "{port}"])), TrialFailure::Server { reason });
+    }
+}
+
+fn a_supervisor_that_hangs_leaves_nothing() {
+    let reason = "did not accept connections within 1.5 s".to_owned();
+    let failure = failure(&foreign(&["stops-its-supervisor", "{port}"]));
+    assert_eq!(failure, TrialFailure::Server { reason });
 }
 
 fn a_stubborn_server_is_killed() {
@@ -188,9 +198,12 @@ fn a_foreign_server_and_its_orphans_are_ended() {
 }
 
 fn an_interrupted_trial_leaves_nothing() {
-    for interrupted in
-        [spec("epoll", roles::HANGS), spec("mute", roles::REPORT), foreign(&["linger", "{port}"])]
-    {
+    for interrupted in [
+        spec("epoll", roles::HANGS),
+        spec("mute", roles::REPORT),
+        foreign(&["linger", "{port}"]),
+        foreign(&["linger-with-orphan", "{port}"]),
+    ] {
         let interrupt = AtomicBool::new(false);
         let outcome = thread::scope(|scope| {
             scope.spawn(|| {

@@ -40,13 +40,20 @@ pub fn play(words: &[&str]) -> bool {
             let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
             match supervise::run(&[], &argv) {
                 Ok(code) => exit(code.into()),
-                Err(error) => end(supervise::EXIT_NOT_STARTED, &error.to_string()),
+                Err(error) => end(supervise::EXIT_NOT_STARTED, &format!("weir: {error}")),
             }
         }
         ["listen", port] => listen(port),
         ["listen-with-orphan", port] => {
             start(&["start-lingerer"]).wait().expect("it starts its child and ends");
             listen(port);
+        }
+        ["linger-with-orphan", ..] => linger_with_orphan(),
+        ["stops-its-supervisor", ..] => {
+            let supervisor = std::os::unix::process::parent_id();
+            let supervisor = Pid::from_raw(supervisor.cast_signed()).expect("a process");
+            kill_process(supervisor, Signal::STOP).expect("it runs");
+            linger_with_orphan();
         }
         ["listen-in-background", port] => drop(start(&["listen", port])),
         ["start-lingerer"] => drop(start(&["linger"])),
@@ -75,10 +82,15 @@ fn linger() -> ! {
     }
 }
 
+fn linger_with_orphan() -> ! {
+    start(&["start-lingerer"]).wait().expect("it starts its child and ends");
+    linger()
+}
+
 fn serve(driver: &str) {
     match driver {
         "dies" => end(1, "port in use"),
-        "refused" => end(13, "io_uring is switched off"),
+        "refused" => end(13, "weir: io_uring is switched off"),
         "unknown" => end(2, "there is no driver unknown"),
         "mute" => {
             let line = "still thinking";
@@ -106,7 +118,7 @@ fn load(words: &[&str]) {
     match option(words, "--connections").parse().expect("a number") {
         FAILS => end(1, "out of luck"),
         HANGS => linger(),
-        USAGE => end(2, "too many connections"),
+        USAGE => end(2, "weir: too many connections"),
         GARBAGE => super::say("not JSON"),
         KILLS_THE_SERVER => {
             let server: i32 = option(words, "--observe-pid").parse().expect("a number");
