@@ -15,6 +15,7 @@ use crate::{
     gate::{Gate, TrialState},
     judge::RATE_KEPT_SHARE_MIN,
     plan::{self, PlannedBlock},
+    progress::{Progress, seconds},
     taint::{self, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
@@ -215,6 +216,18 @@ fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
     let (matching, all) = (planned.count(), blocks.len());
     let detail = format!("{matching} of {all} blocks ran in the random order of seed {}", spec.seed);
     check("interleaving", matching == all, detail)
+}
+
+/// Whether the schedule was finished. The time cap stands beside the time, because it is what cuts most studies short.
+pub(crate) fn schedule(spec: &StudySpec, progress: &Progress, elapsed_ns: u64) -> Check {
+    let mut detail = progress.words();
+    if !progress.is_complete() {
+        let (cap, elapsed) = (seconds(spec.time_cap_ns), seconds(elapsed_ns));
+        detail = format!(
+            "cut short after {elapsed}, with a time cap of {cap} for a session: {detail}; weir study --resume goes on"
+        );
+    }
+    check("schedule", progress.is_complete(), detail)
 }
 
 fn baseline_itself(comparisons: &[Comparison]) -> Check {

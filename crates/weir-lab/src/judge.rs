@@ -35,7 +35,9 @@ use weir_stats::{
 use crate::{
     check,
     gate::{Against, Gate, Pair, Pairs, TrialState},
-    plan, summary, taint,
+    plan,
+    progress::Progress,
+    summary, taint,
 };
 
 /// Largest p-value of a difference that is called.
@@ -78,19 +80,22 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let headline = headline(spec, &comparisons);
     let arms = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
+    let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
+    let mut checks = check::all(spec, &gate, &planned, &comparisons);
+    checks.push(check::schedule(spec, &progress, judged.elapsed_ns));
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
         fingerprint: judged.fingerprint.clone(),
         headline,
         verdict: headline.map_or(Verdict::NotComparable, |index| comparisons[index].verdict),
-        checks: check::all(spec, &gate, &planned, &comparisons),
+        checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &planned),
         comparisons,
         arms,
         missing_arms: missing_arms.to_vec(),
-        complete: cells.iter().all(CellTrials::is_complete),
+        complete: progress.is_complete(),
         elapsed_ns: judged.elapsed_ns,
         reproduce: judged.reproduce.to_owned(),
     }
@@ -104,10 +109,6 @@ struct CellTrials<'a> {
 }
 
 impl CellTrials<'_> {
-    fn is_complete(&self) -> bool {
-        (0..self.spec.blocks).all(|block| self.trials.iter().any(|trial| trial.block == block))
-    }
-
     fn of_arm<'s>(&'s self, arm: &'s str) -> impl Iterator<Item = &'s TrialRecord> + 's {
         self.trials.iter().copied().filter(move |trial| trial.arm == arm)
     }

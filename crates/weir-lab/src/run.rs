@@ -24,15 +24,15 @@ use weir_record::{
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
 use crate::{
-    gate::{Against, Gate, TrialState},
+    gate::Gate,
     judge::{self, Judged},
     launch::{LaunchError, Launcher, TrialFailure, TrialRequest},
     plan::{self, PlannedBlock},
+    progress::{self, Progress},
     taint,
 };
 
-/// Attempts at one block at most, the first included.
-pub const ATTEMPTS_MAX: u32 = 4;
+pub use crate::progress::ATTEMPTS_MAX;
 
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
@@ -123,10 +123,28 @@ pub enum Ended {
 pub struct Outcome {
     /// How.
     pub ended: Ended,
+    /// How far the study is.
+    pub progress: Progress,
     /// The study as judged now; also in the store.
     pub result: StudyResult,
     /// Every trial, pilots included, in time order.
     pub trials: Vec<TrialRecord>,
+}
+
+impl Outcome {
+    /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
+    pub fn way_on(&self, folder: &Path) -> Option<String> {
+        let cause = match self.ended {
+            Ended::TimeCap => {
+                let cap = progress::seconds(self.result.spec.time_cap_ns);
+                format!("cut by the time cap of {cap}")
+            }
+            Ended::Interrupted => "interrupted".to_owned(),
+            Ended::Complete | Ended::ArmsMissing => return None,
+        };
+        let (done, folder) = (self.progress.words(), folder.display());
+        Some(format!("{cause}: {done}; go on with: weir study --resume {folder}"))
+    }
 }
 
 /// Why a session broke off.
@@ -461,35 +479,10 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Blocks that lack a pair in the near state (or the only one) and may be tried again, with the attempt's number.
+    /// Blocks that may be tried again, with the attempt's number.
     fn gaps(&self) -> Vec<(PlannedBlock, u32)> {
-        let spec = &self.header.spec;
-        let gate = Gate::new(self.trials());
-        let missing = self.missing_arms();
-        let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
-            .into_iter()
-            .map(|planned| (planned, self.attempts_at(planned)))
-            .filter(|(planned, attempts)| {
-                *attempts < ATTEMPTS_MAX && !self.is_filled(&gate, &missing, *planned)
-            })
-            .collect();
-        gaps.sort_by_key(|(planned, attempt)| (role_rank(spec, planned.cell), *attempt));
-        gaps
-    }
-
-    fn is_filled(&self, gate: &Gate, missing: &[MissingArm], planned: PlannedBlock) -> bool {
-        let spec = &self.header.spec;
-        let cell_id = &spec.cells[planned.cell].id;
-        let trials: Vec<&TrialRecord> =
-            self.trials().filter(|trial| trial.cell_id == *cell_id && trial.block == planned.block).collect();
-        let others = spec.arms.iter().skip(1).map(|arm| arm.name.as_str());
-        others
-            .filter(|arm| !missing.iter().any(|gone| gone.name == *arm))
-            .map(Against::Arm)
-            .chain([Against::Itself])
-            .all(|against| {
-                !gate.pairs(&trials, &spec.arms[0].name, against, TrialState::Near).used.is_empty()
-            })
+        let trials: Vec<&TrialRecord> = self.trials().collect();
+        progress::gaps(&self.header.spec, &trials, &self.missing_arms())
     }
 
     fn finish(mut self, ended: Ended) -> Result<Outcome, RunError> {
@@ -506,7 +499,8 @@ impl Session<'_> {
         });
         let saved = self.store.save_result(self.session, &result, elapsed_ns);
         saved.map_err(|source| self.store_error(source))?;
-        Ok(Outcome { ended, result, trials })
+        let progress = Progress::of(&self.header.spec, &trials.iter().collect::<Vec<_>>(), &missing_arms);
+        Ok(Outcome { ended, progress, result, trials })
     }
 
     fn trials(&self) -> impl Iterator<Item = &TrialRecord> {
@@ -634,15 +628,6 @@ fn server_failure(taint: &Taint) -> Option<&str> {
 /// Name of the pilot's blocks in the store.
 pub fn pilot_id(cell_id: &str) -> String {
     format!("{cell_id}-pilot")
-}
-
-fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
-    use weir_record::spec::CellRole;
-    match spec.cells[cell].role {
-        CellRole::Headline => 0,
-        CellRole::Declared => 1,
-        CellRole::Exploratory => 2,
-    }
 }
 
 /// What makes two fingerprints different machines; a changed limit or sysctl does not.

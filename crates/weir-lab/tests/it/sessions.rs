@@ -110,9 +110,41 @@ fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
     assert!((1..12).contains(&(outcome.trials.len() / 3)));
     assert!(outcome.trials.iter().all(|trial| trial.started_ns < 15_000_000_000));
+    let done = outcome.trials.len() / 3;
+    let words = format!("{done} of 12 blocks are done");
+    let way_on = outcome.way_on(std::path::Path::new("run")).expect("it was cut short");
+    let cut = "cut by the time cap of 10 s";
+    assert_eq!(way_on, format!("{cut}: {words}; go on with: weir study --resume run"));
+    let check = outcome.result.checks.iter().find(|check| check.name == "schedule").expect("it is checked");
+    assert!(!check.passed && check.detail.contains(&words), "{check:?}");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cap");
     let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
     assert!(resumed.trials.len() > outcome.trials.len());
+}
+
+#[test]
+fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete() {
+    let mut spec = study(&["epoll", "uring"], 12, SEED);
+    let whole = start("uncut", &spec, &mut dying_once()).expect("it runs");
+    assert_eq!((whole.ended, whole.result.complete), (Ended::Complete, true));
+    assert_eq!(whole.way_on(std::path::Path::new("run")), None);
+    let first_attempts = whole.trials.iter().filter(|trial| trial.attempt == 0);
+    // Reached by the last planned block, so that no spoilt one is run again.
+    spec.time_cap_ns = first_attempts.map(|trial| trial.started_ns).max().expect("there are trials");
+    let outcome = start("cut-in-gaps", &spec, &mut dying_once()).expect("the cap is no error");
+    assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
+    let words = "12 of 12 blocks are done, 1 of these lack a clean pair and may be run again";
+    assert_eq!(outcome.progress.words(), words);
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cut-in-gaps");
+    let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
+    assert_eq!((resumed.ended, resumed.result.complete), (Ended::Complete, true));
+}
+
+/// A launcher in which one server dies in its third trial.
+fn dying_once() -> FakeLauncher {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(2);
+    launcher
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! How far a study is: which planned blocks have run, and which of them noise kept from giving all their pairs. Pure,
+//! so that a stored study tells the same about itself as the session that stored it.
+
+use std::time::Duration;
+
+use weir_record::{
+    spec::{CellRole, StudySpec},
+    study::MissingArm,
+    trial::{Taint, TrialRecord},
+};
+
+use crate::{
+    gate::{Against, Gate, TrialState},
+    plan::{self, PlannedBlock},
+};
+
+/// Attempts at one block at most, the first included.
+pub const ATTEMPTS_MAX: u32 = 4;
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Planned blocks that ran.
+    pub blocks_done: u32,
+    /// Planned blocks.
+    pub blocks: u32,
+    /// Of those that ran, the ones that lack a clean pair and may be run again.
+    pub blocks_to_repeat: u32,
+}
+
+impl Progress {
+    /// How far a study with these trials is.
+    pub fn of(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Self {
+        let gaps = gaps(spec, trials, missing);
+        let to_run = gaps.iter().filter(|(_, attempts)| *attempts == 0).count();
+        let blocks = spec.cells.iter().map(|cell| cell.blocks).sum();
+        Self { blocks_done: blocks - count(to_run), blocks, blocks_to_repeat: count(gaps.len() - to_run) }
+    }
+
+    /// Whether another session would find nothing to do.
+    pub fn is_complete(&self) -> bool {
+        self.blocks_done == self.blocks && self.blocks_to_repeat == 0
+    }
+
+    /// The numbers, in words.
+    pub fn words(&self) -> String {
+        let Self { blocks_done, blocks, blocks_to_repeat } = self;
+        match blocks_to_repeat {
+            0 => format!("{blocks_done} of {blocks} blocks are done"),
+            _ => format!(
+                "{blocks_done} of {blocks} blocks are done, {blocks_to_repeat} of these lack a clean pair and may be \
+                 run again"
+            ),
+        }
+    }
+}
+
+/// Blocks that have not run, or lack a pair in the near state (or the only one) and may be tried again, with the number
+/// of the next attempt; headline first.
+pub(crate) fn gaps(
+    spec: &StudySpec,
+    trials: &[&TrialRecord],
+    missing: &[MissingArm],
+) -> Vec<(PlannedBlock, u32)> {
+    let gate = Gate::new(trials.iter().copied());
+    let others: Vec<&str> = spec
+        .arms
+        .iter()
+        .skip(1)
+        .map(|arm| arm.name.as_str())
+        .filter(|arm| !missing.iter().any(|gone| gone.name == *arm) && !never_served(trials, arm))
+        .collect();
+    let mut gaps: Vec<(PlannedBlock, u32)> = plan::schedule(spec)
+        .into_iter()
+        .filter_map(|planned| {
+            let cell_id = &spec.cells[planned.cell].id;
+            let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;
+            let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
+            let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
+            let has_pair =
+                |against| !gate.pairs(&own, &spec.arms[0].name, against, TrialState::Near).used.is_empty();
+            let is_filled = others.iter().copied().map(Against::Arm).chain([Against::Itself]).all(has_pair);
+            (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
+        })
+        .collect();
+    gaps.sort_by_key(|(planned, attempts)| (role_rank(spec, planned.cell), *attempts));
+    gaps
+}
+
+/// Whether all that is known of the arm is that its server failed.
+fn never_served(trials: &[&TrialRecord], arm: &str) -> bool {
+    let failed =
+        |trial: &&TrialRecord| trial.taints.iter().any(|taint| matches!(taint, Taint::ServerFailed { .. }));
+    let own: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.arm == arm).collect();
+    !own.is_empty() && own.iter().all(failed)
+}
+
+fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
+    match spec.cells[cell].role {
+        CellRole::Headline => 0,
+        CellRole::Declared => 1,
+        CellRole::Exploratory => 2,
+    }
+}
+
+/// Nanoseconds as a person says them.
+pub(crate) fn seconds(nanoseconds: u64) -> String {
+    format!("{:.0} s", Duration::from_nanos(nanoseconds).as_secs_f64())
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
