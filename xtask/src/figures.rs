@@ -1,17 +1,19 @@
 //! The figures the project holds itself against, by one command that can be interrupted and called again:
 //! `cargo xtask figures`.
 //!
-//! Builds the release binary, the controls and the peers, runs one study after the other into one folder, and ends
-//! with one table. Every number comes from the exported, judged records of those studies; what is asked stands in
-//! `catalog` as data. It decides nothing the laboratory has decided otherwise: a comparison that does not stand there
-//! has no figure here.
+//! Says what it is going to run and how long that takes, builds the release binary, the controls and the peers, runs
+//! one study after the other into one folder, and ends with one table. Every number comes from the exported records of
+//! those studies; what is asked stands in `catalog` as data. Verdicts are the laboratory's; a ratio that it does not
+//! compare, or gives no verdict, is held against its goal with its interval and called no more than that.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
 mod catalog;
+mod children;
 mod counts;
 mod goal;
 mod memory;
+mod plan;
 mod sample;
 mod session;
 
@@ -20,15 +22,15 @@ use std::{
     env, fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{Arc, atomic::AtomicBool},
 };
 
-use weir_record::verdict::{Comparison, Metric};
-
-use catalog::{Figure, GROUPS, Source};
+use catalog::{Figure, GROUPS, Group, Source};
+use children::Children;
 use goal::{Measured, Outcome};
 use sample::Export;
 use session::{Laboratory, Run, Stop};
+
+const CODE_INTERRUPTED: u8 = 130;
 
 /// One line of the table.
 struct Row {
@@ -44,6 +46,7 @@ struct Options {
     out: Option<PathBuf>,
     only: Option<String>,
     rehearsal: bool,
+    plan_only: bool,
 }
 
 /// Runs what is not there yet and prints the table.
@@ -62,10 +65,25 @@ pub fn run(root: &Path, words: &[&str]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let is_chosen = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    let is_chosen = |group: &&Group| options.only.as_deref().is_none_or(|only| only == group.name);
+    let groups: Vec<&Group> = GROUPS.iter().filter(is_chosen).collect();
+    match plan::page(&laboratory, &groups) {
+        Ok(page) => eprintln!("{page}"),
+        Err(error) => {
+            eprintln!("figures: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    if options.plan_only {
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = laboratory.build() {
+        eprintln!("figures: {error}");
+        return ExitCode::from(if laboratory.children.is_interrupted() { CODE_INTERRUPTED } else { 1 });
+    }
     let mut rows = Vec::new();
     let mut interrupted = false;
-    for group in GROUPS.iter().filter(|group| is_chosen(group.name)) {
+    for group in groups {
         eprintln!("== figures: {}", group.name);
         let (own, ended) = group_rows(&laboratory, group);
         rows.extend(own);
@@ -84,14 +102,14 @@ pub fn run(root: &Path, words: &[&str]) -> ExitCode {
     }
     if interrupted {
         eprintln!("figures: interrupted; the same command goes on");
-        return ExitCode::from(130);
+        return ExitCode::from(CODE_INTERRUPTED);
     }
     let is_measured = rows.iter().all(|row| row.outcome != Outcome::NotMeasured);
     if is_measured { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn options(words: &[&str]) -> Result<Options, String> {
-    let mut options = Options { out: None, only: None, rehearsal: false };
+    let mut options = Options { out: None, only: None, rehearsal: false, plan_only: false };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
@@ -105,7 +123,12 @@ fn options(words: &[&str]) -> Result<Options, String> {
                 options.only = Some((*name).to_owned());
             }
             "--rehearse" => options.rehearsal = true,
-            other => return Err(format!("{other:?} is not known; use --out DIR, --only NAME or --rehearse")),
+            "--plan" => options.plan_only = true,
+            other => {
+                return Err(format!(
+                    "{other:?} is not known; use --out DIR, --only NAME, --plan or --rehearse"
+                ));
+            }
         }
     }
     Ok(options)
@@ -125,11 +148,8 @@ fn laboratory(root: &Path, options: &Options) -> Result<Laboratory, String> {
         out,
         weir: root.join(target).join("release/weir"),
         rehearsal: options.rehearsal,
-        interrupt: Arc::new(AtomicBool::new(false)),
+        children: Children::watched().map_err(|error| error.to_string())?,
     };
-    let interrupt = Arc::clone(&laboratory.interrupt);
-    signal_hook::flag::register(signal_hook::consts::SIGINT, interrupt).map_err(|error| error.to_string())?;
-    laboratory.build()?;
     Ok(laboratory)
 }
 
@@ -141,7 +161,7 @@ enum Ended {
 }
 
 /// The rows of one group, as far as it came.
-fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> (Vec<Row>, Ended) {
+fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
     let mut ended = Ended::Complete;
     let mut exports: BTreeMap<&str, Result<Export, String>> = BTreeMap::new();
     for study in group.studies {
@@ -160,11 +180,11 @@ fn group_rows(laboratory: &Laboratory, group: &catalog::Group) -> (Vec<Row>, End
         return (rows, ended);
     }
     let counted = match group.name {
-        "quick" => counts::quick(laboratory),
-        "aa" => counts::aa(laboratory),
-        "power" => counts::power(laboratory),
+        "quick" => counts::quick(laboratory, group),
+        "aa" => counts::aa(laboratory, group),
+        "power" => counts::power(laboratory, group),
         "display" => counts::display(laboratory),
-        "memory" => Ok(memory::rows(laboratory)),
+        "memory" => memory::rows(laboratory),
         "matrix" => match exports.remove("matrix") {
             Some(Ok(export)) => Ok(counts::matrix(&export)),
             Some(Err(reason)) => Err(Stop::Failed(reason)),
@@ -212,28 +232,12 @@ fn measure(figure: &Figure, export: &Export) -> Result<Measured, String> {
             if *inverted { measured.inverted() } else { measured }
         }
         Source::Paired { of, to } => sample::paired(export, of, to)?,
-        Source::AgainstBest { metric } => against_best(export, figure.cell, *metric)?,
+        Source::AgainstBest { arm } => sample::against_best(export, figure.cell, arm)?,
     };
     if !export.result.complete {
         let note = if measured.note.is_empty() { "incomplete" } else { "incomplete; " };
         measured.note.insert_str(0, note);
     }
-    Ok(measured)
-}
-
-/// The baseline against the arm with the smallest median cost.
-fn against_best(export: &Export, cell: &str, metric: Metric) -> Result<Measured, String> {
-    let compared = export
-        .result
-        .comparisons
-        .iter()
-        .filter(|it| it.cell_id == cell && it.metric == metric && it.ratio.is_some());
-    let best: Option<&Comparison> = compared
-        .min_by(|one, other| one.ratio.unwrap_or(f64::NAN).total_cmp(&other.ratio.unwrap_or(f64::NAN)));
-    let best = best.ok_or_else(|| format!("nothing was compared in {cell}"))?;
-    let mut measured = sample::judged(export, cell, &best.arm, metric)?.inverted();
-    measured.note =
-        format!("best is {}", best.arm) + if measured.note.is_empty() { "" } else { "; " } + &measured.note;
     Ok(measured)
 }
 
@@ -275,7 +279,7 @@ mod tests {
             (Some("spin"), Some(Path::new("x")), true)
         );
         let error = |words: &[&str]| options(words).err().unwrap_or_default();
-        assert!(error(&["--only", "nothing"]).contains("there are controls, peers"));
+        assert!(error(&["--only", "nothing"]).contains("there are quick, aa, controls"));
         assert!(error(&["--only"]).contains("needs a name"));
         assert!(error(&["--fast"]).contains("--rehearse"));
     }

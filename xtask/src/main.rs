@@ -1,8 +1,8 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the
 //! rules about the tree that no compiler knows, `cargo xtask figures` the studies behind the project's figures.
 //!
-//! Of the workspace it uses only the records and the statistics, so that it builds in seconds and can judge a tree
-//! that does not build. It changes no file of the tree.
+//! Of the workspace it uses only the records, the statistics and the bound start of child processes, so that it builds
+//! in seconds and can judge a tree that does not build. It changes no file of the tree.
 
 mod ci;
 mod figures;
@@ -14,14 +14,18 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | figures [--out DIR] [--only NAME] [--rehearse]
+const USAGE: &str = "usage: cargo xtask ci | tidy | figures [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
-  figures   builds the release binary, runs every study behind the project's figures into one folder (about three
-        hours; call it again to go on after an interruption) and prints one table; --only NAME runs one group:
-        controls, peers, generator, buffers, spin, idle, scaling, memory, quick, power, aa, display or matrix;
-        --rehearse takes tiny windows, to see that everything runs";
+  figures   prints what it is going to run, builds the release binary, the controls and the peers, runs every study
+        behind the project's figures into one folder (under two hours; the same command goes on after an
+        interruption) and prints one table
+        --out DIR     folder of the results [default: weir-results/figures]
+        --only NAME   one group: quick, aa, controls, generator, peers, memory, spin, idle, scaling, buffers, power,
+                      matrix or display
+        --plan        print the plan and end
+        --rehearse    tiny windows, to see that everything runs";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {

@@ -10,7 +10,9 @@ use weir_stats::{order, power::detectable_effect_by_median};
 
 use super::{
     Row,
+    catalog::Group,
     goal::{Outcome, judge_count},
+    plan,
     sample::{Export, from_logs},
     session::{Display, Laboratory, Run, Stop},
 };
@@ -22,7 +24,14 @@ const QUICK_RUNS: u64 = 3;
 const AA_RUNS: u64 = 20;
 const POWER_RUNS: u64 = 10;
 const POWER_CALLED_MIN: usize = 9;
-const DISPLAY_PAIRS: u64 = 12;
+
+/// Pairs of sessions: the fewest whose interval may decide, and the most.
+const DISPLAY_PAIRS_MIN: usize = 6;
+const DISPLAY_PAIRS_MAX: u64 = 12;
+
+const AA: &str = "docs/studies/aa.toml";
+const POWER: &str = "docs/studies/power.toml";
+const DISPLAY: &str = "docs/studies/display.toml";
 
 /// Runs of each kind in a rehearsal.
 const REHEARSED_RUNS: u64 = 2;
@@ -40,6 +49,9 @@ const PLANT_IN_FILE: &str = "\"--plant-ns\", \"300\"";
 const DETECTABLE_MAX: f64 = 0.03;
 const DETECTABLE_DISPLAY_MAX: f64 = 0.02;
 
+/// Largest p-value, after correction, of a loss that is listed.
+const P_VALUE_MAX: f64 = 0.05;
+
 /// Cross-core readings of two sessions in one state of the machine differ by less than this factor.
 const STATE_FACTOR: f64 = 1.5;
 
@@ -52,17 +64,46 @@ fn row(group: &str, figure: String, goal: &str, measured: String, outcome: Outco
     Row { figure, goal: goal.to_owned(), measured, outcome, command }
 }
 
-/// No cell may be called faster in one run and slower in another.
-pub fn quick(laboratory: &Laboratory) -> Rows {
-    let study = if laboratory.rehearsal { "docs/studies/example.toml" } else { "quick" };
-    let mut exports = Vec::new();
-    for number in 1..=runs(laboratory, QUICK_RUNS) {
-        exports.push(laboratory.study(&Run::copy(study, "quick", number))?);
+/// Every run of a group, in the order they run.
+pub fn runs_of(laboratory: &Laboratory, group: &Group) -> Vec<Run> {
+    let numbers = |full: u64| 1..=runs(laboratory, full);
+    match group.name {
+        // A rehearsal cannot shorten what is built in.
+        "quick" if laboratory.rehearsal => copies("docs/studies/example.toml", "quick", numbers(QUICK_RUNS)),
+        "quick" => copies(plan::QUICK, "quick", numbers(QUICK_RUNS)),
+        "aa" => copies(AA, "aa", numbers(AA_RUNS)),
+        "power" => {
+            let pilot = Run::copy(POWER, "power-pilot", 0);
+            std::iter::once(pilot).chain(copies(POWER, "power", numbers(POWER_RUNS))).collect()
+        }
+        "display" => numbers(DISPLAY_PAIRS_MAX).flat_map(display_pair).collect(),
+        _ => group.studies.iter().map(|study| Run::once(study)).collect(),
     }
+}
+
+fn copies(study: &str, name: &str, numbers: std::ops::RangeInclusive<u64>) -> Vec<Run> {
+    numbers.map(|number| Run::copy(study, name, number)).collect()
+}
+
+/// Runs all of a group's studies.
+fn exports(laboratory: &Laboratory, group: &Group) -> Result<Vec<Export>, Stop> {
+    runs_of(laboratory, group).iter().map(|run| laboratory.study(run)).collect()
+}
+
+/// The headline's ratio over several runs, as a reader wants it beside a count.
+fn headline_ratio(exports: &[Export]) -> String {
+    let ratios = exports.iter().filter_map(|export| Some(headline(export)?.ratio?.ln()));
+    let ratios: Vec<f64> = ratios.collect();
+    from_logs(&ratios, 1).map_or_else(|| "no ratio".to_owned(), |measured| format!("ratio {measured}"))
+}
+
+/// No cell may be called faster in one run and slower in another.
+pub fn quick(laboratory: &Laboratory, group: &Group) -> Rows {
+    let exports = exports(laboratory, group)?;
     let contradictions = contradictions(&exports);
     let measured = match contradictions.as_slice() {
-        [] => format!("none in {} runs", exports.len()),
-        found => found.join("; "),
+        [] => format!("none in {} runs; headline {}", exports.len(), headline_ratio(&exports)),
+        found => format!("{}; headline {}", found.join("; "), headline_ratio(&exports)),
     };
     // Runs that compared nothing contradict nothing either.
     let is_whole =
@@ -114,11 +155,8 @@ fn detectable_row(group: &str, exports: &[Export]) -> Row {
 }
 
 /// Same against same: nothing may be called different.
-pub fn aa(laboratory: &Laboratory) -> Rows {
-    let mut exports = Vec::new();
-    for number in 1..=runs(laboratory, AA_RUNS) {
-        exports.push(laboratory.study(&Run::copy("docs/studies/aa.toml", "aa", number))?);
-    }
+pub fn aa(laboratory: &Laboratory, group: &Group) -> Rows {
+    let exports = exports(laboratory, group)?;
     let is_called = |it: &&Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower);
     let called: Vec<String> = exports
         .iter()
@@ -129,7 +167,8 @@ pub fn aa(laboratory: &Laboratory) -> Rows {
         })
         .collect();
     let barred = exports.iter().filter(|export| export.result.verdict == Verdict::NotComparable).count();
-    let mut measured = format!("{} calls in {} studies", called.len(), exports.len());
+    let mut measured =
+        format!("{} calls in {} studies; headline {}", called.len(), exports.len(), headline_ratio(&exports));
     if !called.is_empty() {
         measured.push_str(&format!(" ({})", called.join("; ")));
     }
@@ -142,33 +181,30 @@ pub fn aa(laboratory: &Laboratory) -> Rows {
 }
 
 /// Plants extra CPU time and counts how often it is called. What 6 % are is measured first, by the same study.
-pub fn power(laboratory: &Laboratory) -> Rows {
-    let file = "docs/studies/power.toml";
-    let pilot = laboratory.study(&Run::copy(file, "power-pilot", 1))?;
+pub fn power(laboratory: &Laboratory, group: &Group) -> Rows {
+    let mut planned = runs_of(laboratory, group).into_iter();
+    let pilot = planned.next().ok_or_else(|| Stop::Failed("power: no run is planned".to_owned()))?;
+    let pilot = laboratory.study(&pilot)?;
     let rehearsed_us = laboratory.rehearsal.then_some(COST_US_REHEARSED);
     let cost_us = plain_cost_us(&pilot)
         .or(rehearsed_us)
         .ok_or_else(|| Stop::Failed("power: the pilot has no clean trial".to_owned()))?;
     let plant_ns = (PLANTED_SHARE * cost_us * 1000.0).round();
     let failed = |error: std::io::Error| Stop::Failed(format!("power: {error}"));
-    let text = std::fs::read_to_string(laboratory.root.join(file)).map_err(failed)?;
+    let text = std::fs::read_to_string(laboratory.root.join(POWER)).map_err(failed)?;
     let planted = laboratory.out.join("power-planted.toml");
     std::fs::write(&planted, planted_text(&text, plant_ns)).map_err(failed)?;
     let mut exports = Vec::new();
-    for number in 1..=runs(laboratory, POWER_RUNS) {
-        let mut run = Run::copy(file, "power", number + 1);
-        run.study = planted.display().to_string();
-        exports.push(laboratory.study(&run)?);
+    for run in planned {
+        exports.push(laboratory.study(&Run { study: planted.display().to_string(), ..run })?);
     }
     let called =
         exports.iter().filter(|export| headline(export).is_some_and(|it| it.verdict == Verdict::Slower));
     let called = called.count();
-    let ratios: Vec<String> =
-        exports.iter().filter_map(|export| Some(format!("{:.3}", headline(export)?.ratio?))).collect();
     let measured = format!(
-        "{called} of {} ({plant_ns:.0} ns on {cost_us:.2} µs; ratios {})",
+        "{called} of {}; {} ({plant_ns:.0} ns on {cost_us:.2} µs)",
         exports.len(),
-        ratios.join(" ")
+        headline_ratio(&exports)
     );
     let needed = if laboratory.rehearsal { exports.len() } else { POWER_CALLED_MIN };
     let outcome = judge_count(called >= needed, exports.iter().all(|export| export.result.complete));
@@ -190,30 +226,27 @@ fn planted_text(text: &str, plant_ns: f64) -> String {
     text.replace(PLANT_IN_FILE, &format!("\"--plant-ns\", \"{plant_ns:.0}\""))
 }
 
-/// Sessions with the progress bar against sessions without, in turn, each on a terminal of its own.
+/// Sessions with the progress bar against sessions without, in turn, each on a terminal of its own. No more of them
+/// than the detectable effect needs: that depends on how much the pairs scatter, not on what they say.
 pub fn display(laboratory: &Laboratory) -> Rows {
     let mut logs = Vec::new();
     let mut apart = 0;
-    for number in 1..=runs(laboratory, DISPLAY_PAIRS) {
-        let session = |display: Display| {
-            let name = if display == Display::Bar { "display-on" } else { "display-off" };
-            let run = Run { display, ..Run::copy("docs/studies/display.toml", name, number) };
-            laboratory.study(&run).map(|export| session_cost(&export))
-        };
-        let (on, off) = if number % 2 == 0 {
-            let on = session(Display::Bar)?;
-            (on, session(Display::Quiet)?)
-        } else {
-            let off = session(Display::Quiet)?;
-            (session(Display::Bar)?, off)
-        };
-        match (on, off) {
+    for number in 1..=runs(laboratory, DISPLAY_PAIRS_MAX) {
+        let mut costs = BTreeMap::new();
+        for run in display_pair(number) {
+            let cost = session_cost(&laboratory.study(&run)?);
+            costs.insert(run.folder.contains("display-on"), cost);
+        }
+        match (costs.remove(&true).flatten(), costs.remove(&false).flatten()) {
             (Some(on), Some(off))
                 if on.state_ns.max(off.state_ns) < STATE_FACTOR * on.state_ns.min(off.state_ns) =>
             {
                 logs.extend(order::log_ratio(on.cpu_ns, off.cpu_ns));
             }
             _ => apart += 1,
+        }
+        if is_fine_enough(&logs) {
+            break;
         }
     }
     let figure = "display on / off: server CPU per message".to_owned();
@@ -226,6 +259,18 @@ pub fn display(laboratory: &Laboratory) -> Rows {
     let outcome = judge_count(holds_one, effect <= DETECTABLE_DISPLAY_MAX);
     let text = format!("{measured}, detectable {:.1} %, {} pairs of sessions", 100.0 * effect, logs.len());
     Ok(vec![row("display", figure, goal, text, outcome)])
+}
+
+/// Both sessions of a pair; which comes first alternates.
+fn display_pair(number: u64) -> [Run; 2] {
+    let session = |display, name| Run { display, ..Run::copy(DISPLAY, name, number) };
+    let (on, off) = (session(Display::Bar, "display-on"), session(Display::Quiet, "display-off"));
+    if number.is_multiple_of(2) { [on, off] } else { [off, on] }
+}
+
+fn is_fine_enough(logs: &[f64]) -> bool {
+    logs.len() >= DISPLAY_PAIRS_MIN
+        && detectable_effect_by_median(logs).is_some_and(|effect| effect <= DETECTABLE_DISPLAY_MAX)
 }
 
 /// One session as one number, and the state of the machine it met.
@@ -247,32 +292,61 @@ fn session_cost(export: &Export) -> Option<SessionCost> {
 }
 
 /// The cells in which uring loses to epoll, each with what differs per message.
+///
+/// Where the generator was the limit the laboratory gives no verdict, for the arms ran at rates of their own. Such
+/// cells are told apart here by interval and corrected p-value, so that a loss is listed all the same.
 pub fn matrix(export: &Export) -> Vec<Row> {
-    let is_compared = |it: &&Comparison| it.metric == Metric::ServerCpuPerMessage && !is_open(&it.cell_id);
+    let is_compared = |it: &&Comparison| it.metric == Metric::ServerCpuPerMessage;
     let compared: Vec<&Comparison> = export.result.comparisons.iter().filter(is_compared).collect();
-    let count = |verdict: Verdict| compared.iter().filter(|it| it.verdict == verdict).count();
+    let (bound, judged): (Vec<&Comparison>, Vec<&Comparison>) =
+        compared.iter().partition(|it| has_own_rates(export, it));
+    let count = |verdict: Verdict| judged.iter().filter(|it| it.verdict == verdict).count();
+    let (less, more) =
+        (bound.iter().filter(|it| costs_less(it)).count(), bound.iter().filter(|it| costs_more(it)).count());
     let summary = format!(
-        "{} cells: {} faster, {} equivalent, {} slower, {} inconclusive, {} not comparable",
+        "{}{} cells: {} faster, {} equivalent, {} slower, {} inconclusive, {} not comparable; at the generator's limit \
+         {less} with less CPU, {more} with more, {} undecided",
+        if export.result.complete { "" } else { "incomplete; " },
         compared.len(),
         count(Verdict::Faster),
         count(Verdict::Equivalent),
         count(Verdict::Slower),
         count(Verdict::Inconclusive),
-        count(Verdict::NotComparable)
+        count(Verdict::NotComparable),
+        bound.len() - less - more
     );
     let mut rows =
         vec![row("matrix", "uring / epoll over the matrix".to_owned(), "report", summary, Outcome::Listed)];
-    for lost in compared.iter().filter(|it| it.verdict == Verdict::Slower) {
+    let lost_judged = judged.iter().filter(|it| it.verdict == Verdict::Slower);
+    let lost_bound = bound.iter().filter(|it| costs_more(it));
+    for lost in lost_judged.chain(lost_bound) {
         let ratio = lost.ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
         let interval = lost.interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]")).unwrap_or_default();
         let measured = format!("{ratio}{interval}; {}", differences(export, lost));
-        rows.push(row("matrix", format!("uring loses {}", lost.cell_id), "cause", measured, Outcome::Listed));
+        let cell = lost.cell_id.trim_end_matches("-closed");
+        rows.push(row("matrix", format!("uring loses {cell}"), "cause", measured, Outcome::Listed));
     }
     rows
 }
 
-fn is_open(cell: &str) -> bool {
-    !cell.ends_with("-closed")
+/// Whether the generator's limit is all that speaks against the comparison: every trial of its cell was answered well.
+fn has_own_rates(export: &Export, comparison: &Comparison) -> bool {
+    let mut trials = export.trials.iter().filter(|trial| trial.cell_id == comparison.cell_id);
+    comparison.verdict == Verdict::NotComparable
+        && comparison.interval.is_some()
+        && trials.all(|trial| trial.load.as_ref().is_some_and(|load| load.failures.errors() == 0))
+}
+
+fn costs_more(comparison: &Comparison) -> bool {
+    is_significant(comparison) && comparison.interval.is_some_and(|(low, _)| low > 1.0)
+}
+
+fn costs_less(comparison: &Comparison) -> bool {
+    is_significant(comparison) && comparison.interval.is_some_and(|(_, high)| high < 1.0)
+}
+
+fn is_significant(comparison: &Comparison) -> bool {
+    comparison.p_value_holm.is_some_and(|p_value| p_value <= P_VALUE_MAX)
 }
 
 /// The counters that tell the arms of a cell apart, for whoever looks for the cause.
@@ -297,6 +371,8 @@ fn differences(export: &Export, comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_record::trial::TrialRecord;
+
     use super::*;
     use crate::figures::sample::tests::export;
 
@@ -369,7 +445,34 @@ mod tests {
     fn lost_cells_are_listed_one_by_one() {
         let rows = matrix(&with(Verdict::Slower, 0.01));
         assert_eq!(rows.len(), 2);
-        assert!(rows[1].figure.contains("c1-closed") && rows[1].measured.starts_with("1.500 [1.400, 1.600]"));
+        assert!(rows[1].figure.ends_with("c1") && rows[1].measured.starts_with("1.500 [1.400, 1.600]"));
         assert_eq!(matrix(&with(Verdict::Faster, 0.01)).len(), 1);
+    }
+
+    #[test]
+    fn a_loss_at_the_generators_limit_is_listed_and_a_failing_cell_is_not() {
+        let mut export = with(Verdict::NotComparable, 0.01);
+        assert_eq!(matrix(&export).len(), 1, "no p-value, no loss");
+        export.result.comparisons[0].p_value_holm = Some(0.01);
+        assert_eq!(matrix(&export)[1].figure, "uring loses c1");
+        let failed = TrialRecord { cell_id: "c1-closed".to_owned(), ..TrialRecord::default() };
+        export.trials.push(failed);
+        let rows = matrix(&export);
+        assert_eq!(rows.len(), 1);
+        assert!(rows[0].measured.contains("1 not comparable"), "{}", rows[0].measured);
+    }
+
+    #[test]
+    fn pairs_of_sessions_end_when_they_are_fine_enough() {
+        let calm = [0.001, -0.001, 0.002, -0.002, 0.001, 0.0];
+        assert!(is_fine_enough(&calm));
+        assert!(!is_fine_enough(&calm[..5]));
+        assert!(!is_fine_enough(&calm.map(|log| 20.0 * log)));
+    }
+
+    #[test]
+    fn the_first_session_of_a_pair_alternates() {
+        let first = |number| display_pair(number)[0].folder.clone();
+        assert_eq!((first(1).as_str(), first(2).as_str()), ("display-off-01", "display-on-02"));
     }
 }

@@ -2,18 +2,26 @@
 //! with itself, before and after ten thousand connections have come.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
-    process::{Child, Stdio},
+    path::PathBuf,
+    process::Stdio,
+    time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use weir_record::{load::LoadReport, trial::ObservedWindow};
 use weir_stats::order;
 
 use super::{
     Row,
+    children::{self, Running},
     goal::{Goal, Measured, Outcome, judge},
-    session::Laboratory,
+    plan::Plan,
+    session::{Laboratory, Stop},
 };
+
+const DRIVERS: [&str; 2] = ["epoll", "uring"];
 
 /// Servers looked at for each driver: six give an interval of 97 % between the smallest and the largest.
 const SERVERS: usize = 6;
@@ -28,64 +36,103 @@ const BYTES_PER_CONNECTION_MAX: f64 = 1024.0;
 /// messages a second coming is the same in both windows.
 const CPU_MS_PER_SECOND_MAX: f64 = 1.0;
 
-/// A server process that ends with this value.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Both fail only when it is gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+/// One window, and the longest warm-up before it.
+const WINDOW: Duration = Duration::from_secs(5);
+const WINDOW_REHEARSED: Duration = Duration::from_millis(300);
+const WARMUP_MAX: Duration = Duration::from_millis(500);
 
 /// What one server showed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Growth {
     bytes_per_connection: f64,
     cpu_ms_per_second: f64,
 }
 
-/// The rows of both drivers.
-pub fn rows(laboratory: &Laboratory) -> Vec<Row> {
-    ["epoll", "uring"].into_iter().flat_map(|driver| driver_rows(laboratory, driver)).collect()
+/// Shape of one look; a rehearsal takes a small one.
+#[derive(Clone, Copy)]
+struct Look {
+    servers: usize,
+    idle_connections: u32,
+    window: Duration,
 }
 
-fn driver_rows(laboratory: &Laboratory, driver: &str) -> Vec<Row> {
-    let servers = if laboratory.rehearsal { 1 } else { SERVERS };
-    let idle = if laboratory.rehearsal { IDLE_CONNECTIONS_REHEARSED } else { IDLE_CONNECTIONS };
-    let growths: Result<Vec<Growth>, String> =
-        (0..servers).map(|_| growth(laboratory, driver, idle)).collect();
+impl Look {
+    fn of(laboratory: &Laboratory) -> Self {
+        if laboratory.rehearsal {
+            Self { servers: 1, idle_connections: IDLE_CONNECTIONS_REHEARSED, window: WINDOW_REHEARSED }
+        } else {
+            Self { servers: SERVERS, idle_connections: IDLE_CONNECTIONS, window: WINDOW }
+        }
+    }
+}
+
+/// What the group takes, and how much of it is left. A server is looked at in two windows.
+pub fn plan(laboratory: &Laboratory) -> (Plan, Plan) {
+    let look = Look::of(laboratory);
+    let of = |drivers: usize| Plan::of_trials(2 * (drivers * look.servers) as u64, WARMUP_MAX + look.window);
+    let left = DRIVERS.iter().filter(|driver| stored(laboratory, driver).is_none());
+    (of(DRIVERS.len()), of(left.count()))
+}
+
+/// The rows of both drivers.
+pub fn rows(laboratory: &Laboratory) -> Result<Vec<Row>, Stop> {
+    let mut rows = Vec::new();
+    for driver in DRIVERS {
+        rows.extend(driver_rows(laboratory, driver)?);
+    }
+    Ok(rows)
+}
+
+fn driver_rows(laboratory: &Laboratory, driver: &str) -> Result<Vec<Row>, Stop> {
+    let look = Look::of(laboratory);
+    let growths = match stored(laboratory, driver) {
+        Some(growths) => Ok(growths),
+        None => (0..look.servers).map(|_| growth(laboratory, driver, look)).collect(),
+    };
+    if laboratory.children.is_interrupted() {
+        return Err(Stop::Interrupted);
+    }
+    if let Ok(growths) = &growths {
+        store(laboratory, driver, growths).map_err(Stop::Failed)?;
+    }
     let row = |what: &str, unit: &str, bound: f64, value: fn(&Growth) -> f64| {
-        let figure = format!("{driver}: {what} of {idle} idle connections");
-        let goal = format!("≤ {bound} {unit}");
         let measured = growths.as_ref().map_err(Clone::clone).and_then(|growths| {
             let values: Vec<f64> = growths.iter().map(value).collect();
             spread(&values).ok_or_else(|| "nothing was measured".to_owned())
         });
-        match measured {
-            Ok(measured) => Row {
-                figure,
-                goal,
-                outcome: judge(Goal::Within(f64::NEG_INFINITY, bound), &measured),
-                measured: format!("{measured} {unit}"),
-                command: "cargo xtask figures --only memory".to_owned(),
-            },
-            Err(reason) => Row {
-                figure,
-                goal,
-                outcome: Outcome::NotMeasured,
-                measured: reason,
-                command: "cargo xtask figures --only memory".to_owned(),
-            },
+        let (outcome, measured) = match measured {
+            Ok(measured) => {
+                (judge(Goal::Within(f64::NEG_INFINITY, bound), &measured), format!("{measured} {unit}"))
+            }
+            Err(reason) => (Outcome::NotMeasured, reason),
+        };
+        Row {
+            figure: format!("{driver}: {what} of {} idle connections", look.idle_connections),
+            goal: format!("≤ {bound} {unit}"),
+            measured,
+            outcome,
+            command: "cargo xtask figures --only memory".to_owned(),
         }
     };
-    vec![
+    Ok(vec![
         row("RssAnon growth", "bytes each", BYTES_PER_CONNECTION_MAX, |growth| growth.bytes_per_connection),
         row("CPU", "ms a second", CPU_MS_PER_SECOND_MAX, |growth| growth.cpu_ms_per_second),
-    ]
+    ])
+}
+
+/// Where the looks at one driver are kept for the next call.
+fn path(laboratory: &Laboratory, driver: &str) -> PathBuf {
+    laboratory.out.join(format!("memory-{driver}.json"))
+}
+
+fn stored(laboratory: &Laboratory, driver: &str) -> Option<Vec<Growth>> {
+    let text = fs::read(path(laboratory, driver)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn store(laboratory: &Laboratory, driver: &str, growths: &[Growth]) -> Result<(), String> {
+    let text = serde_json::to_vec(growths).map_err(|error| error.to_string())?;
+    fs::write(path(laboratory, driver), text).map_err(|error| format!("memory: {error}"))
 }
 
 /// Median between smallest and largest, which is an interval of known confidence.
@@ -101,14 +148,20 @@ fn spread(values: &[f64]) -> Option<Measured> {
     })
 }
 
-fn growth(laboratory: &Laboratory, driver: &str, idle: u32) -> Result<Growth, String> {
+/// A server that listens. It ends with this value.
+struct Server {
+    process: Running,
+    address: String,
+}
+
+fn growth(laboratory: &Laboratory, driver: &str, look: Look) -> Result<Growth, String> {
     let server = start(laboratory, driver)?;
-    let before = window(laboratory, &server, 0)?;
-    let after = window(laboratory, &server, idle)?;
+    let before = window(laboratory, &server, look.window, 0)?;
+    let after = window(laboratory, &server, look.window, look.idle_connections)?;
     let share = |(observed, window_ns): &(ObservedWindow, u64)| observed.cpu_ns as f64 / *window_ns as f64;
     Ok(Growth {
         bytes_per_connection: (after.0.rss_anon_bytes as f64 - before.0.rss_anon_bytes as f64)
-            / f64::from(idle),
+            / f64::from(look.idle_connections),
         cpu_ms_per_second: 1000.0 * (share(&after) - share(&before)),
     })
 }
@@ -116,30 +169,36 @@ fn growth(laboratory: &Laboratory, driver: &str, idle: u32) -> Result<Growth, St
 fn start(laboratory: &Laboratory, driver: &str) -> Result<Server, String> {
     let mut command = laboratory.command(laboratory.weir.as_os_str());
     command.args(["serve", "echo", "--driver", driver, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| format!("cannot start the server: {error}"))?;
+    let started = laboratory.children.start(&mut command);
+    let mut process = started.map_err(|error| format!("cannot start the server: {error}"))?;
     let mut line = String::new();
-    let said = child.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut line));
-    let mut server = Server { child, address: String::new() };
+    let said = process.stdout().map(|stdout| BufReader::new(stdout).read_line(&mut line));
     match (said, line.trim().strip_prefix("listening on ")) {
-        (Some(Ok(_)), Some(address)) => server.address = address.to_owned(),
-        _ => return Err(format!("the {driver} server does not listen")),
+        (Some(Ok(_)), Some(address)) => Ok(Server { process, address: address.to_owned() }),
+        _ => Err(format!("the {driver} server does not listen")),
     }
-    Ok(server)
 }
 
 /// One window of ten messages a second on one connection, while others are silent.
-fn window(laboratory: &Laboratory, server: &Server, idle: u32) -> Result<(ObservedWindow, u64), String> {
-    let duration = if laboratory.rehearsal { "300ms" } else { "5s" };
+fn window(
+    laboratory: &Laboratory,
+    server: &Server,
+    length: Duration,
+    idle: u32,
+) -> Result<(ObservedWindow, u64), String> {
+    let milliseconds = |length: Duration| format!("{}ms", length.as_millis());
     let mut command = laboratory.command(laboratory.weir.as_os_str());
     command.args(["load", "echo", "--json", "--connections", "1", "--rate", "10", "--arrivals", "uniform"]);
-    command.args(["--warmup-max", "500ms", "--duration", duration, "--target", &server.address]);
-    command.arg(format!("--idle-connections={idle}")).arg(format!("--observe-pid={}", server.child.id()));
-    let output = command.output().map_err(|error| format!("cannot start the generator: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    command.args(["--warmup-max", &milliseconds(WARMUP_MAX), "--duration", &milliseconds(length)]);
+    command.args(["--target", &server.address]);
+    command.arg(format!("--idle-connections={idle}")).arg(format!("--observe-pid={}", server.process.id()));
+    let (status, printed) = children::output(&laboratory.children, &mut command)
+        .map_err(|error| format!("cannot run the generator: {error}"))?;
+    if !status.success() {
+        return Err(format!("the generator ended with {status}"));
     }
     let report: LoadReport =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("no report: {error}"))?;
+        serde_json::from_slice(&printed).map_err(|error| format!("no report: {error}"))?;
     if report.failures.errors() > 0 {
         return Err(format!("{} responses or connections failed", report.failures.errors()));
     }

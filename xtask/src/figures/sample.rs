@@ -34,12 +34,12 @@ pub enum Quantity {
 }
 
 /// One side of a ratio.
-#[derive(Clone, Debug)]
-pub struct Side {
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
     /// Cell.
-    pub cell: &'static str,
+    pub cell: &'a str,
     /// Arm.
-    pub arm: &'static str,
+    pub arm: &'a str,
     /// What is taken.
     pub quantity: Quantity,
 }
@@ -63,7 +63,7 @@ pub fn judged(export: &Export, cell: &str, arm: &str, metric: Metric) -> Result<
 }
 
 /// Ratio of two sides, block by block.
-pub fn paired(export: &Export, of: &Side, to: &Side) -> Result<Measured, String> {
+pub fn paired(export: &Export, of: &Side<'_>, to: &Side<'_>) -> Result<Measured, String> {
     let states = States::of(export);
     let blocks = export.result.spec.cells.iter().map(|cell| cell.blocks).max().unwrap_or(0);
     let logs = |is_far: bool| -> Vec<f64> {
@@ -74,6 +74,22 @@ pub fn paired(export: &Export, of: &Side, to: &Side) -> Result<Measured, String>
     let mut measured =
         from_logs(&logs, export.result.spec.seed).ok_or_else(|| absence(export, of.cell, of.arm))?;
     measured.note = state.to_owned();
+    Ok(measured)
+}
+
+/// CPU per message of one arm against the best of the others. That the best is chosen after the fact tells against the
+/// one.
+pub fn against_best(export: &Export, cell: &str, arm: &str) -> Result<Measured, String> {
+    let of = Side { cell, arm, quantity: Quantity::ServerCpu };
+    let others = export.result.spec.arms.iter().filter(|other| other.name != arm);
+    let compared = others.filter_map(|other| {
+        let measured = paired(export, &of, &Side { arm: &other.name, ..of }).ok()?;
+        Some((&other.name, measured))
+    });
+    let worst = compared.max_by(|(_, one), (_, other)| one.ratio.total_cmp(&other.ratio));
+    let (best, mut measured) = worst.ok_or_else(|| absence(export, cell, arm))?;
+    measured.note =
+        format!("best is {best}") + if measured.note.is_empty() { "" } else { "; " } + &measured.note;
     Ok(measured)
 }
 
@@ -115,8 +131,15 @@ impl States {
     }
 }
 
-fn log_ratio(export: &Export, states: States, is_far: bool, block: u32, of: &Side, to: &Side) -> Option<f64> {
-    let runs = |side: &Side| -> Vec<&TrialRecord> {
+fn log_ratio(
+    export: &Export,
+    states: States,
+    is_far: bool,
+    block: u32,
+    of: &Side<'_>,
+    to: &Side<'_>,
+) -> Option<f64> {
+    let runs = |side: &Side<'_>| -> Vec<&TrialRecord> {
         let is_side = |trial: &&TrialRecord| {
             trial.cell_id == side.cell && trial.arm == side.arm && trial.block == block
         };
@@ -226,7 +249,7 @@ pub(super) mod tests {
         }
     }
 
-    fn side(cell: &'static str, arm: &'static str) -> Side {
+    fn side(cell: &'static str, arm: &'static str) -> Side<'static> {
         Side { cell, arm, quantity: Quantity::ServerCpu }
     }
 
@@ -247,6 +270,21 @@ pub(super) mod tests {
 
         export.result.states.boundary_ns = Some(50.0);
         assert_eq!(ratio(&export).expect("all are far").note, "far state");
+    }
+
+    #[test]
+    fn the_best_of_the_others_is_the_one_that_looks_worst_for_the_one() {
+        let mut export = export();
+        export.result.spec.arms.push(ArmSpec { name: "z".to_owned(), ..export.result.spec.arms[0].clone() });
+        for block in 0..6 {
+            for (arm, cpu_ns) in [("x", 1_100), ("y", 1_200), ("z", 1_000)] {
+                export.trials.push(trial("a", arm, block, cpu_ns));
+            }
+        }
+        let measured = against_best(&export, "a", "x").expect("six pairs with each");
+        assert!((measured.ratio - 1.1).abs() < 1e-9, "{measured:?}");
+        assert_eq!((measured.note.as_str(), measured.verdict), ("best is z", None));
+        assert!(against_best(&export, "b", "x").is_err());
     }
 
     #[test]

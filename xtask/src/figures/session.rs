@@ -3,15 +3,16 @@
 
 use std::{
     env, fs,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
 };
 
-use super::sample::Export;
+use super::{
+    children::{self, Children},
+    plan::{self, Plan},
+    sample::Export,
+};
 
 /// Written into a study's folder when its session has ended in good order with nothing left to run.
 const ENDED: &str = "ended";
@@ -49,8 +50,8 @@ pub struct Laboratory {
     pub weir: PathBuf,
     /// Tiny windows: to see that everything runs. Its numbers mean nothing.
     pub rehearsal: bool,
-    /// Set by Ctrl-C, which the running study gets as well: it ends in good order, and nothing more is begun.
-    pub interrupt: Arc<AtomicBool>,
+    /// What was started, and whether the user has had enough.
+    pub children: Children,
 }
 
 /// One study to run.
@@ -108,7 +109,7 @@ impl Laboratory {
             return Err("cargo build failed".to_owned());
         }
         let peers = self.root.join("peers/build");
-        if peers.exists() && !self.rehearsal {
+        if peers.exists() {
             // It names what is missing; the studies name those arms again.
             let _ = self.command(peers.as_os_str()).status();
         }
@@ -128,9 +129,10 @@ impl Laboratory {
         if folder.join(ENDED).exists() {
             return self.export(&folder);
         }
-        if self.is_interrupted() {
+        if self.children.is_interrupted() {
             return Err(Stop::Interrupted);
         }
+        eprintln!("-- {}", run.folder);
         self.session(run, &folder)?;
         let export = self.export(&folder)?;
         // A study that ran into its time cap goes on at the next call.
@@ -141,9 +143,15 @@ impl Laboratory {
         Ok(export)
     }
 
-    /// Whether the user has had enough.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
+    /// What a run is planned to take, and whether an earlier call finished it.
+    pub fn plan(&self, run: &Run) -> Result<(Plan, bool), String> {
+        let text = match run.study.as_str() {
+            plan::QUICK => plan::QUICK_AS_FILE.to_owned(),
+            file => fs::read_to_string(self.root.join(file)).map_err(|error| format!("{file}: {error}"))?,
+        };
+        let text = if self.rehearsal { rehearsal(&text) } else { text };
+        let planned = plan::of_study(&text).map_err(|error| format!("{}: {error}", run.study))?;
+        Ok((planned, self.out.join(&run.folder).join(ENDED).exists()))
     }
 
     fn session(&self, run: &Run, folder: &Path) -> Result<(), Stop> {
@@ -169,13 +177,18 @@ impl Laboratory {
             }
         };
         // The verdict tables of many studies would bury the one at the end.
-        let status = command.args(&arguments).stdout(Stdio::null()).status();
-        let code = status.map_err(|error| failed(format!("cannot be started: {error}")))?.code();
-        match code {
-            Some(CODE_INTERRUPTED) | None => Err(Stop::Interrupted),
-            Some(_) if self.is_interrupted() => Err(Stop::Interrupted),
+        let running = self.children.start(command.args(&arguments).stdout(Stdio::null()));
+        let status = running.and_then(children::Running::wait);
+        let status = status.map_err(|error| failed(format!("cannot be run: {error}")))?;
+        if self.children.is_interrupted() || status.code() == Some(CODE_INTERRUPTED) {
+            return Err(Stop::Interrupted);
+        }
+        match status.code() {
             Some(code) if CODES_ENDED.contains(&code) => Ok(()),
             Some(code) => Err(failed(format!("weir study ended with exit code {code}"))),
+            None => {
+                Err(failed(format!("weir study was ended by signal {}", status.signal().unwrap_or_default())))
+            }
         }
     }
 

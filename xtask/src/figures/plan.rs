@@ -1,0 +1,204 @@
+//! How much there is to run and how long that takes, before it is run. Reads of a study file only what decides that;
+//! what a file means is the laboratory's business. No I/O of its own.
+
+use std::{collections::BTreeMap, fmt::Write, time::Duration};
+
+use serde::Deserialize;
+
+use super::{catalog::Group, counts, memory, session::Laboratory};
+
+/// Name of the built-in study.
+pub const QUICK: &str = "quick";
+
+/// The built-in study as a file would have it.
+pub const QUICK_AS_FILE: &str = r#"
+exploratory_blocks = 6
+time_cap = "215s"
+latency = { share = 0.6 }
+factors = { connections = [10, 100, 1000] }
+arm = [{ name = "epoll" }, { name = "uring" }]
+"#;
+
+/// Starting and stopping two processes, connecting, and reading the machine before and after.
+const AROUND_A_TRIAL: Duration = Duration::from_millis(150);
+
+/// What a study file has when it says nothing.
+const BLOCKS: u64 = 12;
+const EXPLORATORY_BLOCKS_MAX: u64 = 6;
+const WINDOW: Duration = Duration::from_secs(1);
+const WARMUP_MAX: Duration = Duration::from_millis(600);
+const TIME_CAP: Duration = Duration::from_secs(3600);
+
+/// Trials and time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Trials of the schedule; blocks that noise makes run again are not among them.
+    pub trials: u64,
+    /// Time they take when every warm-up goes to its cap.
+    pub time: Duration,
+    /// Time after which no block starts, repeated ones included.
+    pub time_max: Duration,
+}
+
+impl Plan {
+    /// So many trials of this length, none of them repeated.
+    pub fn of_trials(trials: u64, length: Duration) -> Self {
+        let time = (length + AROUND_A_TRIAL).mul_f64(trials as f64);
+        Self { trials, time, time_max: time }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.trials += other.trials;
+        self.time += other.time;
+        self.time_max += other.time_max;
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    blocks: Option<u64>,
+    exploratory_blocks: Option<u64>,
+    window: Option<String>,
+    warmup_max: Option<String>,
+    time_cap: Option<String>,
+    #[serde(default)]
+    factors: BTreeMap<String, Vec<u64>>,
+    in_flight_max_mib: Option<u64>,
+    #[serde(default)]
+    declared: Vec<toml::Table>,
+    #[serde(default)]
+    declare_all: bool,
+    latency: Option<toml::Table>,
+    arm: Vec<toml::Table>,
+}
+
+/// What a study takes.
+pub fn of_study(text: &str) -> Result<Plan, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    let length = |written: &Option<String>, default| written.as_deref().map_or(Ok(default), length);
+    let blocks = file.blocks.unwrap_or(BLOCKS);
+    let exploratory_blocks = file.exploratory_blocks.unwrap_or(blocks.min(EXPLORATORY_BLOCKS_MAX));
+    let cells = cells(&file);
+    let claims = if file.declare_all { cells } else { 1 + file.declared.len() as u64 };
+    // Each claim has its equal-rate cell, whose rate one pilot block finds.
+    let has_pilot = file.latency.as_ref().is_some_and(|latency| !latency.contains_key("rate"));
+    let open_blocks = file.latency.as_ref().map_or(0, |_| exploratory_blocks + u64::from(has_pilot));
+    let blocks = claims * (blocks + open_blocks) + cells.saturating_sub(claims) * exploratory_blocks;
+    let trial = length(&file.warmup_max, WARMUP_MAX)? + length(&file.window, WINDOW)?;
+    let plan = Plan::of_trials(blocks * (file.arm.len() as u64 + 1), trial);
+    Ok(Plan { time_max: length(&file.time_cap, TIME_CAP)?.max(plan.time), ..plan })
+}
+
+/// Combinations of the factors' levels that may run.
+fn cells(file: &File) -> u64 {
+    let bytes_max = file.in_flight_max_mib.map_or(u64::MAX, |mib| mib << 20);
+    let carried = |name: &str, default: u64| file.factors.get(name).cloned().unwrap_or(vec![default]);
+    let [connections, depths, sizes] =
+        [carried("connections", 100), carried("depth", 1), carried("message_bytes", 64)];
+    let in_flight = connections.iter().flat_map(|connections| {
+        let of_depth = depths.iter().map(move |depth| connections * depth);
+        of_depth.flat_map(|messages| sizes.iter().map(move |bytes| messages * bytes))
+    });
+    let loads = in_flight.filter(|bytes| *bytes <= bytes_max).count() as u64;
+    let others = ["workers", "idle_connections"].map(|name| carried(name, 0).len() as u64);
+    loads * others.iter().product::<u64>()
+}
+
+/// A length of time as study files write it.
+fn length(text: &str) -> Result<Duration, String> {
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{text:?} is no length of time")),
+    };
+    let number: f64 = number.trim().parse().map_err(|_| format!("{text:?} is no length of time"))?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|error| format!("{text:?}: {error}"))
+}
+
+/// One line for each group: what it takes, and what of it is left to run.
+pub fn page(laboratory: &Laboratory, groups: &[&Group]) -> Result<String, String> {
+    let minutes = |time: Duration| time.as_secs_f64() / 60.0;
+    let mut page = String::from("group       trials  minutes  at most    left\n");
+    let mut line = |name: &str, all: Plan, left: Plan| {
+        writeln!(
+            page,
+            "{name:<10} {:>7} {:>8.1} {:>8.1} {:>7.1}",
+            all.trials,
+            minutes(all.time),
+            minutes(all.time_max),
+            minutes(left.time)
+        )
+        .map_err(|error| error.to_string())
+    };
+    let (mut sum, mut sum_left) = (Plan::default(), Plan::default());
+    let mut seen: Vec<String> = Vec::new();
+    for group in groups {
+        let (mut all, mut left) =
+            if group.name == "memory" { memory::plan(laboratory) } else { Default::default() };
+        for run in counts::runs_of(laboratory, group) {
+            // A study that several groups use runs once.
+            if seen.contains(&run.folder) {
+                continue;
+            }
+            let (plan, has_ended) = laboratory.plan(&run)?;
+            all.add(plan);
+            if !has_ended {
+                left.add(plan);
+            }
+            seen.push(run.folder);
+        }
+        line(group.name, all, left)?;
+        sum.add(all);
+        sum_left.add(left);
+    }
+    line("all", sum, sum_left)?;
+    page.push_str("at most: with every block that noise makes run again, up to the time caps of the studies");
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_are_blocks_times_arms_and_the_repeated_baseline() {
+        let quick = of_study(QUICK_AS_FILE).expect("it is right");
+        // 12 + 6 + 6 blocks, 6 of the equal-rate cell and its pilot, of three trials each.
+        assert_eq!(quick.trials, 93);
+        assert_eq!(quick.time, Duration::from_millis(93 * 1750));
+        assert_eq!(quick.time_max, Duration::from_secs(215));
+    }
+
+    #[test]
+    fn cells_beyond_the_bytes_in_flight_are_not_counted_and_declared_ones_have_all_blocks() {
+        let text = r#"
+            blocks = 8
+            exploratory_blocks = 4
+            window = "0.5s"
+            warmup_max = "250ms"
+            in_flight_max_mib = 256
+            declare_all = true
+            arm = [{}, {}]
+            [factors]
+            connections = [1, 4000]
+            depth = [1, 16]
+            message_bytes = [64, 65536]
+        "#;
+        // 4000 connections with 16 messages of 64 KiB are too many.
+        let all = of_study(text).expect("it is right");
+        assert_eq!((all.trials, all.time), (7 * 8 * 3, Duration::from_millis(7 * 8 * 3 * 900)));
+        let one = of_study(&text.replace("declare_all = true", "")).expect("it is right");
+        assert_eq!(one.trials, (8 + 6 * 4) * 3);
+    }
+
+    #[test]
+    fn lengths_of_time_are_read_as_in_study_files() {
+        assert_eq!(length("400ms"), Ok(Duration::from_millis(400)));
+        assert_eq!(length("3.5min"), Ok(Duration::from_secs(210)));
+        assert!(length("3 parsecs").is_err());
+    }
+}
