@@ -95,6 +95,7 @@ impl Outbound {
     }
 
     /// Appends a chunk; empty ones are dropped.
+    #[inline]
     pub(crate) fn push(&mut self, bytes: Outgoing) {
         let length = bytes.bytes().len();
         if length > 0 {
@@ -122,6 +123,7 @@ impl Outbound {
     }
 
     /// Closes the last buffer for appending: from now on the kernel may read it.
+    #[inline]
     pub(crate) fn seal(&mut self) {
         if let Some(chunk) = self.chunks.back_mut() {
             chunk.open = false;
@@ -129,11 +131,13 @@ impl Outbound {
     }
 
     /// The next bytes to send, from one chunk.
+    #[inline]
     pub(crate) fn front(&self) -> Option<&[u8]> {
         self.chunks.front().map(|chunk| &chunk.bytes.bytes()[self.sent_of_front..])
     }
 
     /// Whether more than one chunk is queued.
+    #[inline]
     pub(crate) fn is_scattered(&self) -> bool {
         self.chunks.len() > 1
     }

@@ -34,17 +34,16 @@ struct Class {
     bytes: u32,
     buffers_per_region: u32,
     regions_max: u32,
+    /// Keeps the memory mapped (invariant 1).
     regions: Vec<Region>,
+    /// First byte of each buffer; looked up for every message, so it is not computed.
+    pointers: Vec<NonNull<u8>>,
     free: Vec<u16>,
 }
 
 impl Class {
     fn pointer(&self, index: u16) -> NonNull<u8> {
-        let region = u32::from(index) / self.buffers_per_region;
-        let offset = (u32::from(index) % self.buffers_per_region) * self.bytes;
-        let base = self.regions[region as usize].base();
-        // SAFETY: the region holds `buffers_per_region * bytes` bytes and the offset is below that.
-        unsafe { base.add(offset as usize) }
+        self.pointers[usize::from(index)]
     }
 
     /// Doubles the number of regions, up to the maximum. False when nothing was added.
@@ -54,6 +53,10 @@ impl Class {
         for region in before..target {
             let length = self.buffers_per_region as usize * self.bytes as usize;
             let Ok(memory) = Region::new(length) else { break };
+            for buffer in 0..self.buffers_per_region as usize {
+                // SAFETY: the region holds `buffers_per_region * bytes` bytes and the offset is below that.
+                self.pointers.push(unsafe { memory.base().add(buffer * self.bytes as usize) });
+            }
             self.regions.push(memory);
             let first = region * self.buffers_per_region;
             // Reversed, so that the lowest address is taken first.
@@ -104,6 +107,7 @@ impl Pool {
                 buffers_per_region: per_region,
                 regions_max: if shape.count.is_some() { 1 } else { growing },
                 regions: Vec::new(),
+                pointers: Vec::new(),
                 free: Vec::new(),
             }
         });
@@ -113,11 +117,6 @@ impl Pool {
     /// Number of sizes.
     pub(crate) fn classes(&self) -> u8 {
         self.classes.borrow().len() as u8
-    }
-
-    /// Bytes of a buffer of this size.
-    pub(crate) fn class_bytes(&self, class: u8) -> u32 {
-        self.classes.borrow()[usize::from(class)].bytes
     }
 
     /// The smallest size that holds `bytes`, or the largest there is.
@@ -140,9 +139,13 @@ impl Pool {
         Some(Buffer { pointer, capacity, class, index, pool: Rc::clone(self) })
     }
 
-    /// A free buffer's index and address, for the kernel's ring; never grows.
-    pub(crate) fn take_for_kernel(&self, class: u8) -> Option<u16> {
-        self.classes.borrow_mut()[usize::from(class)].free.pop()
+    /// Takes every free buffer of a size, for the kernel's ring: its address, bytes and index. Never grows.
+    pub(crate) fn take_for_kernel(&self, class: u8, mut give: impl FnMut(NonNull<u8>, u32, u16)) {
+        let mut classes = self.classes.borrow_mut();
+        let Class { bytes, pointers, free, .. } = &mut classes[usize::from(class)];
+        for index in free.drain(..).rev() {
+            give(pointers[usize::from(index)], *bytes, index);
+        }
     }
 
     /// Number of buffers on the free list.
@@ -160,12 +163,8 @@ impl Pool {
         self.classes.borrow_mut()[usize::from(class)].grow()
     }
 
-    /// Address of a buffer, for the kernel's ring.
-    pub(crate) fn pointer(&self, class: u8, index: u16) -> NonNull<u8> {
-        self.classes.borrow()[usize::from(class)].pointer(index)
-    }
-
     /// Takes ownership of a buffer whose index came from `take_for_kernel`, once the kernel has given it back.
+    #[inline]
     pub(crate) fn adopt(self: &Rc<Self>, class: u8, index: u16) -> Buffer {
         let classes = self.classes.borrow();
         let entry = &classes[usize::from(class)];
@@ -203,6 +202,7 @@ impl Buffer {
     }
 
     /// The first `length` bytes, for reading.
+    #[inline]
     pub(crate) fn lease(self, length: usize) -> Lease {
         let end = length.min(self.capacity as usize) as u32;
         Lease { buffer: self, start: 0, end }
@@ -248,6 +248,7 @@ impl Lease {
     }
 
     /// Copies as much of `bytes` as fits behind what is there; returns how much.
+    #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) -> usize {
         let room = self.room();
         let count = bytes.len().min(room.len());

@@ -199,6 +199,7 @@ impl Core {
         drop(task);
     }
 
+    #[inline]
     fn wake(&self, slot: SlotId) {
         if slot.index == INDEX_MAIN {
             self.main_ready.set(true);
@@ -220,6 +221,7 @@ impl Core {
         }
     }
 
+    #[inline]
     fn run_task(&self, slot: SlotId) {
         let taken = self.tasks.borrow_mut().get_mut(slot).and_then(|task| {
             task.queued = false;
@@ -245,6 +247,7 @@ impl Core {
     }
 
     /// Hands output queued by the task that just yielded to the driver.
+    #[inline]
     fn flush(&self) {
         dispatch!(&mut *self.driver.borrow_mut(), driver => {
             if driver.is_dirty() {

@@ -19,6 +19,7 @@ use rustix::{io::Errno, net::SocketFlags};
 
 use super::{
     Mechanism, Parts, Wait,
+    output::Output,
     socket::{self, AcceptFailure, ListenOptions, StoredError},
 };
 use crate::{
@@ -117,14 +118,7 @@ struct Socket {
     end_of_stream: bool,
     error: Option<StoredError>,
     receive_waiter: Option<Waker>,
-    send_waiter: Option<Waker>,
-    /// What the send waiter waits for: at most this many bytes queued.
-    send_waits_for: usize,
-    outbound: crate::outbound::Outbound,
-    dirty: bool,
-    /// The end of our direction is to be sent after what is queued.
-    end_output: bool,
-    output_ended: bool,
+    output: Output,
     closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
@@ -149,12 +143,7 @@ impl Socket {
             end_of_stream: false,
             error: None,
             receive_waiter: None,
-            send_waiter: None,
-            send_waits_for: 0,
-            outbound: Default::default(),
-            dirty: false,
-            end_output: false,
-            output_ended: false,
+            output: Output::default(),
             closing: false,
             discarding: false,
             size: SizeChoice::default(),
@@ -166,11 +155,9 @@ impl Socket {
 
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
-        self.outbound.clear();
+        self.output.queue.clear();
         self.wake_receiver();
-        if let Some(waker) = self.send_waiter.take() {
-            waker.wake();
-        }
+        self.output.wake();
     }
 
     fn wake_receiver(&mut self) {
@@ -279,9 +266,8 @@ impl<B: Backend> Readiness<B> {
 
     fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && !socket.dirty
+            && socket.output.mark_dirty()
         {
-            socket.dirty = true;
             self.dirty.push(id);
         }
     }
@@ -371,7 +357,7 @@ impl<B: Backend> Readiness<B> {
         if self.backend.is_edge_triggered() || !socket.watched {
             return;
         }
-        if ended && socket.outbound.is_empty() {
+        if ended && socket.output.queue.is_empty() {
             // Errors are reported whatever the interest says: stop watching until somebody asks.
             self.backend.remove(socket.descriptor.as_fd());
             socket.watched = false;
@@ -389,9 +375,7 @@ impl<B: Backend> Readiness<B> {
         }
         socket.writable = true;
         if socket.kind == Kind::Connecting {
-            if let Some(waker) = socket.send_waiter.take() {
-                waker.wake();
-            }
+            socket.output.wake();
         } else {
             self.write(id);
         }
@@ -508,7 +492,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn poll_connect(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
         if !socket.writable {
-            socket.send_waiter = Some(waker.clone());
+            socket.output.waiter = Some(waker.clone());
             return match self.watch_or_fail(stream, false, true) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(Err(error)),
@@ -554,7 +538,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.end_output) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
             // The end of the stream counts as something to send.
             self.write(stream);
         }
@@ -563,32 +547,33 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push(bytes);
-        self.mark_dirty(stream);
+        if socket.output.push(socket.error, bytes)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push_copy(bytes, &self.parts.send_pool);
-        self.mark_dirty(stream);
+        if socket.output.push_copy(socket.error, bytes, &self.parts.send_pool)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
-        self.mark_dirty(stream);
+        if socket.output.end() {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.send_waiter = None;
-        let unfinished = !socket.outbound.is_empty() || self.draining && !socket.end_of_stream;
+        socket.output.waiter = None;
+        let unfinished = !socket.output.queue.is_empty() || self.draining && !socket.end_of_stream;
         if socket.kind != Kind::Stream || !unfinished || socket.error.is_some() {
             return self.release(id);
         }
@@ -608,7 +593,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn flush(&mut self) {
         while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.dirty = false;
+                socket.output.dirty = false;
                 self.write(id);
             }
         }

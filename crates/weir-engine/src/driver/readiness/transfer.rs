@@ -19,15 +19,15 @@ impl<B: Backend> Readiness<B> {
     pub(super) fn write(&mut self, id: SlotId) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        while socket.writable && !socket.outbound.is_empty() && socket.error.is_none() {
-            let queued = socket.outbound.len();
+        while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
+            let queued = socket.output.queue.len();
             self.parts.counters.send_calls.increment();
-            match send(&socket.descriptor, &socket.outbound) {
+            match send(&socket.descriptor, &socket.output.queue) {
                 Ok(sent) => {
                     self.parts.counters.sends.increment();
                     self.parts.counters.bytes_sent.add(sent as u64);
-                    socket.outbound.consume(sent);
-                    if sent < queued && !socket.outbound.is_empty() {
+                    socket.output.queue.consume(sent);
+                    if sent < queued && !socket.output.queue.is_empty() {
                         self.parts.counters.sends_short.increment();
                     }
                 }
@@ -38,35 +38,31 @@ impl<B: Backend> Readiness<B> {
                 }
                 Err(Errno::NOBUFS | Errno::NOMEM) => {
                     // The kernel is short of memory: the queue waits, and the next turn tries again.
-                    socket.dirty = true;
+                    socket.output.dirty = true;
                     self.refused.push(id);
                     break;
                 }
                 Err(error) => socket.fail(error),
             }
         }
-        if socket.outbound.len() <= socket.send_waits_for.min(low_water)
-            && let Some(waker) = socket.send_waiter.take()
-        {
-            waker.wake();
-        }
+        socket.output.wake_if_low(low_water);
         self.after_write(id);
     }
 
     /// What follows when the queue is empty, or could not be emptied.
     pub(super) fn after_write(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !socket.outbound.is_empty() && socket.error.is_none() {
+        if !socket.output.queue.is_empty() && socket.error.is_none() {
             if !socket.writable {
                 // A slow peer must not hold the runtime's buffers.
-                socket.outbound.release_leases();
+                socket.output.queue.release_leases();
                 // A failure is stored in the socket.
                 let _ = self.watch_or_fail(id, false, true);
             }
             return;
         }
-        if socket.end_output && socket.error.is_none() {
-            socket.end_output = false;
+        if socket.output.end_wanted && socket.error.is_none() {
+            socket.output.end_wanted = false;
             if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
                 && error != Errno::NOTCONN
             {
@@ -197,19 +193,11 @@ impl<B: Backend> Readiness<B> {
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
-        if socket.error.is_none() && socket.outbound.len() > limit {
+        if socket.error.is_none() && socket.output.queue.len() > limit {
             self.write(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        if let Some(error) = socket.error {
-            return Poll::Ready(Err(error.into()));
-        }
-        if socket.outbound.len() <= limit {
-            return Poll::Ready(Ok(()));
-        }
-        socket.send_waiter = Some(waker.clone());
-        socket.send_waits_for = target;
-        Poll::Pending
+        socket.output.poll_at_most(socket.error, limit, target, waker)
     }
 }
 

@@ -13,8 +13,8 @@ impl Sim {
     pub(super) fn start_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.send_waiter = None;
-        let unfinished = !socket.outbound.is_empty() || self.draining && !socket.end_of_stream;
+        socket.output.waiter = None;
+        let unfinished = !socket.output.queue.is_empty() || self.draining && !socket.end_of_stream;
         if socket.stream().is_none() || !unfinished || socket.error.is_some() {
             return self.release(id);
         }

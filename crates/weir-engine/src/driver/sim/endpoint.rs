@@ -5,7 +5,11 @@ use std::task::Waker;
 use rustix::io::Errno;
 
 use super::network::End;
-use crate::{driver::socket::StoredError, outbound::Outbound, pool::SizeChoice, slots::SlotId};
+use crate::{
+    driver::{output::Output, socket::StoredError},
+    pool::SizeChoice,
+    slots::SlotId,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -33,12 +37,7 @@ pub(super) struct Socket {
     pub(super) end_of_stream: bool,
     pub(super) error: Option<StoredError>,
     pub(super) receive_waiter: Option<Waker>,
-    pub(super) send_waiter: Option<Waker>,
-    /// What the send waiter waits for: at most this many bytes queued.
-    pub(super) send_waits_for: usize,
-    pub(super) outbound: Outbound,
-    pub(super) dirty: bool,
-    pub(super) end_output: bool,
+    pub(super) output: Output,
     pub(super) closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     pub(super) discarding: bool,
@@ -56,11 +55,7 @@ impl Socket {
             end_of_stream: false,
             error: None,
             receive_waiter: None,
-            send_waiter: None,
-            send_waits_for: 0,
-            outbound: Outbound::default(),
-            dirty: false,
-            end_output: false,
+            output: Output::default(),
             closing: false,
             discarding: false,
             buffer_turn: Turn::default(),
@@ -80,19 +75,13 @@ impl Socket {
 
     pub(super) fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
-        self.outbound.clear();
+        self.output.queue.clear();
         self.wake_receiver();
-        self.wake_sender();
+        self.output.wake();
     }
 
     pub(super) fn wake_receiver(&mut self) {
         if let Some(waker) = self.receive_waiter.take() {
-            waker.wake();
-        }
-    }
-
-    pub(super) fn wake_sender(&mut self) {
-        if let Some(waker) = self.send_waiter.take() {
             waker.wake();
         }
     }
@@ -104,7 +93,7 @@ impl Socket {
             (_, Turn::Waiting) => "a receive buffer",
             (_, Turn::None | Turn::Granted) => "receive",
         });
-        let sending = self.send_waiter.is_some().then_some(match self.kind {
+        let sending = self.output.waiter.is_some().then_some(match self.kind {
             Kind::Connecting(_) => "connect",
             Kind::Listener(_) | Kind::Stream(_) => "room to send",
         });

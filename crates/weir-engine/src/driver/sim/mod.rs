@@ -118,7 +118,7 @@ impl Sim {
 
     fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && !std::mem::replace(&mut socket.dirty, true)
+            && socket.output.mark_dirty()
         {
             self.dirty.push(id);
         }
@@ -132,10 +132,9 @@ impl Sim {
         }
     }
 
-    fn wait_to_send(&mut self, id: SlotId, target: usize, waker: &Waker) {
+    fn wait_to_connect(&mut self, id: SlotId, waker: &Waker) {
         if let Some(socket) = self.sockets.get_mut(id) {
-            socket.send_waiter = Some(waker.clone());
-            socket.send_waits_for = target;
+            socket.output.waiter = Some(waker.clone());
             self.network.perhaps_wake_for_nothing(id);
         }
     }
@@ -169,7 +168,7 @@ impl Sim {
                 }
                 Notice::Spurious(_) => {
                     socket.wake_receiver();
-                    socket.wake_sender();
+                    socket.output.wake();
                 }
             }
         }
@@ -184,7 +183,7 @@ impl Sim {
                 socket.writable = true;
                 self.parts.counters.connects.increment();
                 self.parts.counters.connections_open.increment();
-                socket.wake_sender();
+                socket.output.wake();
             }
             (Ok(()), Kind::Stream(_) | Kind::Listener(_)) => {}
             (Err(error), _) => socket.fail(error),
@@ -265,7 +264,7 @@ impl Mechanism for Sim {
         if socket.stream().is_some() {
             return Poll::Ready(Ok(()));
         }
-        self.wait_to_send(id, 0, waker);
+        self.wait_to_connect(id, waker);
         Poll::Pending
     }
 
@@ -301,28 +300,25 @@ impl Mechanism for Sim {
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
+        if socket.output.push(socket.error, bytes)? {
+            self.dirty.push(stream);
         }
-        socket.outbound.push(bytes);
-        self.mark_dirty(stream);
         Ok(())
     }
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if let Some(error) = socket.error {
-            return Err(error.into());
+        if socket.output.push_copy(socket.error, bytes, &self.parts.send_pool)? {
+            self.dirty.push(stream);
         }
-        socket.outbound.push_copy(bytes, &self.parts.send_pool);
-        self.mark_dirty(stream);
         Ok(())
     }
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = true;
-        self.mark_dirty(stream);
+        if socket.output.end() {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
@@ -341,7 +337,7 @@ impl Mechanism for Sim {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.dirty = false;
+                socket.output.dirty = false;
                 self.write(id);
             }
         }

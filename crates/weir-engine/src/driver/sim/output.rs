@@ -20,16 +20,16 @@ impl Sim {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let Some(end) = socket.stream() else { return };
         let counters = &self.parts.counters;
-        while socket.writable && !socket.outbound.is_empty() && socket.error.is_none() {
+        while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
             let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-            let count = socket.outbound.gather(&mut slices);
+            let count = socket.output.queue.gather(&mut slices);
             let asked: usize = slices[..count].iter().map(|slice| slice.len()).sum();
             counters.send_calls.increment();
             match self.network.send(end, &slices[..count]) {
                 Ok(sent) => {
                     counters.sends.increment();
                     counters.bytes_sent.add(sent as u64);
-                    socket.outbound.consume(sent);
+                    socket.output.queue.consume(sent);
                     if sent < asked {
                         counters.sends_short.increment();
                         socket.writable = false;
@@ -42,9 +42,7 @@ impl Sim {
                 Err(error) => socket.fail(error),
             }
         }
-        if socket.outbound.len() <= socket.send_waits_for.min(low_water) {
-            socket.wake_sender();
-        }
+        socket.output.wake_if_low(low_water);
         self.after_write(id);
     }
 
@@ -52,11 +50,11 @@ impl Sim {
     pub(super) fn after_write(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let Some(end) = socket.stream() else { return };
-        if !socket.outbound.is_empty() && socket.error.is_none() {
+        if !socket.output.queue.is_empty() && socket.error.is_none() {
             // A slow peer must not hold the runtime's buffers.
-            return socket.outbound.release_leases();
+            return socket.output.queue.release_leases();
         }
-        if std::mem::take(&mut socket.end_output) {
+        if std::mem::take(&mut socket.output.end_wanted) {
             self.network.shutdown(end);
         }
         if socket.closing {
@@ -72,18 +70,15 @@ impl Sim {
         target: usize,
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
-        let queued = self.sockets.get(id).map_or(0, |socket| socket.outbound.len());
+        let queued = self.sockets.get(id).map_or(0, |socket| socket.output.queue.len());
         if queued > limit {
             self.write(id);
         }
-        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
-        if let Some(error) = socket.error {
-            return Poll::Ready(Err(error.into()));
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        let outcome = socket.output.poll_at_most(socket.error, limit, target, waker);
+        if outcome.is_pending() {
+            self.network.perhaps_wake_for_nothing(id);
         }
-        if socket.outbound.len() <= limit {
-            return Poll::Ready(Ok(()));
-        }
-        self.wait_to_send(id, target, waker);
-        Poll::Pending
+        outcome
     }
 }

@@ -97,9 +97,7 @@ impl Uring {
             socket.fail(Errno::from_raw_os_error(-result));
         } else {
             self.parts.counters.connects.increment();
-            if let Some(waker) = socket.send_waiter.take() {
-                waker.wake();
-            }
+            socket.output.wake();
         }
     }
 }

@@ -67,12 +67,11 @@ impl Buffers {
         if self.pool.free(class) == 0 {
             return;
         }
-        let bytes = self.pool.class_bytes(class);
-        while let Some(index) = self.pool.take_for_kernel(class) {
+        self.pool.take_for_kernel(class, |pointer, bytes, index| {
             // SAFETY: invariants 1 and 2; the pool keeps the memory mapped for as long as it lives.
-            unsafe { group.ring.push(self.pool.pointer(class, index).as_ptr(), bytes, index) };
+            unsafe { group.ring.push(pointer.as_ptr(), bytes, index) };
             group.available += 1;
-        }
+        });
         group.ring.publish();
     }
 
@@ -92,6 +91,7 @@ impl Buffers {
     }
 
     /// Takes over the buffer that a completion names.
+    #[inline]
     pub(super) fn take(&mut self, class: u8, index: u16) -> Buffer {
         if let Some(group) = &mut self.groups[usize::from(class)] {
             group.available = group.available.saturating_sub(1);

@@ -33,7 +33,7 @@ impl Uring {
     pub(super) fn finish_closing(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let failed = socket.error.is_some();
-        if !failed && (socket.sending > 0 || !socket.outbound.is_empty()) {
+        if !failed && (socket.sending > 0 || !socket.output.queue.is_empty()) {
             return;
         }
         if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {

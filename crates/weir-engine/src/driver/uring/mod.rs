@@ -26,12 +26,13 @@ use socket2::SockAddr;
 
 use super::{
     Mechanism, Parts, Wait,
+    output::Output,
     socket::{self, ListenOptions, StoredError},
 };
 use crate::{
     config::{Config, ReceiveMode},
     net::Address,
-    outbound::{Outbound, Outgoing},
+    outbound::Outgoing,
     pool::{Buffer, Lease, SizeChoice},
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
@@ -94,6 +95,7 @@ impl Kind {
         kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
     }
 
+    #[inline]
     fn split(token: u64) -> (Option<Kind>, SlotId) {
         let kind = match (token >> 56) as u8 {
             1 => Some(Kind::Send),
@@ -148,9 +150,7 @@ struct Socket {
     end_of_stream: bool,
     error: Option<StoredError>,
     receive_waiter: Option<Waker>,
-    send_waiter: Option<Waker>,
-    send_waits_for: usize,
-    outbound: Outbound,
+    output: Output,
     /// Bytes of the send in flight; zero: none.
     sending: u32,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
@@ -162,10 +162,6 @@ struct Socket {
     message: Option<Box<Message>>,
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
-    dirty: bool,
-    /// The end of our direction is to be sent after what is queued.
-    end_output: bool,
-    output_ended: bool,
     closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
@@ -187,9 +183,7 @@ impl Socket {
             end_of_stream: false,
             error: None,
             receive_waiter: None,
-            send_waiter: None,
-            send_waits_for: 0,
-            outbound: Outbound::default(),
+            output: Output::default(),
             sending: 0,
             tried: false,
             tries: 0,
@@ -197,9 +191,6 @@ impl Socket {
             message: None,
             address: None,
             accepted: VecDeque::new(),
-            dirty: false,
-            end_output: false,
-            output_ended: false,
             closing: false,
             discarding: false,
             cancelled: false,
@@ -210,16 +201,15 @@ impl Socket {
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
         if self.sending == 0 {
-            self.outbound.clear();
+            self.output.queue.clear();
         }
         self.wake_receiver();
-        if let Some(waker) = self.send_waiter.take() {
-            waker.wake();
-        }
+        self.output.wake();
     }
 
     /// Puts an arrival behind what waits for the handler. A small one joins the buffer before it, so that a slow
     /// handler does not hold a buffer for every few bytes.
+    #[inline]
     fn store(&mut self, mut lease: Lease) {
         if let Some(last) = self.inbound.back_mut()
             && lease.len() <= JOIN_BYTES_MAX
@@ -234,6 +224,7 @@ impl Socket {
         self.inbound.push_back(lease);
     }
 
+    #[inline]
     fn wake_receiver(&mut self) {
         if let Some(waker) = self.receive_waiter.take() {
             waker.wake();
@@ -251,6 +242,8 @@ pub(crate) struct Uring {
     parts: Parts,
     buffers: Buffers,
     sockets: Slots<Socket>,
+    /// Sizes of receive buffers.
+    classes: u8,
     receive: ReceiveMode,
     provided: bool,
     accept_multishot: bool,
@@ -308,6 +301,7 @@ impl Uring {
             ring,
             buffers,
             sockets: Slots::new(parts.config.limits.sockets_max),
+            classes: parts.receive_pool.classes(),
             parts,
             completions: Vec::with_capacity(1024),
             dirty: Vec::new(),
@@ -325,6 +319,7 @@ impl Uring {
         Ok(driver)
     }
 
+    #[inline]
     fn push(&mut self, entry: Entry) {
         // SAFETY: invariants 1 to 3: callers only name memory and descriptors that the slot or `parts` own until the
         // final completion.
@@ -390,7 +385,7 @@ impl Mechanism for Uring {
 
     fn detach(&mut self, id: SlotId) -> io::Result<OwnedFd> {
         let socket = self.sockets.get(id).ok_or_else(socket::gone)?;
-        if socket.operations > 0 || !socket.outbound.is_empty() {
+        if socket.operations > 0 || !socket.output.queue.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
                 "operations are in flight on this stream",
@@ -444,7 +439,7 @@ impl Mechanism for Uring {
         if socket.kind == SocketKind::Stream {
             return Poll::Ready(Ok(()));
         }
-        socket.send_waiter = Some(waker.clone());
+        socket.output.waiter = Some(waker.clone());
         Poll::Pending
     }
 
@@ -479,17 +474,20 @@ impl Mechanism for Uring {
             Some(present) if present.will_wake(waker) => {}
             present => *present = Some(waker.clone()),
         }
-        self.arm_receive(stream);
+        if socket.arm == Arm::Idle {
+            self.arm_receive(stream);
+        }
         Poll::Pending
     }
 
+    #[inline]
     fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let limits = self.parts.config.limits;
         self.poll_output(stream, limits.output_high_water_bytes, limits.output_low_water_bytes, waker)
     }
 
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
-        if self.sockets.get(stream).is_some_and(|socket| socket.end_output) {
+        if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
             // The end of the stream counts as something to send.
             self.submit_send(stream);
         }
@@ -498,36 +496,37 @@ impl Mechanism for Uring {
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push(bytes);
-        self.mark_dirty(stream);
+        if socket.output.push(socket.error, bytes)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push_copy(bytes, &self.parts.send_pool);
-        self.mark_dirty(stream);
+        if socket.output.push_copy(socket.error, bytes, &self.parts.send_pool)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
-        self.mark_dirty(stream);
+        if socket.output.end() {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
-        socket.send_waiter = None;
+        socket.output.waiter = None;
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
         socket.closing = true;
-        if !socket.outbound.is_empty() || self.draining.is_some() && socket.kind == SocketKind::Stream {
+        if !socket.output.queue.is_empty() || self.draining.is_some() && socket.kind == SocketKind::Stream {
             self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
             self.mark_dirty(id);
         }
@@ -552,9 +551,9 @@ impl Mechanism for Uring {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             if let Some(socket) = self.sockets.get_mut(id) {
-                socket.dirty = false;
-                self.submit_send(id);
+                socket.output.dirty = false;
             }
+            self.submit_send(id);
         }
         self.dirty = dirty;
     }

@@ -51,10 +51,11 @@ impl Uring {
         }
     }
 
+    #[inline]
     pub(super) fn on_receive(&mut self, id: SlotId, class: u8, completion: Completion) {
         let Completion { result, flags, .. } = completion;
         let provided = (flags & CQE_BUFFER != 0).then(|| self.buffers.take(class, (flags >> 16) as u16));
-        let classes = self.parts.receive_pool.classes();
+        let classes = self.classes;
         let high_water = self.parts.config.limits.input_high_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else {
             self.parts.counters.events_stale.increment();
@@ -121,6 +122,7 @@ impl Uring {
     }
 
     /// Arms again, or goes on closing.
+    #[inline]
     pub(super) fn after_receive(&mut self, id: SlotId, more: bool) {
         let multishot = self.receive == ReceiveMode::Multishot;
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;

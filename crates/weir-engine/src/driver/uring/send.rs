@@ -19,9 +19,8 @@ use crate::{driver::socket, outbound::Outbound, slots::SlotId};
 impl Uring {
     pub(super) fn mark_dirty(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
-            && !socket.dirty
+            && socket.output.mark_dirty()
         {
-            socket.dirty = true;
             self.dirty.push(id);
         }
     }
@@ -38,32 +37,33 @@ impl Uring {
             self.follow_up |= socket.tried;
             return;
         }
-        if socket.outbound.is_empty() {
+        if socket.output.queue.is_empty() {
             return self.after_send(id);
         }
         socket.tried = tries_first && !socket.stalled;
         if socket.stalled {
             // A slow peer must not hold the runtime's buffers.
-            socket.outbound.release_leases();
+            socket.output.queue.release_leases();
         }
-        socket.outbound.seal();
+        socket.output.queue.seal();
         let tried = if socket.tried { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
         let descriptor = socket.fd();
-        let entry = if socket.outbound.is_scattered() {
-            let (message, bytes) = gather(&socket.outbound, &mut socket.message);
+        let entry = if socket.output.queue.is_scattered() {
+            let (message, bytes) = gather(&socket.output.queue, &mut socket.message);
             socket.sending = bytes;
             opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
         } else {
-            let bytes = socket.outbound.front().unwrap_or(&[]);
+            let bytes = socket.output.queue.front().unwrap_or(&[]);
             socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
             opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
         };
         socket.operations += 1;
         let entry = entry.user_data(Kind::Send.token(id));
         if socket.tried {
-            let more = socket.outbound.len() > socket.sending as usize;
-            self.follow_up |= more || socket.closing || socket.end_output || socket.send_waiter.is_some();
+            let more = socket.output.queue.len() > socket.sending as usize;
+            self.follow_up |=
+                more || socket.closing || socket.output.end_wanted || socket.output.waiter.is_some();
             socket.tries = socket.tries.wrapping_add(1);
             self.tried.push((id, socket.tries));
             self.push(entry.flags(Flags::SKIP_SUCCESS));
@@ -103,6 +103,7 @@ impl Uring {
         }
     }
 
+    #[inline]
     pub(super) fn on_send(&mut self, id: SlotId, result: i32) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
@@ -116,7 +117,7 @@ impl Uring {
             0.. => {
                 counters.sends.increment();
                 counters.bytes_sent.add(result as u64);
-                socket.outbound.consume((result as usize).min(asked as usize));
+                socket.output.queue.consume((result as usize).min(asked as usize));
                 if (result as u32) < asked {
                     counters.sends_short.increment();
                 }
@@ -129,14 +130,10 @@ impl Uring {
             },
         }
         if socket.error.is_some() {
-            socket.outbound.clear();
+            socket.output.queue.clear();
         }
-        if socket.outbound.len() <= socket.send_waits_for.min(low_water)
-            && let Some(waker) = socket.send_waiter.take()
-        {
-            waker.wake();
-        }
-        if socket.outbound.is_empty() {
+        socket.output.wake_if_low(low_water);
+        if socket.output.queue.is_empty() {
             self.after_send(id);
         } else {
             self.submit_send(id);
@@ -144,10 +141,11 @@ impl Uring {
     }
 
     /// What follows when everything queued is sent, or lost with the connection.
+    #[inline]
     pub(super) fn after_send(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.end_output && socket.error.is_none() {
-            socket.end_output = false;
+        if socket.output.end_wanted && socket.error.is_none() {
+            socket.output.end_wanted = false;
             if let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
                 && error != Errno::NOTCONN
             {
@@ -159,6 +157,7 @@ impl Uring {
         }
     }
 
+    #[inline]
     pub(super) fn poll_output(
         &mut self,
         id: SlotId,
@@ -167,16 +166,11 @@ impl Uring {
         waker: &Waker,
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        if let Some(error) = socket.error {
-            return Poll::Ready(Err(error.into()));
+        let outcome = socket.output.poll_at_most(socket.error, limit, target, waker);
+        if outcome.is_pending() && socket.output.mark_dirty() {
+            self.dirty.push(id);
         }
-        if socket.outbound.len() <= limit {
-            return Poll::Ready(Ok(()));
-        }
-        socket.send_waiter = Some(waker.clone());
-        socket.send_waits_for = target;
-        self.mark_dirty(id);
-        Poll::Pending
+        outcome
     }
 }
 

@@ -71,7 +71,7 @@ fn send(driver: &mut Uring, id: SlotId, bytes: &'static [u8]) {
 }
 
 fn queued(driver: &Uring, id: SlotId) -> usize {
-    driver.sockets.get(id).expect("it is open").outbound.len()
+    driver.sockets.get(id).expect("it is open").output.queue.len()
 }
 
 #[test]
