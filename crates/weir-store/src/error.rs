@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+/// A disk with less free space has no room for a study; a failed write to it is put down to that.
+const NEARLY_FULL_BYTES: u64 = 1 << 20;
+
 /// Why the store could not do what was asked. Blocks stored before the error stay stored.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -52,11 +55,26 @@ pub enum StoreError {
     },
     /// No space left, or the store reached its stated maximum.
     #[error(
-        "no space left for {path}: free some space, then continue with `weir study --resume`; finished blocks are kept"
+        "no space left for {path}{}: free some space, then continue with `weir study --resume`; finished blocks are kept",
+        free(*free_bytes)
     )]
     Full {
         /// The file.
         path: PathBuf,
+        /// Free space of its disk, when the system told.
+        free_bytes: Option<u64>,
+    },
+    /// No space from the start: there is no block yet that could be kept.
+    #[error(
+        "no space left for {path}{}: the disk is full or nearly so, and a study needs a few MiB; free some space, or \
+         choose a folder on another disk with `--out`",
+        free(*free_bytes)
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// Free space of its disk, when the system told.
+        free_bytes: Option<u64>,
     },
     /// The file or its folder cannot be written.
     #[error("{path} cannot be written: make the folder writable, then continue with `weir study --resume`")]
@@ -99,16 +117,73 @@ pub enum StoreError {
 impl StoreError {
     /// Sorts an SQLite error by what a person can do about it.
     pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> Self {
-        let path = path.to_path_buf();
+        Self::sorted(path.to_path_buf(), source, free_bytes(path))
+    }
+
+    /// The error when there is no block yet that could be kept.
+    pub(crate) fn before_the_first_block(self) -> Self {
+        match self {
+            Self::Full { path, free_bytes } => Self::NoRoom { path, free_bytes },
+            other => other,
+        }
+    }
+
+    /// [`Self::from_sqlite`] with the free space of the disk. SQLite knows a full disk as such only when it writes; when it makes
+    /// room for its shared index, or empties its log, that is an I/O error like any other.
+    fn sorted(path: PathBuf, source: rusqlite::Error, free_bytes: Option<u64>) -> Self {
         let reason = source.to_string();
+        let is_nearly_full = free_bytes.is_some_and(|free_bytes| free_bytes < NEARLY_FULL_BYTES);
         match source.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DiskFull) => Self::Full { path, free_bytes },
+            Some(ErrorCode::SystemIoFailure) if is_nearly_full => Self::Full { path, free_bytes },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::NotADatabase) => Self::NotAStore { path, reason },
             Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, reason },
             Some(ErrorCode::CannotOpen) => Self::CannotCreate { path, reason },
             _ => Self::Other { path, source },
+        }
+    }
+}
+
+/// Free space of the disk that holds the file, for an ordinary user.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path.parent()?).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+/// How much is free, where that explains the error.
+fn free(free_bytes: Option<u64>) -> String {
+    match free_bytes {
+        Some(free_bytes) if free_bytes < NEARLY_FULL_BYTES => format!(" ({} KiB free)", free_bytes >> 10),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn sorted(code: i32, free_bytes: Option<u64>) -> StoreError {
+        let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        StoreError::sorted("run/study.db".into(), source, free_bytes)
+    }
+
+    #[test]
+    fn an_io_error_on_a_nearly_full_disk_is_a_full_disk_and_elsewhere_is_not() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE, ffi::SQLITE_IOERR_TRUNCATE] {
+            let full = sorted(code, Some(NEARLY_FULL_BYTES - 1));
+            assert!(matches!(full, StoreError::Full { .. }), "{full:?}");
+            assert!(full.to_string().starts_with("no space left for run/study.db (1023 KiB free): free"));
+        }
+        for free_bytes in [None, Some(NEARLY_FULL_BYTES)] {
+            let other = sorted(ffi::SQLITE_IOERR_SHMSIZE, free_bytes);
+            assert!(matches!(other, StoreError::Other { .. }), "{other:?}");
+            // The stated maximum is reached on disks with room, too.
+            let full = sorted(ffi::SQLITE_FULL, free_bytes).to_string();
+            assert!(full.starts_with("no space left for run/study.db: free"), "{full}");
         }
     }
 }

@@ -47,13 +47,15 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut store = Self::connect(&path, flags)?;
-        store.prepare_for_writing()?;
-        store.write(|transaction| {
-            schema::create(transaction)?;
-            insert_study(transaction, study)
-        })?;
-        Ok(store)
+        let made = Self::connect(&path, flags).and_then(|mut store| {
+            store.prepare_for_writing()?;
+            store.write(|transaction| {
+                schema::create(transaction)?;
+                insert_study(transaction, study)
+            })?;
+            Ok(store)
+        });
+        made.map_err(StoreError::before_the_first_block)
     }
 
     /// Opens an existing store for another session. SQLite first completes or rolls back what a kill left.
@@ -262,7 +264,6 @@ impl Store {
         &mut self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, WriteError>,
     ) -> Result<T, StoreError> {
-        let path = &self.path;
         let run = |connection: &mut Connection| -> Result<T, WriteError> {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let value = change(&transaction)?;
@@ -270,9 +271,18 @@ impl Store {
             Ok(value)
         };
         run(&mut self.connection).map_err(|error| match error {
-            WriteError::Sqlite(source) => StoreError::from_sqlite(path, source),
+            WriteError::Sqlite(source) => match self.sqlite(source) {
+                full @ StoreError::Full { .. } if !self.has_blocks() => full.before_the_first_block(),
+                other => other,
+            },
             WriteError::Store(error) => error,
         })
+    }
+
+    /// Whether a block is stored; also when that cannot be found out, because then one may be.
+    fn has_blocks(&self) -> bool {
+        let any = "SELECT EXISTS (SELECT 1 FROM block)";
+        self.connection.query_row(any, [], |row| row.get(0)).unwrap_or(true)
     }
 
     fn sqlite(&self, source: rusqlite::Error) -> StoreError {

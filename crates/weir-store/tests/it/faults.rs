@@ -1,6 +1,6 @@
 //! Each fault has a name and a sentence, and costs no finished block.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use rusqlite::Connection;
 use weir_store::{BYTES_MAX, FILE_NAME, STORE_VERSION, Store, StoreError};
@@ -88,6 +88,34 @@ fn a_full_disk_is_named_and_keeps_the_finished_blocks() {
     store.limit_bytes(BYTES_MAX).expect("there is space again");
     let session = store.begin_session().expect("a session begins");
     store.append_block(session, &block(stored, 0), 1).expect("the block that failed goes in now");
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+fn a_disk_too_full_for_a_study_is_named_with_what_is_free_and_the_way_out() {
+    let disk = fresh_folder("small-disk");
+    fs::create_dir_all(&disk).expect("a folder");
+    let command = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).arg(&disk).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    for kib in [4, 8, 16, 32, 40, 64] {
+        if !command("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k"), "none"]) {
+            println!("skipped: mounting a small disk needs root");
+            return;
+        }
+        // The first block has no room either where the tables have.
+        let stored = Store::create(&disk.join("run"), &study()).and_then(|mut store| {
+            let session = store.begin_session()?;
+            store.append_block(session, &block(0, 0), 1)
+        });
+        assert!(command("umount", &[]), "{kib} KiB stay mounted");
+        let refused = stored.expect_err("it is too small");
+        assert!(matches!(refused, StoreError::NoRoom { .. }), "{kib} KiB: {refused:?}");
+        let said = refused.to_string();
+        let parts = [&*disk.join("run/study.db").display().to_string(), "KiB free)", "nearly so", "`--out`"];
+        assert!(parts.iter().all(|part| said.contains(part)), "{kib} KiB: {said}");
+    }
 }
 
 #[test]
