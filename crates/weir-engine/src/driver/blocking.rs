@@ -3,10 +3,19 @@
 //! A runtime on this driver runs one future. In one poll it may come to wait for one operation; the turn that
 //! follows performs it, for at most as long as the nearest timer allows (`SO_RCVTIMEO`, `SO_SNDTIMEO`). Waiting for two
 //! operations at once is an error with that reason, because a thread can block in one call only. Output is written when
-//! the future yields, and blocks the thread until the kernel has taken it. Other threads end a wait by `shutdown(2)` on
-//! the socket; there is no other wake-up and therefore no mailbox.
+//! the future yields, and blocks the thread until the kernel has taken it. There is no mailbox.
+//!
+//! Another thread reaches this one between two calls, and no call blocks longer than [`SLICE`]: that is what a drain
+//! waits for. Ending the call at once by `shutdown(SHUT_RD)` would cost replies. The kernel answers bytes that arrive
+//! for a socket that was shut down for reading and has sent its own end with a reset, and a reset overtakes whatever
+//! the peer has not read yet or was not sent yet. A listener has no such bytes, and is shut down.
+//!
+//! A handle that is closed with bytes still queued leaves its socket *lingering*: the turns that follow send the rest
+//! without blocking, until the deadline; then the connection is reset. In a drain our end follows, and what still
+//! arrives is thrown away until the peer ends too.
 
 use std::{
+    collections::VecDeque,
     io::{self, IoSlice},
     os::fd::{AsFd, OwnedFd},
     task::{Poll, Waker},
@@ -33,6 +42,25 @@ use crate::{
     time::{Instant, monotonic},
 };
 
+/// Longest a call on a connection blocks before the thread looks whether another one wants something of it.
+const SLICE: Duration = Duration::from_millis(500);
+
+/// Longest a call blocks while sockets linger, which are looked at between two calls.
+const LINGER_LOOK: Duration = Duration::from_millis(10);
+
+/// Pause after the first of several sends in a row for which the kernel has no memory; each further one doubles it.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
+/// … up to this.
+const REFUSAL_PAUSE_MAX: Duration = Duration::from_millis(128);
+/// Sends in a row for which the kernel may have no memory, about five seconds of them, until the connection fails.
+const REFUSALS_MAX: u32 = 48;
+
+/// Pause before a receive that found no free buffer is tried again.
+const BUFFER_RETRY: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
     Accept,
@@ -57,8 +85,19 @@ struct Socket {
     end_output: bool,
     output_ended: bool,
     size: SizeChoice,
-    /// The time limit set on the socket, to set it only when it changes.
-    limit: Option<Duration>,
+    /// The time limits set on the socket, to set them only when they change.
+    receive_limit: Option<Duration>,
+    send_limit: Option<Duration>,
+    /// The last send did not take everything; the next turn goes on with it.
+    stuck: bool,
+    /// Waits until less is queued.
+    room_waiter: Option<Waker>,
+    /// Sends in a row for which the kernel had no memory.
+    refusals: u32,
+    /// The handle is gone; what is still queued then is lost with a reset.
+    closing_at: Option<Instant>,
+    /// Our end is sent, and what arrives is thrown away.
+    discarding: bool,
 }
 
 /// The driver.
@@ -70,6 +109,11 @@ pub(crate) struct Blocking {
     /// What was waited for before, in the same poll: given up (a time limit passed), or waited for at the same time,
     /// which shows when it is waited for again first.
     displaced: Option<(SlotId, Operation)>,
+    /// Sockets whose last send did not take everything, each once.
+    stuck: VecDeque<SlotId>,
+    /// Sockets whose handle is gone, in the order of their deadlines, each once.
+    lingering: VecDeque<SlotId>,
+    /// Something was short: nothing is tried before this moment.
     retry_at: Option<Instant>,
     draining: bool,
 }
@@ -89,6 +133,8 @@ impl Blocking {
             dirty: Vec::new(),
             waiting: None,
             displaced: None,
+            stuck: VecDeque::new(),
+            lingering: VecDeque::new(),
             retry_at: None,
             draining: false,
         })
@@ -118,7 +164,13 @@ impl Blocking {
             end_output: false,
             output_ended: false,
             size: SizeChoice::default(),
-            limit: None,
+            receive_limit: None,
+            send_limit: None,
+            stuck: false,
+            room_waiter: None,
+            refusals: 0,
+            closing_at: None,
+            discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
         self.sockets.insert(socket).map_err(|_| socket::too_many(limit))
@@ -147,59 +199,128 @@ impl Blocking {
         }
     }
 
-    /// Writes everything that is queued.
-    fn write(&mut self, id: SlotId) {
+    /// Writes what is queued, in calls that block for at most `limit`; the turns that follow go on with the rest.
+    fn write(&mut self, id: SlotId, limit: Duration) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
-        while !socket.outbound.is_empty() && socket.error.is_none() {
+        let mut stuck = false;
+        while !socket.outbound.is_empty() && socket.error.is_none() && !stuck {
             counters.send_calls.increment();
-            let queued = socket.outbound.len();
-            match send(&socket.descriptor, &socket.outbound) {
-                Ok(sent) => {
+            match socket.send(limit) {
+                Ok((sent, offered)) => {
                     counters.sends.increment();
                     counters.bytes_sent.add(sent as u64);
-                    counters.sends_short.add(u64::from(sent < queued));
+                    counters.sends_short.add(u64::from(sent < offered));
                     socket.outbound.consume(sent);
+                    socket.refusals = 0;
+                    stuck = sent < offered;
                 }
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => {
-                    socket.error = Some(StoredError(error));
-                    socket.outbound.clear();
+                Err(Errno::INTR) => stuck = true,
+                Err(Errno::AGAIN) => {
+                    counters.would_block.increment();
+                    stuck = true;
                 }
+                Err(Errno::NOBUFS | Errno::NOMEM) if socket.refusals < REFUSALS_MAX => {
+                    let pause = REFUSAL_PAUSE * (1 << socket.refusals.min(7));
+                    socket.refusals += 1;
+                    self.retry_at = Some(monotonic() + pause.min(REFUSAL_PAUSE_MAX));
+                    stuck = true;
+                }
+                Err(error) => socket.fail(error),
             }
         }
-        if std::mem::take(&mut socket.end_output)
-            && socket.error.is_none()
-            && let Err(error) = rustix::net::shutdown(&socket.descriptor, Shutdown::Write)
-            && error != Errno::NOTCONN
-        {
-            socket.error = Some(StoredError(error));
+        if stuck && !socket.stuck && socket.closing_at.is_none() {
+            self.stuck.push_back(id);
+        }
+        socket.stuck = stuck;
+        if !stuck && std::mem::take(&mut socket.end_output) && socket.error.is_none() {
+            socket.shut_down_output();
         }
     }
 
-    /// Limits how long the socket's next call blocks. `None` removes the limit.
-    fn set_limit(socket: &mut Socket, kind: Timeout, limit: Option<Duration>) -> Result<(), Errno> {
-        // Zero would mean no limit at all; the kernel counts in microseconds.
-        let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
-        if socket.limit != limit {
-            rustix::net::sockopt::set_socket_timeout(&socket.descriptor, kind, limit)?;
-            socket.limit = limit;
+    /// Goes on with the first send that did not take everything. False: there is none.
+    fn write_stuck(&mut self, limit: Option<Duration>) -> bool {
+        while let Some(id) = self.stuck.pop_front() {
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            // Queued anew if it stays stuck: behind the others.
+            socket.stuck = false;
+            if socket.closing_at.is_some() {
+                continue;
+            }
+            self.write(id, limit.map_or(SLICE, |limit| limit.min(SLICE)));
+            if let Some(socket) = self.sockets.get_mut(id)
+                && let Some(waker) = socket.room_waiter.take()
+            {
+                waker.wake();
+            }
+            return true;
         }
-        Ok(())
+        false
     }
 
-    fn receive(&mut self, id: SlotId, limit: Option<Duration>) {
+    /// Waits until at most `bytes_max` are queued.
+    fn poll_output(&mut self, id: SlotId, bytes_max: usize, waker: &Waker) -> Poll<io::Result<()>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        match socket.error {
+            Some(error) => Poll::Ready(Err(error.into())),
+            None if socket.outbound.len() <= bytes_max => Poll::Ready(Ok(())),
+            None => {
+                socket.room_waiter = Some(waker.clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Goes on with the sockets whose handle is gone.
+    fn settle(&mut self) {
+        let now = monotonic();
+        for _ in 0..self.lingering.len() {
+            let Some(id) = self.lingering.pop_front() else { return };
+            if self.settle_one(id, now) {
+                self.lingering.push_back(id);
+            }
+        }
+    }
+
+    /// Sends what is left, without blocking, and closes. True: there is more to do.
+    fn settle_one(&mut self, id: SlotId, now: Instant) -> bool {
+        self.write(id, Duration::ZERO);
+        let Some(socket) = self.sockets.get_mut(id) else { return false };
+        let ends_in_order = self.draining && !socket.end_of_stream;
+        let is_done = if socket.error.is_some() {
+            true
+        } else if socket.outbound.is_empty() {
+            !ends_in_order || !socket.discard(self.parts.config.limits.turn_bytes_max)
+        } else {
+            false
+        };
+        if is_done {
+            self.release(id);
+        } else if socket.closing_at.is_some_and(|at| at <= now) {
+            self.abort(id);
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// One receive; what it brings is kept in the socket. False: there is no buffer, and a later turn tries again.
+    fn receive(&mut self, id: SlotId, limit: Option<Duration>) -> bool {
         let classes = self.parts.receive_pool.classes();
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(socket) = self.sockets.get_mut(id) else { return true };
         let counters = &self.parts.counters;
         let Some(mut buffer) = self.parts.receive_pool.take(socket.size.class()) else {
             counters.buffers_exhausted.increment();
-            return;
+            self.retry_at = Some(monotonic() + BUFFER_RETRY);
+            return false;
         };
-        let flags = if limit == Some(Duration::ZERO) { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         counters.recv_calls.increment();
-        let outcome = if flags.is_empty() { Self::set_limit(socket, Timeout::Recv, limit) } else { Ok(()) };
-        let outcome = outcome.and_then(|()| {
+        let outcome = if limit == Some(Duration::ZERO) {
+            Ok(RecvFlags::DONTWAIT)
+        } else {
+            socket.limit_receives(limit).map(|()| RecvFlags::empty())
+        };
+        let outcome = outcome.and_then(|flags| {
             rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), flags).map(|(_, length)| length)
         });
         match outcome {
@@ -217,11 +338,13 @@ impl Blocking {
             Err(Errno::AGAIN) => counters.would_block.increment(),
             Err(error) => socket.error = Some(StoredError(error)),
         }
+        true
     }
 
     fn accept(&mut self, id: SlotId, limit: Option<Duration>) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let outcome = Self::set_limit(socket, Timeout::Recv, limit)
+        let outcome = socket
+            .limit_receives(limit)
             .and_then(|()| rustix::net::accept_with(&socket.descriptor, SocketFlags::CLOEXEC));
         match outcome {
             Ok(descriptor) => {
@@ -245,10 +368,15 @@ impl Blocking {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let outcome = match socket.address.take() {
             Some(address) => {
-                Self::set_limit(socket, Timeout::Send, limit).map_err(io::Error::from).and_then(|()| {
+                let outcome = socket.limit_sends(limit).map_err(io::Error::from).and_then(|()| {
                     let name = address.to_socket_address()?;
                     SockRef::from(&socket.descriptor).connect(&name)
-                })
+                });
+                if !matches!(address, Address::Tcp(_)) {
+                    // Cut short it has not been started: the next turn starts it anew.
+                    socket.address = Some(address);
+                }
+                outcome
             }
             // Started before and cut short by a timer: wait for it to end.
             None => wait_writable(&socket.descriptor, limit).and_then(|ready| {
@@ -260,9 +388,6 @@ impl Blocking {
         match outcome {
             Ok(()) => {
                 socket.connected = true;
-                socket.limit = None;
-                // A limit on sending was only meant for connecting.
-                let _ = rustix::net::sockopt::set_socket_timeout(&socket.descriptor, Timeout::Send, None);
                 self.parts.counters.connects.increment();
                 self.parts.counters.connections_open.increment();
             }
@@ -285,44 +410,134 @@ impl Blocking {
         }
     }
 
-    /// Nothing to wait for but time, or another thread's wake-up.
+    /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.
     fn idle(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        if wait_readable(&*self.parts.wake, limit)? {
+        let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
+        if self.retry_at.is_none() {
+            for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
+                let flags = if socket.outbound.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+                list.push(PollFd::new(&socket.descriptor, flags));
+            }
+        }
+        let is_woken = wait_for_any(&mut list, limit)? && !list[0].revents().is_empty();
+        if is_woken {
+            // A wake-up that somebody else has taken already is as good.
             let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
         }
         Ok(())
     }
+
+    /// Performs what the future waits for.
+    fn perform(&mut self, id: SlotId, operation: Operation, limit: Option<Duration>) {
+        let slice = Some(limit.map_or(SLICE, |limit| limit.min(SLICE)));
+        match operation {
+            // Another thread ends it by shutting the listener down.
+            Operation::Accept => self.accept(id, limit),
+            Operation::Connect => self.connect_now(id, slice),
+            Operation::Receive => {
+                let limit = if self.draining { Some(Duration::ZERO) } else { slice };
+                self.receive(id, limit);
+            }
+        }
+    }
 }
 
-fn wait_for(socket: impl AsFd, flags: PollFlags, limit: Option<Duration>) -> io::Result<bool> {
-    let mut list = [PollFd::new(&socket, flags)];
+impl Socket {
+    fn fail(&mut self, error: Errno) {
+        self.error.get_or_insert(StoredError(error));
+        self.outbound.clear();
+    }
+
+    /// Limits how long the next receive or accept blocks. `None` removes the limit.
+    fn limit_receives(&mut self, limit: Option<Duration>) -> Result<(), Errno> {
+        set_limit(&self.descriptor, Timeout::Recv, limit, &mut self.receive_limit)
+    }
+
+    /// Limits how long the next send or connect blocks. `None` removes the limit.
+    fn limit_sends(&mut self, limit: Option<Duration>) -> Result<(), Errno> {
+        set_limit(&self.descriptor, Timeout::Send, limit, &mut self.send_limit)
+    }
+
+    /// One send of what is queued; returns how many bytes went, and of how many.
+    fn send(&mut self, limit: Duration) -> Result<(usize, usize), Errno> {
+        let flags = if limit.is_zero() {
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT
+        } else {
+            self.limit_sends(Some(limit))?;
+            SendFlags::NOSIGNAL
+        };
+        #[cfg(test)]
+        tests::refuse()?;
+        if !self.outbound.is_scattered() {
+            let front = self.outbound.front().unwrap_or(&[]);
+            return rustix::net::send(&self.descriptor, front, flags).map(|sent| (sent, front.len()));
+        }
+        let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
+        let count = self.outbound.gather(&mut slices);
+        let offered = slices[..count].iter().map(|slice| slice.len()).sum();
+        let mut ancillary = rustix::net::SendAncillaryBuffer::default();
+        rustix::net::sendmsg(&self.descriptor, &slices[..count], &mut ancillary, flags)
+            .map(|sent| (sent, offered))
+    }
+
+    fn shut_down_output(&mut self) {
+        if let Err(error) = rustix::net::shutdown(&self.descriptor, Shutdown::Write)
+            && error != Errno::NOTCONN
+        {
+            self.error = Some(StoredError(error));
+        }
+    }
+
+    /// Ends our direction and throws away what has arrived, at most `bytes_max` of it: closing with unread bytes would
+    /// make the kernel send a reset. False: the peer has ended too, or is gone.
+    fn discard(&mut self, bytes_max: usize) -> bool {
+        if !std::mem::replace(&mut self.discarding, true)
+            && rustix::net::shutdown(&self.descriptor, Shutdown::Write).is_err()
+        {
+            return false;
+        }
+        let mut scratch = [0u8; 4096];
+        for _ in 0..bytes_max.div_ceil(scratch.len()) {
+            match rustix::net::recv(&self.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return false,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return error == Errno::AGAIN,
+            }
+        }
+        true
+    }
+}
+
+/// Sets a time limit on a socket unless it is the one that is set.
+fn set_limit(
+    descriptor: &OwnedFd,
+    kind: Timeout,
+    limit: Option<Duration>,
+    present: &mut Option<Duration>,
+) -> Result<(), Errno> {
+    // Zero would mean no limit at all; the kernel counts in microseconds.
+    let limit = limit.map(|limit| limit.max(Duration::from_micros(1)));
+    if *present != limit {
+        rustix::net::sockopt::set_socket_timeout(descriptor, kind, limit)?;
+        *present = limit;
+    }
+    Ok(())
+}
+
+fn wait_for_any(list: &mut [PollFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
     let limit = limit.map(|limit| Timespec {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: limit.subsec_nanos().into(),
     });
-    match rustix::event::poll(&mut list, limit.as_ref()) {
+    match rustix::event::poll(list, limit.as_ref()) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-fn wait_readable(socket: impl AsFd, limit: Option<Duration>) -> io::Result<bool> {
-    wait_for(socket, PollFlags::IN, limit)
-}
-
 fn wait_writable(socket: impl AsFd, limit: Option<Duration>) -> io::Result<bool> {
-    wait_for(socket, PollFlags::OUT, limit)
-}
-
-fn send(descriptor: &OwnedFd, outbound: &Outbound) -> Result<usize, Errno> {
-    if !outbound.is_scattered() {
-        return rustix::net::send(descriptor, outbound.front().unwrap_or(&[]), SendFlags::NOSIGNAL);
-    }
-    let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let count = outbound.gather(&mut slices);
-    let mut ancillary = rustix::net::SendAncillaryBuffer::default();
-    rustix::net::sendmsg(descriptor, &slices[..count], &mut ancillary, SendFlags::NOSIGNAL)
+    wait_for_any(&mut [PollFd::new(&socket, PollFlags::OUT)], limit)
 }
 
 impl Mechanism for Blocking {
@@ -394,32 +609,30 @@ impl Mechanism for Blocking {
             self.displaced = None;
             return Poll::Ready(Err(error.into()));
         }
-        if self.draining {
-            self.receive(stream, Some(Duration::ZERO));
-            let lease = self.sockets.get_mut(stream).and_then(|socket| socket.received.take());
-            return Poll::Ready(Ok(lease));
+        if self.draining && self.receive(stream, Some(Duration::ZERO)) {
+            let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
+            return Poll::Ready(match (socket.received.take(), socket.error) {
+                (None, Some(error)) => Err(error.into()),
+                (lease, _) => Ok(lease),
+            });
         }
         self.wait_for(stream, Operation::Receive, waker)
     }
 
-    fn poll_room(&mut self, stream: SlotId, _waker: &Waker) -> Poll<io::Result<()>> {
+    fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
-        if socket.outbound.len() > high_water {
-            self.write(stream);
+        if socket.outbound.len() > high_water && !socket.stuck {
+            self.write(stream, SLICE);
         }
-        match self.sockets.get(stream).and_then(|socket| socket.error) {
-            Some(error) => Poll::Ready(Err(error.into())),
-            None => Poll::Ready(Ok(())),
-        }
+        self.poll_output(stream, high_water, waker)
     }
 
-    fn poll_flushed(&mut self, stream: SlotId, _waker: &Waker) -> Poll<io::Result<()>> {
-        self.write(stream);
-        match self.sockets.get(stream) {
-            None => Poll::Ready(Err(socket::gone())),
-            Some(socket) => Poll::Ready(socket.error.map_or(Ok(()), |error| Err(error.into()))),
+    fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
+        if self.sockets.get(stream).is_some_and(|socket| !socket.stuck) {
+            self.write(stream, SLICE);
         }
+        self.poll_output(stream, 0, waker)
     }
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
@@ -446,8 +659,17 @@ impl Mechanism for Blocking {
     }
 
     fn close(&mut self, id: SlotId) {
-        self.write(id);
-        self.release(id);
+        let linger = self.parts.config.limits.linger;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.is_listener || !socket.connected {
+            return self.release(id);
+        }
+        let now = monotonic();
+        socket.closing_at = Some(now + linger);
+        socket.room_waiter = None;
+        if self.settle_one(id, now) {
+            self.lingering.push_back(id);
+        }
     }
 
     fn abort(&mut self, id: SlotId) {
@@ -459,9 +681,10 @@ impl Mechanism for Blocking {
 
     fn flush(&mut self) {
         for id in std::mem::take(&mut self.dirty) {
-            if let Some(socket) = self.sockets.get_mut(id) {
-                socket.dirty = false;
-                self.write(id);
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            socket.dirty = false;
+            if !socket.stuck {
+                self.write(id, SLICE);
             }
         }
     }
@@ -474,20 +697,24 @@ impl Mechanism for Blocking {
         let limit = wait.limit(monotonic());
         self.parts.counters.turns.increment();
         self.parts.counters.waits.add(u64::from(wait != Wait::No));
+        if !self.lingering.is_empty() {
+            self.settle();
+        }
         if self.retry_at.is_some_and(|at| at > monotonic()) {
             return self.idle(limit);
         }
         self.retry_at = None;
-        // Only a look, so that the future shows soon whether it still waits for the other one too.
-        let limit = if self.displaced.is_some() { Some(Duration::ZERO) } else { limit };
+        let look = (!self.lingering.is_empty()).then_some(LINGER_LOOK);
+        let look = look.map(|look| limit.map_or(look, |limit| limit.min(look))).or(limit);
+        if self.write_stuck(look) {
+            return Ok(());
+        }
         let Some((id, operation, waker)) = self.waiting.take() else {
             return self.idle(limit);
         };
-        match operation {
-            Operation::Accept => self.accept(id, limit),
-            Operation::Connect => self.connect_now(id, limit),
-            Operation::Receive => self.receive(id, limit),
-        }
+        // Only a look, so that the future shows soon whether it still waits for the other one too.
+        let look = if self.displaced.is_some() { Some(Duration::ZERO) } else { look };
+        self.perform(id, operation, look);
         self.parts.counters.completions.increment();
         // Whatever came of it, the future asks again, and waits again if there is nothing.
         waker.wake();
@@ -495,7 +722,12 @@ impl Mechanism for Blocking {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.retry_at
+        let linger =
+            self.lingering.iter().find_map(|id| self.sockets.get(*id)).and_then(|socket| socket.closing_at);
+        match (self.retry_at, linger) {
+            (Some(retry), Some(linger)) => Some(retry.min(linger)),
+            (retry, linger) => retry.or(linger),
+        }
     }
 
     fn drain(&mut self) {
@@ -504,9 +736,16 @@ impl Mechanism for Blocking {
 
     fn abort_all(&mut self) {
         for id in self.sockets.ids() {
-            if let Some(socket) = self.sockets.get_mut(id) {
-                socket.error.get_or_insert(StoredError(Errno::CONNABORTED));
-                socket.outbound.clear();
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            if !socket.is_listener {
+                socket::reset_on_close(socket.descriptor.as_fd());
+            }
+            socket.fail(Errno::CONNABORTED);
+            if let Some(waker) = socket.room_waiter.take() {
+                waker.wake();
+            }
+            if socket.closing_at.is_some() {
+                self.release(id);
             }
         }
     }
@@ -521,59 +760,15 @@ impl Mechanism for Blocking {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::{future::Future, io::Write, os::unix::net::UnixStream, pin::pin, task::Context};
-
-    use crate::{
-        Config, Driver, Runtime,
-        net::Stream,
-        time::{sleep, timeout},
-    };
-
-    use super::*;
-
-    fn run<F: Future>(future: F) -> F::Output {
-        Runtime::new(&Config::with_driver(Driver::Blocking)).expect("it runs everywhere").block_on(future)
-    }
-
-    fn pair() -> (Stream, UnixStream) {
-        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        (Stream::from_descriptor(ours.into()).expect("there is room"), theirs)
-    }
-
-    #[test]
-    fn a_receive_that_was_given_up_does_not_count_as_waiting() {
-        run(async {
-            let ((silent, _open), (talks, mut peer)) = (pair(), pair());
-            for round in 0..3u8 {
-                assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
-                // Nothing is there yet the first time it is asked for.
-                assert!(timeout(Duration::from_millis(2), talks.recv()).await.is_err());
-                assert!(timeout(Duration::from_millis(2), silent.recv()).await.is_err());
-                peer.write_all(&[round]).expect("it fits");
-                let lease = talks.recv().await.expect("only one is waited for").expect("it was written");
-                assert_eq!(&lease[..], [round]);
+impl Drop for Blocking {
+    /// Nobody turns this driver any more: what lingers ends here, at the latest at its deadline.
+    fn drop(&mut self) {
+        while let Some(deadline) = self.deadline().filter(|_| !self.lingering.is_empty()) {
+            self.retry_at = self.retry_at.filter(|at| *at > monotonic());
+            if self.idle(Some(deadline.since(monotonic()))).is_err() {
+                return;
             }
-        });
-    }
-
-    #[test]
-    fn two_receives_at_once_are_refused_and_do_not_block() {
-        run(async {
-            let ((first, _first_peer), (second, _second_peer)) = (pair(), pair());
-            let (mut one, mut other) = (pin!(first.recv()), pin!(second.recv()));
-            let mut limit = pin!(sleep(Duration::from_secs(5)));
-            let error = std::future::poll_fn(|context: &mut Context<'_>| {
-                for receive in [one.as_mut(), other.as_mut()] {
-                    if let Poll::Ready(outcome) = receive.poll(context) {
-                        return Poll::Ready(outcome.expect_err("nothing was sent"));
-                    }
-                }
-                limit.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut.into())
-            })
-            .await;
-            assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
-        });
+            self.settle();
+        }
     }
 }
