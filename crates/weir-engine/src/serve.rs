@@ -3,21 +3,17 @@
 //! Each worker is a thread with a runtime of its own. On the blocking driver there is one acceptor thread, and a
 //! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
 //! waits for the handlers, and cuts what is left at the deadline.
-//!
-//! A known gap: on the blocking driver a drain ends waits by `SHUT_RD`, and the kernel answers bytes that arrive
-//! after our own end with a reset, so the last replies to a peer that is still sending can be lost.
 
 use std::{
-    collections::HashMap,
     io,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use weir_record::engine::{EngineStats, ServerStats};
@@ -30,6 +26,10 @@ use crate::{
     remote::Remote,
     runtime::{self, Runtime},
 };
+
+mod blocking;
+
+use blocking::{Acceptor, Connections};
 
 /// How connections reach the workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,8 @@ pub struct ServerConfig {
     pub cpus: Vec<usize>,
     /// How long a drain may take.
     pub drain_limit: Duration,
-    /// Most connections at a time on the blocking driver, which needs a thread and two descriptors for each.
+    /// Most connections at a time on the blocking driver, which needs a thread and two descriptors for each; one
+    /// more is closed.
     pub blocking_connections_max: usize,
     /// The handler waits for two operations at once (it receives and sends in separate tasks, or spawns): such a
     /// handler is refused at start on the blocking driver.
@@ -140,20 +141,19 @@ pub struct Server {
 struct Shared {
     remotes: Mutex<Vec<Remote>>,
     counters: Mutex<Vec<Arc<Counters>>>,
-    draining: AtomicBool,
+    /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
+    stage: AtomicU8,
     drain_limit: Duration,
     blocking: Mutex<Connections>,
     serial: AtomicU64,
 }
 
-/// The blocking driver's connection threads.
-#[derive(Debug, Default)]
-struct Connections {
-    listener: Option<OwnedFd>,
-    open: HashMap<u64, (OwnedFd, Arc<Counters>)>,
-    /// Counters of connections that are closed.
-    retired: EngineStats,
-}
+/// Nothing ends yet.
+const SERVING: u8 = 0;
+/// Receives end after what has arrived.
+const DRAINING: u8 = 1;
+/// The handler is dropped, and the connection reset.
+const CUTTING: u8 = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -169,7 +169,7 @@ impl Server {
         let shared = Arc::new(Shared {
             remotes: Mutex::default(),
             counters: Mutex::default(),
-            draining: AtomicBool::new(false),
+            stage: AtomicU8::new(SERVING),
             drain_limit: config.drain_limit,
             blocking: Mutex::default(),
             serial: AtomicU64::new(0),
@@ -241,9 +241,9 @@ impl Server {
         lock(&self.shared.blocking).listener = Some(listener.try_clone().map_err(wrap)?);
         let (shared, config) = (Arc::clone(&self.shared), config.clone());
         let (ready, started) = mpsc::channel();
-        let acceptor = thread::Builder::new()
-            .name("weir-acceptor".into())
-            .spawn(move || accept_blocking(&config, listener, &shared, &handler, &ready));
+        let acceptor = Acceptor { config, shared, handler, threads: Vec::new() };
+        let acceptor =
+            thread::Builder::new().name("weir-acceptor".into()).spawn(move || acceptor.run(listener, &ready));
         self.threads.push(acceptor.map_err(wrap)?);
         started.recv().unwrap_or_else(|_| Err(io::Error::other("the acceptor ended early"))).map_err(wrap)
     }
@@ -312,7 +312,7 @@ impl ServerControl {
 
     /// Starts draining.
     pub fn drain(&self) {
-        if self.shared.draining.swap(true, Ordering::SeqCst) {
+        if self.shared.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
         }
         for remote in lock(&self.shared.remotes).iter() {
@@ -322,11 +322,7 @@ impl ServerControl {
             }
         }
         let connections = lock(&self.shared.blocking);
-        let sockets = connections.open.values().map(|(socket, _)| socket);
-        for socket in sockets {
-            // Ends the wait of a blocked receive after what has arrived.
-            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Read);
-        }
+        connections.open.values().for_each(|(ending, _)| ending.advance(DRAINING));
         if let Some(listener) = &connections.listener {
             let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
         }
@@ -460,117 +456,6 @@ where
     }
 }
 
-/// The blocking driver's acceptor: a thread for each connection, all of them awaited at the end.
-fn accept_blocking<H, F>(
-    config: &ServerConfig,
-    listener: OwnedFd,
-    shared: &Arc<Shared>,
-    handler: &H,
-    ready: &mpsc::Sender<io::Result<()>>,
-) -> Drained
-where
-    H: Fn(Stream) -> F + Clone + Send + 'static,
-    F: Future<Output = ()> + 'static,
-{
-    let started = pin(&config.cpus).and_then(|()| Runtime::new(&config.engine).map_err(io::Error::other));
-    let runtime = match started {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let _ = ready.send(Err(error));
-            return Drained::default();
-        }
-    };
-    lock(&shared.counters).push(runtime.counters());
-    let _ = ready.send(Ok(()));
-    let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
-    runtime.block_on(async {
-        let Ok(listener) = Listener::from_descriptor(listener) else { return };
-        while let Ok(stream) = listener.accept().await {
-            threads.retain(|thread| !thread.is_finished());
-            if threads.len() >= config.blocking_connections_max {
-                continue;
-            }
-            let Ok(descriptor) = stream.into_descriptor() else { continue };
-            threads.extend(serve_blocking(config, descriptor, shared, handler.clone()));
-        }
-    });
-    cut_blocking(shared, &threads, config.drain_limit, threads_left)
-}
-
-fn threads_left(threads: &[thread::JoinHandle<()>]) -> usize {
-    threads.iter().filter(|thread| !thread.is_finished()).count()
-}
-
-/// An entry of [`Connections`]: whatever ends the thread, a panic of the handler too, ends the entry, whose descriptor
-/// would keep the connection open.
-struct Open<'a> {
-    shared: &'a Shared,
-    serial: u64,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        let mut connections = lock(&self.shared.blocking);
-        if let Some((_, counters)) = connections.open.remove(&self.serial) {
-            connections.retired.merge(&counters.snapshot());
-        }
-    }
-}
-
-/// One connection on a thread of its own. `None`: no thread could be had, and the connection is closed.
-fn serve_blocking<H, F>(
-    config: &ServerConfig,
-    descriptor: OwnedFd,
-    shared: &Arc<Shared>,
-    handler: H,
-) -> Option<thread::JoinHandle<()>>
-where
-    H: Fn(Stream) -> F + Clone + Send + 'static,
-    F: Future<Output = ()> + 'static,
-{
-    let (engine, shared) = (config.engine.clone(), Arc::clone(shared));
-    let twin = descriptor.try_clone().ok()?;
-    let serve = move || {
-        let Ok(runtime) = Runtime::new(&engine) else { return };
-        let serial = shared.serial.fetch_add(1, Ordering::Relaxed);
-        lock(&shared.blocking).open.insert(serial, (twin, runtime.counters()));
-        let _open = Open { shared: &shared, serial };
-        if shared.draining.load(Ordering::SeqCst) {
-            let _ = rustix::net::shutdown(descriptor.as_fd(), rustix::net::Shutdown::Read);
-        }
-        runtime.block_on(async {
-            if let Ok(stream) = Stream::from_descriptor(descriptor) {
-                handler(stream).await;
-            }
-        });
-    };
-    thread::Builder::new().name("weir-connection".into()).stack_size(256 << 10).spawn(serve).ok()
-}
-
-/// Waits for the connection threads; cuts their sockets at the deadline.
-fn cut_blocking(
-    shared: &Shared,
-    threads: &[thread::JoinHandle<()>],
-    limit: Duration,
-    left: impl Fn(&[thread::JoinHandle<()>]) -> usize,
-) -> Drained {
-    let deadline = Instant::now() + limit;
-    while left(threads) > 0 && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(1));
-    }
-    let connections_cut = left(threads);
-    if connections_cut > 0 {
-        for (socket, _) in lock(&shared.blocking).open.values() {
-            let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
-        }
-        let end = Instant::now() + Duration::from_secs(1);
-        while left(threads) > 0 && Instant::now() < end {
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
-    Drained { connections_cut }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -663,7 +548,7 @@ mod tests {
             stream.send(b"half").await.expect("the peer reads");
             std::future::pending::<()>().await;
         };
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
             let mut config = config(driver, loopback());
             config.drain_limit = Duration::from_millis(10);
             let Ok(server) = Server::start(config, hangs) else { continue };

@@ -114,8 +114,7 @@ conformance! {
         except BLOCKING: NO_TASKS;
     "12" closing_under_a_receive_ends_the_stream_at_once = cases::cancel::close_under_receive, Here, 20;
     "13" no_event_reaches_the_next_owner_of_a_descriptor = cases::cancel::descriptor_reuse, Here, 60;
-    "14" accepting_goes_on_when_descriptors_are_free_again = cases::limits::descriptor_shortage, OwnProcess, 0,
-        except BLOCKING: "a connection needs a second descriptor for its thread, and is closed without one";
+    "14" accepting_goes_on_when_descriptors_are_free_again = cases::limits::descriptor_shortage, OwnProcess, 0;
     "15" an_accept_storm_leaves_nothing_behind = cases::limits::accept_storm, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS;
     "16" idle_connections_cost_little_memory = cases::limits::idle_memory, OwnProcess, 0,
@@ -131,9 +130,7 @@ conformance! {
     "18b" a_drain_serves_what_had_arrived_to_a_slow_reader = cases::drain::drain_before_slow_reader, Here, 20,
         except SIM: ONE_RUNTIME;
     "18c" late_bytes_cost_no_reply_in_a_drain = cases::drain::drain_with_late_bytes, Here, 20,
-        except SIM: ONE_RUNTIME,
-        except BLOCKING: "it ends a blocked receive by shutdown(2), after which the kernel answers late bytes with \
-                          a reset, and replies on their way are lost";
+        except SIM: ONE_RUNTIME;
     "19" nothing_touches_memory_after_teardown = cases::drain::teardown, Here, 160,
         except SIM: "no kernel holds an address: this language's own rules guard simulated buffers",
         except BLOCKING: "an operation in flight is a thread inside a call: nothing can be torn down under it";

@@ -41,8 +41,15 @@ pub enum Peer {
     Simulated { stream: Stream, rest: Option<Lease> },
 }
 
-impl Peer {
-    fn connect_socket(address: &Address, buffers: PeerBuffers) -> io::Result<Self> {
+/// A client's socket that is open and not connected yet: connecting it takes no descriptor.
+#[derive(Debug)]
+pub struct Unconnected {
+    socket: Socket,
+    name: SockAddr,
+}
+
+impl Unconnected {
+    fn open(address: &Address, buffers: PeerBuffers) -> io::Result<Self> {
         let (domain, name) = match address {
             Address::Tcp(address) => (Domain::for_address(*address), SockAddr::from(*address)),
             Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
@@ -58,10 +65,16 @@ impl Peer {
         if domain != Domain::UNIX {
             socket.set_tcp_nodelay(true)?;
         }
-        socket.connect(&name)?;
-        Ok(Peer::Socket(socket))
+        Ok(Self { socket, name })
     }
 
+    pub fn connect(self) -> io::Result<Peer> {
+        self.socket.connect(&self.name)?;
+        Ok(Peer::Socket(self.socket))
+    }
+}
+
+impl Peer {
     /// Sends all bytes.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
@@ -232,8 +245,13 @@ impl Network {
         if self.is_simulated {
             Ok(Peer::Simulated { stream: Stream::connect(&self.address).await?, rest: None })
         } else {
-            Peer::connect_socket(&self.address, buffers)
+            Unconnected::open(&self.address, buffers)?.connect()
         }
+    }
+
+    /// A socket for a connection to the server; not on the simulator.
+    pub fn open(&self) -> Unconnected {
+        Unconnected::open(&self.address, PeerBuffers::default()).expect("there are descriptors")
     }
 
     /// `count` connections.

@@ -14,14 +14,57 @@ use crate::{
     board::Board,
     kernel,
     outcome::note,
-    peer::{Peer, PeerBuffers},
+    peer::{Peer, PeerBuffers, Unconnected},
     rig::Rig,
 };
 
+/// Case 14: connections that arrive at once, and the descriptors that are left for the server's side.
+const CLIENTS: usize = 48;
+const ROOM: usize = 12;
+
+async fn welcome(stream: Stream) {
+    if stream.send(b"welcome").await.is_ok() {
+        echo(stream).await;
+    }
+}
+
+/// The clients are served one after the other, and each leaves its descriptors to the next.
+async fn be_welcomed(mut waiting: Vec<Peer>) -> usize {
+    waiting.reverse();
+    let mut welcomed = 0;
+    while let Some(mut peer) = waiting.pop() {
+        assert_eq!(peer.read_exact(7).await.expect("accepting goes on"), b"welcome");
+        welcomed += 1;
+    }
+    welcomed
+}
+
+/// Case 14 on a server, which accepts from the start: the clients' sockets are open before the limit is set.
+fn shortage_of_a_server(rig: &mut Rig) {
+    rig.listen = rig.abstract_address();
+    let limit_before = kernel::descriptor_limit();
+    let served = rig.serve(welcome, async |network| {
+        let sockets: Vec<_> = (0..CLIENTS).map(|_| network.open()).collect();
+        kernel::set_descriptor_limit(kernel::open_descriptors() + ROOM);
+        let connect = |socket: Unconnected| socket.connect().expect("the kernel holds it ready");
+        let waiting: Vec<Peer> = sockets.into_iter().map(connect).collect();
+        let before = network.until(|stats| stats.accepts_starved > 0).await;
+        let after = network.until(|stats| stats.accepts_starved >= before.accepts_starved + 3).await;
+        // Each try sleeps before the next; a loop that does not sleep would take thousands.
+        assert!(after.turns - before.turns < 60, "{} turns for three tries", after.turns - before.turns);
+        let welcomed = be_welcomed(waiting).await;
+        kernel::set_descriptor_limit(limit_before);
+        welcomed
+    });
+    assert_eq!(served.value, CLIENTS);
+    served.expect_clean();
+}
+
 /// Case 14: descriptors run out while connections wait; later some are free again.
 pub fn descriptor_shortage(rig: &mut Rig) {
-    const CLIENTS: usize = 48;
-    const ROOM: usize = 12;
+    if rig.subject.driver == Driver::Blocking {
+        return shortage_of_a_server(rig);
+    }
     if rig.subject.is_sim() {
         // Listener and clients, and room for some of the server's ends.
         rig.config.sim.descriptors_max = (1 + CLIENTS + ROOM) as u32;
@@ -36,11 +79,7 @@ pub fn descriptor_shortage(rig: &mut Rig) {
         connected.reached(1).await;
         let acceptor = spawn(async move {
             while let Ok(stream) = listener.accept().await {
-                spawn(async move {
-                    if stream.send(b"welcome").await.is_ok() {
-                        echo(stream).await;
-                    }
-                });
+                spawn(welcome(stream));
             }
         });
         starved.reached(1).await;
@@ -52,7 +91,7 @@ pub fn descriptor_shortage(rig: &mut Rig) {
     };
     let served = rig.run(body, async move |network| {
         let (connected, starved, measured) = boards;
-        let mut waiting = network.connect_many(CLIENTS).await;
+        let waiting = network.connect_many(CLIENTS).await;
         if !is_sim {
             kernel::set_descriptor_limit(kernel::open_descriptors() + ROOM);
         }
@@ -63,12 +102,7 @@ pub fn descriptor_shortage(rig: &mut Rig) {
         let turns = network.stats().turns - before.turns;
         // 250 ms with a retry every 100 ms; a loop that does not sleep would take thousands.
         assert!(turns < 60, "{turns} turns while there was nothing to do but wait");
-        waiting.reverse();
-        let mut welcomed = 0;
-        while let Some(mut peer) = waiting.pop() {
-            assert_eq!(peer.read_exact(7).await.expect("accepting goes on"), b"welcome");
-            welcomed += 1;
-        }
+        let welcomed = be_welcomed(waiting).await;
         kernel::set_descriptor_limit(limit_before);
         network.stop.post("done");
         welcomed
