@@ -21,6 +21,7 @@ mod format;
 mod html;
 mod language;
 mod markdown;
+mod phrases;
 mod sentence;
 mod tables;
 mod terminal;

@@ -80,7 +80,7 @@ fn why(view: &View<'_>, out: &mut String) {
     heading(view, out, Word::WhyTitle);
     let cells = tables::why_cells(view);
     if cells.is_empty() {
-        return paragraph(out, view.word(Word::NoWhy));
+        return paragraph(out, view.word(tables::why_absent(view)));
     }
     for cell in cells.iter().take(CELLS_MAX) {
         let summaries = view.summaries(cell);

@@ -197,8 +197,10 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let failed = view.result.checks.iter().find(|check| !check.passed);
-    let notes = (!comparison.notes.is_empty()).then(|| comparison.notes.join("; "));
-    let cause = notes.or_else(|| failed.map(|check| check.detail.clone()));
+    let told = |finding: &String| view.finding(finding).0;
+    let notes: Vec<String> = comparison.notes.iter().map(told).collect();
+    let notes = (!notes.is_empty()).then(|| notes.join(separator(view)));
+    let cause = notes.or_else(|| failed.map(|check| told(&check.detail)));
     match (view.language, cause) {
         (Language::English, Some(cause)) => {
             format!("{arm} and {baseline} cannot be compared in {noun} ({cause})")
@@ -211,6 +213,11 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
         (Language::Chinese, Some(cause)) => format!("{arm} 与 {baseline} 的{noun}不可比较（{cause}）"),
         (Language::Chinese, None) => format!("{arm} 与 {baseline} 的{noun}不可比较"),
     }
+}
+
+/// What stands between findings.
+fn separator(view: &View<'_>) -> &'static str {
+    if view.language == Language::Chinese { "；" } else { "; " }
 }
 
 /// What the headline could not have seen, and how loud the machine was; empty without a headline.
@@ -325,6 +332,8 @@ pub(crate) struct Note<'a> {
     pub metrics: Vec<Metric>,
     /// What it says.
     pub text: String,
+    /// It is English in a page that is not.
+    pub is_foreign: bool,
     /// Ratios with the pairs that were kept out, a metric each.
     ratios_all_pairs: Vec<(Metric, f64)>,
 }
@@ -344,12 +353,14 @@ pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.comparisons.iter() {
         for text in &comparison.notes {
-            add_note(&mut notes, comparison, text.clone(), None);
+            add_note(&mut notes, comparison, view.finding(text), None);
         }
         if !comparison.pairs_excluded.is_empty() {
             let kept_out = view.word(Word::PairsExcluded);
-            let text = format!("{kept_out}: {}", comparison.pairs_excluded.join(", "));
-            add_note(&mut notes, comparison, text, comparison.ratio_all_pairs);
+            let (reasons, is_foreign) = view.finding(&comparison.pairs_excluded.join(", "));
+            let colon = if view.language == Language::Chinese { "：" } else { ": " };
+            let text = format!("{kept_out}{colon}{reasons}");
+            add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
         }
     }
     for note in &mut notes {
@@ -363,7 +374,12 @@ pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     notes
 }
 
-fn add_note<'a>(notes: &mut Vec<Note<'a>>, comparison: &'a Comparison, text: String, ratio: Option<f64>) {
+fn add_note<'a>(
+    notes: &mut Vec<Note<'a>>,
+    comparison: &'a Comparison,
+    (text, is_foreign): (String, bool),
+    ratio: Option<f64>,
+) {
     let Comparison { arm, cell_id, metric, .. } = comparison;
     let ratio = ratio.map(|ratio| (*metric, ratio));
     let same = |it: &&mut Note<'_>| it.arm == arm && it.cell_id == cell_id && it.text == text;
@@ -377,6 +393,7 @@ fn add_note<'a>(notes: &mut Vec<Note<'a>>, comparison: &'a Comparison, text: Str
             cell_id,
             metrics: vec![*metric],
             text,
+            is_foreign,
             ratios_all_pairs: ratio.into_iter().collect(),
         }),
     }
@@ -387,12 +404,13 @@ fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
     let number = |ratio: f64| format::ratio(Some(ratio));
     match note.ratios_all_pairs.as_slice() {
         [] => String::new(),
-        [(_, ratio)] => format!("; {with_all} {}", number(*ratio)),
+        [(_, ratio)] => format!("{}{with_all} {}", separator(view), number(*ratio)),
         several => {
             let name = |metric: Metric| view.word(words::metric_short(metric));
             let ratios =
                 several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
-            format!("; {with_all}: {}", ratios.collect::<Vec<_>>().join(", "))
+            let colon = if view.language == Language::Chinese { "：" } else { ": " };
+            format!("{}{with_all}{colon}{}", separator(view), ratios.collect::<Vec<_>>().join(", "))
         }
     }
 }

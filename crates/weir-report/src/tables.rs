@@ -47,24 +47,29 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     let complete = if result.complete { Word::Complete } else { Word::Incomplete };
     let (noise, noise_detail) = sentence::noise(view);
     let (states, states_detail) = sentence::states(view);
-    let evidence = sentence::evidence(&result.arms);
     let pinning = pinning(view);
     let fingerprint = &result.fingerprint;
     let mut machine = vec![fingerprint.cpu_model.clone(), format!("{} CPU", fingerprint.cpus_online)];
     machine.push(format::bytes(fingerprint.memory_bytes));
     machine.extend(fingerprint.hypervisor.clone());
     machine.retain(|part| !part.is_empty());
-    vec![
+    let mut chips = vec![
         (view.word(complete).to_owned(), format::duration(result.elapsed_ns)),
         (view.word(noise).to_owned(), noise_detail),
         (view.word(states).to_owned(), states_detail),
-        (view.word(Word::Evidence).to_owned(), view.word(evidence).to_owned()),
+    ];
+    if !result.arms.is_empty() {
+        let evidence = view.word(sentence::evidence(&result.arms));
+        chips.push((view.word(Word::Evidence).to_owned(), evidence.to_owned()));
+    }
+    chips.extend([
         (machine.join(", "), pinning),
         (
             format!("Linux {} {}", fingerprint.kernel_release, fingerprint.architecture),
             format!("Weir {}", fingerprint.weir_version),
         ),
-    ]
+    ]);
+    chips
 }
 
 fn pinning(view: &View<'_>) -> String {
@@ -164,6 +169,11 @@ pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
     view.cells.iter().copied().filter(told).collect()
 }
 
+/// Why there are none.
+pub(crate) fn why_absent(view: &View<'_>) -> Word {
+    if view.result.arms.is_empty() { Word::NoFigures } else { Word::NoWhy }
+}
+
 /// One quantity per message over the arms of a cell; `None` where an arm has no such counter.
 pub(crate) struct WhyRow {
     /// What is counted.
@@ -230,7 +240,7 @@ pub(crate) fn checks(view: &View<'_>) -> Table {
             format!("✗ {}", view.word(Word::Failed))
         };
         let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
-        vec![outcome, name.to_owned(), check.detail.clone()]
+        vec![outcome, name.to_owned(), view.finding(&check.detail).0]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())
 }

@@ -242,7 +242,9 @@ fn notes(view: &View<'_>, out: &mut Output) {
         lines.push(format!("≥: {}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
-        lines.push(format!("{} {}: {}", view.word(Word::Failed), check.name, check.detail));
+        let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
+        let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail).0);
+        lines.push(format!("✗ {failed} · {name}: {found}"));
     }
     if !lines.is_empty() {
         out.blank();

@@ -9,6 +9,7 @@ use weir_record::{
 use crate::{
     format,
     language::Language,
+    phrases,
     words::{self, Word},
 };
 
@@ -54,6 +55,15 @@ impl<'a> View<'a> {
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
         word.text(self.language)
+    }
+
+    /// A finding of the laboratory in the reader's language, or as it was recorded, and whether that is English in
+    /// a page that is not.
+    pub(crate) fn finding(&self, recorded: &str) -> (String, bool) {
+        match phrases::told(recorded, self.language) {
+            Some(told) => (told, false),
+            None => (recorded.to_owned(), true),
+        }
     }
 
     pub(crate) fn verdict_word(&self, verdict: Verdict) -> &'static str {

@@ -174,6 +174,7 @@ words! {
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
     CheckWarmUp: "steady before the window" | "측정 전 안정 상태 도달" | "测量前已达稳态";
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
+    CheckSchedule: "the schedule was finished" | "계획한 일정을 마침" | "已完成全部计划";
     CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
 }
 
@@ -256,6 +257,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "foreign-cpu" => Some(Word::CheckForeign),
         "steady-warm-up" => Some(Word::CheckWarmUp),
         "interleaving" => Some(Word::CheckInterleaving),
+        "schedule" => Some(Word::CheckSchedule),
         "baseline-against-itself" => Some(Word::CheckItself),
         _ => None,
     }

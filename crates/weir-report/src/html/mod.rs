@@ -98,7 +98,8 @@ fn missing_arms(view: &View<'_>) -> Markup {
                     @for arm in &view.result.missing_arms {
                         dt { (arm.name) }
                         dd {
-                            p { (arm.reason) }
+                            @let (reason, is_foreign) = view.finding(&arm.reason);
+                            p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) }
                             @if let Some(unlock) = &arm.unlock {
                                 p { (view.word(Word::Unlock)) ": " code { (unlock) } }
                             }

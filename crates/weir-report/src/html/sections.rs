@@ -6,7 +6,7 @@ use weir_record::{study::ArmSummary, verdict::Metric};
 use super::{chart, table};
 use crate::{
     chart::{self as charts, ARM_STYLES, Figure},
-    definitions, format, sentence,
+    definitions, display, format, sentence,
     tables::{self, CELLS_MAX},
     view::{METRICS, View},
     words::{self, Word},
@@ -64,7 +64,10 @@ fn notes(view: &View<'_>) -> Markup {
         @if !notes.is_empty() {
             ul.notes {
                 @for note in notes.iter().take(tables::ROWS_MAX) {
-                    li { b { (note.subject(view, words::metric, ", ")) } ": " (note.text) }
+                    li {
+                        b { (note.subject(view, words::metric, ", ")) } ": "
+                        span lang=[note.is_foreign.then_some("en")] { (display::keep_together(&note.text)) }
+                    }
                 }
             }
         }
@@ -122,7 +125,7 @@ pub(super) fn latency(view: &View<'_>) -> Markup {
 pub(super) fn why(view: &View<'_>) -> Markup {
     let cells = tables::why_cells(view);
     let Some((first, others)) = cells.split_first() else {
-        let nothing = html! { p.hint { (view.word(Word::NoWhy)) } };
+        let nothing = html! { p.hint { (view.word(tables::why_absent(view))) } };
         return section(view, Word::WhyTitle, None, &nothing);
     };
     let more = others.len().saturating_sub(CELLS_MAX);
@@ -192,8 +195,10 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
                 tbody { @for (check, row) in checks.iter().zip(tables::checks(view).rows) {
                     tr .failed[!check.passed] {
                         td.outcome { (row[0]) }
-                        td { (row[1]) }
-                        td.found { (row[2]) }
+                        td.name { (row[1]) }
+                        td.found lang=[view.finding(&check.detail).1.then_some("en")] {
+                            (display::keep_together(&row[2]))
+                        }
                     }
                 } }
             } }

@@ -141,6 +141,17 @@ fn the_page_says_its_language_and_follows_the_colour_scheme() {
 }
 
 #[test]
+fn findings_are_told_in_the_language_of_the_page_or_marked_as_english() {
+    for language in [Language::Korean, Language::Chinese] {
+        let page = html(&fixture::quick(), language);
+        assert_eq!(page.matches(" lang=\"en\"").count(), 1);
+        assert!(page.contains("lang=\"en\">known by its own name only<"));
+        assert!(!page.contains("bytes compared") && page.contains("1402331904"));
+    }
+    assert!(!html(&fixture::quick(), Language::English).contains("<td class=\"found\" lang"));
+}
+
+#[test]
 fn two_hundred_cells_stay_within_the_limits() {
     let page = html(&fixture::two_hundred_cells(), Language::English);
     assert!(page.contains("more are left out here"));

@@ -65,11 +65,11 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
 #[test]
 fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
-    result.comparisons[0].notes = vec!["compared in the far state".to_owned(), "no pair is left".to_owned()];
-    assert!(sentence(&result, Language::Chinese).contains("（compared in the far state; no pair is left）"));
+    result.comparisons[0].notes = vec!["a cause of tomorrow".to_owned(), "no pair is left".to_owned()];
+    assert!(sentence(&result, Language::Chinese).contains("（a cause of tomorrow；没有剩余的配对）"));
     result.comparisons[0].notes.clear();
     assert!(
-        sentence(&result, Language::English).contains("(busy 99 %"),
+        sentence(&result, Language::English).contains("(the generator was the limit in 54 of 72"),
         "then the failed check is the cause"
     );
 }

@@ -20,7 +20,7 @@ use weir_lab::{
     file::{self, Surroundings},
     process::{Deadlines, ProcessLauncher},
     quick::{self, Availability},
-    run::{self, Ended, Event, Hands, RunError},
+    run::{self, Event, Hands, RunError},
 };
 use weir_record::{
     machine::Fingerprint,
@@ -80,8 +80,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let (folder, outcome) = session?;
     display.end();
     report::write(&outcome.result, language, &folder)?;
-    if outcome.ended == Ended::Interrupted {
-        output::tell(&format!("interrupted; go on with: weir study --resume {}", folder.display()));
+    if let Some(way_on) = outcome.way_on(&folder) {
+        output::tell(&way_on);
     }
     Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
 }

@@ -41,6 +41,26 @@ fn limits_of_this_machine_end_a_study_before_it_begins() {
 }
 
 #[test]
+fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
+    let folder = folder("study-told");
+    let (file, out) = study_file(&folder, &(study_head(4, "6s") + TWO_ARMS));
+    let said = weir(&["study", &file, "--out", shown(&out), "--lang", "ko"]);
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}", said.code, said.stderr);
+    let data: serde_json::Value =
+        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+    let result: weir_record::study::StudyResult =
+        serde_json::from_value(data["result"].clone()).expect("the judged result");
+    for language in ["ko", "zh"] {
+        let pages = folder.join(language);
+        let wrote = weir(&["report", shown(&out), "--lang", language, "--out", shown(&pages)]);
+        assert_eq!(wrote.code, Some(0), "{}", wrote.stderr);
+        let page = fs::read_to_string(pages.join("report.html")).expect("it is written");
+        assert_eq!(page.matches(" lang=\"en\"").count(), 0, "{:?} {:?}", result.checks, result.comparisons);
+        assert!(!result.checks.is_empty() && result.checks.iter().all(|check| !page.contains(&check.detail)));
+    }
+}
+
+#[test]
 fn an_existing_study_is_not_overwritten() {
     let folder = folder("study-exists");
     let (file, out) = study_file(&folder, &(study_head(4, "5s") + TWO_ARMS));

@@ -1,0 +1,306 @@
+//! What the laboratory found, in the reader's language. Findings are recorded as English text; those listed here are
+//! told in Korean and Chinese with their numbers and names unchanged. One that is not listed stays as it was recorded,
+//! and the page marks it as English.
+
+use crate::language::Language;
+
+/// A recorded form and what it reads in Korean and Chinese. `{n}` stands for a number and `{}` for any text; `{0}` is
+/// the first of them, and `{~0}` the first told in the reader's language where it is a finding itself.
+type Phrase = [&'static str; 3];
+
+const CHECKS: &[Phrase] = &[
+    [
+        "{n} of {n} bytes compared, {n} responses wrong",
+        "{1}바이트 중 {0}바이트 비교, 잘못된 응답 {2}건",
+        "共 {1} 字节，已比较 {0} 字节，{2} 个响应有误",
+    ],
+    ["no response failed", "실패한 응답 없음", "没有响应失败"],
+    ["{n} responses failed: {}", "응답 {0}건 실패: {~1}", "{0} 个响应失败：{~1}"],
+    ["all {n} trials gave a report", "시행 {0}회 모두 결과를 냄", "全部 {0} 个试次都给出了报告"],
+    [
+        "{n} of {n} trials gave no report; first: {}: {}",
+        "시행 {1}회 중 {0}회가 결과를 내지 못함. 처음은 {2}: {3}",
+        "{1} 个试次中有 {0} 个没有给出报告；第一个是 {2}：{3}",
+    ],
+    [
+        "messages in flight as counted and as throughput times latency differ by {n} % in the median trial; {n} of {n} \
+         trials over {n} % (and what the window's edges explain) and set aside",
+        "센 값과 ‘처리량 × 지연시간’으로 구한 동시 메시지 수의 차이는 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %(와 측정 구간 \
+         경계로 설명되는 몫)를 넘어 제외됨",
+        "在途消息数的计数值与“吞吐量 × 延迟”之差，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %（以及窗口边缘所能解释的部分），已剔除",
+    ],
+    [
+        "the generator was the limit in {n} of {n} closed-loop trials",
+        "폐쇄형 부하 시행 {1}회 중 {0}회에서 부하 생성기가 한계였음",
+        "{1} 个闭环试次中有 {0} 个受限于负载生成器",
+    ],
+    ["no open-loop cell", "개방형 부하 조건 없음", "没有开环条件"],
+    [
+        "{n} of {n} intended starts were missed in open loop",
+        "개방형 부하에서 예정된 전송 {1}건 중 {0}건을 놓침",
+        "开环中 {1} 次预定发送错过了 {0} 次",
+    ],
+    ["{n} completion queue overflows", "완료 큐 넘침 {0}회", "完成队列溢出 {0} 次"],
+    [
+        "no cross-core readings: the two sides do not have a CPU each",
+        "코어 간 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
+        "没有跨核读数：双方无法各占一个 CPU",
+    ],
+    [
+        "one state, {n} ns between the cores, in all {n} trials",
+        "상태 1개, 코어 간 {0} ns, 시행 {1}회 모두",
+        "单一状态，跨核 {0} ns，全部 {1} 个试次",
+    ],
+    [
+        "two states, {n} and {n} ns between the cores: {n} trials near, {n} far, {n} on both sides; pairs lie within one",
+        "상태 2개, 코어 간 {0} ns와 {1} ns: 가까움 {2}회, 멂 {3}회, 양쪽에 걸침 {4}회. 쌍은 한 상태 안에서만 비교",
+        "两种状态，跨核 {0} ns 与 {1} ns：近 {2} 个试次，远 {3} 个，跨两态 {4} 个；配对只在同一状态之内",
+    ],
+    [
+        "{n} % of CPU time stolen by the hypervisor in the median trial; {n} of {n} trials over {n} % and set aside",
+        "하이퍼바이저가 빼앗은 CPU 시간은 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %를 넘어 제외됨",
+        "被虚拟机监控程序窃取的 CPU 时间，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %，已剔除",
+    ],
+    [
+        "other processes used {n} of a CPU in the median trial; {n} of {n} trials over {n} and set aside",
+        "다른 프로세스가 쓴 CPU는 시행 중앙값 {0}개분. 시행 {2}회 중 {1}회가 {3}을 넘어 제외됨",
+        "其他进程占用的 CPU，试次中位数为 {0} 个；{2} 个试次中有 {1} 个超过 {3}，已剔除",
+    ],
+    [
+        "steady before the window in {n} of {n} trials; the others ran to the cap",
+        "시행 {1}회 중 {0}회가 측정 전 안정 상태에 도달. 나머지는 준비 시간 상한까지 실행",
+        "{1} 个试次中有 {0} 个在测量前已达稳态；其余运行到预热上限",
+    ],
+    [
+        "{n} of {n} blocks ran in the random order of seed {n}",
+        "블록 {1}개 중 {0}개가 시드 {2}의 무작위 순서대로 실행됨",
+        "{1} 个区组中有 {0} 个按随机种子 {2} 的顺序运行",
+    ],
+    [
+        "cut short after {}, with a time cap of {} for a session: {}; weir study --resume goes on",
+        "{0} 뒤 중단됨(세션 시간 상한 {1}): {~2}. weir study --resume로 이어서 실행",
+        "{0} 后中断（每次会话时间上限 {1}）：{~2}；可用 weir study --resume 继续",
+    ],
+    [
+        "{n} of {n} blocks are done, {n} of these lack a clean pair and may be run again",
+        "블록 {1}개 중 {0}개 완료, 그중 {2}개는 정상 쌍이 없어 다시 실행할 수 있음",
+        "{1} 个区组已完成 {0} 个，其中 {2} 个缺少有效配对，可重新运行",
+    ],
+    ["{n} of {n} blocks are done", "블록 {1}개 중 {0}개 완료", "{1} 个区组已完成 {0} 个"],
+    [
+        "the baseline was never paired with itself",
+        "기준을 자기 자신과 짝지은 쌍이 없음",
+        "基线从未与自身配对",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % less CPU per message than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 메시지당 CPU를 {1} % 적게 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每条消息 CPU 比第一次少 {1} %（中位数）",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % more CPU per message than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 메시지당 CPU를 {1} % 많이 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每条消息 CPU 比第一次多 {1} %（中位数）",
+    ],
+];
+
+const NOTES: &[Phrase] = &[
+    ["no pair is left", "남은 쌍이 없음", "没有剩余的配对"],
+    ["nothing was measured", "측정된 것이 없음", "没有测得任何数据"],
+    [
+        "compared in the machine's far state, which most clean trials of this cell met",
+        "이 조건의 정상 시행 대부분이 거친 ‘멂’ 상태에서 비교함",
+        "在机器的“远”状态下比较，该条件的多数有效试次处于此状态",
+    ],
+    [
+        "{} returned wrong bytes in {n} responses",
+        "{0}: 응답 {1}건의 바이트가 틀림",
+        "{0}：{1} 个响应的字节有误",
+    ],
+    ["{n} failures of {} have no class", "{1}: 분류되지 않은 실패 {0}건", "{1}：{0} 个失败无法归类"],
+    [
+        "{n} of {n} trials of {} failed, first: {}",
+        "{2}: 시행 {1}회 중 {0}회 실패, 처음은 {~3}",
+        "{2}：{1} 个试次中有 {0} 个失败，第一个是{~3}",
+    ],
+    [
+        "{} did not keep the offered rate in {n} of {n} trials",
+        "{0}: 시행 {2}회 중 {1}회에서 목표 부하율을 지키지 못함",
+        "{0}：{2} 个试次中有 {1} 个未能保持设定的负载速率",
+    ],
+    [
+        "too few messages to know the generator's lag against {}",
+        "{0}: 메시지가 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}：消息太少，无法得知负载生成器的滞后",
+    ],
+    [
+        "the generator's p99 lag against {} is {n} % of the median response time",
+        "{0}: 부하 생성기의 p99 지연이 응답시간 중앙값의 {1} %임",
+        "{0}：负载生成器的 p99 滞后为响应时间中位数的 {1} %",
+    ],
+    [
+        "{} >= {n} messages/s (generator-bound)",
+        "{0} ≥ {1} TPS(부하 생성기 한계)",
+        "{0} ≥ {1} TPS（受限于负载生成器）",
+    ],
+    [
+        "the generator was the limit and no open-loop cell shows both arms at one equal rate",
+        "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
+        "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
+    ],
+    [
+        "the generator was the limit, and {} gives no figure at an equal rate",
+        "부하 생성기가 한계였고, {0} 조건에서도 같은 부하율의 수치를 얻지 못함",
+        "瓶颈在负载生成器，而 {0} 未给出相同速率下的数值",
+    ],
+    [
+        "at one equal rate ({}) the ratio is {n}, which agrees",
+        "같은 부하율({0})에서 비율은 {1}로, 결과가 일치함",
+        "在相同速率（{0}）下比值为 {1}，结论一致",
+    ],
+    [
+        "at one equal rate ({}) the ratio is {n}, which does not agree",
+        "같은 부하율({0})에서 비율은 {1}로, 결과가 일치하지 않음",
+        "在相同速率（{0}）下比值为 {1}，结论不一致",
+    ],
+];
+
+/// Why trials and pairs are set aside, and the classes of failed responses.
+const REASONS: &[Phrase] = &[
+    ["CPU stolen by the hypervisor", "하이퍼바이저가 CPU를 빼앗음", "CPU 被虚拟机监控程序窃取"],
+    ["other processes busy", "다른 프로세스가 바쁨", "其他进程繁忙"],
+    ["state changed", "머신 상태가 바뀜", "机器状态改变"],
+    ["in the far state", "‘멂’ 상태", "处于“远”状态"],
+    ["in the near state", "‘가까움’ 상태", "处于“近”状态"],
+    ["without this figure", "이 수치가 없음", "缺少该数值"],
+    ["errors", "오류", "出错"],
+    ["Little's law", "리틀의 법칙에 어긋남", "违反利特尔法则"],
+    ["server failed", "서버 실패", "服务器失败"],
+    ["generator failed", "부하 생성기 실패", "负载生成器失败"],
+    ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
+    ["refused", "연결 거부", "连接被拒"],
+    ["reset", "연결 재설정", "连接被重置"],
+    ["connect timeout", "연결 시간 초과", "连接超时"],
+    ["response timeout", "응답 시간 초과", "响应超时"],
+    ["cut short", "응답 잘림", "响应不完整"],
+    ["wrong bytes", "잘못된 바이트", "字节有误"],
+    ["local limit", "로컬 한도", "本机限制"],
+    ["unexplained", "원인 불명", "原因不明"],
+];
+
+/// A finding in one language; `None` when it is not listed and stays English.
+pub(crate) fn told(finding: &str, language: Language) -> Option<String> {
+    if language == Language::English {
+        return Some(finding.replace(" >= ", " ≥ "));
+    }
+    let sentences = CHECKS.iter().chain(NOTES).find_map(|phrase| {
+        let values = captured(phrase[0], finding)?;
+        Some(filled(language.choose(*phrase), &values, language))
+    });
+    sentences.or_else(|| reasons(finding, language))
+}
+
+/// A list of reasons, each alone or with its count in front: `2 state changed, 1 errors`.
+fn reasons(list: &str, language: Language) -> Option<String> {
+    let one = |item: &str| {
+        let (count, reason) = match item.split_once(' ') {
+            Some((count, reason)) if is_number(count) => (Some(count), reason),
+            _ => (None, item),
+        };
+        let phrase = REASONS.iter().find(|phrase| phrase[0] == reason)?;
+        let told = language.choose(*phrase);
+        Some(match (count, language) {
+            (None, _) => told.to_owned(),
+            (Some(count), Language::Korean) => format!("{told} {count}건"),
+            (Some(count), _) => format!("{told} {count} 例"),
+        })
+    };
+    let told: Option<Vec<String>> = list.split(", ").map(one).collect();
+    told.map(|told| told.join(if language == Language::Chinese { "、" } else { ", " }))
+}
+
+/// What stands in the places of a form; `None` when the text has another.
+fn captured<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
+    let mut values = Vec::new();
+    let mut pieces = form.split('{');
+    let mut rest = text.strip_prefix(pieces.next().unwrap_or_default())?;
+    for piece in pieces {
+        let (kind, literal) = piece.split_once('}')?;
+        let end = if literal.is_empty() { rest.len() } else { rest.find(literal)? };
+        let (value, after) = (&rest[..end], &rest[end + literal.len()..]);
+        if value.is_empty() || (kind == "n" && !is_number(value)) {
+            return None;
+        }
+        values.push(value);
+        rest = after;
+    }
+    rest.is_empty().then_some(values)
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(|character| character.is_ascii_digit() || ".,".contains(character))
+}
+
+fn filled(form: &str, values: &[&str], language: Language) -> String {
+    let mut pieces = form.split('{');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (place, literal) = piece.split_once('}').unwrap_or_default();
+        let value = place.trim_start_matches('~').parse::<usize>().ok().and_then(|place| values.get(place));
+        let value = value.copied().unwrap_or_default();
+        let translated = place.starts_with('~').then(|| told(value, language)).flatten();
+        text.push_str(translated.as_deref().unwrap_or(value));
+        text.push_str(literal);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_translation_uses_every_value_and_none_that_is_not_there() {
+        for phrase in CHECKS.iter().chain(NOTES).chain(REASONS) {
+            let places = phrase[0].matches('{').count();
+            for translation in &phrase[1..] {
+                assert_eq!(translation.matches('{').count(), places, "{translation}");
+                for place in 0..places {
+                    let plain = translation.matches(&format!("{{{place}}}")).count();
+                    let told = translation.matches(&format!("{{~{place}}}")).count();
+                    assert_eq!(plain + told, 1, "{place} in {translation}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn findings_keep_their_numbers_and_names() {
+        let korean = |finding: &str| told(finding, Language::Korean);
+        let chinese = |finding: &str| told(finding, Language::Chinese);
+        assert_eq!(
+            korean("64 of 128 bytes compared, 1 responses wrong").as_deref(),
+            Some("128바이트 중 64바이트 비교, 잘못된 응답 1건")
+        );
+        assert_eq!(
+            korean("3 responses failed: 2 refused, 1 cut short").as_deref(),
+            Some("응답 3건 실패: 연결 거부 2건, 응답 잘림 1건")
+        );
+        assert_eq!(
+            chinese("2 of 6 trials of my arm failed, first: server failed").as_deref(),
+            Some("my arm：6 个试次中有 2 个失败，第一个是服务器失败")
+        );
+        assert_eq!(korean("2 state changed").as_deref(), Some("머신 상태가 바뀜 2건"));
+    }
+
+    #[test]
+    fn what_is_not_listed_is_left_alone() {
+        for finding in
+            ["", "no luck", "x of 3 bytes compared, 0 responses wrong", "2 state changed, 1 else", "errors "]
+        {
+            assert_eq!(told(finding, Language::Korean), None, "{finding}");
+            assert_eq!(told(finding, Language::English).as_deref(), Some(finding));
+        }
+    }
+}
