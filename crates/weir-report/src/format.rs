@@ -51,16 +51,6 @@ pub(crate) fn nanos(ns: f64) -> String {
     })
 }
 
-/// A length of time for people: `3 min 12 s`, `12.5 s`.
-pub(crate) fn duration(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
-    match seconds {
-        0..60 => format!("{:.1} s", ns as f64 / 1e9),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 /// A share or an effect: `1.1 %`.
 pub(crate) fn percent(fraction: f64) -> String {
     finite(fraction, |value| {
@@ -163,7 +153,6 @@ mod tests {
         assert_eq!(micros(5.1), "5.10 µs");
         assert_eq!(micros(9.999), "10.0 µs");
         assert_eq!(nanos(1_200_000.0), "1.20 ms");
-        assert_eq!(duration(192_000_000_000), "3 min 12 s");
         assert_eq!(percent(0.011), "1.1 %");
         assert_eq!(percent(0.03), "3 %");
         assert_eq!(percent(0.0), "0.0 %");

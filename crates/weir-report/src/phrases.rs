@@ -1,10 +1,11 @@
 //! What the laboratory found, in the reader's language. Findings are recorded as English text; those listed here are
-//! told in Korean and Chinese with their numbers and names unchanged. One that is not listed stays as it was recorded,
-//! and the page marks it as English.
+//! told in Korean and Chinese with the same numbers and names. One that is not listed stays as it was recorded, and the
+//! page marks it as English.
 
-use crate::language::Language;
+use crate::{format, language::Language};
 
-/// A recorded form and what it reads in Korean and Chinese. `{n}` stands for a number and `{}` for any text; `{0}` is
+/// A recorded form and what it reads in Korean and Chinese. `{n}` stands for a number, which is written with commas,
+/// `{i}` for one that is a name, and `{}` for any text; `{0}` is
 /// the first of them, and `{~0}` the first told in the reader's language where it is a finding itself.
 type Phrase = [&'static str; 3];
 
@@ -72,7 +73,7 @@ const CHECKS: &[Phrase] = &[
         "{1} 个试次中有 {0} 个在测量前已达稳态；其余运行到预热上限",
     ],
     [
-        "{n} of {n} blocks ran in the random order of seed {n}",
+        "{n} of {n} blocks ran in the random order of seed {i}",
         "블록 {1}개 중 {0}개가 시드 {2}의 무작위 순서대로 실행됨",
         "{1} 个区组中有 {0} 个按随机种子 {2} 的顺序运行",
     ],
@@ -190,14 +191,17 @@ const REASONS: &[Phrase] = &[
 
 /// A finding in one language; `None` when it is not listed and stays English.
 pub(crate) fn told(finding: &str, language: Language) -> Option<String> {
-    if language == Language::English {
-        return Some(finding.replace(" >= ", " ≥ "));
-    }
-    let sentences = CHECKS.iter().chain(NOTES).find_map(|phrase| {
+    let sentence = CHECKS.iter().chain(NOTES).find_map(|phrase| {
         let values = captured(phrase[0], finding)?;
-        Some(filled(language.choose(*phrase), &values, language))
+        Some(match language {
+            Language::English => refilled(phrase[0], &values),
+            _ => filled(language.choose(*phrase), &values, language),
+        })
     });
-    sentences.or_else(|| reasons(finding, language))
+    match language {
+        Language::English => Some(sentence.unwrap_or_else(|| finding.to_owned()).replace(" >= ", " ≥ ")),
+        _ => sentence.or_else(|| reasons(finding, language)),
+    }
 }
 
 /// A list of reasons, each alone or with its count in front: `2 state changed, 1 errors`.
@@ -220,7 +224,7 @@ fn reasons(list: &str, language: Language) -> Option<String> {
 }
 
 /// What stands in the places of a form; `None` when the text has another.
-fn captured<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
+fn captured(form: &str, text: &str) -> Option<Vec<String>> {
     let mut values = Vec::new();
     let mut pieces = form.split('{');
     let mut rest = text.strip_prefix(pieces.next().unwrap_or_default())?;
@@ -228,10 +232,11 @@ fn captured<'t>(form: &str, text: &'t str) -> Option<Vec<&'t str>> {
         let (kind, literal) = piece.split_once('}')?;
         let end = if literal.is_empty() { rest.len() } else { rest.find(literal)? };
         let (value, after) = (&rest[..end], &rest[end + literal.len()..]);
-        if value.is_empty() || (kind == "n" && !is_number(value)) {
+        if value.is_empty() || (!kind.is_empty() && !is_number(value)) {
             return None;
         }
-        values.push(value);
+        let count = value.parse::<u64>().ok().filter(|_| kind == "n");
+        values.push(count.map_or_else(|| value.to_owned(), |count| format::grouped(count as f64)));
         rest = after;
     }
     rest.is_empty().then_some(values)
@@ -242,13 +247,20 @@ fn is_number(text: &str) -> bool {
         && text.chars().all(|character| character.is_ascii_digit() || ".,".contains(character))
 }
 
-fn filled(form: &str, values: &[&str], language: Language) -> String {
+/// The recorded form itself with its values.
+fn refilled(form: &str, values: &[String]) -> String {
+    let literals = form.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, literal)| literal));
+    let mut values = std::iter::once("").chain(values.iter().map(String::as_str));
+    literals.map(|literal| format!("{}{literal}", values.next().unwrap_or_default())).collect()
+}
+
+fn filled(form: &str, values: &[String], language: Language) -> String {
     let mut pieces = form.split('{');
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (place, literal) = piece.split_once('}').unwrap_or_default();
         let value = place.trim_start_matches('~').parse::<usize>().ok().and_then(|place| values.get(place));
-        let value = value.copied().unwrap_or_default();
+        let value = value.map(String::as_str).unwrap_or_default();
         let translated = place.starts_with('~').then(|| told(value, language)).flatten();
         text.push_str(translated.as_deref().unwrap_or(value));
         text.push_str(literal);
@@ -291,6 +303,13 @@ mod tests {
             chinese("2 of 6 trials of my arm failed, first: server failed").as_deref(),
             Some("my arm：6 个试次中有 2 个失败，第一个是服务器失败")
         );
+        let verified = "1402331904 of 1402331904 bytes compared, 0 responses wrong";
+        assert_eq!(
+            told(verified, Language::English).as_deref(),
+            Some("1,402,331,904 of 1,402,331,904 bytes compared, 0 responses wrong")
+        );
+        let order = "30 of 30 blocks ran in the random order of seed 20261121";
+        assert_eq!(told(order, Language::English).as_deref(), Some(order));
         assert_eq!(korean("2 state changed").as_deref(), Some("머신 상태가 바뀜 2건"));
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     machine.extend(fingerprint.hypervisor.clone());
     machine.retain(|part| !part.is_empty());
     let mut chips = vec![
-        (view.word(complete).to_owned(), format::duration(result.elapsed_ns)),
+        (view.word(complete).to_owned(), view.duration(result.elapsed_ns)),
         (view.word(noise).to_owned(), noise_detail),
         (view.word(states).to_owned(), states_detail),
     ];

@@ -54,7 +54,7 @@ fn title(view: &View<'_>, out: &mut Output) {
             view.word(Word::Seed),
             result.spec.seed,
             view.word(complete),
-            format::duration(result.elapsed_ns),
+            view.duration(result.elapsed_ns),
         ),
         "",
     );

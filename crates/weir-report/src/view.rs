@@ -135,6 +135,24 @@ impl<'a> View<'a> {
         }
     }
 
+    /// A length of time for people: `3 min 12 s`, `12.5 s`.
+    pub(crate) fn duration(&self, ns: u64) -> String {
+        let seconds = ns / 1_000_000_000;
+        let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+        let tenths = ns as f64 / 1e9;
+        match (seconds, self.language) {
+            (0..60, Language::English) => format!("{tenths:.1} s"),
+            (0..60, Language::Korean) => format!("{tenths:.1}초"),
+            (0..60, Language::Chinese) => format!("{tenths:.1} 秒"),
+            (60..3600, Language::English) => format!("{minutes} min {rest} s"),
+            (60..3600, Language::Korean) => format!("{minutes}분 {rest}초"),
+            (60..3600, Language::Chinese) => format!("{minutes} 分 {rest} 秒"),
+            (_, Language::English) => format!("{hours} h {minutes} min"),
+            (_, Language::Korean) => format!("{hours}시간 {minutes}분"),
+            (_, Language::Chinese) => format!("{hours} 小时 {minutes} 分"),
+        }
+    }
+
     /// Everything about a cell that is out of the ordinary.
     pub(crate) fn further_conditions(&self, cell: &CellSpec) -> Vec<String> {
         let (depth, idle, workers) = (cell.depth, cell.idle_connections, cell.workers);

@@ -96,7 +96,7 @@ pub(super) fn figures(view: &View<'_>) -> Markup {
         @let more = charts::cells_left_out(view);
         @if more > 0 { p.hint { (sentence::left_out(view, more)) } }
         @if view.result.arms.iter().any(|arm| arm.generator_bound) {
-            p.hint { "≥ : " (view.word(Word::GeneratorBound)) }
+            p.hint { "≥: " (view.word(Word::GeneratorBound)) }
         }
         details {
             summary { (view.word(Word::NumbersInTable)) }

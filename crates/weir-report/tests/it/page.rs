@@ -146,7 +146,7 @@ fn findings_are_told_in_the_language_of_the_page_or_marked_as_english() {
         let page = html(&fixture::quick(), language);
         assert_eq!(page.matches(" lang=\"en\"").count(), 1);
         assert!(page.contains("lang=\"en\">known by its own name only<"));
-        assert!(!page.contains("bytes compared") && page.contains("1402331904"));
+        assert!(!page.contains("bytes compared") && page.contains("1,402,331,904"));
     }
     assert!(!html(&fixture::quick(), Language::English).contains("<td class=\"found\" lang"));
 }
