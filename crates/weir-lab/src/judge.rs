@@ -9,9 +9,9 @@
 //! 3. The effect is the median log-ratio of the pairs; `weir-stats` gives interval, floor and direction. The headline
 //!    comparison rests on its interval. Every further claim of the headline and declared cells, to be called
 //!    *faster* or *slower*, also needs p at most 0.05 after Holm over all these claims.
-//! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if it is
-//!    confirmed at one equal offered rate (an open-loop cell of the same shape); in an exploratory cell, which claims
-//!    nothing, it stays with a note.
+//! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if both arms also
+//!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it: `equal_rate`
+//!    says what that means. In an exploratory cell, which claims nothing, it stays with a note when no such cell is there.
 //! 5. Latency has no verdict when the generator's own lag is more than a tenth of it.
 
 use weir_record::{
@@ -33,7 +33,7 @@ use weir_stats::{
 };
 
 use crate::{
-    check,
+    check, equal_rate,
     gate::{Against, Gate, Pair, Pairs, TrialState},
     plan,
     progress::Progress,
@@ -76,7 +76,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cells = cells_by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let mut comparisons = decide_all(spec, &mut drafts);
-    confirm_at_equal_rate(&cells, &drafts, &mut comparisons);
+    confirm_at_equal_rate(spec, &cells, &drafts, &mut comparisons);
     let headline = headline(spec, &comparisons);
     let arms = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
@@ -415,9 +415,13 @@ fn decided(spec: &StudySpec, draft: &Draft, is_headline: bool) -> Comparison {
     comparison
 }
 
-/// Where the generator was the limit, arms ran at different rates, and CPU per message depends on the rate: a CPU
-/// verdict must then be seen at one equal rate as well.
-fn confirm_at_equal_rate(cells: &[CellTrials<'_>], drafts: &[Draft], comparisons: &mut [Comparison]) {
+/// Applies the rule of `equal_rate` to the CPU verdicts of cells in which the generator was the limit.
+fn confirm_at_equal_rate(
+    spec: &StudySpec,
+    cells: &[CellTrials<'_>],
+    drafts: &[Draft],
+    comparisons: &mut [Comparison],
+) {
     for index in 0..drafts.len() {
         let draft = &drafts[index];
         let metric = draft.comparison.metric;
@@ -428,10 +432,10 @@ fn confirm_at_equal_rate(cells: &[CellTrials<'_>], drafts: &[Draft], comparisons
             continue;
         }
         let shape = cells[draft.cell].spec;
-        let equal_rate = drafts.iter().zip(comparisons.iter()).find(|(other, _)| {
-            other.comparison.metric == metric
-                && other.comparison.arm == draft.comparison.arm
-                && is_equal_rate(cells[other.cell].spec, shape)
+        let equal_rate = drafts.iter().zip(comparisons.iter()).find_map(|(other, comparison)| {
+            let is_same = other.comparison.metric == metric && other.comparison.arm == draft.comparison.arm;
+            let rate_per_second = equal_rate_of(cells[other.cell].spec, shape).filter(|_| is_same)?;
+            Some((comparison, rate_per_second))
         });
         let (stands, note) = match equal_rate {
             None => (
@@ -439,7 +443,10 @@ fn confirm_at_equal_rate(cells: &[CellTrials<'_>], drafts: &[Draft], comparisons
                 "the generator was the limit and no open-loop cell shows both arms at one equal rate"
                     .to_owned(),
             ),
-            Some((_, other)) => agreement(verdict, &comparisons[index], other),
+            Some((open, rate_per_second)) => {
+                let bearing = equal_rate::bearing(&comparisons[index], open, spec.smallest_effect);
+                (bearing.stands(), equal_rate::words(bearing, open, rate_per_second))
+            }
         };
         comparisons[index].notes.push(note);
         if !stands {
@@ -448,27 +455,13 @@ fn confirm_at_equal_rate(cells: &[CellTrials<'_>], drafts: &[Draft], comparisons
     }
 }
 
-fn is_equal_rate(other: &CellSpec, shape: &CellSpec) -> bool {
-    matches!(other.load, LoadMode::Open { .. })
-        && (other.connections, other.depth, other.message_bytes, other.workers, other.idle_connections)
-            == (shape.connections, shape.depth, shape.message_bytes, shape.workers, shape.idle_connections)
-}
-
-/// Whether the open-loop comparison bears the closed-loop verdict out, in words.
-fn agreement(verdict: Verdict, closed: &Comparison, open: &Comparison) -> (bool, String) {
-    let usable = open.ratio.filter(|_| open.verdict != Verdict::NotComparable);
-    let (Some(closed_ratio), Some(open_ratio)) = (closed.ratio, usable) else {
-        return (
-            false,
-            format!("the generator was the limit, and {} gives no figure at an equal rate", open.cell_id),
-        );
+/// Rate of an open-loop cell of the same shape.
+fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
+    let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
+    let levels = |cell: &CellSpec| {
+        (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
     };
-    let agrees = match verdict {
-        Verdict::Equivalent => !matches!(open.verdict, Verdict::Faster | Verdict::Slower),
-        _ => (closed_ratio > 1.0) == (open_ratio > 1.0),
-    };
-    let word = if agrees { "agrees" } else { "does not agree" };
-    (agrees, format!("at one equal rate ({}) the ratio is {open_ratio:.3}, which {word}", open.cell_id))
+    (levels(other) == levels(shape)).then_some(rate_per_second)
 }
 
 fn headline(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

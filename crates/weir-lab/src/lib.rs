@@ -36,5 +36,6 @@ pub mod exit;
 pub mod export;
 
 mod check;
+mod equal_rate;
 mod histogram;
 mod summary;

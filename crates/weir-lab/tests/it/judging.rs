@@ -176,6 +176,22 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
 }
 
 #[test]
+fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
+    let mut stood = 0;
+    for seed in 0..20 {
+        let mut launcher = launcher(seed, FakeStates::Near, 0.9);
+        launcher.generator_us_per_message = 4.8;
+        launcher.arms.get_mut("uring").expect("it is there").open_factor = 1.0 / 0.9;
+        let outcome = start("alike", &with_open_cell(CellRole::Exploratory, seed), &mut launcher)
+            .expect("the study runs");
+        let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+        assert!(headline.notes.iter().any(|note| note.contains("; at an equal rate of ")), "{headline:?}");
+        stood += u32::from(outcome.result.verdict == Verdict::Faster);
+    }
+    assert_eq!(stood, 20);
+}
+
+#[test]
 fn a_cpu_verdict_that_an_equal_rate_contradicts_does_not_stand() {
     let mut launcher = launcher(1, FakeStates::Near, 0.8);
     launcher.generator_us_per_message = 4.5;
@@ -184,7 +200,7 @@ fn a_cpu_verdict_that_an_equal_rate_contradicts_does_not_stand() {
         .expect("the study runs");
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert!(headline.notes.iter().any(|note| note.ends_with("which does not agree")), "{headline:?}");
+    assert!(headline.notes.iter().any(|note| note.ends_with("which contradicts this")), "{headline:?}");
 }
 
 const OPEN: &str = "c100-d1-m64-open60pct";
