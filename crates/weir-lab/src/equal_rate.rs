@@ -1,29 +1,29 @@
 //! When a CPU verdict of a closed loop stands although the generator was the limit. Pure.
 //!
-//! The generator then decides how many messages a second an arm is given, and the arms are not given the same. CPU per
-//! message depends on the rate: a server that is given less finds less waiting each time it looks, and pays more for
-//! each message. A difference could therefore be one of load and not of the arms. Both arms are for this reason also
-//! run in open loop, at one rate that both are offered and keep, where that cannot be.
+//! The generator then decides how many messages a second an arm is given, and the arms are not given the same. CPU
+//! per message depends on the rate: a server that is given less finds less waiting each time it looks, and pays more
+//! for each message. A difference could therefore be one of load and not of the arms. Both arms are for this reason
+//! also run in open loop, at one rate that both are offered and keep, where that cannot be.
 //!
 //! The verdict of the closed loop stands when
 //!
-//! 1. there is an open-loop cell of the same shape, and it is itself valid: right responses, the rate kept by both arms,
-//!    and pairs to make an interval from;
-//! 2. that cell does not contradict it. It contradicts *faster* when its ratio is above one with its whole interval, and
-//!    by more than the smallest effect; *slower* the other way round; *equivalent* either way.
+//! 1. there is an open-loop cell of the same shape, and it is itself valid: right responses, the rate kept by both
+//!    arms, and pairs to make an interval from;
+//! 2. that cell does not contradict it. It contradicts *faster* when its ratio is above one with its whole interval,
+//!    and by more than the smallest effect; *slower* the other way round; *equivalent* either way.
 //!
 //! Otherwise the closed loop is not comparable.
 //!
 //! The two ratios need not be equal, nor need the open one show the same direction. A closed loop at the generator's
-//! limit and an open loop at 60 % of it are two operating points with batches of different sizes; an arm may be cheaper at
-//! one and equal at the other, and both are true. To ask for the same side of one is to toss a coin whenever the arms
-//! are equal at the open rate, and to throw away the closed verdict when it falls the wrong way. But an arm that is
-//! dearer where the load is equal and cheaper where it is not is the very case the rule is for.
+//! limit and an open loop at 60 % of it are two operating points with batches of different sizes; an arm may be
+//! cheaper at one and equal at the other, and both are true. To ask for the same side of one is to toss a coin
+//! whenever the arms are equal at the open rate, and to throw away the closed verdict when it falls the wrong way.
+//! But an arm that is dearer where the load is equal and cheaper where it is not is the very case the rule is for.
 //!
 //! The noise floor and Holm's correction, which make it harder to call a difference, do not apply to a contradiction:
 //! here they would make it easier to keep a verdict. Few pairs do not help either: their interval has less confidence
-//! and is the shorter for it. An open-loop cell that decides nothing leaves the verdict as it is, and the reader sees its
-//! figures beside it.
+//! and is the shorter for it. An open-loop cell that decides nothing leaves the verdict as it is, and the reader sees
+//! its figures beside it.
 
 use weir_record::verdict::{Comparison, Verdict};
 

@@ -10,8 +10,9 @@
 //!    comparison rests on its interval. Every further claim of the headline and declared cells, to be called
 //!    *faster* or *slower*, also needs p at most 0.05 after Holm over all these claims.
 //! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if both arms also
-//!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it: `equal_rate`
-//!    says what that means. In an exploratory cell, which claims nothing, it stays with a note when no such cell is there.
+//!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it:
+//!    `equal_rate` says what that means. In an exploratory cell, which claims nothing, it stays with a note when no
+//!    such cell is there.
 //! 5. Latency has no verdict when the generator's own lag is more than a tenth of it.
 
 use weir_record::{

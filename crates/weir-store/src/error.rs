@@ -120,15 +120,7 @@ impl StoreError {
         Self::sorted(path.to_path_buf(), source, free_bytes(path))
     }
 
-    /// The error when there is no block yet that could be kept.
-    pub(crate) fn before_the_first_block(self) -> Self {
-        match self {
-            Self::Full { path, free_bytes } => Self::NoRoom { path, free_bytes },
-            other => other,
-        }
-    }
-
-    /// [`Self::from_sqlite`] with the free space of the disk. SQLite knows a full disk as such only when it writes; when it makes
+    /// The same with the free space of the disk. SQLite knows a full disk as such only when it writes; when it makes
     /// room for its shared index, or empties its log, that is an I/O error like any other.
     fn sorted(path: PathBuf, source: rusqlite::Error, free_bytes: Option<u64>) -> Self {
         let reason = source.to_string();
@@ -142,6 +134,14 @@ impl StoreError {
             Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, reason },
             Some(ErrorCode::CannotOpen) => Self::CannotCreate { path, reason },
             _ => Self::Other { path, source },
+        }
+    }
+
+    /// The error when there is no block yet that could be kept.
+    pub(crate) fn before_the_first_block(self) -> Self {
+        match self {
+            Self::Full { path, free_bytes } => Self::NoRoom { path, free_bytes },
+            other => other,
         }
     }
 }
