@@ -155,15 +155,14 @@ const NOTES: &[Phrase] = &[
         "瓶颈在负载生成器，而 {0} 未给出相同速率下的数值",
     ],
     [
-        "at one equal rate ({}) the ratio is {n}, which agrees",
-        "같은 부하율({0})에서 비율은 {1}로, 결과가 일치함",
-        "在相同速率（{0}）下比值为 {1}，结论一致",
+        "the generator was the limit; at an equal rate of {n}/s: ratio {n} [{n}, {n}] from {n} pairs, {}",
+        "부하 생성기가 한계였음. 같은 부하율 {0}/s에서 비율은 {1} [{2}, {3}]({4}쌍): {~5}",
+        "瓶颈在负载生成器；在相同速率 {0}/s 下比值为 {1} [{2}, {3}]（{4} 对）：{~5}",
     ],
-    [
-        "at one equal rate ({}) the ratio is {n}, which does not agree",
-        "같은 부하율({0})에서 비율은 {1}로, 결과가 일치하지 않음",
-        "在相同速率（{0}）下比值为 {1}，结论不一致",
-    ],
+    ["which agrees", "결과가 일치함", "结论一致"],
+    ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"],
+    ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
+    ["which is not comparable either", "이 역시 비교할 수 없음", "同样不可比较"],
 ];
 
 /// Why trials and pairs are set aside, and the classes of failed responses.

@@ -1,6 +1,6 @@
 //! What was typed. Close to the command line; validated and resolved in `command`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::RangedU64ValueParser};
 
@@ -25,6 +25,16 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
+/// A whole number, refused in words that say what to write.
+fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
+    text.parse().map_err(|_| "write a whole number, 0 or more")
+}
+
+/// A number that need not be whole.
+fn fraction(text: &str) -> Result<f64, &'static str> {
+    text.parse().map_err(|_| "write a number such as 2 or 0.5")
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a study: plan, run, observe, judge, report
@@ -45,6 +55,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
     /// Built-in study (quick, peers) or a study file (NAME.toml); not needed with --resume
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
@@ -59,7 +70,7 @@ pub(crate) struct Study {
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
     /// Seed of every random choice [default: from the clock; it is stored and printed]
-    #[arg(long, conflicts_with = "resume")]
+    #[arg(long, conflicts_with = "resume", value_parser = number::<u64>)]
     pub(crate) seed: Option<u64>,
     /// Language of the report: en, ko or zh
     #[arg(long, default_value = "en")]
@@ -140,6 +151,7 @@ pub(crate) enum Accept {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct ServeEcho {
     /// auto, uring, epoll, poll, select or blocking
     #[arg(long, default_value = "auto")]
@@ -154,7 +166,7 @@ pub(crate) struct ServeEcho {
     #[arg(long, value_enum, default_value = "reuseport")]
     pub(crate) accept: Accept,
     /// CPUs to pin workers to, in turn: 0,2
-    #[arg(long, value_delimiter = ',', value_name = "CPUS")]
+    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
     pub(crate) pin: Vec<usize>,
     /// Connections the kernel may hold ready
     #[arg(long, default_value_t = 4096)]
@@ -167,7 +179,7 @@ pub(crate) struct ServeEcho {
     #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
     pub(crate) options: Vec<String>,
     /// Seconds that open connections get to finish after SIGTERM or SIGINT
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = fraction)]
     pub(crate) drain_limit: f64,
     /// Waste this much CPU time for every receive: an effect of known size, for the laboratory's test of itself
     #[arg(long, default_value_t = 0, value_name = "NANOSECONDS", hide = true)]
@@ -196,6 +208,7 @@ pub(crate) enum Arrivals {
 }
 
 #[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct LoadEcho {
     /// Address of the server: HOST:PORT, unix:/path or @name
     #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
@@ -222,7 +235,7 @@ pub(crate) struct LoadEcho {
     #[arg(long, default_value = "5s", value_name = "TIME")]
     pub(crate) warmup_max: String,
     /// Open loop: messages a second over all connections, whatever the server does
-    #[arg(long, value_name = "PER_SECOND")]
+    #[arg(long, value_name = "PER_SECOND", value_parser = fraction)]
     pub(crate) rate: Option<f64>,
     /// Open loop: how messages are spaced
     #[arg(long, value_enum, default_value = "poisson", requires = "rate")]
@@ -243,7 +256,7 @@ pub(crate) struct LoadEcho {
     #[arg(long, default_value_t = 1)]
     pub(crate) workers: u32,
     /// CPUs to pin the threads to, in turn: 1,3
-    #[arg(long, value_delimiter = ',', value_name = "CPUS")]
+    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
     pub(crate) pin: Vec<usize>,
     /// Driver of the generator itself
     #[arg(long, default_value = "auto")]
@@ -252,7 +265,7 @@ pub(crate) struct LoadEcho {
     #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
     pub(crate) options: Vec<String>,
     /// Seed of payloads and arrivals
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number::<u64>)]
     pub(crate) seed: u64,
     /// Read CPU, switches and memory of this process at both edges of the window
     #[arg(long, value_name = "PID")]

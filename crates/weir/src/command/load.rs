@@ -194,6 +194,9 @@ fn table(report: &LoadReport) -> String {
     rows.join("\n")
 }
 
+/// The quantiles that people look for; `--json` has all of them.
+const QUANTILES_SHOWN: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
+
 fn latency(summary: &LatencySummary) -> String {
     if summary.count == 0 {
         return "no samples".into();
@@ -203,7 +206,8 @@ fn latency(summary: &LatencySummary) -> String {
         let percent = (quantile * 1e6).round() / 1e4;
         format!("p{percent} {}", micros(*nanoseconds as f64))
     };
-    let quantiles: Vec<String> = summary.quantiles.iter().map(quantile).collect();
+    let shown = summary.quantiles.iter().filter(|(quantile, _)| QUANTILES_SHOWN.contains(quantile));
+    let quantiles: Vec<String> = shown.map(quantile).collect();
     format!(
         "mean {}, {}, max {}",
         micros(summary.ns_mean),

@@ -44,7 +44,8 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
 
 /// Writes both pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make {}; choose another folder with --out", folder.display()))?;
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;

@@ -95,7 +95,7 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let surroundings = Surroundings { seed, server_cpus, load_cpus };
     let mut missing_arms: Vec<MissingArm> = Vec::new();
     if arguments.protocol.is_some() && name != "peers" {
-        return Err(UsageError("--protocol belongs to the peers study".into()).into());
+        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
     }
     let mut spec = match name {
         quick::NAME => {
