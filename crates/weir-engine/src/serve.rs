@@ -514,6 +514,23 @@ mod tests {
     }
 
     #[test]
+    fn one_blocking_connection_too_many_is_closed_and_the_server_goes_on() {
+        let mut config = config(Driver::Blocking, loopback());
+        config.blocking_connections_max = 2;
+        let server = Server::start(config, echo).expect("it runs everywhere");
+        let (mut first, mut second) = (connect(&server), connect(&server));
+        assert!(is_echoed(&mut first) && is_echoed(&mut second));
+        assert!(!is_echoed(&mut connect(&server)), "two connections are the limit");
+        assert!(is_echoed(&mut first), "those that are there go on");
+        drop(second);
+        let accepted = (0..1000).any(|_| is_echoed(&mut connect(&server)));
+        assert!(accepted, "there is room again");
+        drop(first);
+        server.drain();
+        assert_eq!(server.join(), Drained::default());
+    }
+
+    #[test]
     fn a_connection_that_cannot_be_handed_out_is_kept() {
         let mut config = config(Driver::Poll, loopback());
         config.workers = 2;
@@ -558,6 +575,51 @@ mod tests {
             assert_eq!(server.join().connections_cut, 1, "{driver}");
             let error = stream.read(&mut [0; 1]).expect_err("no end of stream");
             assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{driver}");
+        }
+    }
+
+    #[test]
+    fn a_sender_whose_peer_does_not_read_is_cut_at_the_deadline() {
+        const BYTES: usize = 32 << 20;
+        let sends = |stream: Stream| async move {
+            let _ = stream.send(vec![b'x'; BYTES]).await;
+            let _ = stream.flush().await;
+        };
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
+            let mut config = config(driver, loopback());
+            config.drain_limit = Duration::from_millis(10);
+            let Ok(server) = Server::start(config, sends) else { continue };
+            let mut stream = connect(&server);
+            stream.read_exact(&mut [0; 4]).expect("the first bytes");
+            server.drain();
+            assert_eq!(server.join().connections_cut, 1, "{driver}");
+            let mut received = Vec::new();
+            let error = stream.read_to_end(&mut received).expect_err("no end of stream");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{driver}");
+            assert!(received.len() < BYTES, "{driver}");
+        }
+    }
+
+    #[test]
+    fn a_drain_ends_idle_connections_in_order_and_waits_for_their_peers_no_longer_than_the_linger() {
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
+            let mut config = config(driver, loopback());
+            config.engine.limits.linger = Duration::from_millis(30);
+            config.drain_limit = Duration::from_secs(60);
+            let Ok(server) = Server::start(config, echo) else { continue };
+            let mut stream = connect(&server);
+            assert!(is_echoed(&mut stream));
+            let start = crate::time::monotonic();
+            server.drain();
+            assert_eq!(stream.read(&mut [0; 1]).expect("an end in order"), 0, "{driver}");
+            // The peer's direction stays open.
+            assert_eq!(server.join(), Drained::default(), "{driver}");
+            let waited = crate::time::monotonic().since(start);
+            assert!(
+                (Duration::from_millis(30)..Duration::from_secs(30)).contains(&waited),
+                "{driver}: {waited:?}"
+            );
+            drop(stream);
         }
     }
 

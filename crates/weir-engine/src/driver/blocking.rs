@@ -199,11 +199,12 @@ impl Blocking {
         }
     }
 
-    /// Writes what is queued, in calls that block for at most `limit`; the turns that follow go on with the rest.
+    /// Writes what is queued, in calls that block for at most `limit`, and begins none when twice that has passed; the
+    /// turns that follow go on with the rest.
     fn write(&mut self, id: SlotId, limit: Duration) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
-        let mut stuck = false;
+        let (mut stuck, mut last_start) = (false, None);
         while !socket.outbound.is_empty() && socket.error.is_none() && !stuck {
             counters.send_calls.increment();
             match socket.send(limit) {
@@ -214,6 +215,11 @@ impl Blocking {
                     socket.outbound.consume(sent);
                     socket.refusals = 0;
                     stuck = sent < offered;
+                    if !stuck && !socket.outbound.is_empty() && !limit.is_zero() {
+                        // Only a queue of very many chunks takes several calls, and a look at the clock.
+                        let now = monotonic();
+                        stuck = now > *last_start.get_or_insert(now + limit);
+                    }
                 }
                 Err(Errno::INTR) => stuck = true,
                 Err(Errno::AGAIN) => {

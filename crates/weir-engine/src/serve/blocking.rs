@@ -78,6 +78,9 @@ impl Ending {
 /// Accepting is tried again this long after there was no descriptor or no memory for a thread.
 const THREAD_RETRY: Duration = Duration::from_millis(100);
 
+/// How long a cut waits for the threads: longer than a call may block. A handler that computes for ever stays behind.
+const CUT_LIMIT: Duration = Duration::from_secs(2);
+
 /// How often a thread whose handler is done looks whether its socket is closed.
 const CLOSED_LOOK: Duration = Duration::from_millis(10);
 
@@ -238,7 +241,7 @@ fn cut_blocking(
     if connections_cut > 0 {
         shared.stage.store(CUTTING, Ordering::SeqCst);
         lock(&shared.blocking).open.values().for_each(|(ending, _)| ending.advance(CUTTING));
-        let end = Instant::now() + Duration::from_secs(1);
+        let end = Instant::now() + CUT_LIMIT;
         while left(threads) > 0 && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
         }

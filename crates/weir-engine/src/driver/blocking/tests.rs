@@ -146,6 +146,22 @@ fn a_send_without_memory_fails_at_the_stated_maximum() {
 }
 
 #[test]
+fn a_queue_of_very_many_chunks_leaves_in_one_go() {
+    const CHUNKS: usize = 1000;
+    let mut peer = run(async {
+        let (stream, peer) = pair();
+        for _ in 0..CHUNKS {
+            stream.send(b"chunk").await.expect("it is queued");
+        }
+        stream.flush().await.expect("it fits");
+        peer
+    });
+    let mut received = String::new();
+    peer.read_to_string(&mut received).expect("the stream ends");
+    assert_eq!(received, "chunk".repeat(CHUNKS));
+}
+
+#[test]
 fn what_is_queued_at_the_end_of_the_handle_still_leaves() {
     const BYTES: usize = 8 << 20;
     let (ours, mut theirs) = tcp_pair();
