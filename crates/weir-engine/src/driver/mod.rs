@@ -11,8 +11,7 @@
 //! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
 //!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it.
 //! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
-//!   are waited out. A send for which the kernel has no memory is waited out on the readiness drivers, and for some
-//!   seconds on blocking calls; on io_uring it still fails the connection.
+//!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
 //!
 //! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a

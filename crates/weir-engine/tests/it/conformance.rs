@@ -35,7 +35,6 @@ impl Case {
 const BLOCKING: Group = |subject| subject.name == "blocking";
 const SIM: Group = Subject::is_sim;
 const NOT_URING: Group = |subject| !subject.is_uring();
-const NO_PROVIDED_BUFFERS: Group = |subject| subject.config().uring.masked.buffer_ring;
 const ONE_RECEIVE_A_CALL: Group = |subject| !subject.is_multishot();
 
 macro_rules! conformance {
@@ -81,7 +80,6 @@ fn run(case: &str, subject: &str, test: &'static str) {
 
 const NO_TASKS: &str = "a thread runs one handler and waits for one thing: no second task, no mailbox";
 const NO_POOL: &str = "every connection has a thread, a runtime and buffers of its own";
-const A_BUFFER_EACH: &str = "before provided buffers (5.19) every waiting receive holds a buffer of its own";
 const NO_DESCRIPTORS: &str = "simulated sockets are no descriptors";
 const ONE_RUNTIME: &str = "both sides are tasks of one runtime, and draining ends both";
 
@@ -101,8 +99,7 @@ conformance! {
     "5b" a_reset_while_nobody_waits_causes_no_spin = cases::resets::reset_unwatched, Here, 20;
     "5c" a_reset_in_the_middle_of_a_reply_ends_the_handler = cases::resets::reset_while_writing, Here, 20;
     "6" an_exhausted_pool_resets_nobody = cases::buffers::pool_exhaustion, Here, 160,
-        except BLOCKING: NO_POOL,
-        except NO_PROVIDED_BUFFERS: A_BUFFER_EACH;
+        except BLOCKING: NO_POOL;
     "7" a_starved_connection_goes_on_when_buffers_return = cases::buffers::starvation, Here, 40,
         except BLOCKING: NO_POOL;
     "8" a_receive_the_kernel_ends_is_started_again = cases::buffers::rearming, Here, 20,
@@ -119,8 +116,7 @@ conformance! {
         except SIM: NO_DESCRIPTORS;
     "16" idle_connections_cost_little_memory = cases::limits::idle_memory, OwnProcess, 0,
         except SIM: "a simulated socket's kernel side is memory of this process",
-        except BLOCKING: "an idle connection holds a thread, and a thread its stack",
-        except NO_PROVIDED_BUFFERS: A_BUFFER_EACH;
+        except BLOCKING: "an idle connection holds a thread, and a thread its stack";
     "17" an_overflowing_completion_queue_loses_nothing = cases::limits::completion_overflow, Here, 300,
         except NOT_URING: "there is no completion queue";
     "17b" a_full_submission_queue_delays_but_loses_nothing = cases::limits::submission_overflow, Here, 300,

@@ -61,7 +61,7 @@ impl Uring {
             socket.accepted.push_back(descriptor);
             socket.wake_receiver();
             if socket.accepted.len() >= ACCEPTED_MAX && more {
-                socket.arm = Arm::Stopping(0);
+                socket.arm = Arm::Stopping;
                 self.cancel(Kind::Accept, id);
             } else if !more {
                 if self.accept_multishot {

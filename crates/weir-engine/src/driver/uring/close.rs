@@ -67,6 +67,12 @@ impl Uring {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.wake_starved_listeners();
         }
+        if self.resend_at.is_some_and(|at| at <= now) {
+            self.resend_at = None;
+            for id in std::mem::take(&mut self.refused) {
+                self.mark_dirty(id);
+            }
+        }
         while let Some(&(at, id)) = self.lingering.front() {
             if at > now {
                 break;

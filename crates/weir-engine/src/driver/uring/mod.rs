@@ -67,6 +67,8 @@ const SEND_BYTES_MAX: usize = 1 << 30;
 const SLICES_MAX: usize = 16;
 /// Largest arrival that is copied behind one that still waits.
 const JOIN_BYTES_MAX: usize = 4096;
+/// A send for which the kernel had no memory is tried again after this time.
+const SEND_RETRY: Duration = Duration::from_millis(10);
 /// How long teardown waits for cancelled operations.
 const TEARDOWN: Duration = Duration::from_secs(2);
 
@@ -75,6 +77,8 @@ const TEARDOWN: Duration = Duration::from_secs(2);
 enum Kind {
     /// With the buffer size it was armed with.
     Receive(u8),
+    /// Data is there for a receive that takes its buffer only then.
+    Readable,
     Send,
     Accept,
     Connect,
@@ -91,6 +95,7 @@ impl Kind {
             Kind::Connect => 3,
             Kind::Cancel => 4,
             Kind::Wake => 5,
+            Kind::Readable => 6,
         };
         kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
     }
@@ -103,6 +108,7 @@ impl Kind {
             3 => Some(Kind::Connect),
             4 => Some(Kind::Cancel),
             5 => Some(Kind::Wake),
+            6 => Some(Kind::Readable),
             class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
             _ => None,
         };
@@ -115,8 +121,10 @@ enum Arm {
     Idle,
     /// In flight; with the size it takes buffers from.
     Armed(u8),
+    /// Waits for data before it takes a buffer.
+    Polling,
     /// In flight, and a cancellation is on its way.
-    Stopping(u8),
+    Stopping,
     /// Waits for free buffers.
     Starved,
 }
@@ -145,7 +153,7 @@ struct Socket {
     inbound_bytes: usize,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
     own_buffer: Option<Buffer>,
-    /// More data was waiting when the last receive completed.
+    /// Data waits, as far as the last completion told.
     nonempty: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
@@ -256,6 +264,9 @@ pub(crate) struct Uring {
     starved_receivers: VecDeque<SlotId>,
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
+    /// Sends for which the kernel had no memory, and when to try again.
+    refused: Vec<SlotId>,
+    resend_at: Option<Instant>,
     lingering: VecDeque<(Instant, SlotId)>,
     turn: u64,
     /// The turn in which draining began.
@@ -310,6 +321,8 @@ impl Uring {
             starved_receivers: VecDeque::new(),
             starved_listeners: Vec::new(),
             retry_at: None,
+            refused: Vec::new(),
+            resend_at: None,
             lingering: VecDeque::new(),
             turn: 0,
             draining: None,
@@ -354,6 +367,7 @@ impl Uring {
             let (kind, id) = Kind::split(completion.token);
             match kind {
                 Some(Kind::Receive(class)) => self.on_receive(id, class, completion),
+                Some(Kind::Readable) => self.on_readable(id, completion.result),
                 Some(Kind::Send) => self.on_send(id, completion.result),
                 Some(Kind::Accept) => self.on_accept(id, completion),
                 Some(Kind::Connect) => self.on_connect(id, completion.result),
@@ -590,7 +604,7 @@ impl Mechanism for Uring {
         counters.completions_per_turn_max.raise_to(self.completions.len() as u64);
         self.dispatch();
         self.settle_tried(submitted);
-        if self.retry_at.is_some() || !self.lingering.is_empty() {
+        if self.retry_at.is_some() || self.resend_at.is_some() || !self.lingering.is_empty() {
             self.retry(monotonic());
         }
         for id in std::mem::take(&mut self.recheck) {
@@ -606,10 +620,7 @@ impl Mechanism for Uring {
             return Some(Instant::default());
         }
         let linger = self.lingering.front().map(|(at, _)| *at);
-        match (self.retry_at, linger) {
-            (Some(retry), Some(linger)) => Some(retry.min(linger)),
-            (retry, linger) => retry.or(linger),
-        }
+        [self.retry_at, self.resend_at, linger].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {

@@ -14,41 +14,78 @@ impl Uring {
         if socket.arm != Arm::Idle || ended || socket.closing && !socket.discarding {
             return;
         }
+        if !self.provided {
+            return if socket.nonempty { self.receive_own(id) } else { self.poll_first(id) };
+        }
         let class = socket.size.class();
-        let descriptor = socket.fd();
-        let entry = if self.provided {
-            if self.buffers.provide(class, &self.ring).is_err() {
-                socket.fail(Errno::NOMEM);
-                return;
-            }
-            let multishot = self.receive == ReceiveMode::Multishot;
-            let poll_first = if multishot || !socket.nonempty { POLL_FIRST } else { 0 };
-            let priority = poll_first | if multishot { MULTISHOT } else { 0 };
-            let receive = opcode::Recv::new(descriptor, std::ptr::null_mut(), 0);
-            receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT)
-        } else {
-            let Some(buffer) = self.parts.receive_pool.take(class) else {
-                self.parts.counters.buffers_exhausted.increment();
-                socket.arm = Arm::Starved;
-                self.starved_receivers.push_back(id);
-                return;
-            };
-            let entry = opcode::Recv::new(descriptor, buffer.as_ptr(), buffer.capacity()).build();
-            socket.own_buffer = Some(buffer);
-            entry
-        };
+        if self.buffers.provide(class, &self.ring).is_err() {
+            socket.fail(Errno::NOMEM);
+            return;
+        }
+        let multishot = self.receive == ReceiveMode::Multishot;
+        let poll_first = if multishot || !socket.nonempty { POLL_FIRST } else { 0 };
+        let priority = poll_first | if multishot { MULTISHOT } else { 0 };
+        let receive = opcode::Recv::new(socket.fd(), std::ptr::null_mut(), 0);
+        let entry = receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT);
         socket.arm = Arm::Armed(class);
         socket.operations += 1;
         self.push(entry.user_data(Kind::Receive(class).token(id)));
     }
 
+    /// Where the kernel cannot pick a buffer when data is there (before 5.19), the wait for data comes first: idle
+    /// connections hold no buffer, for one more submission a receive.
+    fn poll_first(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let events = libc::POLLIN | libc::POLLRDHUP;
+        let entry = opcode::PollAdd::new(socket.fd(), events as u32).build();
+        socket.arm = Arm::Polling;
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Readable.token(id)));
+    }
+
+    /// A receive into a buffer of its own, of data that is there.
+    fn receive_own(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let class = socket.size.class();
+        let Some(buffer) = self.parts.receive_pool.take(class) else {
+            self.parts.counters.buffers_exhausted.increment();
+            socket.arm = Arm::Starved;
+            self.starved_receivers.push_back(id);
+            return;
+        };
+        let receive = opcode::Recv::new(socket.fd(), buffer.as_ptr(), buffer.capacity());
+        let entry = receive.flags(libc::MSG_DONTWAIT).build();
+        socket.own_buffer = Some(buffer);
+        socket.arm = Arm::Armed(class);
+        socket.operations += 1;
+        self.push(entry.user_data(Kind::Receive(class).token(id)));
+    }
+
+    pub(super) fn on_readable(&mut self, id: SlotId, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        socket.operations -= 1;
+        socket.arm = Arm::Idle;
+        // A wait that failed or was cancelled says nothing about data.
+        socket.nonempty = result >= 0;
+        if result < 0 && !matches!(-result, libc::ECANCELED | libc::EINTR | libc::EAGAIN) {
+            socket.fail(Errno::from_raw_os_error(-result));
+        }
+        self.after_receive(id, false);
+    }
+
     /// Asks the kernel to end a receive that is in flight.
     pub(super) fn stop_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if let Arm::Armed(class) = socket.arm {
-            socket.arm = Arm::Stopping(class);
-            self.cancel(Kind::Receive(class), id);
-        }
+        let kind = match socket.arm {
+            Arm::Armed(class) => Kind::Receive(class),
+            Arm::Polling => Kind::Readable,
+            Arm::Idle | Arm::Stopping | Arm::Starved => return,
+        };
+        socket.arm = Arm::Stopping;
+        self.cancel(kind, id);
     }
 
     #[inline]
@@ -65,6 +102,9 @@ impl Uring {
         let more = flags & CQE_MORE != 0;
         socket.nonempty = flags & CQE_NONEMPTY != 0;
         let own = if more { None } else { socket.own_buffer.take() };
+        if let Some(buffer) = &own {
+            socket.nonempty = result > 0 && result as u32 == buffer.capacity();
+        }
         if !more {
             socket.operations -= 1;
             socket.arm = Arm::Idle;
@@ -134,7 +174,9 @@ impl Uring {
         if more || socket.end_of_stream {
             return;
         }
-        if socket.discarding || multishot && socket.inbound_bytes <= low_water {
+        // Somebody still waits when the receive brought nothing: an interruption, or data that was not there.
+        let wanted = socket.discarding || socket.receive_waiter.is_some();
+        if wanted || multishot && socket.inbound_bytes <= low_water {
             self.parts.counters.rearms.increment();
             self.arm_receive(id);
         }
@@ -150,11 +192,14 @@ impl Uring {
             }
             let class = socket.size.class();
             let waiting = self.starved_receivers.len();
-            // The size may have changed when the receive ended: its ring of buffers may not be there yet.
-            if self.provided
-                && self.buffers.provide(class, &self.ring).is_ok()
-                && self.buffers.available(class) == 0
-            {
+            let (pool, buffers) = (&self.parts.receive_pool, &mut self.buffers);
+            let is_exhausted = if self.provided {
+                // The size may have changed when the receive ended: its ring of buffers may not be there yet.
+                buffers.provide(class, &self.ring).is_ok() && buffers.available(class) == 0
+            } else {
+                pool.free(class) == 0 && pool.buffers(class) > 0
+            };
+            if is_exhausted {
                 self.starved_receivers.push_back(id);
                 continue;
             }

@@ -13,8 +13,8 @@ use std::{
 use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::Shutdown};
 
-use super::{Kind, Message, SEND_BYTES_MAX, SLICES_MAX, Uring};
-use crate::{driver::socket, outbound::Outbound, slots::SlotId};
+use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Uring};
+use crate::{driver::socket, outbound::Outbound, slots::SlotId, time::monotonic};
 
 impl Uring {
     pub(super) fn mark_dirty(&mut self, id: SlotId) {
@@ -125,6 +125,7 @@ impl Uring {
             _ => match Errno::from_raw_os_error(-result) {
                 Errno::INTR => {}
                 Errno::AGAIN => counters.would_block.increment(),
+                Errno::NOBUFS | Errno::NOMEM if socket.error.is_none() => return self.wait_for_memory(id),
                 Errno::CANCELED => socket.fail(Errno::CONNABORTED),
                 error => socket.fail(error),
             },
@@ -138,6 +139,13 @@ impl Uring {
         } else {
             self.submit_send(id);
         }
+    }
+
+    /// The kernel is short of memory: the queue waits. One send a socket is in flight, so the list has each socket
+    /// once.
+    fn wait_for_memory(&mut self, id: SlotId) {
+        self.resend_at.get_or_insert_with(|| monotonic() + SEND_RETRY);
+        self.refused.push(id);
     }
 
     /// What follows when everything queued is sent, or lost with the connection.

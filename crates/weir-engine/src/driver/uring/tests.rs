@@ -134,6 +134,31 @@ fn a_failure_behind_a_full_completion_queue_is_no_success() {
     assert_eq!(read_all(&mut slow_peer), b"kept");
 }
 
+#[test]
+fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    let (id, mut peer) = connect(&mut driver);
+    send(&mut driver, id, b"later");
+    let socket = driver.sockets.get_mut(id).expect("it is open");
+    // As if its send had been submitted; and flushed, so that nothing else submits it.
+    socket.output.dirty = false;
+    socket.operations += 1;
+    socket.sending = 5;
+    driver.dirty.clear();
+    driver.on_send(id, -libc::ENOBUFS);
+    assert_eq!(queued(&driver, id), 5, "nothing is lost");
+    let mut turns = 0;
+    while queued(&driver, id) > 0 {
+        turns += 1;
+        assert!(turns < TURNS, "it is never sent");
+        driver.turn(driver.deadline().map_or(Wait::No, Wait::Until)).expect("the ring can be entered");
+        driver.flush();
+    }
+    assert_eq!(read_all(&mut peer), b"later");
+    assert_eq!(driver.deadline(), None, "nobody waits any more");
+}
+
 fn runtime() -> Option<Runtime> {
     Runtime::new(&Config::with_driver(Driver::Uring)).ok()
 }
