@@ -177,7 +177,7 @@ const LATENCY_SHARE: f64 = 0.6;
 const SMALLEST_EFFECT: f64 = 0.03;
 
 /// The generator needs half a second to call a load steady.
-const WARMUP_NS_MAX: u64 = 600_000_000;
+const WARMUP_NS_MAX: u64 = 800_000_000;
 
 /// What all cells of a file have in common.
 struct Template {

@@ -12,9 +12,9 @@ use crate::validate;
 /// Name of the study.
 pub const NAME: &str = "quick";
 
-const WINDOW_NS: u64 = 1_000_000_000;
-/// The generator needs half a second to call a load steady.
-const WARMUP_NS_MAX: u64 = 600_000_000;
+const WINDOW_NS: u64 = 800_000_000;
+/// The generator needs 0.6 s to call a load steady, and often a second.
+const WARMUP_NS_MAX: u64 = 1_000_000_000;
 
 /// No block starts later. The schedule takes about three minutes; the rest is for blocks that are run again.
 const TIME_CAP_NS: u64 = 215_000_000_000;

@@ -1,9 +1,10 @@
 //! When the warm-up is over: a rule over buckets of 100 ms. Pure.
 //!
-//! Steady means, over the last second (at least half of one):
-//! - the least-squares slope of the throughput is below 1 % of its mean a second, or cannot be told from zero
-//!   (within two of its standard errors, when those are known to within 20 % a second). Ten buckets of a load with
-//!   random arrivals show slopes of several per cent by chance alone, so the bare 1 % would never be met there;
+//! The first bucket is never looked at: connections get going in it. Steady means, over the last second (at least
+//! half of one):
+//! - the least-squares slope of the throughput is known to within 10 % of its mean a second (standard error), and is
+//!   below 1 % or cannot be told from zero at 95 % (Student's t). Ten buckets of a load with random arrivals show
+//!   slopes of several per cent by chance alone, so the bare 1 % would never be met there;
 //! - the median service times of the older and the newer half differ by less than 2 %.
 
 use std::{collections::VecDeque, time::Duration};
@@ -14,6 +15,8 @@ pub const BUCKET: Duration = Duration::from_millis(100);
 const BUCKETS_MAX: usize = 10;
 /// Fewer are not enough to judge.
 const BUCKETS_MIN: usize = 5;
+/// Two-sided 95 % quantiles of Student's t for a line through 5, 6, ... 10 buckets (two degrees fewer).
+const STUDENT_T: [f64; BUCKETS_MAX - BUCKETS_MIN + 1] = [3.182, 2.776, 2.571, 2.447, 2.365, 2.306];
 const SLOPE_PER_SECOND_MAX: f64 = 0.01;
 const SLOPE_ERROR_PER_SECOND_MAX: f64 = 0.1;
 const MEDIAN_CHANGE_MAX: f64 = 0.02;
@@ -30,12 +33,16 @@ pub struct Bucket {
 /// The buckets of the last second.
 #[derive(Clone, Debug, Default)]
 pub struct Warmup {
+    has_begun: bool,
     buckets: VecDeque<Bucket>,
 }
 
 impl Warmup {
     /// Adds the next bucket and says whether the load is steady now.
     pub fn push(&mut self, bucket: Bucket) -> bool {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return false;
+        }
         if self.buckets.len() == BUCKETS_MAX {
             self.buckets.pop_front();
         }
@@ -55,8 +62,8 @@ impl Warmup {
     fn is_level(&self) -> bool {
         let counts: Vec<f64> = self.buckets.iter().map(|bucket| bucket.messages as f64).collect();
         let (slope, error) = slope_per_second(&counts);
-        slope.abs() < SLOPE_PER_SECOND_MAX
-            || (error < SLOPE_ERROR_PER_SECOND_MAX && slope.abs() < 2.0 * error)
+        let slope_max = SLOPE_PER_SECOND_MAX.max(STUDENT_T[counts.len() - BUCKETS_MIN] * error);
+        error < SLOPE_ERROR_PER_SECOND_MAX && slope.abs() < slope_max
     }
 
     /// Whether the median service time has stopped moving.
@@ -109,9 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn a_level_load_is_steady_after_half_a_second() {
-        assert_eq!(steady_after([(1000, 500); 5]), Some(5));
-        assert_eq!(steady_after([(1000, 500); 4]), None);
+    fn a_level_load_is_steady_half_a_second_after_its_first_bucket() {
+        assert_eq!(steady_after([(1000, 500); 6]), Some(6));
+        assert_eq!(steady_after([(1000, 500); 5]), None);
+        assert_eq!(
+            steady_after([(0, 0)].into_iter().chain([(1000, 500); 5])),
+            Some(6),
+            "the first is not looked at"
+        );
     }
 
     #[test]
@@ -144,7 +156,7 @@ mod tests {
         assert_eq!(steady_after([(0, 0); 20]), None);
         let mut stalled = [(1000, 500); 10];
         stalled[7] = (0, 0);
-        assert_eq!(steady_after(stalled.into_iter().skip(4)), None);
+        assert_eq!(steady_after(stalled.into_iter().skip(3)), None);
     }
 
     #[test]
