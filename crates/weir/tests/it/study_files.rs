@@ -99,8 +99,10 @@ fn an_arm_that_never_answers_takes_bounded_time() {
     let began = Instant::now();
     let said = weir(&["study", &file, "--out", shown(&out)]);
     // Ten seconds of waiting for it, once: the time cap is over then.
-    assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
-    assert!(said.stdout.contains("did not accept connections within"), "{}{}", said.stdout, said.stderr);
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    // Where lines break depends on what stands before.
+    let told = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("did not accept connections within"), "{}{}", said.stdout, said.stderr);
     assert!(out.join("report.html").exists());
     let commands = fs::read_dir("/proc").expect("/proc is there").flatten();
     let left = commands.filter(|process| {
