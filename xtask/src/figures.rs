@@ -234,7 +234,7 @@ fn measure(figure: &Figure, export: &Export) -> Result<Measured, String> {
         Source::Paired { of, to } => sample::paired(export, of, to)?,
         Source::AgainstBest { arm } => sample::against_best(export, figure.cell, arm)?,
     };
-    if !export.result.complete {
+    if !export.has_all_blocks() {
         let note = if measured.note.is_empty() { "incomplete" } else { "incomplete; " };
         measured.note.insert_str(0, note);
     }

@@ -107,7 +107,7 @@ pub fn quick(laboratory: &Laboratory, group: &Group) -> Rows {
     };
     // Runs that compared nothing contradict nothing either.
     let is_whole =
-        |export: &Export| export.result.complete && export.result.verdict != Verdict::NotComparable;
+        |export: &Export| export.has_all_blocks() && export.result.verdict != Verdict::NotComparable;
     let outcome = judge_count(contradictions.is_empty(), exports.iter().all(is_whole));
     let mut rows =
         vec![row("quick", "quick: contradictions between runs".to_owned(), "none", measured, outcome)];
@@ -175,7 +175,7 @@ pub fn aa(laboratory: &Laboratory, group: &Group) -> Rows {
     if barred > 0 {
         measured.push_str(&format!(", {barred} studies not comparable"));
     }
-    let is_complete = barred == 0 && exports.iter().all(|export| export.result.complete);
+    let is_complete = barred == 0 && exports.iter().all(|export| export.has_all_blocks());
     let outcome = judge_count(called.is_empty(), is_complete);
     Ok(vec![row("aa", "A/A: pairs called different, any metric".to_owned(), "none", measured, outcome)])
 }
@@ -207,7 +207,7 @@ pub fn power(laboratory: &Laboratory, group: &Group) -> Rows {
         headline_ratio(&exports)
     );
     let needed = if laboratory.rehearsal { exports.len() } else { POWER_CALLED_MIN };
-    let outcome = judge_count(called >= needed, exports.iter().all(|export| export.result.complete));
+    let outcome = judge_count(called >= needed, exports.iter().all(|export| export.has_all_blocks()));
     let figure = "power: planted 6 % of CPU per message called".to_owned();
     Ok(vec![row("power", figure, "≥ 9 of 10 runs", measured, outcome), detectable_row("power", &exports)])
 }
@@ -306,7 +306,7 @@ pub fn matrix(export: &Export) -> Vec<Row> {
     let summary = format!(
         "{}{} cells: {} faster, {} equivalent, {} slower, {} inconclusive, {} not comparable; at the generator's limit \
          {less} with less CPU, {more} with more, {} undecided",
-        if export.result.complete { "" } else { "incomplete; " },
+        if export.has_all_blocks() { "" } else { "incomplete; " },
         compared.len(),
         count(Verdict::Faster),
         count(Verdict::Equivalent),

@@ -1,6 +1,8 @@
 //! Figures from an exported study. What the laboratory compared is taken as it judged it; what lies between cells, or
 //! within one trial, is paired here by the same rules: same block, clean trials, one state of the machine. Pure.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use weir_record::{
     study::StudyResult,
@@ -18,6 +20,17 @@ pub struct Export {
     pub result: StudyResult,
     /// Every trial, with all its taints.
     pub trials: Vec<TrialRecord>,
+}
+
+impl Export {
+    /// Whether every planned block ran. Some may lack a clean pair all the same when the time cap came before they could
+    /// be repeated; the pairs that are left then speak for themselves, with a wider interval.
+    pub fn has_all_blocks(&self) -> bool {
+        let ran: BTreeSet<(&str, u32)> =
+            self.trials.iter().map(|trial| (trial.cell_id.as_str(), trial.block)).collect();
+        let mut planned = self.result.spec.cells.iter();
+        planned.all(|cell| (0..cell.blocks).all(|block| ran.contains(&(cell.id.as_str(), block))))
+    }
 }
 
 /// One number of a trial.
@@ -270,6 +283,19 @@ pub(super) mod tests {
 
         export.result.states.boundary_ns = Some(50.0);
         assert_eq!(ratio(&export).expect("all are far").note, "far state");
+    }
+
+    #[test]
+    fn all_blocks_of_all_cells_must_have_run_whatever_came_of_them() {
+        let mut export = export();
+        for cell in ["a", "b"] {
+            for block in 0..6 {
+                assert!(!export.has_all_blocks(), "{cell} {block}");
+                let taints = vec![Taint::Steal];
+                export.trials.push(TrialRecord { taints, ..trial(cell, "x", block, 1_000) });
+            }
+        }
+        assert!(export.has_all_blocks());
     }
 
     #[test]

@@ -135,8 +135,8 @@ impl Laboratory {
         eprintln!("-- {}", run.folder);
         self.session(run, &folder)?;
         let export = self.export(&folder)?;
-        // A study that ran into its time cap goes on at the next call.
-        if export.result.complete {
+        // A study whose time cap came before its last block goes on at the next call.
+        if export.has_all_blocks() {
             let written = fs::write(folder.join(ENDED), "every planned block ran\n");
             written.map_err(|error| Stop::Failed(format!("{}: {error}", run.folder)))?;
         }
