@@ -268,7 +268,7 @@ pub struct Limits {
     pub sockets_max: usize,
     /// Tasks of one runtime.
     pub tasks_max: usize,
-    /// Timers of one runtime.
+    /// Timers of one runtime; by default eight for each task, and no memory before they are used.
     pub timers_max: usize,
     /// Receive memory of one runtime for each buffer size.
     pub pool_bytes_max: usize,
@@ -291,7 +291,7 @@ impl Default for Limits {
         Self {
             sockets_max: 1 << 17,
             tasks_max: 1 << 17,
-            timers_max: 1 << 18,
+            timers_max: 1 << 20,
             pool_bytes_max: 64 << 20,
             output_high_water_bytes: 256 << 10,
             output_low_water_bytes: 64 << 10,

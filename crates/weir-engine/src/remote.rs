@@ -88,6 +88,11 @@ impl Inbox {
         while self.calls.pop().is_some() {}
     }
 
+    /// How many calls and wake-ups wait.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        (self.calls.len(), self.wakes.len())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.wakes.is_empty() && self.calls.is_empty() && !self.wake_all.load(Ordering::Relaxed)
     }

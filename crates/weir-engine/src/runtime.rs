@@ -260,10 +260,12 @@ impl Core {
         if self.inbox.is_empty() {
             return;
         }
-        while let Some(call) = self.inbox.next_call() {
+        // What is there now: threads that never pause must not keep this one from its sockets.
+        let (calls, wakes) = self.inbox.waiting();
+        for call in std::iter::from_fn(|| self.inbox.next_call()).take(calls) {
             call();
         }
-        while let Some(slot) = self.inbox.next_wake() {
+        for slot in std::iter::from_fn(|| self.inbox.next_wake()).take(wakes) {
             self.wake(slot);
         }
         if self.inbox.take_wake_all() {
@@ -547,6 +549,23 @@ mod tests {
             drop(sleeping);
             assert!(first.core.wheel.borrow().is_empty());
             other.await;
+        });
+    }
+
+    #[test]
+    fn a_call_that_calls_itself_again_does_not_keep_tasks_from_running() {
+        fn again(remote: Remote) {
+            let next = remote.clone();
+            // Refused once the runtime has ended.
+            let _ = remote.call(move || again(next));
+        }
+        let runtime = runtime();
+        let remote = runtime.remote();
+        runtime.block_on(async move {
+            again(remote);
+            for _ in 0..10 {
+                yield_now().await;
+            }
         });
     }
 

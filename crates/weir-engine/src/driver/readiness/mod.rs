@@ -381,6 +381,15 @@ impl<B: Backend> Readiness<B> {
         }
     }
 
+    /// Takes sockets that are closed by now off the front of the list of closing ones.
+    fn forget_lingered(&mut self) {
+        while let Some((_, id)) = self.lingering.front()
+            && self.sockets.get(*id).is_none()
+        {
+            self.lingering.pop_front();
+        }
+    }
+
     fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.wake_starved_listeners();
@@ -578,6 +587,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
             return self.release(id);
         }
         socket.closing = true;
+        self.forget_lingered();
         self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
         self.mark_dirty(id);
         self.pause_reading(id, false);

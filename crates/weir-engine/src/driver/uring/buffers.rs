@@ -37,6 +37,9 @@ impl Buffers {
         if self.groups[usize::from(class)].is_some() {
             return Ok(());
         }
+        if self.pool.buffers(class) == 0 && !self.pool.grow(class) {
+            return Err(out_of_buffers());
+        }
         let group = BufferRing::new(CLASS_BUFFERS_MAX as u16)?;
         // SAFETY: the ring's memory lives in `self.groups` until it is unregistered or leaked (invariant 3).
         unsafe {
@@ -48,9 +51,6 @@ impl Buffers {
             )?;
         }
         self.groups[usize::from(class)] = Some(Group { ring: group, available: 0 });
-        if self.pool.buffers(class) == 0 && !self.pool.grow(class) {
-            return Err(out_of_buffers());
-        }
         self.refill_class(class);
         Ok(())
     }

@@ -63,6 +63,15 @@ impl Uring {
         self.wake_starved_listeners();
     }
 
+    /// Takes sockets that are closed by now off the front of the list of closing ones.
+    pub(super) fn forget_lingered(&mut self) {
+        while let Some((_, id)) = self.lingering.front()
+            && self.sockets.get(*id).is_none()
+        {
+            self.lingering.pop_front();
+        }
+    }
+
     pub(super) fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
             self.wake_starved_listeners();

@@ -541,6 +541,7 @@ impl Mechanism for Uring {
         socket.accepted.clear();
         socket.closing = true;
         if !socket.output.queue.is_empty() || self.draining.is_some() && socket.kind == SocketKind::Stream {
+            self.forget_lingered();
             self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
             self.mark_dirty(id);
         }
