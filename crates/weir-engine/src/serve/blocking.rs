@@ -99,6 +99,15 @@ struct Spare {
     thread: thread::JoinHandle<()>,
 }
 
+impl Spare {
+    /// Ends the thread, which has nothing to do yet, and waits for that: it holds a descriptor.
+    fn dismiss(self) {
+        drop(self.connection);
+        // A panic of a thread that did nothing has been printed, and concerns no connection.
+        let _ = self.thread.join();
+    }
+}
+
 impl<H, F> Acceptor<H>
 where
     H: Fn(Stream) -> F + Clone + Send + 'static,
@@ -128,23 +137,28 @@ where
 
     async fn accept(&mut self, listener: &Listener, counters: &Counters) {
         while let Some(spare) = self.prepare(counters).await {
-            let descriptor = loop {
-                let stream = match listener.accept().await {
-                    Ok(stream) => stream,
-                    // One connection too many is closed; the others and the server go on.
-                    Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
-                    Err(_) => return,
-                };
-                self.threads.retain(|thread| !thread.is_finished());
-                if self.threads.len() < self.config.blocking_connections_max
-                    && let Ok(descriptor) = stream.into_descriptor()
-                {
-                    break descriptor;
-                }
-            };
+            let Some(descriptor) = self.next_connection(listener).await else { return spare.dismiss() };
             // Fails only when the thread is gone, which it has no reason to be: the connection is closed.
             let _ = spare.connection.send(descriptor);
             self.threads.push(spare.thread);
+        }
+    }
+
+    /// The next connection for which there is room. `None`: the server drains.
+    async fn next_connection(&mut self, listener: &Listener) -> Option<OwnedFd> {
+        loop {
+            let stream = match listener.accept().await {
+                Ok(stream) => stream,
+                // One connection too many is closed; the others and the server go on.
+                Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
+                Err(_) => return None,
+            };
+            self.threads.retain(|thread| !thread.is_finished());
+            if self.threads.len() < self.config.blocking_connections_max
+                && let Ok(descriptor) = stream.into_descriptor()
+            {
+                return Some(descriptor);
+            }
         }
     }
 
