@@ -23,8 +23,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Whether every planned block ran. Some may lack a clean pair all the same when the time cap came before they could
-    /// be repeated; the pairs that are left then speak for themselves, with a wider interval.
+    /// Whether every planned block ran. Some may lack a clean pair all the same, when the time cap came before they
+    /// could be repeated; the pairs that are left then speak for themselves, with a wider interval.
     pub fn has_all_blocks(&self) -> bool {
         let ran: BTreeSet<(&str, u32)> =
             self.trials.iter().map(|trial| (trial.cell_id.as_str(), trial.block)).collect();
