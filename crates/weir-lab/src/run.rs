@@ -181,7 +181,11 @@ pub enum RunError {
 }
 
 fn stored(blocks_done: usize) -> String {
-    if blocks_done == 0 { String::new() } else { format!(" ({blocks_done} blocks are stored)") }
+    match blocks_done {
+        0 => String::new(),
+        1 => " (1 block is stored)".to_owned(),
+        number => format!(" ({number} blocks are stored)"),
+    }
 }
 
 /// Who runs the session and who is told.

@@ -33,11 +33,15 @@ fn descriptors(budget: &ConnectionBudget, nr_open: Option<u64>) -> Finding {
         0 => FindingState::No,
         connections => yes_or_limited(connections >= CONNECTIONS_WANTED),
     };
+    let raised = if budget.nofile_soft < budget.nofile_hard {
+        format!(" (Weir raises its own limit from {} to that)", shown(budget.nofile_soft))
+    } else {
+        String::new()
+    };
     let detail = format!(
-        "{} connections per process: {} descriptors allowed by `ulimit -Hn` (Weir raises its own limit from {} to that), {} in use",
+        "{} connections per process: {} descriptors allowed by `ulimit -Hn`{raised}, {} in use",
         shown(connections),
         shown(budget.nofile_hard),
-        shown(budget.nofile_soft),
         budget.descriptors_used,
     );
     let wanted = nr_open.unwrap_or(1 << 20).min(1 << 20);

@@ -44,7 +44,9 @@ fn a_full_disk_keeps_finished_blocks_and_the_study_goes_on_later() {
         |out: &Path| Store::open_read_only(out).and_then(|store| store.blocks()).map(|all| all.len());
     let kept = blocks(&out).expect("the store is readable");
     assert!(kept > 0, "{}", said.stderr);
-    assert!(said.stderr.contains(&format!("({kept} blocks are stored)")), "{kept}: {}", said.stderr);
+    let stored =
+        if kept == 1 { "(1 block is stored)".to_owned() } else { format!("({kept} blocks are stored)") };
+    assert!(said.stderr.contains(&stored), "{kept}: {}", said.stderr);
 
     let no_room = weir(&["report", shown(&out)]);
     expect_refusal(&no_room, 1, &["report", "free some space", "--out"]);
