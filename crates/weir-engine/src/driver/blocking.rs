@@ -31,12 +31,13 @@ use socket2::SockRef;
 
 use super::{
     Mechanism, Parts, Wait,
+    output::Output,
     readiness::ACCEPT_RETRY,
     socket::{self, AcceptFailure, ListenOptions, StoredError},
 };
 use crate::{
     net::Address,
-    outbound::{Outbound, Outgoing},
+    outbound::Outgoing,
     pool::{Lease, SizeChoice},
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
@@ -79,19 +80,13 @@ struct Socket {
     connected: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
-    outbound: Outbound,
-    dirty: bool,
-    /// The end of our direction is to be sent after what is queued.
-    end_output: bool,
-    output_ended: bool,
+    output: Output,
     size: SizeChoice,
     /// The time limits set on the socket, to set them only when they change.
     receive_limit: Option<Duration>,
     send_limit: Option<Duration>,
     /// The last send did not take everything; the next turn goes on with it.
     stuck: bool,
-    /// Waits until less is queued.
-    room_waiter: Option<Waker>,
     /// Sends in a row for which the kernel had no memory.
     refusals: u32,
     /// The handle is gone; what is still queued then is lost with a reset.
@@ -159,15 +154,11 @@ impl Blocking {
             connected,
             end_of_stream: false,
             error: None,
-            outbound: Outbound::default(),
-            dirty: false,
-            end_output: false,
-            output_ended: false,
+            output: Output::default(),
             size: SizeChoice::default(),
             receive_limit: None,
             send_limit: None,
             stuck: false,
-            room_waiter: None,
             refusals: 0,
             closing_at: None,
             discarding: false,
@@ -191,31 +182,23 @@ impl Blocking {
         Poll::Pending
     }
 
-    fn mark_dirty(&mut self, id: SlotId) {
-        if let Some(socket) = self.sockets.get_mut(id)
-            && !std::mem::replace(&mut socket.dirty, true)
-        {
-            self.dirty.push(id);
-        }
-    }
-
     /// Writes what is queued, in calls that block for at most `limit`, and begins none when twice that has passed; the
     /// turns that follow go on with the rest.
     fn write(&mut self, id: SlotId, limit: Duration) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let counters = &self.parts.counters;
         let (mut stuck, mut last_start) = (false, None);
-        while !socket.outbound.is_empty() && socket.error.is_none() && !stuck {
+        while !socket.output.queue.is_empty() && socket.error.is_none() && !stuck {
             counters.send_calls.increment();
             match socket.send(limit) {
                 Ok((sent, offered)) => {
                     counters.sends.increment();
                     counters.bytes_sent.add(sent as u64);
                     counters.sends_short.add(u64::from(sent < offered));
-                    socket.outbound.consume(sent);
+                    socket.output.queue.consume(sent);
                     socket.refusals = 0;
                     stuck = sent < offered;
-                    if !stuck && !socket.outbound.is_empty() && !limit.is_zero() {
+                    if !stuck && !socket.output.queue.is_empty() && !limit.is_zero() {
                         // Only a queue of very many chunks takes several calls, and a look at the clock.
                         let now = monotonic();
                         stuck = now > *last_start.get_or_insert(now + limit);
@@ -239,7 +222,7 @@ impl Blocking {
             self.stuck.push_back(id);
         }
         socket.stuck = stuck;
-        if !stuck && std::mem::take(&mut socket.end_output) && socket.error.is_none() {
+        if !stuck && std::mem::take(&mut socket.output.end_wanted) && socket.error.is_none() {
             socket.shut_down_output();
         }
     }
@@ -254,27 +237,18 @@ impl Blocking {
                 continue;
             }
             self.write(id, limit.map_or(SLICE, |limit| limit.min(SLICE)));
-            if let Some(socket) = self.sockets.get_mut(id)
-                && let Some(waker) = socket.room_waiter.take()
-            {
-                waker.wake();
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.output.wake();
             }
             return true;
         }
         false
     }
 
-    /// Waits until at most `bytes_max` are queued.
-    fn poll_output(&mut self, id: SlotId, bytes_max: usize, waker: &Waker) -> Poll<io::Result<()>> {
+    /// Waits until at most `limit_bytes` are queued; each send that did not take everything wakes.
+    fn poll_output(&mut self, id: SlotId, limit_bytes: usize, waker: &Waker) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
-        match socket.error {
-            Some(error) => Poll::Ready(Err(error.into())),
-            None if socket.outbound.len() <= bytes_max => Poll::Ready(Ok(())),
-            None => {
-                socket.room_waiter = Some(waker.clone());
-                Poll::Pending
-            }
-        }
+        socket.output.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
     }
 
     /// Goes on with the sockets whose handle is gone.
@@ -295,7 +269,7 @@ impl Blocking {
         let ends_in_order = self.draining && !socket.end_of_stream;
         let is_done = if socket.error.is_some() {
             true
-        } else if socket.outbound.is_empty() {
+        } else if socket.output.queue.is_empty() {
             !ends_in_order || !socket.discard(self.parts.config.limits.turn_bytes_max)
         } else {
             false
@@ -421,7 +395,7 @@ impl Blocking {
         let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
         if self.retry_at.is_none() {
             for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
-                let flags = if socket.outbound.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+                let flags = if socket.output.queue.is_empty() { PollFlags::IN } else { PollFlags::OUT };
                 list.push(PollFd::new(&socket.descriptor, flags));
             }
         }
@@ -451,7 +425,7 @@ impl Blocking {
 impl Socket {
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
-        self.outbound.clear();
+        self.output.queue.clear();
     }
 
     /// Limits how long the next receive or accept blocks. `None` removes the limit.
@@ -474,12 +448,12 @@ impl Socket {
         };
         #[cfg(test)]
         tests::refuse()?;
-        if !self.outbound.is_scattered() {
-            let front = self.outbound.front().unwrap_or(&[]);
+        if !self.output.queue.is_scattered() {
+            let front = self.output.queue.front().unwrap_or(&[]);
             return rustix::net::send(&self.descriptor, front, flags).map(|sent| (sent, front.len()));
         }
         let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let count = self.outbound.gather(&mut slices);
+        let count = self.output.queue.gather(&mut slices);
         let offered = slices[..count].iter().map(|slice| slice.len()).sum();
         let mut ancillary = rustix::net::SendAncillaryBuffer::default();
         rustix::net::sendmsg(&self.descriptor, &slices[..count], &mut ancillary, flags)
@@ -628,7 +602,7 @@ impl Mechanism for Blocking {
     fn poll_room(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         let high_water = self.parts.config.limits.output_high_water_bytes;
         let Some(socket) = self.sockets.get(stream) else { return Poll::Ready(Err(socket::gone())) };
-        if socket.outbound.len() > high_water && !socket.stuck {
+        if socket.output.queue.len() > high_water && !socket.stuck {
             self.write(stream, SLICE);
         }
         self.poll_output(stream, high_water, waker)
@@ -643,24 +617,25 @@ impl Mechanism for Blocking {
 
     fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push(bytes);
-        self.mark_dirty(stream);
+        if socket.output.push(socket.error, bytes)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket::check_open(socket.error, socket.output_ended)?;
-        socket.outbound.push_copy(bytes, &self.parts.send_pool);
-        self.mark_dirty(stream);
+        if socket.output.push_copy(socket.error, bytes, &self.parts.send_pool)? {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
     fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
         let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        socket.end_output = !std::mem::replace(&mut socket.output_ended, true);
-        self.mark_dirty(stream);
+        if socket.output.end() {
+            self.dirty.push(stream);
+        }
         Ok(())
     }
 
@@ -672,7 +647,7 @@ impl Mechanism for Blocking {
         }
         let now = monotonic();
         socket.closing_at = Some(now + linger);
-        socket.room_waiter = None;
+        socket.output.waiter = None;
         if self.settle_one(id, now) {
             self.lingering.push_back(id);
         }
@@ -688,7 +663,7 @@ impl Mechanism for Blocking {
     fn flush(&mut self) {
         for id in std::mem::take(&mut self.dirty) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
-            socket.dirty = false;
+            socket.output.dirty = false;
             if !socket.stuck {
                 self.write(id, SLICE);
             }
@@ -747,9 +722,7 @@ impl Mechanism for Blocking {
                 socket::reset_on_close(socket.descriptor.as_fd());
             }
             socket.fail(Errno::CONNABORTED);
-            if let Some(waker) = socket.room_waiter.take() {
-                waker.wake();
-            }
+            socket.output.wake();
             if socket.closing_at.is_some() {
                 self.release(id);
             }

@@ -134,15 +134,6 @@ pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
     let _ = SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO));
 }
 
-/// Whether bytes may still be queued on a connection.
-pub(crate) fn check_open(error: Option<StoredError>, output_ended: bool) -> io::Result<()> {
-    match error {
-        Some(error) => Err(error.into()),
-        None if output_ended => Err(io::Error::new(io::ErrorKind::BrokenPipe, "our direction was shut down")),
-        None => Ok(()),
-    }
-}
-
 /// What to do after a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptFailure {
