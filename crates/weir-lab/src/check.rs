@@ -37,7 +37,7 @@ pub(crate) fn all(
         completion_overflow(&loads),
         machine_states(gate, trials),
         steal(&loads),
-        foreign_cpu(&loads),
+        foreign_cpu(trials),
         warm_up(&loads),
         interleaving(spec, trials),
         baseline_itself(comparisons),
@@ -172,14 +172,13 @@ fn steal(loads: &[&LoadReport]) -> Check {
     check("steal", 4 * over <= shares.len(), detail)
 }
 
-fn foreign_cpu(loads: &[&LoadReport]) -> Check {
-    let noise: Vec<_> =
-        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise).collect();
-    let used: Vec<f64> = noise.iter().map(|noise| noise.foreign_cpus).collect();
-    let over = noise.iter().filter(|noise| taint::is_foreign_busy(noise)).count();
+fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
+    let observed = trials.iter().filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
+    let used: Vec<f64> = observed.map(|seen| seen.noise.foreign_cpus).collect();
+    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::ForeignCpu)).count();
     let detail = format!(
-        "other processes used {:.2} of a CPU in the median trial; {over} of {} trials over {FOREIGN_CPUS_MAX} \
-         and set aside",
+        "other processes used {:.3} of a CPU in the median trial; {over} of {} trials over the machine's background \
+         by {FOREIGN_CPUS_MAX} and set aside",
         median(&used).unwrap_or(0.0),
         used.len()
     );

@@ -427,7 +427,9 @@ impl Session<'_> {
             })?;
             let (load, taints) = match outcome.report {
                 Ok(load) => {
-                    let taints = taint::find(&load);
+                    let before = self.trials().chain(&trials).filter_map(|trial| trial.load.as_ref());
+                    let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
+                    let taints = taint::find(&load, taint::foreign_cpus_max(noise));
                     (Some(*load), taints)
                 }
                 Err(failure) => {

@@ -6,20 +6,28 @@ use weir_record::{load::LoadReport, machine::NoiseWindow, trial::Taint};
 /// Largest share of CPU time the hypervisor may have stolen.
 pub const STEAL_SHARE_MAX: f64 = 0.01;
 
-/// Most CPU other processes may have used, in CPUs, as their own clocks say.
+/// Most CPU other processes may have used beyond the machine's background, in CPUs, as their own clocks say.
 pub const FOREIGN_CPUS_MAX: f64 = 0.02;
+
+/// Most of what other processes use that counts as background. A machine that does more beside is not quiet.
+const BACKGROUND_CPUS_MAX: f64 = 0.03;
+
+/// Trials it takes to tell a background from a burst.
+const BACKGROUND_TRIALS_MIN: usize = 8;
 
 /// Largest relative difference between the two sides of Little's law that the edges of the window do not explain.
 pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 
 /// What speaks against a trial that gave a report.
-pub fn find(load: &LoadReport) -> Vec<Taint> {
+///
+/// `foreign_cpus_max` comes from [`foreign_cpus_max`].
+pub fn find(load: &LoadReport, foreign_cpus_max: f64) -> Vec<Taint> {
     let mut taints = Vec::new();
     if let Some(observed) = &load.observed {
         if observed.noise.steal_share > STEAL_SHARE_MAX {
             taints.push(Taint::Steal);
         }
-        if is_foreign_busy(&observed.noise) {
+        if observed.noise.foreign_cpus > foreign_cpus_max {
             taints.push(Taint::ForeignCpu);
         }
         if observed.engine.is_some_and(|engine| engine.completion_overflows > 0) {
@@ -46,9 +54,19 @@ pub fn find(load: &LoadReport) -> Vec<Taint> {
     taints
 }
 
-/// Whether other processes used more CPU than they may. Without slack: `weir_evidence::foreign` knows it exactly.
-pub(crate) fn is_foreign_busy(noise: &NoiseWindow) -> bool {
-    noise.foreign_cpus > FOREIGN_CPUS_MAX
+/// The most CPU other processes may use in a trial, from what they used in the trials before it.
+///
+/// What a machine always does beside meets every arm alike and is part of it; what spoils a comparison is a burst
+/// that one trial has and another has not. So the limit lies above the background: the lower quartile of the trials
+/// so far, which bursts in fewer than three quarters of them cannot raise. Before there are enough, nothing is
+/// background.
+pub fn foreign_cpus_max<'a>(noise: impl Iterator<Item = &'a NoiseWindow>) -> f64 {
+    let mut used: Vec<f64> = noise.map(|window| window.foreign_cpus).collect();
+    if used.len() < BACKGROUND_TRIALS_MIN {
+        return FOREIGN_CPUS_MAX;
+    }
+    used.sort_unstable_by(f64::total_cmp);
+    FOREIGN_CPUS_MAX + used[used.len() / 4].min(BACKGROUND_CPUS_MAX)
 }
 
 /// Relative difference between messages in flight as counted and as throughput times service time.
@@ -110,7 +128,7 @@ mod tests {
     fn with(change: impl FnOnce(&mut LoadReport)) -> Vec<Taint> {
         let mut load = clean();
         change(&mut load);
-        find(&load)
+        find(&load, FOREIGN_CPUS_MAX)
     }
 
     #[test]
@@ -130,6 +148,22 @@ mod tests {
         let failures = FailureCounts { reset: 2, cut_off_at_end: 9, ..FailureCounts::default() };
         assert_eq!(with(|load| load.failures = failures), [Taint::Errors { count: 2 }]);
         assert_eq!(with(|load| load.littles_law.in_flight_mean = 104.0), [Taint::LittlesLaw]);
+    }
+
+    #[test]
+    fn a_background_raises_the_limit_and_bursts_do_not() {
+        let max = |used: &[f64]| {
+            let windows: Vec<NoiseWindow> = used
+                .iter()
+                .map(|&foreign_cpus| NoiseWindow { foreign_cpus, ..NoiseWindow::default() })
+                .collect();
+            foreign_cpus_max(windows.iter())
+        };
+        assert_eq!(max(&[]), FOREIGN_CPUS_MAX);
+        assert_eq!(max(&[0.02; 7]), FOREIGN_CPUS_MAX, "too few to know");
+        assert_eq!(max(&[0.02; 8]), 0.04);
+        assert_eq!(max(&[0.0, 0.01, 0.01, 0.5, 0.5, 0.5, 0.5, 0.5]), 0.03, "bursts");
+        assert_eq!(max(&[0.4; 20]), 0.05, "a busy machine is not quiet");
     }
 
     #[test]
