@@ -41,6 +41,7 @@ mod pool;
 mod remote;
 mod runtime;
 pub mod serve;
+mod short;
 mod slots;
 mod task;
 pub mod time;

@@ -3,9 +3,12 @@
 //! Pure but for the buffers it owns. Chunks keep their address while they are queued, so that the front may be in
 //! flight in the kernel while more is appended; the front is only removed by `consume`.
 
-use std::{collections::VecDeque, io::IoSlice, rc::Rc};
+use std::{io::IoSlice, rc::Rc};
 
-use crate::pool::{Lease, Pool};
+use crate::{
+    pool::{Lease, Pool},
+    short::ShortQueue,
+};
 
 /// Bytes handed to a send. Everything that owns its bytes at a stable address can be sent without a copy.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub enum Outgoing {
 }
 
 impl Outgoing {
+    #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
             Outgoing::Lease(lease) => lease,
@@ -77,7 +81,7 @@ struct Chunk {
 /// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
-    chunks: VecDeque<Chunk>,
+    chunks: ShortQueue<Chunk>,
     /// Bytes of the front chunk that are already sent.
     sent_of_front: usize,
     /// Bytes in all chunks, less those already sent.
@@ -133,20 +137,21 @@ impl Outbound {
     /// The next bytes to send, from one chunk.
     #[inline]
     pub(crate) fn front(&self) -> Option<&[u8]> {
-        self.chunks.front().map(|chunk| &chunk.bytes.bytes()[self.sent_of_front..])
+        let chunk = self.chunks.front()?;
+        Some(&chunk.bytes.bytes()[self.sent_of_front..])
     }
 
     /// Whether more than one chunk is queued.
     #[inline]
     pub(crate) fn is_scattered(&self) -> bool {
-        self.chunks.len() > 1
+        self.chunks.has_several()
     }
 
     /// Fills `slices` with the next chunks; returns how many.
     pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut skip = self.sent_of_front;
         let mut count = 0;
-        for (slice, chunk) in slices.iter_mut().zip(&self.chunks) {
+        for (slice, chunk) in slices.iter_mut().zip(self.chunks.iter()) {
             *slice = IoSlice::new(&chunk.bytes.bytes()[skip..]);
             skip = 0;
             count += 1;

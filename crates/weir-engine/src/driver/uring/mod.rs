@@ -34,6 +34,7 @@ use crate::{
     net::Address,
     outbound::Outgoing,
     pool::{Buffer, Lease, SizeChoice},
+    short::ShortQueue,
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
 };
@@ -148,7 +149,7 @@ struct Socket {
     /// Submissions without a final completion.
     operations: u8,
     arm: Arm,
-    inbound: VecDeque<Lease>,
+    inbound: ShortQueue<Lease>,
     /// Memory held by `inbound`: whole buffers, however little is in them.
     inbound_bytes: usize,
     /// The buffer of a receive in flight, where the kernel has no buffer rings.
@@ -184,7 +185,7 @@ impl Socket {
             kind,
             operations: 0,
             arm: Arm::Idle,
-            inbound: VecDeque::new(),
+            inbound: ShortQueue::default(),
             inbound_bytes: 0,
             own_buffer: None,
             nonempty: false,
@@ -563,14 +564,12 @@ impl Mechanism for Uring {
     }
 
     fn flush(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for id in dirty.drain(..) {
+        while let Some(id) = self.dirty.pop() {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.output.dirty = false;
             }
             self.submit_send(id);
         }
-        self.dirty = dirty;
     }
 
     fn is_dirty(&self) -> bool {

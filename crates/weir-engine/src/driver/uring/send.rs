@@ -134,10 +134,10 @@ impl Uring {
             socket.output.queue.clear();
         }
         socket.output.wake_if_low(low_water);
-        if socket.output.queue.is_empty() {
-            self.after_send(id);
-        } else {
+        if !socket.output.queue.is_empty() {
             self.submit_send(id);
+        } else if socket.output.end_wanted || socket.closing {
+            self.after_send(id);
         }
     }
 
