@@ -25,7 +25,8 @@ const AXIS: f64 = 26.0;
 /// Room above the exploratory rows for their title.
 const DIVIDER: f64 = 24.0;
 
-/// One forest plot. All metrics share the axis, so that plots above each other can be compared by eye.
+/// One forest plot. Metrics of a kind share the axis, so that plots above each other can be compared by eye; response
+/// times have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
 pub(crate) fn forest(view: &View<'_>, metric: Metric) -> Markup {
     let mut rows = view.comparisons_of(metric);
     rows.truncate(ROWS_MAX);
@@ -33,7 +34,11 @@ pub(crate) fn forest(view: &View<'_>, metric: Metric) -> Markup {
     let (exploratory, claimed): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_exploratory);
     let divider = if exploratory.is_empty() { 0.0 } else { DIVIDER };
     let scale = Scale::ratios(
-        METRICS.iter().flat_map(|it| view.comparisons_of(*it)).flat_map(extent),
+        METRICS
+            .iter()
+            .filter(|it| is_response_time(**it) == is_response_time(metric))
+            .flat_map(|it| view.comparisons_of(*it))
+            .flat_map(extent),
         PLOT.0,
         PLOT.1,
     );
@@ -62,6 +67,10 @@ pub(crate) fn forest(view: &View<'_>, metric: Metric) -> Markup {
         draw_row(&mut canvas, view, &scale, row, top + ROW / 2.0);
     }
     canvas.finish()
+}
+
+fn is_response_time(metric: Metric) -> bool {
+    matches!(metric, Metric::LatencyP50 | Metric::LatencyP99)
 }
 
 /// The line at 1.0, which side of it is better, and the title of the numbers.
