@@ -151,6 +151,10 @@ fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
     let detail = match states.far_ns {
         _ if unread => "no cross-core readings: the two sides do not have a CPU each".to_owned(),
         None => format!("one state, {:.0} ns between the cores, in all {near} trials", states.near_ns),
+        Some(far_ns) if near == 0 && far > 0 => format!(
+            "two states, {:.0} and {far_ns:.0} ns between the cores: no trial near from beginning to end, {far} far, {changed} on both sides; all pairs lie in the far one",
+            states.near_ns
+        ),
         Some(far_ns) => format!(
             "two states, {:.0} and {far_ns:.0} ns between the cores: {near} trials near, {far} far, {changed} on both sides; pairs lie within one",
             states.near_ns

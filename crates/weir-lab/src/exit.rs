@@ -37,7 +37,7 @@ impl ExitCode {
         match ended {
             Ended::Interrupted => Self::Interrupted,
             Ended::ArmsMissing => Self::Environment,
-            Ended::Complete | Ended::TimeCap => Self::of_result(result),
+            Ended::Complete | Ended::TimeCap | Ended::StayedFar => Self::of_result(result),
         }
     }
 

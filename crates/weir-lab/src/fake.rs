@@ -69,6 +69,8 @@ pub enum FakeStates {
     Near,
     /// Always.
     Far,
+    /// From this time on, for good.
+    FarFrom(Duration),
     /// By turns, with exponential lengths of these means.
     Switching {
         /// Mean length of a near stretch.
@@ -141,6 +143,7 @@ impl FakeLauncher {
         match self.states {
             FakeStates::Near => {}
             FakeStates::Far => self.far_stretches.push((Duration::ZERO, SESSION_MAX)),
+            FakeStates::FarFrom(start) => self.far_stretches.push((start, SESSION_MAX)),
             FakeStates::Switching { near, far } => {
                 let mut at = Duration::ZERO;
                 while at < SESSION_MAX {

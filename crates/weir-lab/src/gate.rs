@@ -112,6 +112,26 @@ impl Gate {
         self.taints(trial).is_empty()
     }
 
+    /// Whether the machine has two states and a clean trial ran in the near one. Spoilt trials and those that changed
+    /// state help to find the states; but one in which nothing was measured is no state to wait for.
+    pub fn has_near_state<'a>(&self, trials: impl IntoIterator<Item = &'a TrialRecord>) -> bool {
+        self.has_two_states() && self.has_met(TrialState::Near, trials)
+    }
+
+    /// The state in which every block should have its pairs: near, unless all clean trials were far.
+    pub fn wanted_state(&self, trials: &[&TrialRecord]) -> TrialState {
+        let has_met = |state| self.has_met(state, trials.iter().copied());
+        if has_met(TrialState::Far) && !has_met(TrialState::Near) {
+            TrialState::Far
+        } else {
+            TrialState::Near
+        }
+    }
+
+    fn has_met<'a>(&self, state: TrialState, trials: impl IntoIterator<Item = &'a TrialRecord>) -> bool {
+        trials.into_iter().any(|trial| self.state(trial) == state && self.is_clean(trial))
+    }
+
     /// The state in which a cell is compared: the one with more clean trials, near when equal.
     pub fn cell_state(&self, trials: &[&TrialRecord]) -> TrialState {
         let count =

@@ -10,7 +10,7 @@ use weir_record::{
 };
 
 use crate::{
-    gate::{Against, Gate, TrialState},
+    gate::{Against, Gate},
     plan::{self, PlannedBlock},
 };
 
@@ -26,6 +26,8 @@ pub struct Progress {
     pub blocks: u32,
     /// Of those that ran, the ones that lack a clean pair and may be run again.
     pub blocks_to_repeat: u32,
+    /// Whether trials ran in the near state of a machine with two. A clean pair is wanted in that one then.
+    pub has_near_state: bool,
 }
 
 impl Progress {
@@ -34,7 +36,12 @@ impl Progress {
         let gaps = gaps(spec, trials, missing);
         let to_run = gaps.iter().filter(|(_, attempts)| *attempts == 0).count();
         let blocks = spec.cells.iter().map(|cell| cell.blocks).sum();
-        Self { blocks_done: blocks - count(to_run), blocks, blocks_to_repeat: count(gaps.len() - to_run) }
+        Self {
+            blocks_done: blocks - count(to_run),
+            blocks,
+            blocks_to_repeat: count(gaps.len() - to_run),
+            has_near_state: Gate::new(trials.iter().copied()).has_near_state(trials.iter().copied()),
+        }
     }
 
     /// Whether another session would find nothing to do.
@@ -44,25 +51,25 @@ impl Progress {
 
     /// The numbers, in words.
     pub fn words(&self) -> String {
-        let Self { blocks_done, blocks, blocks_to_repeat } = self;
+        let Self { blocks_done, blocks, blocks_to_repeat, has_near_state } = self;
+        let done = format!("{blocks_done} of {blocks} blocks are done");
+        let state = if *has_near_state { " in the near state" } else { "" };
         match blocks_to_repeat {
-            0 => format!("{blocks_done} of {blocks} blocks are done"),
-            _ => format!(
-                "{blocks_done} of {blocks} blocks are done, {blocks_to_repeat} of these lack a clean pair and may be \
-                 run again"
-            ),
+            0 => done,
+            _ => format!("{done}, {blocks_to_repeat} of these lack a clean pair{state} and may be run again"),
         }
     }
 }
 
-/// Blocks that have not run, or lack a pair in the near state (or the only one) and may be tried again, with the number
-/// of the next attempt; headline first.
+/// Blocks that have not run, or lack a pair in the wanted state ([`Gate::wanted_state`]) and may be tried again, with
+/// the number of the next attempt; headline first.
 pub(crate) fn gaps(
     spec: &StudySpec,
     trials: &[&TrialRecord],
     missing: &[MissingArm],
 ) -> Vec<(PlannedBlock, u32)> {
     let gate = Gate::new(trials.iter().copied());
+    let wanted = gate.wanted_state(trials);
     let others: Vec<&str> = spec
         .arms
         .iter()
@@ -77,8 +84,7 @@ pub(crate) fn gaps(
             let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
-            let has_pair =
-                |against| !gate.pairs(&own, &spec.arms[0].name, against, TrialState::Near).used.is_empty();
+            let has_pair = |against| !gate.pairs(&own, &spec.arms[0].name, against, wanted).used.is_empty();
             let is_filled = others.iter().copied().map(Against::Arm).chain([Against::Itself]).all(has_pair);
             (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
         })

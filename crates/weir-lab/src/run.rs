@@ -43,6 +43,9 @@ const PILOTS_MAX: u32 = 2;
 /// Time between two looks at the machine while waiting for its near state.
 const NEAR_WAIT: Duration = Duration::from_millis(250);
 
+/// Longest wait for the near state at a time. Stretches last up to a minute; after two the machine is another one.
+const NEAR_WAIT_MAX: Duration = Duration::from_secs(120);
+
 /// What happens, as it happens. For progress displays; nothing depends on it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
@@ -112,6 +115,8 @@ pub enum Ended {
     Complete,
     /// The time cap came first.
     TimeCap,
+    /// Every planned block ran. Some were to be repeated in the machine's near state, and that did not come back.
+    StayedFar,
     /// The interrupt flag was set.
     Interrupted,
     /// The baseline, or every other arm, cannot run.
@@ -138,6 +143,9 @@ impl Outcome {
             Ended::TimeCap => {
                 let cap = progress::seconds(self.result.spec.time_cap_ns);
                 format!("cut by the time cap of {cap}")
+            }
+            Ended::StayedFar => {
+                format!("the machine's near state did not come back in {} s", NEAR_WAIT_MAX.as_secs())
             }
             Ended::Interrupted => "interrupted".to_owned(),
             Ended::Complete | Ended::ArmsMissing => return None,
@@ -459,7 +467,7 @@ impl Session<'_> {
     }
 
     /// Runs blocks again that noise or a change of state kept from giving all their pairs, headline first, as long as
-    /// there is time. When the machine has two states it waits for the near one: a far attempt would fill nothing.
+    /// there is time. When trials ran in two states it waits for the near one: a far attempt would fill nothing.
     fn fill_gaps(&mut self) -> Result<(), Stop> {
         loop {
             let gaps = self.gaps();
@@ -468,21 +476,24 @@ impl Session<'_> {
             };
             self.check_stop()?;
             let gate = Gate::new(self.trials());
-            if gate.has_two_states() && gate.is_far(&self.hands.launcher.read_machine()?) {
+            if gate.has_near_state(self.trials()) && gate.is_far(&self.hands.launcher.read_machine()?) {
                 self.tell(&Event::WaitingForNear { blocks: u32::try_from(gaps.len()).unwrap_or(u32::MAX) });
                 self.wait_for_near(&gate)?;
-                continue;
             }
             self.run_block(planned, attempt)?;
         }
     }
 
     fn wait_for_near(&mut self, gate: &Gate) -> Result<(), Stop> {
+        let begin = self.elapsed();
         while gate.is_far(&self.hands.launcher.read_machine()?) {
             self.check_stop()?;
+            if self.elapsed() - begin >= NEAR_WAIT_MAX {
+                return Err(Stop::Ended(Ended::StayedFar));
+            }
             self.hands.launcher.pause(NEAR_WAIT);
         }
-        Ok(())
+        self.check_stop()
     }
 
     /// Blocks that may be tried again, with the attempt's number.

@@ -53,6 +53,11 @@ const CHECKS: &[Phrase] = &[
         "单一状态，跨核 {0} ns，全部 {1} 个试次",
     ],
     [
+        "two states, {n} and {n} ns between the cores: no trial near from beginning to end, {n} far, {n} on both sides; all pairs lie in the far one",
+        "상태 2개, 코어 간 {0} ns와 {1} ns: 처음부터 끝까지 가까움인 시행 없음, 멂 {2}회, 양쪽에 걸침 {3}회. 모든 쌍은 ‘멂’ 상태",
+        "两种状态，跨核 {0} ns 与 {1} ns：没有自始至终为“近”的试次，远 {2} 个，跨两态 {3} 个；所有配对都在“远”状态",
+    ],
+    [
         "two states, {n} and {n} ns between the cores: {n} trials near, {n} far, {n} on both sides; pairs lie within one",
         "상태 2개, 코어 간 {0} ns와 {1} ns: 가까움 {2}회, 멂 {3}회, 양쪽에 걸침 {4}회. 쌍은 한 상태 안에서만 비교",
         "两种状态，跨核 {0} ns 与 {1} ns：近 {2} 个试次，远 {3} 个，跨两态 {4} 个；配对只在同一状态之内",
@@ -86,6 +91,11 @@ const CHECKS: &[Phrase] = &[
         "{n} of {n} blocks are done, {n} of these lack a clean pair and may be run again",
         "블록 {1}개 중 {0}개 완료, 그중 {2}개는 정상 쌍이 없어 다시 실행할 수 있음",
         "{1} 个区组已完成 {0} 个，其中 {2} 个缺少有效配对，可重新运行",
+    ],
+    [
+        "{n} of {n} blocks are done, {n} of these lack a clean pair in the near state and may be run again",
+        "블록 {1}개 중 {0}개 완료, 그중 {2}개는 ‘가까움’ 상태의 정상 쌍이 없어 다시 실행할 수 있음",
+        "{1} 个区组已完成 {0} 个，其中 {2} 个缺少“近”状态下的有效配对，可重新运行",
     ],
     ["{n} of {n} blocks are done", "블록 {1}개 중 {0}개 완료", "{1} 个区组已完成 {0} 个"],
     [

@@ -1,13 +1,16 @@
 //! Sessions that end early, and what is left of them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use weir_lab::{
     exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER, study},
     run::{self, Ended, Event, Hands, Outcome, RunError},
 };
-use weir_record::{machine::Fingerprint, study::MissingArm, trial::Taint, verdict::Verdict};
+use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::Taint, verdict::Verdict};
 use weir_store::{Store, StoreError};
 
 use crate::fixture::{fresh_folder, launcher, new_study, resume, start};
@@ -138,6 +141,47 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cut-in-gaps");
     let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
     assert_eq!((resumed.ended, resumed.result.complete), (Ended::Complete, true));
+}
+
+/// A session in a machine with these states, and how often it waited for the near one.
+fn run_far(name: &str, spec: &StudySpec, states: FakeStates) -> (Outcome, u32) {
+    let mut waits = 0;
+    let mut progress = |event: &Event| waits += u32::from(matches!(event, Event::WaitingForNear { .. }));
+    let mut launcher = launcher(SEED, states, 0.8);
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let outcome = run::start(&fresh_folder(name), &new_study(spec.clone()), hands).expect("it runs");
+    (outcome, waits)
+}
+
+#[test]
+fn a_near_state_in_which_no_trial_ran_is_not_waited_for() {
+    let spec = study(&["epoll", "uring"], 12, SEED);
+    // Near when the first trial begins and never again.
+    let (outcome, waits) = run_far("far-at-once", &spec, FakeStates::FarFrom(Duration::from_millis(100)));
+    assert_eq!(outcome.result.states.trials, (0, 38, 1), "the block with the change ran again");
+    assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::Complete, 0, true));
+    assert_eq!((outcome.result.verdict, outcome.result.comparisons[0].pairs), (Verdict::Faster, 12));
+    let note = "compared in the machine's far state, which most clean trials of this cell met";
+    assert_eq!(outcome.result.comparisons[0].notes, [note]);
+    let check = outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("there");
+    insta::assert_snapshot!(check.detail, @"two states, 101 and 400 ns between the cores: no trial near from beginning to end, 38 far, 1 on both sides; all pairs lie in the far one");
+    assert!(check.passed);
+}
+
+#[test]
+fn a_near_state_that_does_not_come_back_is_waited_for_once_and_not_long() {
+    let spec = study(&["epoll", "uring"], 12, SEED);
+    let (outcome, waits) = run_far("far-soon", &spec, FakeStates::FarFrom(Duration::from_secs(10)));
+    assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::StayedFar, 1, false));
+    assert!(outcome.trials.iter().all(|trial| trial.attempt == 0), "a far attempt would fill nothing");
+    let last = outcome.trials.iter().map(|trial| trial.started_ns + trial.elapsed_ns).max().expect("trials");
+    let waited_s = (outcome.result.elapsed_ns - last) / 1_000_000_000;
+    assert!((100..=120).contains(&waited_s), "{waited_s} s");
+    insta::assert_snapshot!(outcome.way_on(std::path::Path::new("run")).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
+    assert_eq!(
+        (outcome.result.verdict, ExitCode::of_session(outcome.ended, &outcome.result).code()),
+        (Verdict::Faster, 0)
+    );
 }
 
 /// A launcher in which one server dies in its third trial.
