@@ -34,7 +34,8 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
 ];
 
 /// Crates that do no I/O and read no clock.
-const PURE_CRATES: &[&str] = &["crates/weir-record/", "crates/weir-stats/", "crates/weir-report/"];
+const PURE_CRATES: &[&str] =
+    &["crates/weir-proto/", "crates/weir-record/", "crates/weir-stats/", "crates/weir-report/"];
 
 /// What a pure crate must not name.
 const IMPURE: &[&str] = &[

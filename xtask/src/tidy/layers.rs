@@ -22,6 +22,7 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-evidence", Place::Layer(1)),
     ("weir-report", Place::Layer(1)),
     ("weir-store", Place::Layer(1)),
+    ("weir-proto", Place::Layer(0)),
     ("weir-record", Place::Layer(0)),
     ("weir-stats", Place::Layer(0)),
     ("weir-sys", Place::Layer(0)),

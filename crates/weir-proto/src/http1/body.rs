@@ -1,0 +1,192 @@
+//! The content of a message: where it ends, and its bytes as slices of the input (RFC 9112, 6 and 7).
+//!
+//! Nothing is copied here. The trailer section of a chunked body is text, and is left to its reader.
+
+use super::{
+    fault::Fault,
+    limits::{CHUNK_SIZE_DIGITS_MAX, Limits},
+};
+
+/// How the end of the content is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// There is no content, whatever the headers say.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks, each with its size.
+    Chunked,
+    /// Everything until the peer closes. Responses only.
+    UntilClose,
+}
+
+/// What a piece of input gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress<'i> {
+    /// Used up, and the content goes on.
+    More,
+    /// Bytes of the content.
+    Bytes(&'i [u8]),
+    /// The content is complete.
+    End,
+    /// All chunks are there; what follows is the trailer section.
+    Trailer,
+}
+
+/// The state between two pieces of content.
+#[derive(Debug)]
+pub(super) struct Body {
+    state: State,
+    /// Content bytes announced so far, by chunk sizes or by their arrival.
+    content_bytes: u64,
+    extension_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    End,
+    Length { left: u64 },
+    UntilClose,
+    Size { digits: u8, value: u64 },
+    Extension { size: u64, space: bool },
+    SizeLineFeed { size: u64 },
+    Chunk { left: u64 },
+    ChunkReturn,
+    ChunkLineFeed,
+    Trailer,
+}
+
+const SIZE: State = State::Size { digits: 0, value: 0 };
+
+impl Body {
+    pub(super) fn new(length: BodyLength) -> Self {
+        let state = match length {
+            BodyLength::None => State::End,
+            BodyLength::Length(left) => State::Length { left },
+            BodyLength::Chunked => SIZE,
+            BodyLength::UntilClose => State::UntilClose,
+        };
+        Self { state, content_bytes: 0, extension_bytes: 0 }
+    }
+
+    /// Whether the end of the connection is the end of the content.
+    pub(super) fn ends_with_connection(&self) -> bool {
+        matches!(self.state, State::UntilClose)
+    }
+
+    /// Takes bytes up to the next event and says how many.
+    pub(super) fn decode<'i>(
+        &mut self,
+        input: &'i [u8],
+        limits: &Limits,
+    ) -> Result<(usize, Progress<'i>), Fault> {
+        let mut taken = 0;
+        loop {
+            match self.state {
+                State::End => return Ok((taken, Progress::End)),
+                State::Trailer => return Ok((taken, Progress::Trailer)),
+                State::Length { left: 0 } => self.state = State::End,
+                State::Chunk { left: 0 } => self.state = State::ChunkReturn,
+                _ if taken == input.len() => return Ok((taken, Progress::More)),
+                State::Length { left } => {
+                    let bytes = prefix(input, left);
+                    self.state = State::Length { left: left - bytes.len() as u64 };
+                    return Ok((bytes.len(), Progress::Bytes(bytes)));
+                }
+                State::Chunk { left } => {
+                    let bytes = prefix(&input[taken..], left);
+                    self.state = State::Chunk { left: left - bytes.len() as u64 };
+                    return Ok((taken + bytes.len(), Progress::Bytes(bytes)));
+                }
+                State::UntilClose => {
+                    // Up to the bound is handed out first, so that cuts in the input change nothing.
+                    let left = limits.body_bytes.saturating_sub(self.content_bytes);
+                    let bytes = prefix(input, left.max(1));
+                    self.announce(bytes.len() as u64, limits)?;
+                    return Ok((bytes.len(), Progress::Bytes(bytes)));
+                }
+                _ => {
+                    self.state = self.step(input[taken], limits)?;
+                    taken += 1;
+                }
+            }
+        }
+    }
+
+    /// One byte of chunk framing.
+    fn step(&mut self, byte: u8, limits: &Limits) -> Result<State, Fault> {
+        match (self.state, byte) {
+            (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
+                if digits == CHUNK_SIZE_DIGITS_MAX {
+                    return Err(Fault::ChunkSize);
+                }
+                Ok(State::Size { digits: digits + 1, value: value << 4 | u64::from(hex_value(byte)) })
+            }
+            (State::Size { digits: 0, .. }, _) => Err(Fault::ChunkSize),
+            (State::Size { value, .. }, b'\r') => self.end_size(value, limits),
+            (State::Size { value, .. }, b';' | b' ' | b'\t') => {
+                self.count_extension(limits)?;
+                Ok(State::Extension { size: value, space: byte != b';' })
+            }
+            (State::Size { .. }, _) => Err(Fault::ChunkSize),
+            (State::Extension { size, space }, _) => self.step_extension(byte, size, space, limits),
+            (State::SizeLineFeed { size: 0 }, b'\n') => Ok(State::Trailer),
+            (State::SizeLineFeed { size }, b'\n') => Ok(State::Chunk { left: size }),
+            (State::SizeLineFeed { .. }, _) => Err(Fault::BareCarriageReturn),
+            (State::ChunkReturn, b'\r') => Ok(State::ChunkLineFeed),
+            (State::ChunkLineFeed, b'\n') => Ok(SIZE),
+            (State::ChunkReturn | State::ChunkLineFeed, _) => Err(Fault::ChunkEnd),
+            (state @ (State::End | State::Length { .. } | State::UntilClose), _)
+            | (state @ (State::Chunk { .. } | State::Trailer), _) => Ok(state),
+        }
+    }
+
+    /// Extensions are ignored but counted. Whitespace belongs in front of a semicolon only: a size that is
+    /// merely followed by spaces is read as another number by some parsers.
+    fn step_extension(&mut self, byte: u8, size: u64, space: bool, limits: &Limits) -> Result<State, Fault> {
+        let next = match byte {
+            b'\r' if space => return Err(Fault::ChunkSize),
+            b'\r' => return self.end_size(size, limits),
+            b' ' | b'\t' => State::Extension { size, space },
+            b';' => State::Extension { size, space: false },
+            _ if space => return Err(Fault::ChunkSize),
+            byte if byte.is_ascii_control() => return Err(Fault::ChunkExtension),
+            _ => State::Extension { size, space },
+        };
+        self.count_extension(limits)?;
+        Ok(next)
+    }
+
+    fn count_extension(&mut self, limits: &Limits) -> Result<(), Fault> {
+        self.extension_bytes += 1;
+        if self.extension_bytes > limits.chunk_extension_bytes {
+            return Err(Fault::ChunkExtensionTooLarge);
+        }
+        Ok(())
+    }
+
+    fn end_size(&mut self, size: u64, limits: &Limits) -> Result<State, Fault> {
+        self.announce(size, limits)?;
+        Ok(State::SizeLineFeed { size })
+    }
+
+    fn announce(&mut self, bytes: u64, limits: &Limits) -> Result<(), Fault> {
+        self.content_bytes = self.content_bytes.checked_add(bytes).ok_or(Fault::BodyTooLarge)?;
+        if self.content_bytes > limits.body_bytes {
+            return Err(Fault::BodyTooLarge);
+        }
+        Ok(())
+    }
+}
+
+fn prefix(input: &[u8], bytes_max: u64) -> &[u8] {
+    let length = usize::try_from(bytes_max).map_or(input.len(), |most| most.min(input.len()));
+    &input[..length]
+}
+
+fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}

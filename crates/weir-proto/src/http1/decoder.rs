@@ -1,0 +1,336 @@
+//! The state machine that turns bytes into messages, one event a call, for servers and clients.
+//!
+//! It owns no copy of what it reads, except a head or trailer section that did not come in one piece.
+
+use super::{
+    body::{self, Body, BodyLength},
+    fault::Fault,
+    head::{self, Attempt, Grammar, Headers, Plan, RequestHead, Requests, ResponseHead, Responses, Rules},
+    limits::{EMPTY_LINES_MAX, INTERIM_RESPONSES_MAX, Limits},
+    method::Method,
+    scan::{self, Bounds, Scanner, Section},
+};
+
+/// What the next bytes of the input are.
+///
+/// `'i` is the input, `'h` the decoder: a head or trailers may lie in its buffer, content never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'h, 'i, H> {
+    /// The input is used up and more is needed.
+    NeedMore,
+    /// A head.
+    Head(H),
+    /// The client waits for `100 Continue`. A server that already holds bytes of the content need not send it.
+    ExpectContinue,
+    /// Bytes of the content, never none.
+    Body(&'i [u8]),
+    /// The message is complete. Trailers are kept apart from the head's fields and must not be merged blindly.
+    End {
+        /// The trailer section of a chunked body.
+        trailers: Headers<'h>,
+    },
+    /// No message follows on this connection; the input was not touched.
+    Finished,
+}
+
+/// One step of a decoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step<'h, 'i, H> {
+    /// How many bytes of the input are done with. The next call continues behind them.
+    pub consumed: usize,
+    /// What they were.
+    pub event: Event<'h, 'i, H>,
+}
+
+/// What the end of the peer's bytes meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It came between two messages.
+    BetweenMessages,
+    /// It completed a response whose content lasts until the connection closes.
+    CompletedResponse,
+}
+
+/// Reads requests, for servers.
+#[derive(Debug)]
+pub struct RequestDecoder {
+    rules: Rules,
+    core: Core,
+}
+
+impl RequestDecoder {
+    /// A decoder at the start of a connection.
+    pub fn new(limits: Limits, rules: Rules) -> Self {
+        Self { rules, core: Core::new(limits) }
+    }
+
+    /// Reads up to the next event. Call it again with the rest of the input until it needs more.
+    pub fn decode<'h, 'i: 'h>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, RequestHead<'h>>, Fault> {
+        self.core.decode(&Requests(self.rules), input)
+    }
+
+    /// The peer sends nothing more, and everything it sent has been decoded.
+    pub fn end_of_input(&mut self) -> Result<Ending, Fault> {
+        self.core.end_of_input()
+    }
+
+    /// Whether no part of a message is under way: the connection is idle.
+    pub fn is_between_messages(&self) -> bool {
+        self.core.is_between_messages()
+    }
+
+    /// Bytes held on the heap: none unless a head or trailer section is split.
+    pub fn held_bytes(&self) -> usize {
+        self.core.scanner.capacity_bytes()
+    }
+}
+
+/// Reads responses, for clients.
+#[derive(Debug)]
+pub struct ResponseDecoder {
+    core: Core,
+}
+
+impl ResponseDecoder {
+    /// A decoder at the start of a connection.
+    pub fn new(limits: Limits) -> Self {
+        Self { core: Core::new(limits) }
+    }
+
+    /// Reads up to the next event. `request` is the method of the oldest request that has no complete answer
+    /// yet: a response to HEAD or CONNECT ends elsewhere.
+    pub fn decode<'h, 'i: 'h>(
+        &'h mut self,
+        request: Method,
+        input: &'i [u8],
+    ) -> Result<Step<'h, 'i, ResponseHead<'h>>, Fault> {
+        self.core.decode(&Responses(request), input)
+    }
+
+    /// The peer sends nothing more, and everything it sent has been decoded.
+    pub fn end_of_input(&mut self) -> Result<Ending, Fault> {
+        self.core.end_of_input()
+    }
+
+    /// Whether no part of a message is under way.
+    pub fn is_between_messages(&self) -> bool {
+        self.core.is_between_messages()
+    }
+
+    /// Bytes held on the heap: none unless a head or trailer section is split.
+    pub fn held_bytes(&self) -> usize {
+        self.core.scanner.capacity_bytes()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Head,
+    Continue,
+    Body,
+    Trailer,
+    Finished,
+    Failed(Fault),
+}
+
+/// Where in which message the connection is.
+#[derive(Debug)]
+struct Message {
+    phase: Phase,
+    body: Body,
+    keep_alive: bool,
+    interim_count: u8,
+}
+
+impl Message {
+    fn begin(&mut self, plan: &Plan) -> Result<(), Fault> {
+        if plan.interim {
+            if self.interim_count == INTERIM_RESPONSES_MAX {
+                return Err(self.fail(Fault::InterimResponses));
+            }
+            self.interim_count += 1;
+            return Ok(());
+        }
+        self.phase = if plan.expects_continue { Phase::Continue } else { Phase::Body };
+        self.body = Body::new(plan.body);
+        self.keep_alive = plan.keep_alive;
+        self.interim_count = 0;
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.phase = if self.keep_alive { Phase::Head } else { Phase::Finished };
+    }
+
+    fn fail(&mut self, fault: Fault) -> Fault {
+        self.phase = Phase::Failed(fault);
+        fault
+    }
+}
+
+/// What requests and responses have in common.
+#[derive(Debug)]
+struct Core {
+    limits: Limits,
+    message: Message,
+    scanner: Scanner,
+    /// The last event showed the scanner's bytes; they go at the next call.
+    shown: bool,
+}
+
+impl Core {
+    fn new(limits: Limits) -> Self {
+        let body = Body::new(BodyLength::None);
+        let message = Message { phase: Phase::Head, body, keep_alive: true, interim_count: 0 };
+        Self { limits, message, scanner: Scanner::default(), shown: false }
+    }
+
+    fn decode<'h, 'i: 'h, G: Grammar>(
+        &'h mut self,
+        grammar: &G,
+        input: &'i [u8],
+    ) -> Result<Step<'h, 'i, G::Head<'h>>, Fault> {
+        if std::mem::take(&mut self.shown) {
+            self.scanner.reset();
+        }
+        match self.message.phase {
+            Phase::Head => self.decode_head(grammar, input),
+            Phase::Continue => {
+                self.message.phase = Phase::Body;
+                Ok(Step { consumed: 0, event: Event::ExpectContinue })
+            }
+            Phase::Body => self.decode_body(input),
+            Phase::Trailer => self.decode_trailer(input, 0),
+            Phase::Finished => Ok(Step { consumed: 0, event: Event::Finished }),
+            Phase::Failed(fault) => Err(fault),
+        }
+    }
+
+    fn decode_head<'h, 'i: 'h, G: Grammar>(
+        &'h mut self,
+        grammar: &G,
+        input: &'i [u8],
+    ) -> Result<Step<'h, 'i, G::Head<'h>>, Fault> {
+        let mut consumed = self.skip_empty_lines(G::SECTION, input);
+        let rest = &input[consumed..];
+        if self.scanner.is_idle() && rest.first().is_some_and(|byte| !b"\r\n".contains(byte)) {
+            let window = &rest[..rest.len().min(self.limits.head_bytes)];
+            match grammar.parse(window, &self.limits) {
+                Attempt::Head(size, head) => {
+                    self.message.begin(&G::plan(&head))?;
+                    self.scanner.reset();
+                    return Ok(Step { consumed: consumed + size, event: Event::Head(head) });
+                }
+                Attempt::Refused(fault) => return Err(self.message.fail(fault)),
+                Attempt::Unfit(_) => {}
+            }
+        }
+        loop {
+            let (taken, progress) = self.scan(G::SECTION, &input[consumed..])?;
+            consumed += taken;
+            match progress {
+                scan::Progress::More => return Ok(Step { consumed, event: Event::NeedMore }),
+                scan::Progress::FirstLine => {
+                    let line = self.scanner.bytes().strip_suffix(b"\r\n").unwrap_or_default();
+                    grammar.check_first_line(line).map_err(|fault| self.message.fail(fault))?;
+                }
+                scan::Progress::End => break,
+            }
+        }
+        self.shown = true;
+        match grammar.parse(self.scanner.bytes(), &self.limits) {
+            Attempt::Head(_, head) => {
+                self.message.begin(&G::plan(&head))?;
+                Ok(Step { consumed, event: Event::Head(head) })
+            }
+            Attempt::Refused(fault) => Err(self.message.fail(fault)),
+            Attempt::Unfit(error) => Err(self.message.fail(head::fault_of(error, G::SECTION))),
+        }
+    }
+
+    fn skip_empty_lines(&mut self, section: Section, input: &[u8]) -> usize {
+        let mut skipped = 0;
+        if section == Section::Request && self.scanner.is_idle() {
+            while self.scanner.empty_lines < EMPTY_LINES_MAX && input[skipped..].starts_with(b"\r\n") {
+                self.scanner.empty_lines += 1;
+                skipped += 2;
+            }
+        }
+        skipped
+    }
+
+    fn scan(&mut self, section: Section, piece: &[u8]) -> Result<(usize, scan::Progress), Fault> {
+        let in_trailer = section == Section::Trailer;
+        let bounds = Bounds {
+            section,
+            first_line_bytes: self.limits.first_line_bytes,
+            line_count: self.limits.header_count.min(super::limits::HEADER_COUNT_MAX),
+            bytes: if in_trailer { self.limits.trailer_bytes } else { self.limits.head_bytes },
+        };
+        self.scanner.push(piece, &bounds).map_err(|fault| {
+            self.scanner.reset();
+            self.message.fail(fault)
+        })
+    }
+
+    fn decode_body<'h, 'i: 'h, H>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, H>, Fault> {
+        let decoded = self.message.body.decode(input, &self.limits);
+        let (consumed, progress) = decoded.map_err(|fault| self.message.fail(fault))?;
+        let event = match progress {
+            body::Progress::More => Event::NeedMore,
+            body::Progress::Bytes(bytes) => Event::Body(bytes),
+            body::Progress::End => {
+                self.message.end();
+                Event::End { trailers: Headers::default() }
+            }
+            body::Progress::Trailer => {
+                self.message.phase = Phase::Trailer;
+                return self.decode_trailer(input, consumed);
+            }
+        };
+        Ok(Step { consumed, event })
+    }
+
+    fn decode_trailer<'h, 'i: 'h, H>(
+        &'h mut self,
+        input: &'i [u8],
+        start: usize,
+    ) -> Result<Step<'h, 'i, H>, Fault> {
+        let (taken, progress) = self.scan(Section::Trailer, &input[start..])?;
+        let consumed = start + taken;
+        if progress != scan::Progress::End {
+            return Ok(Step { consumed, event: Event::NeedMore });
+        }
+        self.shown = true;
+        let section = self.scanner.bytes();
+        let mut slots = [httparse::EMPTY_HEADER; super::limits::HEADER_COUNT_MAX];
+        match httparse::parse_headers(section, &mut slots) {
+            Ok(_) => {
+                self.message.end();
+                let trailers = Headers::of_lines(&section[..section.len() - 2]);
+                Ok(Step { consumed, event: Event::End { trailers } })
+            }
+            Err(error) => Err(self.message.fail(head::fault_of(Some(error), Section::Trailer))),
+        }
+    }
+
+    fn end_of_input(&mut self) -> Result<Ending, Fault> {
+        match self.message.phase {
+            Phase::Failed(fault) => Err(fault),
+            Phase::Body if self.message.body.ends_with_connection() => {
+                self.message.end();
+                Ok(Ending::CompletedResponse)
+            }
+            _ if self.is_between_messages() => Ok(Ending::BetweenMessages),
+            _ => Err(self.message.fail(Fault::Truncated)),
+        }
+    }
+
+    fn is_between_messages(&self) -> bool {
+        match self.message.phase {
+            Phase::Head => self.message.interim_count == 0 && (self.shown || self.scanner.is_idle()),
+            Phase::Finished => true,
+            Phase::Continue | Phase::Body | Phase::Trailer | Phase::Failed(_) => false,
+        }
+    }
+}

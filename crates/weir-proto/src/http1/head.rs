@@ -1,0 +1,352 @@
+//! Heads: the first line and the header fields, as slices of the bytes they came in (RFC 9112, 2 to 5).
+//!
+//! `httparse` finds the parts. It is more lenient than this module wants to be, and these are checked here or
+//! by the scanner: it takes a lone line feed as a line end, any number of empty lines in front, any visible or
+//! non-ASCII character in a target, and it does not tell an unknown version from no version at all. Left as
+//! lenient as it is: a status line without the space before an absent reason, bytes above 0x7F in values.
+
+use std::mem::MaybeUninit;
+
+use super::{
+    body::BodyLength,
+    fault::Fault,
+    framing::Fields,
+    limits::{HEADER_COUNT_MAX, Limits},
+    method::{Method, MethodSet},
+    scan::Section,
+};
+
+/// The versions spoken here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0: a connection carries one message unless it says otherwise.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// Header fields in the order they came, checked, and split again while they are read: nothing is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Headers<'a> {
+    /// Lines, each with its line end.
+    lines: &'a [u8],
+}
+
+impl<'a> Headers<'a> {
+    pub(super) fn of_lines(lines: &'a [u8]) -> Self {
+        Self { lines }
+    }
+
+    /// Names as they were written, and values without the whitespace around them.
+    pub fn iter(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.lines.split(|byte| *byte == b'\n').filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            Some((&line[..colon], line[colon + 1..].trim_ascii()))
+        })
+    }
+
+    /// The value of the first field with this name, in any case.
+    pub fn get(self, name: &str) -> Option<&'a [u8]> {
+        self.iter().find(|(other, _)| other.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// What is asked.
+    pub method: Method,
+    /// Of what: as it was written, ASCII, without a fragment, in a form that fits the method.
+    pub target: &'a str,
+    /// The version of the message.
+    pub version: Version,
+    /// All fields, those that are interpreted below included.
+    pub headers: Headers<'a>,
+    /// Where the content ends.
+    pub body: BodyLength,
+    /// Whether another request may follow on this connection.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends its content.
+    pub expects_continue: bool,
+}
+
+/// The head of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead<'a> {
+    /// The version of the message.
+    pub version: Version,
+    /// The status, 100 to 999.
+    pub status: u16,
+    /// The reason phrase. It has no meaning, and is empty if it holds bytes beyond ASCII.
+    pub reason: &'a str,
+    /// All fields, those that are interpreted below included.
+    pub headers: Headers<'a>,
+    /// Where the content ends.
+    pub body: BodyLength,
+    /// Whether another response may follow on this connection.
+    pub keep_alive: bool,
+}
+
+impl ResponseHead<'_> {
+    /// Whether another head follows for the same request, without content in between. 101 is final: what
+    /// follows it is no longer HTTP/1.
+    pub fn is_interim(&self) -> bool {
+        matches!(self.status, 100..=199) && self.status != 101
+    }
+}
+
+/// Which requests a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Methods that are allowed. Others are answered with 405 if they are known, and with 501 if not.
+    pub methods: MethodSet,
+    /// Methods whose requests must declare a length, zero if need be; without one: 411.
+    pub length_required: MethodSet,
+}
+
+/// What a decoder must know of a head.
+pub(super) struct Plan {
+    pub(super) body: BodyLength,
+    pub(super) keep_alive: bool,
+    pub(super) expects_continue: bool,
+    pub(super) interim: bool,
+}
+
+/// The result of parsing bytes that may or may not hold a whole head.
+pub(super) enum Attempt<H> {
+    /// A head of so many bytes.
+    Head(usize, H),
+    /// A whole head, well formed, and refused.
+    Refused(Fault),
+    /// Not a whole, well-formed head. The scanner finds out where it goes wrong, or waits for the rest.
+    Unfit(Option<httparse::Error>),
+}
+
+/// One of the two kinds of heads.
+pub(super) trait Grammar {
+    type Head<'a>;
+    const SECTION: Section;
+
+    /// Judges the first line alone, without its line end: a wrong one is not worth waiting for the rest.
+    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault>;
+    fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<Self::Head<'a>>;
+    fn plan(head: &Self::Head<'_>) -> Plan;
+}
+
+/// Requests, as a server with these rules reads them.
+pub(super) struct Requests(pub(super) Rules);
+
+impl Grammar for Requests {
+    type Head<'a> = RequestHead<'a>;
+    const SECTION: Section = Section::Request;
+
+    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault> {
+        let mut parts = line.split(|byte| *byte == b' ');
+        let (Some(method), Some(target), Some(version), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(Fault::RequestLine);
+        };
+        if method.is_empty() || !method.iter().all(|byte| is_token(*byte)) || target.is_empty() {
+            return Err(Fault::RequestLine);
+        }
+        check_version(version).map_err(|fault| fault.unwrap_or(Fault::RequestLine))?;
+        check_target(method, target)
+    }
+
+    fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<RequestHead<'a>> {
+        let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
+        let mut parsed = httparse::Request::new(&mut []);
+        let slots = &mut slots[..limits.header_count.min(HEADER_COUNT_MAX)];
+        let size = match parsed.parse_with_uninit_headers(bytes, slots) {
+            Ok(httparse::Status::Complete(size)) => size,
+            Ok(httparse::Status::Partial) => return Attempt::Unfit(None),
+            Err(error) => return Attempt::Unfit(Some(error)),
+        };
+        let (Some(lines), Some(method), Some(target), Some(version)) = (
+            header_lines(&bytes[..size], parsed.headers, limits),
+            parsed.method,
+            parsed.path,
+            parsed.version,
+        ) else {
+            return Attempt::Unfit(None);
+        };
+        let version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        let judged = self.judge(method, target, version, parsed.headers, limits);
+        match judged {
+            Ok(head) => Attempt::Head(size, RequestHead { target, headers: Headers { lines }, ..head }),
+            Err(fault) => Attempt::Refused(fault),
+        }
+    }
+
+    fn plan(head: &RequestHead<'_>) -> Plan {
+        Plan {
+            body: head.body,
+            keep_alive: head.keep_alive,
+            expects_continue: head.expects_continue,
+            interim: false,
+        }
+    }
+}
+
+impl Requests {
+    fn judge(
+        &self,
+        method: &str,
+        target: &str,
+        version: Version,
+        headers: &[httparse::Header<'_>],
+        limits: &Limits,
+    ) -> Result<RequestHead<'static>, Fault> {
+        check_target(method.as_bytes(), target.as_bytes())?;
+        let fields = Fields::gather(headers)?;
+        fields.check_host(version)?;
+        let method = Method::from_name(method).ok_or(Fault::MethodUnknown)?;
+        if !self.0.methods.contains(method) {
+            return Err(Fault::MethodNotAllowed);
+        }
+        let body = fields.request_body(version, self.0.length_required.contains(method), limits)?;
+        Ok(RequestHead {
+            method,
+            target: "",
+            version,
+            headers: Headers::default(),
+            body,
+            keep_alive: fields.keeps_alive(version) && method != Method::Connect,
+            expects_continue: fields.expectation(version, body)?,
+        })
+    }
+}
+
+/// Responses, as a client reads them that sent this method.
+pub(super) struct Responses(pub(super) Method);
+
+impl Grammar for Responses {
+    type Head<'a> = ResponseHead<'a>;
+    const SECTION: Section = Section::Response;
+
+    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault> {
+        let (version, rest) = line.split_at_checked(8).ok_or(Fault::StatusLine)?;
+        check_version(version).map_err(|fault| fault.unwrap_or(Fault::StatusLine))?;
+        match rest {
+            [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9']
+            | [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b' ', ..] => Ok(()),
+            _ => Err(Fault::StatusLine),
+        }
+    }
+
+    fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<ResponseHead<'a>> {
+        let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
+        let mut parsed = httparse::Response::new(&mut []);
+        let slots = &mut slots[..limits.header_count.min(HEADER_COUNT_MAX)];
+        let config = httparse::ParserConfig::default();
+        let size = match config.parse_response_with_uninit_headers(&mut parsed, bytes, slots) {
+            Ok(httparse::Status::Complete(size)) => size,
+            Ok(httparse::Status::Partial) => return Attempt::Unfit(None),
+            Err(error) => return Attempt::Unfit(Some(error)),
+        };
+        let (Some(lines), Some(status @ 100..), Some(version)) =
+            (header_lines(&bytes[..size], parsed.headers, limits), parsed.code, parsed.version)
+        else {
+            return Attempt::Unfit(None);
+        };
+        let version = if version == 0 { Version::Http10 } else { Version::Http11 };
+        let judged = Fields::gather(parsed.headers).and_then(|fields| {
+            let body = fields.response_body(version, status, self.0, limits)?;
+            let tunnel = status == 101 || (self.0 == Method::Connect && (200..300).contains(&status));
+            let ends = tunnel || body == BodyLength::UntilClose;
+            Ok((body, fields.keeps_alive(version) && !ends))
+        });
+        match judged {
+            Ok((body, keep_alive)) => {
+                let (reason, headers) = (parsed.reason.unwrap_or(""), Headers { lines });
+                Attempt::Head(size, ResponseHead { version, status, reason, headers, body, keep_alive })
+            }
+            Err(fault) => Attempt::Refused(fault),
+        }
+    }
+
+    fn plan(head: &ResponseHead<'_>) -> Plan {
+        Plan {
+            body: head.body,
+            keep_alive: head.keep_alive,
+            expects_continue: false,
+            interim: head.is_interim(),
+        }
+    }
+}
+
+/// The lines between first and empty line, if every line of the head ends in CR and LF and the first is not
+/// too long. Values cannot hold either byte, so a look in front of each name is enough.
+fn header_lines<'a>(head: &'a [u8], headers: &[httparse::Header<'_>], limits: &Limits) -> Option<&'a [u8]> {
+    let offset_of = |name: &str| name.as_ptr() as usize - head.as_ptr() as usize;
+    let end = head.len().checked_sub(2)?;
+    let start = headers.first().map_or(end, |header| offset_of(header.name));
+    let well_ended = |offset: usize| head[..offset].ends_with(b"\r\n");
+    let strict = well_ended(head.len())
+        && well_ended(end)
+        && headers.iter().all(|header| well_ended(offset_of(header.name)));
+    let first_line_bytes = start.checked_sub(2)?;
+    (strict && first_line_bytes <= limits.first_line_bytes).then(|| &head[start..end])
+}
+
+/// The fault behind a parser's error in text that the scanner and the first line's check have passed.
+pub(super) fn fault_of(error: Option<httparse::Error>, section: Section) -> Fault {
+    use httparse::Error;
+    match error {
+        Some(Error::HeaderName) => Fault::HeaderName,
+        Some(Error::TooManyHeaders) => Fault::HeaderCount,
+        Some(Error::Version) => Fault::Version,
+        Some(Error::HeaderValue) => Fault::HeaderValue,
+        _ if section == Section::Request => Fault::RequestLine,
+        _ => Fault::StatusLine,
+    }
+}
+
+/// `Err(None)`: not a version at all.
+fn check_version(text: &[u8]) -> Result<(), Option<Fault>> {
+    match text {
+        b"HTTP/1.0" | b"HTTP/1.1" => Ok(()),
+        [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Some(Fault::Version)),
+        _ => Err(None),
+    }
+}
+
+/// The form fits the method (RFC 9112, 3.2), and every character is visible ASCII other than `#`. Characters
+/// that RFC 3986 wants escaped but that change no boundary (`|`, `{`, `^` …) are common, and pass.
+fn check_target(method: &[u8], target: &[u8]) -> Result<(), Fault> {
+    let visible = target.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'#');
+    let form = match (method, target) {
+        (b"CONNECT", _) => is_host_and_port(target),
+        (_, [b'/', ..]) => true,
+        (_, b"*") => method == b"OPTIONS",
+        _ => is_absolute(target),
+    };
+    if visible && form { Ok(()) } else { Err(Fault::Target) }
+}
+
+fn is_host_and_port(target: &[u8]) -> bool {
+    let Some(colon) = target.iter().rposition(|byte| *byte == b':') else { return false };
+    let port = &target[colon + 1..];
+    colon > 0
+        && !port.is_empty()
+        && port.iter().all(u8::is_ascii_digit)
+        && !target.iter().any(|byte| b"/?@".contains(byte))
+}
+
+fn is_absolute(target: &[u8]) -> bool {
+    [&b"http://"[..], b"https://"].into_iter().any(|scheme| {
+        let (start, rest) = target.split_at(scheme.len().min(target.len()));
+        start.eq_ignore_ascii_case(scheme) && rest.first().is_some_and(|byte| !b"/?@:".contains(byte))
+    })
+}
+
+/// A `tchar` of RFC 9110, 5.6.2.
+pub(super) fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

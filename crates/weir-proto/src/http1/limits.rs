@@ -1,0 +1,43 @@
+//! What one message may cost its reader. Every buffer of this module is bounded by one of these numbers.
+
+/// The most header lines any configuration can allow: heads are parsed into an array on the stack.
+pub const HEADER_COUNT_MAX: usize = 128;
+
+/// Empty lines skipped in front of a request (RFC 9112, 2.2 asks for at least one).
+pub const EMPTY_LINES_MAX: u8 = 2;
+
+/// Interim responses (1xx) accepted in front of one final response.
+pub const INTERIM_RESPONSES_MAX: u8 = 16;
+
+/// Hexadecimal digits of a chunk size, leading zeros included: as many as 64 bits have.
+pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
+
+/// Bounds for one message. A message exactly at a bound is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The request line or status line, without its line end. Beyond: 414.
+    pub first_line_bytes: usize,
+    /// Header lines, and trailer lines. Beyond: 431. Never more than [`HEADER_COUNT_MAX`].
+    pub header_count: usize,
+    /// The whole head, from its first byte to the end of its empty line. Beyond: 431.
+    pub head_bytes: usize,
+    /// The content of one message, without its chunk framing. Beyond: 413.
+    pub body_bytes: u64,
+    /// Chunk extensions of one message together, from the first byte after the digits. Beyond: 400.
+    pub chunk_extension_bytes: usize,
+    /// The trailer section with its empty line. Beyond: 431.
+    pub trailer_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            first_line_bytes: 8 * 1024,
+            header_count: 100,
+            head_bytes: 16 * 1024,
+            body_bytes: 16 * 1024 * 1024,
+            chunk_extension_bytes: 4 * 1024,
+            trailer_bytes: 8 * 1024,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! HTTP/1.1 without I/O: bytes become events, and values become bytes.
+//!
+//! Sources: RFC 9112 (message syntax, framing, connections) and RFC 9110 (fields, statuses, methods, dates).
+//!
+//! * [`RequestDecoder`] and [`ResponseDecoder`] take input in pieces of any size and give one [`Event`] a call.
+//!   A head that lies whole in the input is handed out as slices of it; only a split one is gathered, within
+//!   [`Limits`]. Content is never copied. One message ends where the next begins; what follows stays with the
+//!   caller, so pipelining is calling again.
+//! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
+//!   message to every reader.
+//! * [`date`] formats and reads HTTP dates.
+//!
+//! How a message is cut never changes its events: not the heads, not the joined content, not the [`Fault`].
+//!
+//! Stricter than the standard has to be, because two readers that disagree are a hole: a repeated
+//! `Content-Length` is refused even when the values agree, both framings together are refused, a lone line
+//! feed ends no line, and responses with a transfer coding other than `chunked` are refused instead of being
+//! read until the connection closes.
+//!
+//! What it is not: it times nothing (408 is the caller's), knows no connection, decodes no target, follows no
+//! redirect, and treats CONNECT and 101 as the end of HTTP on the connection.
+
+pub mod date;
+pub mod encode;
+pub mod limits;
+
+mod body;
+mod decoder;
+mod fault;
+mod framing;
+mod head;
+mod method;
+mod scan;
+
+pub use body::BodyLength;
+pub use decoder::{Ending, Event, RequestDecoder, ResponseDecoder, Step};
+pub use fault::Fault;
+pub use head::{Headers, RequestHead, ResponseHead, Rules, Version};
+pub use limits::Limits;
+pub use method::{Method, MethodSet};

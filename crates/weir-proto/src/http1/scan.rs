@@ -1,0 +1,162 @@
+//! The slow path of heads and trailers: text that arrives in pieces, gathered line by line into one bounded
+//! buffer until its empty line.
+//!
+//! It works byte by byte, so that what it finds depends on the bytes alone and never on how they were cut.
+//! What the lines mean is not its business.
+
+use super::{fault::Fault, limits::EMPTY_LINES_MAX};
+
+/// What is being gathered, and how much of it is allowed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) section: Section,
+    pub(super) first_line_bytes: usize,
+    pub(super) line_count: usize,
+    pub(super) bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Request,
+    Response,
+    Trailer,
+}
+
+/// How far a piece brought the section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// The piece is used up, the section is not complete.
+    More,
+    /// The first line of a head is complete; go on with the rest of the piece.
+    FirstLine,
+    /// The empty line is there.
+    End,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    buffer: Vec<u8>,
+    line_bytes: usize,
+    line_count: usize,
+    after_return: bool,
+    /// Empty lines skipped in front of this head.
+    pub(super) empty_lines: u8,
+}
+
+impl Scanner {
+    /// Forgets the section and gives its memory back, so that an idle connection holds none.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether nothing of a section is held.
+    pub(super) fn is_idle(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// The section, line ends included.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    pub(super) fn capacity_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Takes bytes of `piece` up to the next event and says how many.
+    pub(super) fn push(&mut self, piece: &[u8], bounds: &Bounds) -> Result<(usize, Progress), Fault> {
+        let mut copied = 0;
+        for (index, byte) in piece.iter().enumerate() {
+            let Some(line) = self.step(*byte, self.buffer.len() + index - copied + 1, bounds)? else {
+                continue;
+            };
+            let taken = index + 1;
+            match line {
+                Line::Leading => {
+                    self.buffer.clear();
+                    copied = taken;
+                }
+                Line::First | Line::Last => {
+                    self.keep(&piece[copied..taken], bounds.bytes);
+                    let progress =
+                        if matches!(line, Line::First) { Progress::FirstLine } else { Progress::End };
+                    return Ok((taken, progress));
+                }
+            }
+        }
+        self.keep(&piece[copied..], bounds.bytes);
+        Ok((piece.len(), Progress::More))
+    }
+
+    /// One byte, the `count`th of its section; the line it ends if somebody has to know.
+    fn step(&mut self, byte: u8, count: usize, bounds: &Bounds) -> Result<Option<Line>, Fault> {
+        match byte {
+            b'\n' if self.after_return => {}
+            _ if self.after_return => return Err(Fault::BareCarriageReturn),
+            b'\n' => return Err(Fault::BareLineFeed),
+            b'\r' => self.after_return = true,
+            b' ' | b'\t' if self.line_bytes == 0 => return Err(self.fault_of_leading_space(bounds)),
+            byte if byte != b'\t' && byte.is_ascii_control() => return Err(Fault::ControlByte),
+            _ => self.line_bytes += 1,
+        }
+        let in_first_line = bounds.section != Section::Trailer && self.line_count == 0;
+        if in_first_line && self.line_bytes > bounds.first_line_bytes {
+            return Err(Fault::FirstLineTooLong);
+        }
+        if count > bounds.bytes {
+            let in_trailer = bounds.section == Section::Trailer;
+            return Err(if in_trailer { Fault::TrailerTooLarge } else { Fault::HeadTooLarge });
+        }
+        if byte == b'\n' { self.end_line(bounds, in_first_line) } else { Ok(None) }
+    }
+
+    fn fault_of_leading_space(&self, bounds: &Bounds) -> Fault {
+        match bounds.section {
+            Section::Request if self.line_count == 0 => Fault::RequestLine,
+            Section::Response if self.line_count == 0 => Fault::StatusLine,
+            _ => Fault::FoldedLine,
+        }
+    }
+
+    fn end_line(&mut self, bounds: &Bounds, in_first_line: bool) -> Result<Option<Line>, Fault> {
+        self.after_return = false;
+        let empty = std::mem::take(&mut self.line_bytes) == 0;
+        if empty && in_first_line {
+            if bounds.section != Section::Request || self.empty_lines == EMPTY_LINES_MAX {
+                return Err(Fault::EmptyLines);
+            }
+            self.empty_lines += 1;
+            return Ok(Some(Line::Leading));
+        }
+        if empty {
+            return Ok(Some(Line::Last));
+        }
+        self.line_count += 1;
+        let headers = self.line_count - usize::from(bounds.section != Section::Trailer);
+        if headers > bounds.line_count {
+            return Err(Fault::HeaderCount);
+        }
+        Ok(in_first_line.then_some(Line::First))
+    }
+
+    /// Appends within the bound: the buffer doubles, but its capacity never exceeds what the section may have.
+    fn keep(&mut self, bytes: &[u8], bytes_max: usize) {
+        let needed = self.buffer.len() + bytes.len();
+        if needed > self.buffer.capacity() {
+            let wanted = needed.max(self.buffer.capacity() * 2).min(bytes_max.max(needed));
+            self.buffer.reserve_exact(wanted - self.buffer.len());
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+}
+
+/// A line end that matters to the caller.
+#[derive(Clone, Copy)]
+enum Line {
+    /// Empty, in front of a request.
+    Leading,
+    /// The first line of a head.
+    First,
+    /// The empty line at the end.
+    Last,
+}

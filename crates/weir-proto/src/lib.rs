@@ -1,0 +1,42 @@
+//! Protocols as values: bytes in, events out; values in, bytes out.
+//!
+//! Nothing here performs I/O, reads a clock or starts a task. Who owns the socket decides when bytes arrive and
+//! where they go; that is why all of it can be tested with slices. So far: [`http1`].
+//!
+//! ```
+//! use weir_proto::http1::{
+//!     Event, Limits, Method, MethodSet, RequestDecoder, Rules, Version,
+//!     encode::{AfterMessage, Framing, HeadWriter},
+//! };
+//!
+//! let rules = Rules { methods: MethodSet::of(&[Method::Get, Method::Post]), length_required: MethodSet::NONE };
+//! let mut decoder = RequestDecoder::new(Limits::default(), rules);
+//!
+//! // Two pipelined requests as a peer may send them, cut in the middle of the second head.
+//! let pieces: [&[u8]; 2] = [
+//!     b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloGET /b HT",
+//!     b"TP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+//! ];
+//! let (mut content, mut replies) = (Vec::new(), Vec::new());
+//! for mut input in pieces {
+//!     loop {
+//!         let step = decoder.decode(input)?;
+//!         input = &input[step.consumed..];
+//!         match step.event {
+//!             Event::Head(head) => {
+//!                 assert!(head.target.starts_with('/'));
+//!                 HeadWriter::response(&mut replies, Version::Http11, 200, "OK")?
+//!                     .finish(Framing::Length(0), AfterMessage::Unsaid)?;
+//!             }
+//!             Event::Body(bytes) => content.extend_from_slice(bytes),
+//!             Event::ExpectContinue | Event::End { .. } => {}
+//!             Event::NeedMore | Event::Finished => break,
+//!         }
+//!     }
+//! }
+//! assert_eq!(content, b"hello");
+//! assert_eq!(replies, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod http1;
