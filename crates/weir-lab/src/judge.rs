@@ -11,8 +11,8 @@
 //!    *faster* or *slower*, also needs p at most 0.05 after Holm over all these claims.
 //! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if both arms also
 //!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it:
-//!    `equal_rate` says what that means. In an exploratory cell, which claims nothing, it stays with a note when no
-//!    such cell is there.
+//!    `equal_rate` says what that means. This holds in exploratory cells too: they are not corrected for being many,
+//!    but *faster* is a verdict there as well, and their ratio is printed with or without one.
 //! 5. Latency has no verdict when the generator's own lag is more than a tenth of it.
 
 use weir_record::{
@@ -440,7 +440,7 @@ fn confirm_at_equal_rate(
         });
         let (stands, note) = match equal_rate {
             None => (
-                draft.role == CellRole::Exploratory,
+                false,
                 "the generator was the limit and no open-loop cell shows both arms at one equal rate"
                     .to_owned(),
             ),

@@ -176,6 +176,26 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
 }
 
 #[test]
+fn an_exploratory_cell_at_the_generators_limit_needs_an_equal_rate_too() {
+    let mut spec = with_open_cell(CellRole::Exploratory, 1);
+    let mut other =
+        CellSpec { role: CellRole::Exploratory, connections: 1_000, blocks: 6, ..spec.cells[0].clone() };
+    other.id = validate::cell_id(&other);
+    spec.cells.push(other);
+    let mut launcher = launcher(1, FakeStates::Near, 0.8);
+    launcher.generator_us_per_message = 4.5;
+    let outcome = start("bound-exploratory", &spec, &mut launcher).expect("the study runs");
+    for metric in [Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage] {
+        assert_eq!(comparison(&outcome, CLOSED, metric).verdict, Verdict::Faster);
+        let other = comparison(&outcome, "c1000-d1-m64-closed", metric);
+        assert_eq!(other.verdict, Verdict::NotComparable, "{other:?}");
+        assert!(other.ratio.is_some() && other.interval.is_some(), "the figures are shown all the same");
+        let note = "the generator was the limit and no open-loop cell shows both arms at one equal rate";
+        assert!(other.notes.iter().any(|found| found == note), "{other:?}");
+    }
+}
+
+#[test]
 fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
     let mut stood = 0;
     for seed in 0..20 {
@@ -297,7 +317,8 @@ fn quick_ends_within_four_minutes_on_a_restless_machine_and_has_its_verdict() {
         "{headline:?}"
     );
     let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
-    assert_eq!((exploratory.verdict, exploratory.p_value_holm), (Verdict::Faster, None));
+    let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
+    assert_eq!(judged, (Verdict::NotComparable, true, None), "the generator was the limit at 10 connections");
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 
