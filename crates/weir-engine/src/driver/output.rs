@@ -56,7 +56,7 @@ impl Output {
 
     /// Queues the end of our direction. True: the socket is new to the driver's list.
     pub(crate) fn end(&mut self) -> bool {
-        self.end_wanted = !std::mem::replace(&mut self.ended, true);
+        self.end_wanted |= !std::mem::replace(&mut self.ended, true);
         self.mark_dirty()
     }
 
@@ -111,5 +111,21 @@ impl Output {
             }
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_asked_for_again_before_it_is_sent_is_still_sent_once() {
+        let mut output = Output::default();
+        output.end();
+        // As after a shutdown that was given up because the peer does not read.
+        output.end();
+        assert!(std::mem::take(&mut output.end_wanted), "not sent yet");
+        output.end();
+        assert!(!output.end_wanted, "sent already");
     }
 }
