@@ -38,8 +38,9 @@ impl<B: Backend> Readiness<B> {
                 }
                 Err(Errno::NOBUFS | Errno::NOMEM) => {
                     // The kernel is short of memory: the queue waits, and the next turn tries again.
-                    socket.output.dirty = true;
-                    self.refused.push(id);
+                    if socket.output.mark_dirty() {
+                        self.refused.push(id);
+                    }
                     break;
                 }
                 Err(error) => socket.fail(error),

@@ -38,12 +38,16 @@ impl Uring {
         }
         if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {
             // Closing with unread bytes would make the kernel send a reset, and the peer could lose replies.
-            if std::mem::replace(&mut socket.discarding, true)
-                || rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok()
-            {
+            if std::mem::replace(&mut socket.discarding, true) {
+                return self.arm_receive(id);
+            }
+            let is_shut_down = rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok();
+            self.linger(id);
+            if is_shut_down {
                 return self.arm_receive(id);
             }
         }
+        let Some(socket) = self.sockets.get(id) else { return };
         if socket.operations > 0 {
             return self.cancel_all(id);
         }
@@ -63,13 +67,15 @@ impl Uring {
         self.wake_starved_listeners();
     }
 
-    /// Takes sockets that are closed by now off the front of the list of closing ones.
-    pub(super) fn forget_lingered(&mut self) {
+    /// Limits how long a closing socket may wait for its peer, unless an earlier limit holds already. Sockets that are
+    /// closed by now leave the front of the list.
+    pub(super) fn linger(&mut self, id: SlotId) {
         while let Some((_, id)) = self.lingering.front()
             && self.sockets.get(*id).is_none()
         {
             self.lingering.pop_front();
         }
+        self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
     }
 
     pub(super) fn retry(&mut self, now: Instant) {
@@ -78,9 +84,7 @@ impl Uring {
         }
         if self.resend_at.is_some_and(|at| at <= now) {
             self.resend_at = None;
-            for id in std::mem::take(&mut self.refused) {
-                self.mark_dirty(id);
-            }
+            self.dirty.append(&mut self.refused);
         }
         while let Some(&(at, id)) = self.lingering.front() {
             if at > now {

@@ -265,7 +265,7 @@ pub(crate) struct Uring {
     starved_receivers: VecDeque<SlotId>,
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
-    /// Sends for which the kernel had no memory, and when to try again.
+    /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
     refused: Vec<SlotId>,
     resend_at: Option<Instant>,
     lingering: VecDeque<(Instant, SlotId)>,
@@ -541,9 +541,8 @@ impl Mechanism for Uring {
         socket.inbound_bytes = 0;
         socket.accepted.clear();
         socket.closing = true;
-        if !socket.output.queue.is_empty() || self.draining.is_some() && socket.kind == SocketKind::Stream {
-            self.forget_lingered();
-            self.lingering.push_back((monotonic() + self.parts.config.limits.linger, id));
+        if !socket.output.queue.is_empty() {
+            self.linger(id);
             self.mark_dirty(id);
         }
         if self.draining.is_none() {

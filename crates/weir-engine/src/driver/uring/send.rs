@@ -141,11 +141,14 @@ impl Uring {
         }
     }
 
-    /// The kernel is short of memory: the queue waits. One send a socket is in flight, so the list has each socket
-    /// once.
+    /// The kernel is short of memory: the queue waits, and so does what is added to it.
     fn wait_for_memory(&mut self, id: SlotId) {
-        self.resend_at.get_or_insert_with(|| monotonic() + SEND_RETRY);
-        self.refused.push(id);
+        if let Some(socket) = self.sockets.get_mut(id)
+            && socket.output.mark_dirty()
+        {
+            self.resend_at.get_or_insert_with(|| monotonic() + SEND_RETRY);
+            self.refused.push(id);
+        }
     }
 
     /// What follows when everything queued is sent, or lost with the connection.

@@ -19,7 +19,7 @@ use crate::{
     net::Stream,
     slots::SlotId,
     spawn,
-    time::yield_now,
+    time::{timeout, yield_now},
 };
 
 /// Turns that are more than enough for whatever has to happen.
@@ -148,6 +148,9 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     driver.dirty.clear();
     driver.on_send(id, -libc::ENOBUFS);
     assert_eq!(queued(&driver, id), 5, "nothing is lost");
+    send(&mut driver, id, b" still");
+    driver.flush();
+    assert_eq!(driver.sockets.get(id).expect("it is open").sending, 0, "more bytes do not shorten the wait");
     let mut turns = 0;
     while queued(&driver, id) > 0 {
         turns += 1;
@@ -155,7 +158,7 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
         driver.turn(driver.deadline().map_or(Wait::No, Wait::Until)).expect("the ring can be entered");
         driver.flush();
     }
-    assert_eq!(read_all(&mut peer), b"later");
+    assert_eq!(read_all(&mut peer), b"later still");
     assert_eq!(driver.deadline(), None, "nobody waits any more");
 }
 
@@ -215,4 +218,18 @@ fn a_peer_that_resets_while_its_rest_is_thrown_away_does_not_hold_up_a_drain() {
     let cut = runtime.drain(Duration::from_secs(4));
     peer.join().expect("the peer ends");
     assert_eq!(cut, 0, "the reset ends the connection");
+}
+
+#[test]
+fn a_connection_that_is_closed_just_before_a_drain_is_held_no_longer_than_the_linger() {
+    let mut config = Config::with_driver(Driver::Uring);
+    config.limits.linger = Duration::from_millis(30);
+    let Ok(runtime) = Runtime::new(&config) else { return };
+    let (ours, _peer) = UnixStream::pair().expect("a socket pair");
+    runtime.block_on(async {
+        let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+        assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+    });
+    // Its receive is still in flight, and the peer's direction stays open.
+    assert_eq!(runtime.drain(Duration::from_secs(4)), 0);
 }
