@@ -142,9 +142,6 @@ impl Blocking {
         address: Option<Address>,
     ) -> io::Result<SlotId> {
         let connected = address.is_none();
-        if connected && !is_listener {
-            self.parts.counters.connections_open.increment();
-        }
         let socket = Socket {
             descriptor,
             is_listener,
@@ -164,7 +161,11 @@ impl Blocking {
             discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
-        self.sockets.insert(socket).map_err(|_| socket::too_many(limit))
+        let id = self.sockets.insert(socket).map_err(|_| socket::too_many(limit))?;
+        if connected && !is_listener {
+            self.parts.counters.connections_open.increment();
+        }
+        Ok(id)
     }
 
     /// Notes what the next turn shall wait for.
@@ -392,6 +393,9 @@ impl Blocking {
 
     /// Nothing to wait for but time, another thread's wake-up, and the sockets that linger.
     fn idle(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        // What lingers may have found something short since the limit was chosen.
+        let pause = self.retry_at.map(|at| at.since(monotonic()));
+        let limit = [limit, pause].into_iter().flatten().min();
         let mut list = vec![PollFd::new(&*self.parts.wake, PollFlags::IN)];
         if self.retry_at.is_none() {
             for socket in self.lingering.iter().filter_map(|id| self.sockets.get(*id)) {
@@ -678,13 +682,13 @@ impl Mechanism for Blocking {
         let limit = wait.limit(monotonic());
         self.parts.counters.turns.increment();
         self.parts.counters.waits.add(u64::from(wait != Wait::No));
-        if !self.lingering.is_empty() {
-            self.settle();
-        }
         if self.retry_at.is_some_and(|at| at > monotonic()) {
             return self.idle(limit);
         }
         self.retry_at = None;
+        if !self.lingering.is_empty() {
+            self.settle();
+        }
         let look = (!self.lingering.is_empty()).then_some(LINGER_LOOK);
         let look = look.map(|look| limit.map_or(look, |limit| limit.min(look))).or(limit);
         if self.write_stuck(look) {
@@ -705,10 +709,7 @@ impl Mechanism for Blocking {
     fn deadline(&self) -> Option<Instant> {
         let linger =
             self.lingering.iter().find_map(|id| self.sockets.get(*id)).and_then(|socket| socket.closing_at);
-        match (self.retry_at, linger) {
-            (Some(retry), Some(linger)) => Some(retry.min(linger)),
-            (retry, linger) => retry.or(linger),
-        }
+        self.retry_at.or(linger)
     }
 
     fn drain(&mut self) {

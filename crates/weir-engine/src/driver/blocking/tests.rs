@@ -18,7 +18,7 @@ use super::{Blocking, REFUSAL_PAUSE_MAX, REFUSALS_MAX};
 use crate::{
     Config, Driver, Runtime,
     counters::Counters,
-    driver::{ListenOptions, Mechanism, Parts},
+    driver::{ListenOptions, Mechanism, Parts, Wait},
     net::{Address, Listener, Stream},
     time::{monotonic, sleep, timeout},
 };
@@ -115,11 +115,14 @@ fn a_send_without_memory_is_tried_again_and_costs_no_byte() {
     assert_eq!(received, "first second third");
 }
 
+fn driver(config: &Config, counters: &Arc<Counters>) -> Blocking {
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+    Blocking::new(Parts::new(config, Arc::clone(counters), Arc::new(wake))).expect("it runs everywhere")
+}
+
 #[test]
 fn a_send_without_memory_fails_at_the_stated_maximum() {
-    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    let parts = Parts::new(&config(), Arc::new(Counters::default()), Arc::new(wake));
-    let mut driver = Blocking::new(parts).expect("it runs everywhere");
+    let mut driver = driver(&config(), &Arc::default());
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
     let id = driver.adopt_stream(ours.into()).expect("there is room");
     // The second round shows that the count begins anew after a send that went.
@@ -143,6 +146,42 @@ fn a_send_without_memory_fails_at_the_stated_maximum() {
     }
     let error = driver.push_copy(id, b"x").expect_err("one refusal too many");
     assert_eq!(error.raw_os_error(), Some(Errno::NOBUFS.raw_os_error()));
+}
+
+#[test]
+fn a_lingering_send_without_memory_is_tried_again_before_its_deadline() {
+    let mut config = config();
+    config.limits.linger = Duration::from_secs(10);
+    let mut driver = driver(&config, &Arc::default());
+    let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
+    let id = driver.adopt_stream(ours.into()).expect("there is room");
+    driver.push(id, vec![b'x'; 4 << 20].into()).expect("it is open");
+    driver.close(id);
+    let deadline = driver.deadline().expect("it lingers");
+    theirs.read_exact(&mut [0; 1024]).expect("the first bytes");
+    REFUSALS.set(2);
+    driver.turn(Wait::Until(deadline)).expect("it can wait");
+    assert_eq!(REFUSALS.get(), 1, "it was refused");
+    assert!(monotonic() < deadline, "the turn ends when the pause is over");
+    driver.retry_at = Some(deadline);
+    driver.turn(Wait::No).expect("it can look");
+    assert_eq!(REFUSALS.get(), 1, "nothing is tried during a pause");
+    REFUSALS.set(0);
+}
+
+#[test]
+fn a_stream_beyond_the_limit_of_sockets_is_not_counted_as_open() {
+    let mut config = config();
+    config.limits.sockets_max = 1;
+    let counters = Arc::default();
+    let mut driver = driver(&config, &counters);
+    let ((first, _), (second, _)) =
+        (UnixStream::pair().expect("a socket pair"), UnixStream::pair().expect("a socket pair"));
+    let id = driver.adopt_stream(first.into()).expect("there is room");
+    let error = driver.adopt_stream(second.into()).expect_err("one is the limit");
+    assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded);
+    driver.close(id);
+    assert_eq!(counters.snapshot().connections_open, 0);
 }
 
 #[test]
