@@ -429,7 +429,10 @@ impl Blocking {
 impl Socket {
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
-        self.output.queue.clear();
+        if !self.output.queue.is_empty() {
+            socket::reset_on_close(self.descriptor.as_fd());
+            self.output.queue.clear();
+        }
     }
 
     /// Limits how long the next receive or accept blocks. `None` removes the limit.

@@ -149,6 +149,25 @@ fn a_send_without_memory_fails_at_the_stated_maximum() {
 }
 
 #[test]
+fn a_stream_whose_rest_found_no_memory_does_not_look_whole() {
+    let mut driver = driver(&config(), &Arc::default());
+    let (ours, mut theirs) = tcp_pair();
+    let id = driver.adopt_stream(ours.into()).expect("there is room");
+    driver.push_copy(id, b"half").expect("it is open");
+    driver.flush();
+    theirs.read_exact(&mut [0; 4]).expect("half a reply");
+    driver.push_copy(id, b"rest").expect("it is open");
+    REFUSALS.set(REFUSALS_MAX + 1);
+    for _ in 0..=REFUSALS_MAX {
+        driver.write(id, Duration::ZERO);
+    }
+    driver.close(id);
+    assert_eq!((driver.sockets(), REFUSALS.get()), (0, 0), "given up");
+    let error = theirs.read(&mut [0; 4]).expect_err("no end of stream");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+}
+
+#[test]
 fn a_lingering_send_without_memory_is_tried_again_before_its_deadline() {
     let mut config = config();
     config.limits.linger = Duration::from_secs(10);

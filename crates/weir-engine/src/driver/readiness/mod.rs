@@ -155,7 +155,10 @@ impl Socket {
 
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
-        self.output.queue.clear();
+        if !self.output.queue.is_empty() {
+            socket::reset_on_close(self.descriptor.as_fd());
+            self.output.queue.clear();
+        }
         self.wake_receiver();
         self.output.wake();
     }

@@ -2,8 +2,11 @@
 
 use std::{
     cell::Cell,
-    io::Write,
-    os::{fd::AsFd, unix::net::UnixStream},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
     process::Command,
     rc::Rc,
     sync::Arc,
@@ -12,10 +15,11 @@ use std::{
 
 use rustix::{
     event::EventfdFlags,
+    io::Errno,
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
 
-use super::Readiness;
+use super::{Backend, Interest, Readiness, Ready, WAKE_TOKEN};
 use crate::{
     Runtime,
     config::{Config, Driver, DriverChoice, EpollOptions},
@@ -169,4 +173,48 @@ fn a_watched_listener_without_descriptors_sleeps_and_goes_on() {
         Command::new(program).args([name, "--exact"]).env(ALONE, "1").output().expect("it starts again");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Like epoll where a user may watch no more descriptors.
+struct Refusing(Epoll);
+
+impl Backend for Refusing {
+    fn is_edge_triggered(&self) -> bool {
+        self.0.is_edge_triggered()
+    }
+
+    fn add(&mut self, _: BorrowedFd<'_>, token: u64, _: Interest, _: bool) -> io::Result<()> {
+        if token == WAKE_TOKEN { Ok(()) } else { Err(Errno::NOSPC.into()) }
+    }
+
+    fn change(&mut self, _: BorrowedFd<'_>, _: u64, _: Interest) -> io::Result<()> {
+        Err(Errno::NOSPC.into())
+    }
+
+    fn remove(&mut self, _: BorrowedFd<'_>) {}
+
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.0.wait(limit, ready)
+    }
+}
+
+#[test]
+fn a_stream_that_cannot_be_watched_does_not_look_whole() {
+    const BYTES: usize = 32 << 20;
+    let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+    let config = Config::with_driver(Driver::Epoll);
+    let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
+    let backend = Refusing(Epoll::new(config.epoll).expect("epoll is everywhere"));
+    let mut driver = Readiness::new(backend, parts).expect("it starts");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let id = driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");
+    driver.push(id, vec![b'x'; BYTES].into()).expect("it is open");
+    driver.flush();
+    driver.push(id, b"more".into()).expect_err("it has failed");
+    driver.close(id);
+    let mut received = Vec::new();
+    let error = peer.read_to_end(&mut received).expect_err("no end of stream");
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    assert!(received.len() < BYTES);
 }

@@ -209,6 +209,9 @@ impl Socket {
 
     fn fail(&mut self, error: Errno) {
         self.error.get_or_insert(StoredError(error));
+        if !self.output.queue.is_empty() {
+            socket::reset_on_close(self.descriptor.as_fd());
+        }
         if self.sending == 0 {
             self.output.queue.clear();
         }

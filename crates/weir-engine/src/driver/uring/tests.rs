@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::EventfdFlags;
+use rustix::{event::EventfdFlags, io::Errno};
 
 use super::Uring;
 use crate::{
@@ -160,6 +160,21 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     }
     assert_eq!(read_all(&mut peer), b"later still");
     assert_eq!(driver.deadline(), None, "nobody waits any more");
+}
+
+#[test]
+fn a_stream_whose_rest_is_lost_does_not_look_whole() {
+    let Some(mut driver) = small_driver(&Arc::default()) else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let id = driver.adopt_stream(listener.accept().expect("a connection").0.into()).expect("there is room");
+    send(&mut driver, id, b"lost");
+    // As when there is no memory for its receive buffers.
+    driver.sockets.get_mut(id).expect("it is open").fail(Errno::NOMEM);
+    driver.close(id);
+    assert_eq!(driver.sockets(), 0);
+    let error = peer.read(&mut [0; 4]).expect_err("no end of stream");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
 fn runtime() -> Option<Runtime> {
