@@ -10,7 +10,7 @@ pub const STEAL_SHARE_MAX: f64 = 0.01;
 pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 /// Most of what other processes use that counts as background. A machine that does more beside is not quiet.
-const BACKGROUND_CPUS_MAX: f64 = 0.03;
+pub const BACKGROUND_CPUS_MAX: f64 = 0.03;
 
 /// Trials it takes to tell a background from a burst.
 const BACKGROUND_TRIALS_MIN: usize = 8;

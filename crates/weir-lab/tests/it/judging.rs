@@ -61,6 +61,8 @@ fn a_quiet_machine_shows_equality() {
         start("equal", &study(&["epoll", "uring"], 12, 3), &mut launcher).expect("a healthy study runs");
     assert_eq!(outcome.result.verdict, Verdict::Equivalent);
     assert!(outcome.result.checks.iter().all(|check| check.passed), "{:#?}", outcome.result.checks);
+    let foreign = outcome.result.checks.iter().find(|check| check.name == "foreign-cpu").expect("there");
+    insta::assert_snapshot!(foreign.detail, @"other processes used 0.000 of a CPU in the median trial; 0 of 36 trials over the machine's background (0.03 at most) by 0.02 and set aside");
     assert!(outcome.result.complete);
 }
 
