@@ -176,7 +176,7 @@ const EXPLORATORY_BLOCKS_MAX: u32 = 6;
 const LATENCY_SHARE: f64 = 0.6;
 const SMALLEST_EFFECT: f64 = 0.03;
 
-/// The generator needs half a second to call a load steady.
+/// The generator needs 0.6 s to call a load steady, and often a little more.
 const WARMUP_NS_MAX: u64 = 800_000_000;
 
 /// What all cells of a file have in common.

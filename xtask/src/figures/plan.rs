@@ -13,6 +13,8 @@ pub const QUICK: &str = "quick";
 /// The built-in study as a file would have it.
 pub const QUICK_AS_FILE: &str = r#"
 exploratory_blocks = 6
+window = "800ms"
+warmup_max = "1s"
 time_cap = "215s"
 latency = { share = 0.6 }
 factors = { connections = [10, 100, 1000] }
@@ -26,7 +28,7 @@ const AROUND_A_TRIAL: Duration = Duration::from_millis(150);
 const BLOCKS: u64 = 12;
 const EXPLORATORY_BLOCKS_MAX: u64 = 6;
 const WINDOW: Duration = Duration::from_secs(1);
-const WARMUP_MAX: Duration = Duration::from_millis(600);
+const WARMUP_MAX: Duration = Duration::from_millis(800);
 const TIME_CAP: Duration = Duration::from_secs(3600);
 
 /// Trials and time.
@@ -169,8 +171,21 @@ mod tests {
         let quick = of_study(QUICK_AS_FILE).expect("it is right");
         // 12 + 6 + 6 blocks, 6 of the equal-rate cell and its pilot, of three trials each.
         assert_eq!(quick.trials, 93);
-        assert_eq!(quick.time, Duration::from_millis(93 * 1750));
+        assert_eq!(quick.time, Duration::from_millis(93 * 1950));
         assert_eq!(quick.time_max, Duration::from_secs(215));
+    }
+
+    #[test]
+    fn what_a_file_leaves_out_is_what_its_documentation_says() {
+        let page = std::fs::read_to_string(crate::workspace_root().join("docs/study-file.md"));
+        let page = page.expect("the page is there");
+        let documented = |key: &str| {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |"))).expect("a row");
+            length(row.split('"').nth(1).expect("a length of time"))
+        };
+        assert_eq!(documented("window"), Ok(WINDOW));
+        assert_eq!(documented("warmup_max"), Ok(WARMUP_MAX));
+        assert_eq!(documented("time_cap"), Ok(TIME_CAP));
     }
 
     #[test]
