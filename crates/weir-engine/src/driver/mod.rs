@@ -22,6 +22,7 @@ use std::{io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
 use crate::{
     config::{Config, Driver},
     counters::Counters,
+    driver::output::Outlet,
     net::Address,
     outbound::Outgoing,
     pool::{Lease, Pool, PoolShape},
@@ -109,11 +110,28 @@ pub(crate) trait Mechanism {
     /// Waits until the kernel has taken everything that is queued.
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>>;
 
+    /// Where a stream's output is queued.
+    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>>;
+
     /// Queues bytes.
-    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()>;
+    #[inline]
+    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
+        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
+        if outlet.output.push(outlet.error, bytes)? {
+            outlet.dirty.push(stream);
+        }
+        Ok(())
+    }
 
     /// Queues a copy of bytes.
-    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()>;
+    #[inline]
+    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
+        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
+        if outlet.output.push_copy(outlet.error, bytes, outlet.pool)? {
+            outlet.dirty.push(stream);
+        }
+        Ok(())
+    }
 
     /// Queues `bytes` once there is room, taking them out of the option.
     #[inline]
@@ -139,7 +157,13 @@ pub(crate) trait Mechanism {
     }
 
     /// Sends the end of the stream after everything that is queued.
-    fn end_output(&mut self, stream: SlotId) -> io::Result<()>;
+    fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
+        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
+        if outlet.output.end() {
+            outlet.dirty.push(stream);
+        }
+        Ok(())
+    }
 
     /// Ends the handle: stops receiving, sends what is queued, then closes.
     fn close(&mut self, socket: SlotId);

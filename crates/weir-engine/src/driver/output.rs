@@ -12,6 +12,7 @@ use super::socket::StoredError;
 use crate::{
     outbound::{Outbound, Outgoing},
     pool::Pool,
+    slots::SlotId,
 };
 
 /// The sending side of one stream.
@@ -27,6 +28,17 @@ pub(crate) struct Output {
     /// Who waits until at most `waits_for_bytes` are queued, or for a connection to stand.
     pub(crate) waiter: Option<Waker>,
     waits_for_bytes: usize,
+}
+
+/// One stream's sending side, with what queueing needs of its driver.
+pub(crate) struct Outlet<'a> {
+    pub(crate) output: &'a mut Output,
+    /// What the connection failed with.
+    pub(crate) error: Option<StoredError>,
+    /// The driver's list of sockets to flush.
+    pub(crate) dirty: &'a mut Vec<SlotId>,
+    /// Where copies go.
+    pub(crate) pool: &'a Rc<Pool>,
 }
 
 impl Output {

@@ -19,12 +19,11 @@ use rustix::{io::Errno, net::SocketFlags};
 
 use super::{
     Mechanism, Parts, Wait,
-    output::Output,
+    output::{Outlet, Output},
     socket::{self, AcceptFailure, ListenOptions, StoredError},
 };
 use crate::{
     net::Address,
-    outbound::Outgoing,
     pool::{Lease, SizeChoice},
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
@@ -557,28 +556,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
         self.poll_output(stream, 0, 0, waker)
     }
 
-    fn push(&mut self, stream: SlotId, bytes: Outgoing) -> io::Result<()> {
-        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if socket.output.push(socket.error, bytes)? {
-            self.dirty.push(stream);
-        }
-        Ok(())
-    }
-
-    fn push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<()> {
-        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if socket.output.push_copy(socket.error, bytes, &self.parts.send_pool)? {
-            self.dirty.push(stream);
-        }
-        Ok(())
-    }
-
-    fn end_output(&mut self, stream: SlotId) -> io::Result<()> {
-        let socket = self.sockets.get_mut(stream).ok_or_else(socket::gone)?;
-        if socket.output.end() {
-            self.dirty.push(stream);
-        }
-        Ok(())
+    fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
+        let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
+        Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
     }
 
     fn close(&mut self, id: SlotId) {
