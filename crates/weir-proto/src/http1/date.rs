@@ -121,7 +121,7 @@ fn put_two(text: &mut [u8], value: u64) {
 }
 
 fn is_leap(year: u64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
 fn month_days(year: u64, month: u64) -> u64 {

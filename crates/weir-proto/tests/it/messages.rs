@@ -1,0 +1,134 @@
+//! Well-formed messages of every kind, the stock of the properties; and what a few of them mean.
+
+use weir_proto::http1::{Ending, Event, Limits, Method, RequestDecoder};
+
+use crate::transcript::{EVERYTHING, Reader, Seen, lies_in};
+
+pub const REQUESTS: &[&[u8]] = &[
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\r\nGET /after-an-empty-line HTTP/1.1\r\nHost:\r\n\r\n",
+    b"HEAD /a?b=|c| HTTP/1.1\r\nhost: [::1]:80\r\nAccept:\t */* \t\r\nX-Empty: \r\nX-High: \xe9\r\n\r\n",
+    b"POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+    b"PUT /p HTTP/1.1\r\nHost: x\r\nContent-Length: 0003\r\nExpect: 100-continue\r\n\r\nabc",
+    b"PUT /none HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n",
+    b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n00A;a=\"b\"\r\n0123456789\r\n0\r\n\r\n",
+    b"POST /t HTTP/1.1\r\nHost: x\r\ntransfer-encoding: Chunked\r\n\r\n1 ;x\r\na\r\n0\r\nDigest: 1\r\nB: \r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, keep-alive\r\n\r\n",
+    b"GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"DELETE /d HTTP/1.0\r\nConnection: keep-alive\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nd",
+    b"GET /old HTTP/1.0\r\n\r\n",
+    b"GET /last HTTP/1.1\r\nHost: x\r\nConnection: x , Close\r\n\r\n",
+];
+
+pub const RESPONSES: &[&[u8]] = &[
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 \r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\nDate: x\r\n\r\n",
+    b"HTTP/1.1 304\r\nContent-Length: 1000\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: u\r\n\r\n",
+    b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nab",
+    b"HTTP/1.1 999 \xe9t\xe9\r\nConnection: close\r\nContent-Length: 1\r\n\r\nz",
+    b"HTTP/1.1 200 OK\r\n\r\nuntil the connection closes",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n\x00\x01",
+];
+
+fn server(input: &[u8]) -> Vec<Seen> {
+    Reader::Server(EVERYTHING).read_whole(input)
+}
+
+fn client(request: Method, input: &[u8]) -> Vec<Seen> {
+    Reader::Client(request).read_whole(input)
+}
+
+#[test]
+fn pipelined_messages_are_read_one_after_the_other_until_one_says_close() {
+    let stream = [REQUESTS.concat(), b"never read".to_vec()].concat();
+    let seen = server(&stream[..]);
+    let heads = seen.iter().filter(|event| matches!(event, Seen::Head(_))).count();
+    let ends = seen.iter().filter(|event| matches!(event, Seen::End(_))).count();
+    // The request of HTTP/1.0 without keep-alive is the last but one of the stock.
+    assert_eq!((heads, ends), (REQUESTS.len() - 1, REQUESTS.len() - 1));
+    assert_eq!(seen.last(), Some(&Seen::Finished));
+    let continued = seen.iter().filter(|event| **event == Seen::Continue).count();
+    assert_eq!(continued, 1, "neither HTTP/1.0 nor an empty content waits for 100 Continue");
+}
+
+#[test]
+fn a_chunked_request_with_trailers_reads_as_written() {
+    assert_eq!(
+        server(REQUESTS[7]),
+        [
+            Seen::Head(
+                "POST /t Http11 Chunked keep-alive=true expects=false \
+                 [\"Host=x\", \"transfer-encoding=Chunked\"]"
+                    .into()
+            ),
+            Seen::Body(b"a".into()),
+            Seen::End(vec!["Digest=1".into(), "B=".into()]),
+            Seen::Ending(Ending::BetweenMessages),
+        ]
+    );
+}
+
+#[test]
+fn an_answer_to_head_has_a_length_and_no_content() {
+    let input = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
+    let seen = client(Method::Head, input);
+    assert_eq!(seen.iter().filter(|event| matches!(event, Seen::Head(_))).count(), 2);
+    assert_eq!(seen.last(), Some(&Seen::Ending(Ending::BetweenMessages)));
+}
+
+#[test]
+fn a_tunnel_and_another_protocol_are_the_end_of_http() {
+    for seen in [
+        client(Method::Connect, b"HTTP/1.1 200 OK\r\n\r\ntunnelled"),
+        client(Method::Get, RESPONSES[8]),
+        server(b"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\ntunnelled"),
+    ] {
+        assert!(matches!(&seen[..], [Seen::Head(_), Seen::End(_), Seen::Finished]), "{seen:?}");
+    }
+}
+
+#[test]
+fn content_until_close_is_complete_and_other_content_is_cut_off() {
+    let whole = client(Method::Get, RESPONSES[7]);
+    assert_eq!(whole[1], Seen::Body(b"until the connection closes".into()));
+    assert_eq!(whole[2], Seen::Ending(Ending::CompletedResponse));
+    for message in REQUESTS {
+        let cut = server(&message[..message.len() - 1]);
+        assert_eq!(cut.last(), Some(&Seen::Fault(weir_proto::http1::Fault::Truncated)), "{cut:?}");
+    }
+}
+
+#[test]
+fn a_head_in_one_piece_is_slices_of_the_input_and_holds_no_memory() {
+    let input = REQUESTS[2];
+    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    let step = decoder.decode(input).expect("well formed");
+    let Event::Head(head) = step.event else { panic!("{:?}", step.event) };
+    assert!(lies_in(head.target.as_bytes(), input));
+    assert!(head.headers.iter().all(|(name, value)| lies_in(name, input) && lies_in(value, input)));
+    assert_eq!((head.headers.get("HOST"), head.headers.get("Ho")), (Some(&b"[::1]:80"[..]), None));
+    assert_eq!(head.headers.get("accept"), Some(&b"*/*"[..]));
+    assert_eq!(step.consumed, input.len());
+    assert_eq!(decoder.held_bytes(), 0);
+}
+
+#[test]
+fn the_memory_of_a_split_head_goes_back_with_the_next_call() {
+    let (first, second) = REQUESTS[3].split_at(20);
+    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    assert_eq!(decoder.decode(first).map(|step| step.consumed), Ok(20));
+    assert!(decoder.held_bytes() >= 20 && !decoder.is_between_messages());
+    let consumed = decoder.decode(second).expect("well formed").consumed;
+    assert_eq!(second[consumed..], *b"hello");
+    assert!(matches!(decoder.decode(&second[consumed..]).map(|step| step.event), Ok(Event::Body(b"hello"))));
+    assert_eq!(decoder.held_bytes(), 0);
+    assert!(matches!(decoder.decode(b"").map(|step| step.event), Ok(Event::End { .. })));
+    assert!(decoder.is_between_messages());
+}
+
+#[test]
+fn an_idle_decoder_is_small() {
+    assert!(size_of::<RequestDecoder>() <= 256, "{}", size_of::<RequestDecoder>());
+}
