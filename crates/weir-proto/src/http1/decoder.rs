@@ -296,6 +296,14 @@ impl Core {
         input: &'i [u8],
         start: usize,
     ) -> Result<Step<'h, 'i, H>, Fault> {
+        // The usual end, without trailers, needs no buffer.
+        let end = b"\r\n";
+        let plain = self.scanner.is_idle() && self.limits.trailer_bytes >= end.len();
+        if plain && input[start..].starts_with(end) {
+            self.message.end();
+            let event = Event::End { trailers: Headers::default() };
+            return Ok(Step { consumed: start + end.len(), event });
+        }
         let (taken, progress) = self.scan(Section::Trailer, &input[start..])?;
         let consumed = start + taken;
         if progress != scan::Progress::End {

@@ -17,6 +17,9 @@
 //! feed ends no line, and responses with a transfer coding other than `chunked` are refused instead of being
 //! read until the connection closes.
 //!
+//! Left to the caller: a target in absolute form outranks `Host` (RFC 9112, 3.2.2), and a 100 Continue may be
+//! left out when bytes of the content are already there.
+//!
 //! What it is not: it times nothing (408 is the caller's), knows no connection, decodes no target, follows no
 //! redirect, and treats CONNECT and 101 as the end of HTTP on the connection.
 

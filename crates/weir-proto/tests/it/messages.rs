@@ -129,6 +129,22 @@ fn the_memory_of_a_split_head_goes_back_with_the_next_call() {
 }
 
 #[test]
+fn chunks_that_arrive_with_their_plain_end_hold_no_memory() {
+    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    let mut rest = REQUESTS[6];
+    loop {
+        let step = decoder.decode(rest).expect("well formed");
+        rest = &rest[step.consumed..];
+        let ended = matches!(step.event, Event::End { .. });
+        assert_eq!(decoder.held_bytes(), 0);
+        if ended {
+            break;
+        }
+    }
+    assert!(rest.is_empty() && decoder.is_between_messages());
+}
+
+#[test]
 fn an_idle_decoder_is_small() {
     assert!(size_of::<RequestDecoder>() <= 256, "{}", size_of::<RequestDecoder>());
 }
