@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_record::{
     load::{FailureCounts, LoadReport},
     spec::{LoadMode, StudySpec},
-    study::Check,
+    study::{Check, MissingArm},
     trial::{Taint, TrialRecord},
     verdict::{Comparison, Metric},
 };
@@ -15,7 +15,7 @@ use crate::{
     gate::{Gate, TrialState},
     judge::RATE_KEPT_SHARE_MIN,
     plan::{self, PlannedBlock},
-    progress::{Progress, seconds},
+    progress::{self, Progress, seconds},
     taint::{self, BACKGROUND_CPUS_MAX, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
@@ -149,6 +149,7 @@ fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
     let changed_trials = trials.iter().filter(|trial| gate.state(trial) == TrialState::Changed).count();
     let unread = trials.iter().all(|trial| trial.reading_before.round_trip_ns <= 0.0);
     let detail = match states.far_ns {
+        _ if trials.is_empty() => "no trial was run".to_owned(),
         _ if unread => "no cross-core readings: the two sides do not have a CPU each".to_owned(),
         None => format!("one state, {:.0} ns between the cores, in all {near} trials", states.near_ns),
         Some(far_ns) if near == 0 && far > 0 => format!(
@@ -222,10 +223,20 @@ fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
 }
 
 /// Whether the schedule was finished. The time cap stands beside the time, because it is what cuts most studies short.
-pub(crate) fn schedule(spec: &StudySpec, progress: &Progress, elapsed_ns: u64) -> Check {
+/// Another session helps only while there are arms to compare.
+pub(crate) fn schedule(
+    spec: &StudySpec,
+    missing: &[MissingArm],
+    progress: &Progress,
+    elapsed_ns: u64,
+) -> Check {
     let mut detail = progress.words();
-    if !progress.is_complete() {
-        let (cap, elapsed) = (seconds(spec.time_cap_ns), seconds(elapsed_ns));
+    let (cap, elapsed) = (seconds(spec.time_cap_ns), seconds(elapsed_ns));
+    if !progress.is_complete() && progress::has_nothing_to_compare(spec, missing) {
+        let Progress { blocks_done, blocks, .. } = progress;
+        detail =
+            format!("nothing is left to compare after {elapsed}: {blocks_done} of {blocks} blocks are done");
+    } else if !progress.is_complete() {
         detail = format!(
             "cut short after {elapsed}, with a time cap of {cap} for a session: {detail}; weir study --resume goes on"
         );

@@ -83,7 +83,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
-    checks.push(check::schedule(spec, &progress, judged.elapsed_ns));
+    checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),

@@ -93,6 +93,12 @@ pub(crate) fn gaps(
     gaps
 }
 
+/// Whether the baseline, or every other arm, is missing.
+pub(crate) fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool {
+    let is_missing = |name: &str| missing.iter().any(|arm| arm.name == name);
+    is_missing(&spec.arms[0].name) || spec.arms.iter().skip(1).all(|arm| is_missing(&arm.name))
+}
+
 /// Whether all that is known of the arm is that its server failed.
 fn never_served(trials: &[&TrialRecord], arm: &str) -> bool {
     let failed =

@@ -583,9 +583,7 @@ impl Session<'_> {
                 self.tell(&Event::ArmMissing { arm: arm.clone() });
             }
         }
-        let is_missing = |name: &str| missing.iter().any(|arm| arm.name == name);
-        let arms = &self.header.spec.arms;
-        let nothing_left = is_missing(&arms[0].name) || arms.iter().skip(1).all(|arm| is_missing(&arm.name));
+        let nothing_left = progress::has_nothing_to_compare(&self.header.spec, &missing);
         if nothing_left { Err(Stop::Ended(Ended::ArmsMissing)) } else { Ok(()) }
     }
 

@@ -42,6 +42,7 @@ const CHECKS: &[Phrase] = &[
         "开环中 {1} 次预定发送错过了 {0} 次",
     ],
     ["{n} completion queue overflows", "완료 큐 넘침 {0}회", "完成队列溢出 {0} 次"],
+    ["no trial was run", "실행된 시행 없음", "没有运行任何试次"],
     [
         "no cross-core readings: the two sides do not have a CPU each",
         "코어 간 측정값 없음: 양쪽에 CPU를 하나씩 줄 수 없음",
@@ -81,6 +82,11 @@ const CHECKS: &[Phrase] = &[
         "{n} of {n} blocks ran in the random order of seed {i}",
         "블록 {1}개 중 {0}개가 시드 {2}의 무작위 순서대로 실행됨",
         "{1} 个区组中有 {0} 个按随机种子 {2} 的顺序运行",
+    ],
+    [
+        "nothing is left to compare after {}: {}",
+        "{0} 뒤 비교할 대상이 남지 않음: {~1}",
+        "{0} 后已没有可比较的对象：{~1}",
     ],
     [
         "cut short after {}, with a time cap of {} for a session: {}; weir study --resume goes on",

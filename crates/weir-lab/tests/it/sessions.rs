@@ -223,6 +223,25 @@ fn a_dead_baseline_ends_the_study_in_good_order() {
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::ArmsMissing, Verdict::NotComparable));
     assert_eq!(outcome.trials.len(), 3);
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
+    insta::assert_snapshot!(found(&outcome, "schedule"), @"nothing is left to compare after 4 s: 1 of 12 blocks are done");
+}
+
+#[test]
+fn a_study_without_a_trial_says_so() {
+    let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
+    launcher.interrupt_in_trial = Some(0);
+    let interrupt = AtomicBool::new(false);
+    let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
+    let spec = study(&["epoll", "uring"], 12, SEED);
+    let outcome = run::start(&fresh_folder("no-trial"), &new_study(spec), hands).expect("it ends");
+    assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, 0));
+    assert_eq!(found(&outcome, "machine-states"), "no trial was run");
+}
+
+/// What a check found.
+fn found<'a>(outcome: &'a Outcome, check: &str) -> &'a str {
+    let mut checks = outcome.result.checks.iter();
+    &checks.find(|found| found.name == check).expect("it is checked").detail
 }
 
 #[test]
