@@ -177,7 +177,8 @@ impl Uring {
         // Somebody still waits when the receive brought nothing: an interruption, or data that was not there.
         let wanted = socket.discarding || socket.receive_waiter.is_some();
         if wanted || multishot && socket.inbound_bytes <= low_water {
-            self.parts.counters.rearms.increment();
+            // One without a buffer is started again later, and single receives end by themselves.
+            self.parts.counters.rearms.add(u64::from(multishot && socket.arm == Arm::Idle));
             self.arm_receive(id);
         }
     }

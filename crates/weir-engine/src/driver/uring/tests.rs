@@ -13,7 +13,7 @@ use rustix::{event::EventfdFlags, io::Errno};
 use super::Uring;
 use crate::{
     Runtime,
-    config::{Config, Driver},
+    config::{Config, Driver, KernelMask},
     counters::Counters,
     driver::{Mechanism, Parts, Wait},
     net::Stream,
@@ -160,6 +160,29 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     }
     assert_eq!(read_all(&mut peer), b"later still");
     assert_eq!(driver.deadline(), None, "nobody waits any more");
+}
+
+#[test]
+fn receives_that_end_by_themselves_are_not_counted_as_started_again() {
+    for (rung, masked) in KernelMask::LADDER {
+        if !masked.receive_multishot {
+            continue;
+        }
+        let mut config = Config::with_driver(Driver::Uring);
+        config.uring.masked = masked;
+        let Ok(runtime) = Runtime::new(&config) else { return };
+        let (ours, mut peer) = UnixStream::pair().expect("a socket pair");
+        runtime.block_on(async {
+            let stream = Stream::from_descriptor(ours.into()).expect("there is room");
+            for _ in 0..5 {
+                assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+                peer.write_all(b"x").expect("it fits");
+                assert_eq!(&stream.recv().await.expect("it is open").expect("it was written")[..], b"x");
+            }
+        });
+        let stats = runtime.counters().snapshot();
+        assert_eq!((stats.receives, stats.rearms), (5, 0), "like {rung}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
         mpsc,
     },
     time::Duration,
@@ -105,19 +105,18 @@ pub fn signal_storm(rig: &mut Rig) {
     kernel::install_empty_signal_handler();
     let threads = Arc::new(Mutex::new(Vec::new()));
     let ended = Arc::new(AtomicBool::new(false));
-    let (targets, end) = (Arc::clone(&threads), Arc::clone(&ended));
+    let sent = Arc::new(AtomicU64::new(0));
+    let (targets, end, count) = (Arc::clone(&threads), Arc::clone(&ended), Arc::clone(&sent));
     let storm = std::thread::spawn(move || {
-        let mut sent = 0u64;
         while !end.load(SeqCst) {
             let targets: Vec<i32> = targets.lock().expect("no handler panicked").clone();
             for target in targets {
-                sent += u64::from(kernel::signal_thread(target));
+                count.fetch_add(kernel::signal_thread(target).into(), SeqCst);
             }
             for _ in 0..2000 {
                 std::hint::spin_loop();
             }
         }
-        sent
     });
     let seen = Arc::clone(&threads);
     let handler = move |stream: Stream| {
@@ -135,16 +134,18 @@ pub fn signal_storm(rig: &mut Rig) {
     let served = rig.serve(handler, async |network| {
         for _ in 0..4 {
             let mut peer = network.connect_with(SMALL).await;
-            for round in 0..50 {
+            let mut round = 0;
+            // On a busy machine the storm takes its time.
+            while round < 50 || sent.load(SeqCst) <= 100 {
                 // As much as one side takes while the other does not read.
                 let reply = peer.exchange(&pattern.bytes(round, 20_000)).await.expect("an echo");
                 pattern.check(round, &reply);
+                round += 1;
             }
         }
     });
     ended.store(true, SeqCst);
-    let sent = storm.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    note(&format!("{sent} signals"));
-    assert!(sent > 100, "only {sent} signals were sent");
+    storm.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    note(&format!("{} signals", sent.load(SeqCst)));
     served.expect_clean();
 }
