@@ -1,5 +1,6 @@
 //! Reasons to keep a trial out of the comparison that the trial itself shows. Decided before anything is compared, by
-//! fixed limits that do not know which arm ran. Machine states need the whole study: `gate`.
+//! limits that do not know which arm ran: all fixed but that for other processes, which follows the trials before it.
+//! Machine states need the whole study: `gate`.
 
 use weir_record::{load::LoadReport, machine::NoiseWindow, trial::Taint};
 
