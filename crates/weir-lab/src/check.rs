@@ -16,7 +16,7 @@ use crate::{
     judge::RATE_KEPT_SHARE_MIN,
     plan::{self, PlannedBlock},
     progress::{self, Progress, seconds},
-    taint::{self, BACKGROUND_CPUS_MAX, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    taint::{self, BACKGROUND_SHARE_MAX, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
 /// All checks, the ones about correctness first.
@@ -183,9 +183,10 @@ fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
     let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::ForeignCpu)).count();
     let detail = format!(
         "other processes used {:.3} of a CPU in the median trial; {over} of {} trials over the machine's background \
-         ({BACKGROUND_CPUS_MAX} at most) by {FOREIGN_CPUS_MAX} and set aside",
+         ({:.0} % of it at most) by {FOREIGN_CPUS_MAX} or more and set aside",
         median(&used).unwrap_or(0.0),
-        used.len()
+        used.len(),
+        100.0 * BACKGROUND_SHARE_MAX
     );
     check("foreign-cpu", 4 * over <= used.len(), detail)
 }

@@ -437,7 +437,10 @@ impl Session<'_> {
                 Ok(load) => {
                     let before = self.trials().chain(&trials).filter_map(|trial| trial.load.as_ref());
                     let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
-                    let taints = taint::find(&load, taint::foreign_cpus_max(noise));
+                    let taints = taint::find(
+                        &load,
+                        taint::foreign_cpus_max(noise, self.header.fingerprint.cpus_online),
+                    );
                     (Some(*load), taints)
                 }
                 Err(failure) => {

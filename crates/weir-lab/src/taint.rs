@@ -10,8 +10,14 @@ pub const STEAL_SHARE_MAX: f64 = 0.01;
 /// Most CPU other processes may have used beyond the machine's background, in CPUs, as their own clocks say.
 pub const FOREIGN_CPUS_MAX: f64 = 0.02;
 
-/// Most of what other processes use that counts as background. A machine that does more beside is not quiet.
-pub const BACKGROUND_CPUS_MAX: f64 = 0.03;
+/// Most of the machine's CPU time that other processes may use all the time and still count as background. What is
+/// always there takes as much from every arm, a twentieth of a CPU at this limit; a machine that does more beside is
+/// not quiet, and its numbers would describe the company rather than the arms.
+pub const BACKGROUND_SHARE_MAX: f64 = 0.05;
+
+/// How far a trial may lie above a background before it is a burst, as a share of it; [`FOREIGN_CPUS_MAX`] at least.
+/// The busier the company, the more it varies.
+const BACKGROUND_SPREAD: f64 = 0.25;
 
 /// Trials it takes to tell a background from a burst.
 const BACKGROUND_TRIALS_MIN: usize = 8;
@@ -55,19 +61,20 @@ pub fn find(load: &LoadReport, foreign_cpus_max: f64) -> Vec<Taint> {
     taints
 }
 
-/// The most CPU other processes may use in a trial, from what they used in the trials before it.
+/// The most CPU other processes may use in a trial, from what they used in the trials before it. `cpus` are online.
 ///
 /// What a machine always does beside meets every arm alike and is part of it; what spoils a comparison is a burst
 /// that one trial has and another has not. So the limit lies above the background: the lower quartile of the trials
 /// so far, which bursts in fewer than three quarters of them cannot raise. Before there are enough, nothing is
-/// background.
-pub fn foreign_cpus_max<'a>(noise: impl Iterator<Item = &'a NoiseWindow>) -> f64 {
+/// background. Whether the background makes verdicts wrong is not assumed: the baseline against itself meets it too.
+pub fn foreign_cpus_max<'a>(noise: impl Iterator<Item = &'a NoiseWindow>, cpus: u32) -> f64 {
     let mut used: Vec<f64> = noise.map(|window| window.foreign_cpus).collect();
     if used.len() < BACKGROUND_TRIALS_MIN {
         return FOREIGN_CPUS_MAX;
     }
     used.sort_unstable_by(f64::total_cmp);
-    FOREIGN_CPUS_MAX + used[used.len() / 4].min(BACKGROUND_CPUS_MAX)
+    let background = used[used.len() / 4].min(BACKGROUND_SHARE_MAX * f64::from(cpus.max(1)));
+    background + FOREIGN_CPUS_MAX.max(BACKGROUND_SPREAD * background)
 }
 
 /// Relative difference between messages in flight as counted and as throughput times service time.
@@ -153,18 +160,21 @@ mod tests {
 
     #[test]
     fn a_background_raises_the_limit_and_bursts_do_not() {
-        let max = |used: &[f64]| {
+        let max_of = |cpus: u32, used: &[f64]| {
             let windows: Vec<NoiseWindow> = used
                 .iter()
                 .map(|&foreign_cpus| NoiseWindow { foreign_cpus, ..NoiseWindow::default() })
                 .collect();
-            foreign_cpus_max(windows.iter())
+            foreign_cpus_max(windows.iter(), cpus)
         };
+        let max = |used: &[f64]| max_of(2, used);
         assert_eq!(max(&[]), FOREIGN_CPUS_MAX);
         assert_eq!(max(&[0.02; 7]), FOREIGN_CPUS_MAX, "too few to know");
         assert_eq!(max(&[0.02; 8]), 0.04);
         assert_eq!(max(&[0.0, 0.01, 0.01, 0.5, 0.5, 0.5, 0.5, 0.5]), 0.03, "bursts");
-        assert_eq!(max(&[0.4; 20]), 0.05, "a busy machine is not quiet");
+        assert_eq!(max(&[0.4; 20]), 0.125, "a busy machine is not quiet");
+        assert_eq!(max_of(64, &[0.4; 20]), 0.5, "the same company is little on a large machine");
+        assert_eq!(max_of(0, &[0.4; 20]), 0.07, "a machine of an unknown size counts as one CPU");
     }
 
     #[test]
