@@ -25,7 +25,7 @@ pub enum Outcome {
     Failed,
     /// It says nothing about this driver, for this reason.
     NotApplicable(String),
-    /// The kernel refuses the driver, for this reason.
+    /// The kernel refuses the driver or what the case needs, for this reason.
     Skipped(String),
 }
 
@@ -88,6 +88,10 @@ impl Verdict {
 
     pub fn passed(mut self) {
         self.outcome = Outcome::Passed;
+    }
+
+    pub fn skipped(mut self, why: String) {
+        self.outcome = Outcome::Skipped(why);
     }
 }
 

@@ -81,18 +81,30 @@ pub fn run_case(case: &Case, subject: &'static Subject, test: &'static str) {
     let verdict = Verdict::new(test);
     let seed = env::var("WEIR_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(fresh_seed);
     note(&format!("{test}: case {}, WEIR_TEST_SEED={seed}", case.number));
-    if case.place == Place::OwnProcess && env::var_os(CHILD).is_none() {
-        run_in_child(test, seed);
+    let skipped = if case.place == Place::OwnProcess && env::var_os(CHILD).is_none() {
+        run_in_child(test, seed)
     } else {
         let _reserved = (case.place == Place::Here).then(|| DESCRIPTORS.reserve(case.descriptors));
         let _watchdog = Watchdog::start(test, if is_slow_run() { WATCHDOG_SLOW } else { WATCHDOG });
-        (case.body)(&mut Rig::new(subject, seed));
+        let mut rig = Rig::new(subject, seed);
+        (case.body)(&mut rig);
+        rig.skipped
+    };
+    match skipped {
+        Some(why) => {
+            note(&format!("{SKIPPED}{why}"));
+            verdict.skipped(why);
+        }
+        None => verdict.passed(),
     }
-    verdict.passed();
 }
 
-/// Runs one test in a process of its own, whose limits and descriptors nobody else uses.
-fn run_in_child(test: &str, seed: u64) {
+/// What a process of its own says in front of the reason for which it did not run its case.
+const SKIPPED: &str = "case skipped: ";
+
+/// Runs one test in a process of its own, whose limits and descriptors nobody else uses. Returns why it did not run, if
+/// so.
+fn run_in_child(test: &str, seed: u64) -> Option<String> {
     let program = env::current_exe().expect("the test binary has a path");
     let output = Command::new(program)
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
@@ -105,6 +117,7 @@ fn run_in_child(test: &str, seed: u64) {
     note(&stdout);
     assert!(output.status.success(), "its own process ended with {}:\n{stdout}\n{stderr}", output.status);
     assert!(stdout.contains("1 passed"), "no test of this name ran:\n{stdout}");
+    stdout.lines().find_map(|line| line.strip_prefix(SKIPPED)).map(str::to_owned)
 }
 
 /// What the server's side counted, and what the script found.
@@ -125,6 +138,7 @@ pub struct Rig {
     pub seed: u64,
     pub random: Random,
     pub pattern: Pattern,
+    skipped: Option<String>,
 }
 
 impl Rig {
@@ -132,7 +146,13 @@ impl Rig {
         let mut config = subject.config();
         config.sim.seed = seed;
         let listen = "127.0.0.1:0".parse().expect("an address");
-        Self { subject, config, listen, seed, random: Random::new(seed), pattern: Pattern::new(seed) }
+        let (random, pattern) = (Random::new(seed), Pattern::new(seed));
+        Self { subject, config, listen, seed, random, pattern, skipped: None }
+    }
+
+    /// This machine lacks what the case needs: it proves nothing here, and says so.
+    pub fn skip(&mut self, why: String) {
+        self.skipped = Some(why);
     }
 
     /// The small number, or the full one when slow tests are asked for.
