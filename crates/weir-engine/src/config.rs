@@ -217,11 +217,15 @@ pub struct EpollOptions {
     pub edge: bool,
     /// Read until the kernel says `EAGAIN` instead of treating a short read as drained.
     pub drain_to_eagain: bool,
+    /// Leave accepted sockets blocking: a reply is one call that returns when the kernel has taken all of it, and
+    /// meanwhile the whole runtime waits (what some servers do; an experiment). A peer that does not read then stops
+    /// every other one, and no time limit reaches it.
+    pub blocking_writes: bool,
 }
 
 impl Default for EpollOptions {
     fn default() -> Self {
-        Self { edge: true, drain_to_eagain: false }
+        Self { edge: true, drain_to_eagain: false, blocking_writes: false }
     }
 }
 
@@ -284,6 +288,11 @@ pub struct Limits {
     pub linger: Duration,
     /// Wake-ups and cross-core calls that may wait for one runtime.
     pub remote_queue_max: usize,
+    /// Operations on files that one runtime has in flight; more wait for their turn.
+    pub file_operations_max: usize,
+    /// Threads of one runtime for calls on files that may block (epoll, poll and select); none before the first such
+    /// call.
+    pub file_threads_max: usize,
 }
 
 impl Default for Limits {
@@ -299,6 +308,8 @@ impl Default for Limits {
             turn_bytes_max: 1 << 20,
             linger: Duration::from_secs(5),
             remote_queue_max: 4096,
+            file_operations_max: 1024,
+            file_threads_max: 4,
         }
     }
 }
@@ -310,7 +321,7 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 8] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 9] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
@@ -319,6 +330,7 @@ impl Config {
         ("defer-taskrun", "on or off", "io_uring: run completions only when asked for"),
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
+        ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
     ];
 
     /// Whether an option means something to a driver; setting one that does not would silently do nothing.
@@ -327,7 +339,7 @@ impl Config {
             "buffer-bytes" | "buffer-count" => driver != Driver::Sim,
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
             "receive" | "submit" | "defer-taskrun" => driver == Driver::Uring,
-            "trigger" | "drain" => driver == Driver::Epoll,
+            "trigger" | "drain" | "write" => driver == Driver::Epoll,
             _ => false,
         }
     }
@@ -364,6 +376,7 @@ impl Config {
             "defer-taskrun" => self.uring.defer_taskrun = choice("on", "off")?,
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
+            "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
             _ => return Err(wrong()),
         }
         Ok(())
@@ -376,7 +389,8 @@ mod tests {
 
     #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain"];
+        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain", "blocking"];
+        assert_eq!(values.len(), Config::OPTIONS.len());
         let mut config = Config::default();
         for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
             config.set_option(name, value).unwrap();
@@ -385,6 +399,7 @@ mod tests {
         }
         assert_eq!(config.buffers, BufferOptions { bytes: Some(2048), count: Some(8) });
         assert!(!config.epoll.edge && config.uring.submit_each && !config.uring.defer_taskrun);
+        assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
     }

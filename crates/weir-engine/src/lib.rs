@@ -29,11 +29,13 @@
 //!
 //! Received bytes come as [`Lease`]s: buffers of the engine's that return to it when dropped and can be sent on
 //! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued
-//! bytes to its output queue.
+//! bytes to its output queue. Files are read and written in the same program, see [`fs`].
 
 mod config;
 mod counters;
 mod driver;
+pub mod fs;
+mod line;
 pub mod mailbox;
 pub mod net;
 mod outbound;

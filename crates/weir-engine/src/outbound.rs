@@ -2,8 +2,12 @@
 //!
 //! Pure but for the buffers it owns. Chunks keep their address while they are queued, so that the front may be in
 //! flight in the kernel while more is appended; the front is only removed by `consume`.
+//!
+//! A chunk is bytes or a part of a file, which the driver sends without seeing its bytes. A part counts in the queue
+//! with its whole length, as bytes do: so the high-water mark bounds the parts too, and a sender that has queued a long
+//! file waits until little of it is left. It holds a descriptor and no memory.
 
-use std::{io::IoSlice, rc::Rc};
+use std::{io::IoSlice, os::fd::OwnedFd, rc::Rc, sync::Arc};
 
 use crate::{
     pool::{Lease, Pool},
@@ -21,9 +25,12 @@ pub enum Outgoing {
     Shared(Rc<[u8]>),
     /// Bytes that live as long as the program.
     Static(&'static [u8]),
+    /// A part of a file, from the page cache to the socket without a copy.
+    File(FilePart),
 }
 
 impl Outgoing {
+    /// The bytes, where there are any in memory.
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
@@ -31,7 +38,60 @@ impl Outgoing {
             Outgoing::Owned(bytes) => bytes,
             Outgoing::Shared(bytes) => bytes,
             Outgoing::Static(bytes) => bytes,
+            Outgoing::File(_) => &[],
         }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Outgoing::File(part) => part.length,
+            bytes => bytes.bytes().len(),
+        }
+    }
+}
+
+/// A part of a file that can be sent. It keeps the file open.
+#[derive(Clone, Debug)]
+pub struct FilePart {
+    file: Arc<OwnedFd>,
+    offset: u64,
+    length: usize,
+}
+
+impl FilePart {
+    pub(crate) fn new(file: Arc<OwnedFd>, offset: u64, length: usize) -> Self {
+        Self { file, offset, length }
+    }
+}
+
+/// What of a file is to be sent next.
+#[derive(Debug)]
+pub(crate) struct FileRange<'a> {
+    pub(crate) file: &'a OwnedFd,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+}
+
+/// What is at the front of the queue.
+#[derive(Debug)]
+pub(crate) enum Front<'a> {
+    Bytes(&'a [u8]),
+    File(FileRange<'a>),
+}
+
+/// What of the queue can leave in one send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gathered {
+    /// Slices filled.
+    pub(crate) count: usize,
+    /// A file follows at once: the kernel may wait for it before it sends a packet that is not full.
+    pub(crate) file_follows: bool,
+}
+
+impl From<FilePart> for Outgoing {
+    fn from(part: FilePart) -> Self {
+        Outgoing::File(part)
     }
 }
 
@@ -98,10 +158,16 @@ impl Outbound {
         self.bytes == 0
     }
 
+    /// Whether a part of the front chunk has left and a part has not.
+    #[inline]
+    pub(crate) fn is_cut(&self) -> bool {
+        self.sent_of_front > 0
+    }
+
     /// Appends a chunk; empty ones are dropped.
     #[inline]
     pub(crate) fn push(&mut self, bytes: Outgoing) {
-        let length = bytes.bytes().len();
+        let length = bytes.len();
         if length > 0 {
             self.bytes += length;
             self.chunks.push_back(Chunk { bytes, open: false });
@@ -134,11 +200,33 @@ impl Outbound {
         }
     }
 
-    /// The next bytes to send, from one chunk.
+    /// What is to be sent next, of one chunk.
     #[inline]
-    pub(crate) fn front(&self) -> Option<&[u8]> {
+    pub(crate) fn front(&self) -> Option<Front<'_>> {
         let chunk = self.chunks.front()?;
-        Some(&chunk.bytes.bytes()[self.sent_of_front..])
+        Some(match &chunk.bytes {
+            Outgoing::File(part) => Front::File(FileRange {
+                file: &part.file,
+                offset: part.offset + self.sent_of_front as u64,
+                length: part.length - self.sent_of_front,
+            }),
+            bytes => Front::Bytes(&bytes.bytes()[self.sent_of_front..]),
+        })
+    }
+
+    /// Puts the next bytes of the file at the front, as somebody has read them, in the place of that part of it.
+    pub(crate) fn place_front(&mut self, bytes: Box<[u8]>) {
+        let Some(Chunk { bytes: Outgoing::File(part), .. }) = self.chunks.front_mut() else { return };
+        let done = std::mem::take(&mut self.sent_of_front) + bytes.len();
+        debug_assert!(done <= part.length, "more was read than is to be sent");
+        part.offset += done as u64;
+        part.length = part.length.saturating_sub(done);
+        let is_rest = part.length == 0;
+        let piece = Chunk { bytes: Outgoing::Owned(bytes), open: false };
+        if is_rest {
+            self.chunks.pop_front();
+        }
+        self.chunks.push_front(piece);
     }
 
     /// Whether more than one chunk is queued.
@@ -147,16 +235,19 @@ impl Outbound {
         self.chunks.has_several()
     }
 
-    /// Fills `slices` with the next chunks; returns how many.
-    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+    /// Fills `slices` with the next chunks, as far as the next file.
+    pub(crate) fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> Gathered {
         let mut skip = self.sent_of_front;
         let mut count = 0;
         for (slice, chunk) in slices.iter_mut().zip(self.chunks.iter()) {
+            if let Outgoing::File(_) = chunk.bytes {
+                return Gathered { count, file_follows: true };
+            }
             *slice = IoSlice::new(&chunk.bytes.bytes()[skip..]);
             skip = 0;
             count += 1;
         }
-        count
+        Gathered { count, file_follows: false }
     }
 
     /// Removes `sent` bytes from the front; chunks that are done give their buffers back.
@@ -171,7 +262,7 @@ impl Outbound {
         }
         self.sent_of_front += sent;
         while let Some(chunk) = self.chunks.front() {
-            let length = chunk.bytes.bytes().len();
+            let length = chunk.bytes.len();
             if self.sent_of_front < length {
                 return;
             }
@@ -214,7 +305,10 @@ mod tests {
         Push(Vec<u8>),
         Copy(Vec<u8>),
         Lease(Vec<u8>),
+        File(u16, usize),
         Send(usize),
+        /// The file system cannot send: so many bytes are read.
+        Read(usize),
         Seal,
         Release,
     }
@@ -225,17 +319,65 @@ mod tests {
             bytes().prop_map(Step::Push),
             bytes().prop_map(Step::Copy),
             bytes().prop_map(Step::Lease),
+            (any::<u16>(), 0usize..900).prop_map(|(offset, length)| Step::File(offset, length)),
             (0usize..400).prop_map(Step::Send),
+            (1usize..300).prop_map(Step::Read),
             Just(Step::Seal),
             Just(Step::Release),
         ];
         prop::collection::vec(step, 0..60)
     }
 
+    /// What the file of this test has at each place.
+    fn file_bytes(offset: u64, length: usize) -> Vec<u8> {
+        (offset..offset + length as u64).map(|place| (place % 251) as u8).collect()
+    }
+
+    /// What one send of at most `limit` bytes takes off the front, as a driver does it.
+    fn next(queue: &Outbound, limit: usize, gather: bool) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); 3];
+        let mut available: Vec<u8> = match queue.front() {
+            Some(Front::File(range)) => file_bytes(range.offset, range.length),
+            Some(Front::Bytes(_)) if gather => {
+                let gathered = queue.gather(&mut slices);
+                assert!(gathered.count > 0, "bytes are at the front");
+                slices[..gathered.count].iter().flat_map(|slice| slice.iter().copied()).collect()
+            }
+            Some(Front::Bytes(bytes)) => bytes.to_vec(),
+            None => Vec::new(),
+        };
+        available.truncate(limit);
+        available
+    }
+
+    #[test]
+    fn what_is_gathered_ends_before_a_file_and_says_so() {
+        let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").expect("it is everywhere")));
+        let mut queue = Outbound::default();
+        queue.push(b"head".into());
+        queue.push(FilePart::new(Arc::clone(&file), 5, 100).into());
+        queue.push(b"tail".into());
+        queue.push(FilePart::new(file, 0, 0).into());
+        assert_eq!(queue.len(), 108, "an empty part is no chunk");
+        let gather = |queue: &Outbound| {
+            let gathered = queue.gather(&mut [IoSlice::new(&[]); 4]);
+            (gathered.count, gathered.file_follows)
+        };
+        assert_eq!(gather(&queue), (1, true));
+        queue.consume(4);
+        assert_eq!(gather(&queue), (0, true));
+        queue.consume(60);
+        let Some(Front::File(range)) = queue.front() else { panic!("the file is next") };
+        assert_eq!((range.offset, range.length), (65, 40));
+        queue.consume(40);
+        assert_eq!(gather(&queue), (1, false));
+    }
+
     proptest! {
         #[test]
         fn the_bytes_leave_in_order_whatever_happens(script in steps(), gather in any::<bool>()) {
             let pool = Pool::new(PoolShape { bytes: Some(128), count: Some(4), class_bytes_max: 1 << 20 });
+            let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").expect("it is everywhere")));
             let mut queue = Outbound::default();
             let (mut expected, mut sent) = (Vec::new(), Vec::new());
             for step in script {
@@ -256,28 +398,33 @@ mod tests {
                             queue.push(lease.into());
                         }
                     }
+                    Step::File(offset, length) => {
+                        expected.extend(file_bytes(offset.into(), length));
+                        queue.push(FilePart::new(Arc::clone(&file), offset.into(), length).into());
+                    }
                     Step::Send(limit) => {
-                        let mut slices = [IoSlice::new(&[]); 3];
-                        let available: Vec<u8> = if gather {
-                            let count = queue.gather(&mut slices);
-                            slices[..count].iter().flat_map(|slice| slice.iter().copied()).collect()
-                        } else {
-                            queue.front().unwrap_or(&[]).to_vec()
-                        };
-                        let count = limit.min(available.len());
-                        sent.extend_from_slice(&available[..count]);
+                        let taken = next(&queue, limit, gather);
+                        sent.extend_from_slice(&taken);
                         queue.seal();
-                        queue.consume(count);
+                        queue.consume(taken.len());
+                    }
+                    Step::Read(limit) => {
+                        let piece = match queue.front() {
+                            Some(Front::File(range)) => file_bytes(range.offset, range.length.min(limit)),
+                            Some(Front::Bytes(_)) | None => Vec::new(),
+                        };
+                        queue.place_front(piece.into());
                     }
                     Step::Seal => queue.seal(),
                     Step::Release => queue.release_leases(),
                 }
                 prop_assert_eq!(queue.len(), expected.len() - sent.len());
             }
-            while let Some(front) = queue.front() {
-                let count = front.len();
-                sent.extend_from_slice(front);
-                queue.consume(count);
+            while !queue.is_empty() {
+                let taken = next(&queue, usize::MAX, gather);
+                prop_assert!(!taken.is_empty());
+                sent.extend_from_slice(&taken);
+                queue.consume(taken.len());
             }
             prop_assert_eq!(sent, expected);
         }

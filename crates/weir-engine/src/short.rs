@@ -43,6 +43,18 @@ impl<T> ShortQueue<T> {
         self.first.as_ref()
     }
 
+    /// Puts an element before all others.
+    pub(crate) fn push_front(&mut self, element: T) {
+        if let Some(second) = self.first.replace(element) {
+            self.rest.push_front(second);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn front_mut(&mut self) -> Option<&mut T> {
+        self.first.as_mut()
+    }
+
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut T> {
         self.rest.back_mut().or(self.first.as_mut())
@@ -82,6 +94,7 @@ mod tests {
         fn it_behaves_like_the_queue_of_the_standard_library(
             steps in prop::collection::vec(prop::option::weighted(0.6, any::<u8>()), 0..80),
             clear_at in 0usize..80,
+            ahead_at in 0usize..80,
         ) {
             let (mut queue, mut model) = (ShortQueue::default(), VecDeque::new());
             for (number, step) in steps.into_iter().enumerate() {
@@ -92,11 +105,16 @@ mod tests {
                     }
                     None => prop_assert_eq!(queue.pop_front(), model.pop_front()),
                 }
+                if number == ahead_at {
+                    queue.push_front(7);
+                    model.push_front(7);
+                }
                 if number == clear_at {
                     queue.clear();
                     model.clear();
                 }
                 prop_assert_eq!(queue.front(), model.front());
+                prop_assert_eq!(queue.front_mut(), model.front_mut());
                 prop_assert_eq!(queue.back_mut(), model.back_mut());
                 prop_assert_eq!(queue.has_several(), model.len() > 1);
                 prop_assert!(queue.iter().eq(model.iter()));

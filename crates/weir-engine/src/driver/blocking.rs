@@ -10,6 +10,8 @@
 //! for a socket that was shut down for reading and has sent its own end with a reset, and a reset overtakes whatever
 //! the peer has not read yet or was not sent yet. A listener has no such bytes, and is shut down.
 //!
+//! Files are read and written by direct calls, which end before the future is asked again.
+//!
 //! A handle that is closed with bytes still queued leaves its socket *lingering*: the turns that follow send the rest
 //! without blocking, until the deadline; then the connection is reset. In a drain our end follows, and what still
 //! arrives is thrown away until the peer ends too.
@@ -31,12 +33,14 @@ use socket2::SockRef;
 
 use super::{
     Mechanism, Parts, Wait,
+    files::{self, Answer, Stage},
     output::{Outlet, Output},
     readiness::ACCEPT_RETRY,
     socket::{self, AcceptFailure, ListenOptions, StoredError},
 };
 use crate::{
     net::Address,
+    outbound::Front,
     pool::{Lease, SizeChoice},
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
@@ -57,6 +61,9 @@ const REFUSALS_MAX: u32 = 48;
 
 /// Pause before a receive that found no free buffer is tried again.
 const BUFFER_RETRY: Duration = Duration::from_millis(1);
+
+/// Most bytes of a file in one call: what the kernel moves at once, so that the call blocks no longer than a send.
+const FILE_CALL_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests;
@@ -454,16 +461,38 @@ impl Socket {
         };
         #[cfg(test)]
         tests::refuse()?;
-        if !self.output.queue.is_scattered() {
-            let front = self.output.queue.front().unwrap_or(&[]);
-            return rustix::net::send(&self.descriptor, front, flags).map(|sent| (sent, front.len()));
+        match self.output.queue.front() {
+            Some(Front::File(range)) => {
+                let offered = range.length.min(FILE_CALL_BYTES_MAX);
+                return self.send_file(offered, limit);
+            }
+            Some(Front::Bytes(front)) if !self.output.queue.is_scattered() => {
+                return rustix::net::send(&self.descriptor, front, flags).map(|sent| (sent, front.len()));
+            }
+            Some(Front::Bytes(_)) | None => {}
         }
         let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let count = self.output.queue.gather(&mut slices);
-        let offered = slices[..count].iter().map(|slice| slice.len()).sum();
+        let gathered = self.output.queue.gather(&mut slices);
+        let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
+        let slices = &slices[..gathered.count];
+        let offered = slices.iter().map(|slice| slice.len()).sum();
         let mut ancillary = rustix::net::SendAncillaryBuffer::default();
-        rustix::net::sendmsg(&self.descriptor, &slices[..count], &mut ancillary, flags)
+        rustix::net::sendmsg(&self.descriptor, slices, &mut ancillary, flags | more)
             .map(|sent| (sent, offered))
+    }
+
+    /// One send of `offered` bytes of the file that is next; otherwise as [`Self::send`].
+    fn send_file(&mut self, offered: usize, limit: Duration) -> Result<(usize, usize), Errno> {
+        let descriptor = self.descriptor.as_fd();
+        let sent = files::pass_front(&mut self.output.queue, |range| {
+            if limit.is_zero() {
+                files::send_part_without_waiting(descriptor, range, offered)
+            } else {
+                files::send_part(descriptor, range, offered)
+            }
+        })?;
+        // None: the next bytes of the file are in the queue, and all that was offered has gone into it.
+        Ok((sent, if sent == 0 { 0 } else { offered }))
     }
 
     fn shut_down_output(&mut self) {
@@ -625,6 +654,15 @@ impl Mechanism for Blocking {
         let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
         Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
     }
+
+    fn poll_file(&mut self, stage: &mut Stage, _waker: &Waker) -> Poll<Answer> {
+        match stage.take() {
+            Some(request) => Poll::Ready(files::perform_here(request, &self.parts.send_pool)),
+            None => Poll::Pending,
+        }
+    }
+
+    fn forget_file(&mut self, _stage: &mut Stage) {}
 
     fn close(&mut self, id: SlotId) {
         let linger = self.parts.config.limits.linger;

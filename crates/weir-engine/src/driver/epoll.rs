@@ -53,6 +53,10 @@ impl Backend for Epoll {
         !self.options.drain_to_eagain
     }
 
+    fn blocks_on_writes(&self) -> bool {
+        self.options.blocking_writes
+    }
+
     fn add(
         &mut self,
         socket: BorrowedFd<'_>,

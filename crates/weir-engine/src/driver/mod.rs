@@ -13,16 +13,24 @@
 //! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
 //!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.
+//! - An operation on a file belongs to the driver once it is begun: dropping its future takes nothing from it, and its
+//!   memory is given back after its end. At most [`Limits::file_operations_max`](crate::config::Limits) are in flight;
+//!   more wait.
+//! - A file that is being sent leaves in order with the bytes around it. One that ends early ends the connection.
 //!
 //! The operations are methods of one trait rather than variants of one enum: an operation on a connection has a
-//! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result.
+//! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. Those
+//! on files are data (`files/`), because they leave the runtime's thread.
 
 use std::{io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
 
 use crate::{
     config::{Config, Driver},
     counters::Counters,
-    driver::output::Outlet,
+    driver::{
+        files::{Answer, Stage},
+        output::Outlet,
+    },
     net::Address,
     outbound::Outgoing,
     pool::{Lease, Pool, PoolShape},
@@ -32,6 +40,8 @@ use crate::{
 
 mod blocking;
 mod epoll;
+pub(crate) mod files;
+mod helpers;
 mod output;
 mod poll;
 mod probe;
@@ -163,6 +173,17 @@ pub(crate) trait Mechanism {
             outlet.dirty.push(stream);
         }
         Ok(())
+    }
+
+    /// Begins an operation on a file when there is room for it, and waits for its answer.
+    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer>;
+
+    /// The future of an operation on a file is dropped.
+    fn forget_file(&mut self, stage: &mut Stage);
+
+    /// The handle of a file is gone. It is closed when no operation and no queue has it any more.
+    fn close_file(&mut self, file: Arc<OwnedFd>) {
+        drop(file);
     }
 
     /// Ends the handle: stops receiving, sends what is queued, then closes.

@@ -12,6 +12,7 @@ use std::{
 use rustix::io::Errno;
 use socket2::{Domain, SockRef, Socket, Type};
 
+use super::files::FILE_ENDED;
 use crate::net::Address;
 
 /// How a listener is opened.
@@ -192,6 +193,10 @@ pub(crate) struct StoredError(pub(crate) Errno);
 
 impl From<StoredError> for io::Error {
     fn from(error: StoredError) -> Self {
+        if error.0 == FILE_ENDED {
+            let reason = "a file that was being sent ended before the length that was asked for";
+            return io::Error::new(io::ErrorKind::UnexpectedEof, reason);
+        }
         error.0.into()
     }
 }

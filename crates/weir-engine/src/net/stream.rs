@@ -5,6 +5,7 @@ use std::{future::poll_fn, io, os::fd::OwnedFd, rc::Rc};
 use super::Address;
 use crate::{
     driver::{Mechanism, dispatch},
+    fs::File,
     outbound::Outgoing,
     pool::Lease,
     runtime::{self, Core},
@@ -105,6 +106,19 @@ impl Stream {
             })
         })
         .await
+    }
+
+    /// Queues `length` bytes of a file from `offset` on, in order with other sends. They go from the page cache to the
+    /// socket without passing through this program. The file stays open until they have left, and counts in the queue
+    /// with its whole length: the next send waits until little of it is left.
+    ///
+    /// What is not in the page cache is read while it is sent, and the runtime waits for the disk.
+    ///
+    /// # Errors
+    /// As [`Self::send`]; `InvalidInput` for a part that no file can have. A file that ends before `length` bytes ends
+    /// the connection with `UnexpectedEof`, which the peer sees as a reset.
+    pub async fn send_file(&self, file: &File, offset: u64, length: u64) -> io::Result<()> {
+        self.send(file.part(offset, length)?).await
     }
 
     /// Waits until the kernel has taken everything that is queued.

@@ -1,5 +1,6 @@
 //! The cases: what each is about, where it runs, and which drivers it says nothing about. Numbers are those of the
-//! project's list of acceptance cases; those that begin with A come from bugs found in other servers.
+//! project's list of acceptance cases; those that begin with A come from bugs found in other servers, and those that
+//! begin with F are about files.
 
 use crate::{cases, rig::Rig, rig::run_case, subject::Subject};
 
@@ -148,6 +149,19 @@ conformance! {
     "27" a_paced_message_leaves_when_it_is_due = cases::wake::paced_sender, Here, 20;
     "A14c" interrupted_system_calls_are_taken_up_again = cases::wake::signal_storm, Here, 20,
         except SIM: "signals interrupt system calls, and it makes none";
+    "F1" random_reads_and_writes_of_a_file_agree_with_a_model = cases::files::round_trip, Here, 20;
+    "F2" a_read_past_the_end_of_a_file_is_short = cases::files::past_the_end, Here, 20;
+    "F3" dropped_file_operations_touch_nothing_afterwards = cases::files::dropped, Here, 40;
+    "F4" a_full_queue_of_file_operations_waits = cases::files::at_the_maximum, Here, 20;
+    "F5" errors_of_files_are_those_of_the_call = cases::files::errors, Here, 20;
+    "F6" a_thousand_reads_at_once_are_answered = cases::files::many_reads, Here, 20;
+    "F7" no_file_operation_outlives_its_runtime = cases::files::teardown, OwnProcess, 0,
+        except BLOCKING: NO_TASKS;
+    "F8" a_file_reaches_a_slow_reader_between_other_sends = cases::sendfile::interleaved, Here, 20;
+    "F9" a_file_that_shrinks_while_it_is_sent_ends_the_connection = cases::sendfile::truncated, Here, 20;
+    "F10" a_drain_cuts_no_file_in_half = cases::sendfile::drained, Here, 20,
+        except SIM: ONE_RUNTIME;
+    "F11" a_peer_that_goes_away_in_a_file_leaves_nothing_behind = cases::sendfile::given_up, Here, 20;
     "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
 }
 

@@ -14,4 +14,5 @@ mod outcome;
 mod peer;
 mod random;
 mod rig;
+mod scratch;
 mod subject;

@@ -5,6 +5,9 @@
 //! not fill its buffer has drained the socket, so no second read is needed to see `EAGAIN` (the kernel reports a
 //! later arrival anew; an end of stream that was already reported keeps the socket readable). Output is written
 //! when the task yields, all queued chunks in one call.
+//!
+//! Files are always ready, so waiting for them says nothing: what the page cache has is read at once, everything else
+//! is done by helper threads, whose answers come with the wake-up descriptor.
 
 use std::{
     collections::VecDeque,
@@ -19,6 +22,8 @@ use rustix::{io::Errno, net::SocketFlags};
 
 use super::{
     Mechanism, Parts, Wait,
+    files::{Answer, Stage},
+    helpers::Helpers,
     output::{Outlet, Output},
     socket::{self, AcceptFailure, ListenOptions, StoredError},
 };
@@ -60,6 +65,11 @@ pub(crate) trait Backend {
         true
     }
 
+    /// Accepted sockets stay blocking, and a write returns when the kernel has taken all of it.
+    fn blocks_on_writes(&self) -> bool {
+        false
+    }
+
     /// Starts watching. Edge-triggered backends watch both directions whatever `interest` says.
     fn add(
         &mut self,
@@ -87,6 +97,9 @@ const TURN_ACCEPTS_MAX: usize = 64;
 
 /// Accepting is tried again this long after descriptors ran out.
 pub(super) const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// A send for which the kernel had no memory is tried again after this time.
+const SEND_RETRY: Duration = Duration::from_millis(1);
 
 fn token(id: SlotId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
@@ -184,11 +197,14 @@ pub(crate) struct Readiness<B> {
     sockets: Slots<Socket>,
     /// Sockets with output queued since the last flush.
     dirty: Vec<SlotId>,
-    /// Sockets whose output the kernel had no memory for.
+    /// Sockets whose output the kernel had no memory for; they count as dirty until it is tried again.
     refused: Vec<SlotId>,
+    /// Sockets that have sent their share of a file in this flush.
+    unfinished: Vec<SlotId>,
     ready: Vec<Ready>,
-    /// Listeners waiting for free descriptors, and when to try again.
+    /// Listeners waiting for free descriptors.
     starved_listeners: Vec<SlotId>,
+    /// When to try again what the kernel was short of descriptors or memory for.
     retry_at: Option<Instant>,
     /// Receivers waiting for a buffer, first come first served.
     starved_receivers: VecDeque<SlotId>,
@@ -198,11 +214,17 @@ pub(crate) struct Readiness<B> {
     draining: bool,
     /// Sizes of receive buffers.
     classes: u8,
+    /// How accepted sockets are made.
+    accept_flags: SocketFlags,
+    helpers: Helpers,
 }
+
 impl<B: Backend> Readiness<B> {
     pub(crate) fn new(mut backend: B, parts: Parts) -> io::Result<Self> {
         let wake = Arc::clone(&parts.wake);
         let classes = parts.receive_pool.classes();
+        let helpers = Helpers::new(&parts);
+        let waiting = if backend.blocks_on_writes() { SocketFlags::empty() } else { SocketFlags::NONBLOCK };
         backend.add(wake.as_fd(), WAKE_TOKEN, Interest { read: true, write: false }, false)?;
         Ok(Self {
             backend,
@@ -210,6 +232,7 @@ impl<B: Backend> Readiness<B> {
             parts,
             dirty: Vec::new(),
             refused: Vec::new(),
+            unfinished: Vec::new(),
             ready: Vec::new(),
             starved_listeners: Vec::new(),
             retry_at: None,
@@ -218,6 +241,8 @@ impl<B: Backend> Readiness<B> {
             turn: 0,
             draining: false,
             classes,
+            accept_flags: SocketFlags::CLOEXEC | waiting,
+            helpers,
         })
     }
 
@@ -291,7 +316,9 @@ impl<B: Backend> Readiness<B> {
     }
 
     fn wake_starved_listeners(&mut self) {
-        self.retry_at = None;
+        if self.refused.is_empty() {
+            self.retry_at = None;
+        }
         for id in self.starved_listeners.drain(..) {
             if let Some(socket) = self.sockets.get_mut(id) {
                 socket.wake_receiver();
@@ -326,6 +353,7 @@ impl<B: Backend> Readiness<B> {
                     // Level-triggered calls would report it again and again.
                     let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
                 }
+                self.helpers.collect();
                 continue;
             }
             let id = id(event.token);
@@ -379,8 +407,14 @@ impl<B: Backend> Readiness<B> {
         if socket.kind == Kind::Connecting {
             socket.output.wake();
         } else {
-            self.write(id);
+            self.write_out_of_order(id);
         }
+    }
+
+    /// Something is short: it is tried again after `pause`, or earlier with something else.
+    fn retry_after(&mut self, pause: Duration) {
+        let at = monotonic() + pause;
+        self.retry_at = Some(self.retry_at.map_or(at, |present| present.min(at)));
     }
 
     /// Takes sockets that are closed by now off the front of the list of closing ones.
@@ -394,6 +428,7 @@ impl<B: Backend> Readiness<B> {
 
     fn retry(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| at <= now) {
+            self.dirty.append(&mut self.refused);
             self.wake_starved_listeners();
         }
         while let Some(&(at, id)) = self.lingering.front() {
@@ -419,7 +454,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn adopt_stream(&mut self, descriptor: OwnedFd) -> io::Result<SlotId> {
-        rustix::io::ioctl_fionbio(&descriptor, true)?;
+        rustix::io::ioctl_fionbio(&descriptor, !self.backend.blocks_on_writes())?;
         self.insert(descriptor, Kind::Stream)
     }
 
@@ -454,8 +489,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 return Poll::Pending;
             }
             socket.turn_bytes += 1;
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let error = match rustix::net::accept_with(&socket.descriptor, flags) {
+            let error = match rustix::net::accept_with(&socket.descriptor, self.accept_flags) {
                 Ok(descriptor) => {
                     self.parts.counters.accepts.increment();
                     return Poll::Ready(self.insert(descriptor, Kind::Stream));
@@ -471,7 +505,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
                     if !self.starved_listeners.contains(&listener) {
                         self.starved_listeners.push(listener);
                     }
-                    self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+                    self.retry_after(ACCEPT_RETRY);
                     // What waits would be reported all the time; an exclusive watch cannot be changed, only ended.
                     self.pause_reading(listener, true);
                     return Poll::Pending;
@@ -551,7 +585,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn poll_flushed(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<()>> {
         if self.sockets.get(stream).is_some_and(|socket| socket.output.end_wanted) {
             // The end of the stream counts as something to send.
-            self.write(stream);
+            self.write_out_of_order(stream);
         }
         self.poll_output(stream, 0, 0, waker)
     }
@@ -559,6 +593,17 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
         let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
         Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
+    }
+
+    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        match stage.try_now(&self.parts.send_pool) {
+            Some(answer) => Poll::Ready(answer),
+            None => self.helpers.poll(stage, waker),
+        }
+    }
+
+    fn forget_file(&mut self, stage: &mut Stage) {
+        self.helpers.forget(stage);
     }
 
     fn close(&mut self, id: SlotId) {
@@ -590,9 +635,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 self.write(id);
             }
         }
-        if !self.refused.is_empty() {
-            // Tried again when the next turn is over, not at once.
-            self.dirty.append(&mut self.refused);
+        if !self.unfinished.is_empty() {
+            // They go on when the next turn is over, not at once.
+            self.dirty.append(&mut self.unfinished);
         }
     }
 

@@ -30,6 +30,22 @@ use crate::{
     time::{sleep, timeout, yield_now},
 };
 
+thread_local! {
+    /// Sends of this thread that the kernel is still to refuse for want of memory.
+    static REFUSALS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Stands before each send: the kernel's refusal, when one is due.
+pub(super) fn refuse() -> Result<(), Errno> {
+    REFUSALS.with(|left| match left.get() {
+        0 => Ok(()),
+        count => {
+            left.set(count - 1);
+            Err(Errno::NOBUFS)
+        }
+    })
+}
+
 /// Every backend, epoll with both triggers.
 fn configurations() -> Vec<Config> {
     let mut level = Config::with_driver(Driver::Epoll);
@@ -72,6 +88,61 @@ fn a_receive_without_a_buffer_sleeps_until_one_comes_back() {
         assert_eq!(received.expect("it is open").as_deref(), Some(b"late".as_slice()), "{config:?}");
         assert!(turns < 10, "{turns} turns without a buffer: {config:?}");
     }
+}
+
+#[test]
+fn a_send_without_memory_is_tried_again_after_a_pause_and_not_all_the_time() {
+    for config in configurations() {
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let turns = runtime.block_on(async {
+            let (stream, mut peer) = pair();
+            REFUSALS.set(20);
+            stream.send(b"first ").await.expect("it is queued");
+            yield_now().await;
+            let before = counters.snapshot();
+            stream.send(b"second").await.expect("it is queued");
+            stream.flush().await.expect("memory comes back");
+            let mut received = [0; 12];
+            peer.read_exact(&mut received).expect("both have left");
+            assert_eq!(&received, b"first second");
+            counters.snapshot().turns - before.turns
+        });
+        assert_eq!(REFUSALS.get(), 0);
+        assert!(turns < 60, "{turns} turns for twenty tries: {config:?}");
+        assert!(turns >= 15, "{turns} turns: it does not wait between two tries: {config:?}");
+    }
+}
+
+#[test]
+fn with_blocking_writes_a_reply_is_one_call_however_slowly_the_peer_reads() {
+    const BYTES: usize = 8 << 20;
+    let mut config = Config::with_driver(Driver::Epoll);
+    config.epoll.blocking_writes = true;
+    let runtime = runtime(&config);
+    let counters = runtime.counters();
+    runtime.block_on(async {
+        let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), Default::default());
+        let listener = listener.expect("a free port");
+        let Ok(Address::Tcp(address)) = listener.local_address() else { panic!("it is a TCP listener") };
+        let peer = std::thread::spawn(move || {
+            let mut peer = std::net::TcpStream::connect(address).expect("it listens");
+            peer.write_all(b"ask").expect("it fits");
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).expect("the stream ends");
+            received
+        });
+        let stream = listener.accept().await.expect("a connection");
+        // Twice: the second receive finds nothing and must not block the thread.
+        assert_eq!(&stream.recv().await.expect("it is open").expect("it was written")[..], b"ask");
+        assert!(timeout(Duration::from_millis(1), stream.recv()).await.is_err());
+        stream.send(vec![b'x'; BYTES]).await.expect("it is queued");
+        stream.flush().await.expect("the peer reads");
+        drop(stream);
+        assert_eq!(peer.join().expect("it reads to the end"), vec![b'x'; BYTES]);
+    });
+    let stats = counters.snapshot();
+    assert_eq!((stats.send_calls, stats.sends_short), (1, 0), "{stats:?}");
 }
 
 #[test]

@@ -11,43 +11,89 @@ use rustix::{
     net::{RecvFlags, SendFlags, Shutdown},
 };
 
-use super::{Backend, Interest, Readiness, token};
-use crate::{driver::socket, outbound::Outbound, pool::Lease, slots::SlotId};
+use super::{Backend, Interest, Readiness, SEND_RETRY, Socket, token};
+use crate::{
+    counters::Counters,
+    driver::{
+        files::{pass_front, send_part},
+        socket,
+    },
+    outbound::{Front, Outbound},
+    pool::Lease,
+    slots::SlotId,
+};
+
+/// Why nothing of the queue was handed over.
+enum Hindrance {
+    /// A file is next, which `send` cannot send.
+    File,
+    Refused(Errno),
+}
+
+impl From<Errno> for Hindrance {
+    fn from(error: Errno) -> Self {
+        Hindrance::Refused(error)
+    }
+}
 
 impl<B: Backend> Readiness<B> {
-    /// Writes as much of the queue as the kernel takes.
+    /// As [`Self::write`], outside a flush.
+    pub(super) fn write_out_of_order(&mut self, id: SlotId) {
+        self.write(id);
+        self.dirty.append(&mut self.unfinished);
+    }
+
+    /// Writes as much of the queue as the kernel takes; of files no more than a share.
     pub(super) fn write(&mut self, id: SlotId) {
         let low_water = self.parts.config.limits.output_low_water_bytes;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
-            let queued = socket.output.queue.len();
             self.parts.counters.send_calls.increment();
             match send(&socket.descriptor, &socket.output.queue) {
                 Ok(sent) => {
                     self.parts.counters.sends.increment();
                     self.parts.counters.bytes_sent.add(sent as u64);
                     socket.output.queue.consume(sent);
-                    if sent < queued && !socket.output.queue.is_empty() {
+                    if socket.output.queue.is_cut() {
                         self.parts.counters.sends_short.increment();
                     }
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.parts.counters.would_block.increment();
-                    socket.writable = false;
-                }
-                Err(Errno::NOBUFS | Errno::NOMEM) => {
-                    // The kernel is short of memory: the queue waits, and the next turn tries again.
-                    if socket.output.mark_dirty() {
-                        self.refused.push(id);
+                Err(Hindrance::File) => {
+                    let share_bytes = self.parts.config.limits.turn_bytes_max;
+                    match send_file(socket, share_bytes, &self.parts.counters) {
+                        Ok(true) => {}
+                        Ok(false) => {
+                            if socket.output.mark_dirty() {
+                                self.unfinished.push(id);
+                            }
+                            break;
+                        }
+                        Err(error) if socket.was_refused(error, &self.parts.counters) => {
+                            return self.wait_for_memory(id);
+                        }
+                        Err(_) => {}
                     }
-                    break;
                 }
-                Err(error) => socket.fail(error),
+                Err(Hindrance::Refused(error)) => {
+                    if socket.was_refused(error, &self.parts.counters) {
+                        return self.wait_for_memory(id);
+                    }
+                }
             }
         }
         socket.output.wake_if_low(low_water);
         self.after_write(id);
+    }
+
+    /// The kernel is short of memory: the queue waits, and so does what is added to it.
+    fn wait_for_memory(&mut self, id: SlotId) {
+        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.output.wake_if_low(low_water);
+        if socket.output.mark_dirty() {
+            self.refused.push(id);
+            self.retry_after(SEND_RETRY);
+        }
     }
 
     /// What follows when the queue is empty, or could not be emptied.
@@ -92,7 +138,7 @@ impl<B: Backend> Readiness<B> {
         let mut scratch = [0u8; 4096];
         let mut left = self.parts.config.limits.turn_bytes_max;
         let is_empty = loop {
-            match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::empty()) {
+            match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => return self.release(id),
                 Ok((_, length)) if length < left => left -= length,
                 // A peer that does not stop must not stop everybody else.
@@ -136,7 +182,7 @@ impl<B: Backend> Readiness<B> {
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
-            match rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::empty()) {
+            match rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => {
                     socket.end_of_stream = true;
                     return Poll::Ready(Ok(None));
@@ -195,19 +241,71 @@ impl<B: Backend> Readiness<B> {
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
         if socket.error.is_none() && socket.output.queue.len() > limit {
-            self.write(id);
+            self.write_out_of_order(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
         socket.output.poll_at_most(socket.error, limit, target, waker)
     }
 }
 
-fn send(descriptor: &OwnedFd, outbound: &Outbound) -> Result<usize, Errno> {
+impl Socket {
+    /// Takes note of a send that failed. True: the kernel had no memory for it.
+    fn was_refused(&mut self, error: Errno, counters: &Counters) -> bool {
+        match error {
+            Errno::INTR => {}
+            Errno::AGAIN => {
+                counters.would_block.increment();
+                self.writable = false;
+            }
+            Errno::NOBUFS | Errno::NOMEM => return true,
+            error => self.fail(error),
+        }
+        false
+    }
+}
+
+#[inline]
+fn send(descriptor: &OwnedFd, outbound: &Outbound) -> Result<usize, Hindrance> {
+    #[cfg(test)]
+    super::tests::refuse()?;
     if !outbound.is_scattered() {
-        return rustix::net::send(descriptor, outbound.front().unwrap_or(&[]), SendFlags::NOSIGNAL);
+        return match outbound.front() {
+            Some(Front::File(_)) => Err(Hindrance::File),
+            Some(Front::Bytes(bytes)) => Ok(rustix::net::send(descriptor, bytes, SendFlags::NOSIGNAL)?),
+            None => Ok(0),
+        };
     }
     let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let count = outbound.gather(&mut slices);
+    let gathered = outbound.gather(&mut slices);
+    if gathered.count == 0 {
+        return Err(Hindrance::File);
+    }
+    let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
     let mut ancillary = rustix::net::SendAncillaryBuffer::default();
-    rustix::net::sendmsg(descriptor, &slices[..count], &mut ancillary, SendFlags::NOSIGNAL)
+    let slices = &slices[..gathered.count];
+    Ok(rustix::net::sendmsg(descriptor, slices, &mut ancillary, SendFlags::NOSIGNAL | more)?)
+}
+
+/// Sends from the file at the front of the queue until the socket is full, the file is done, or `share_bytes` have left
+/// and others get theirs: false.
+fn send_file(socket: &mut Socket, share_bytes: usize, counters: &Counters) -> Result<bool, Errno> {
+    let mut left = share_bytes;
+    while let Some(Front::File(range)) = socket.output.queue.front() {
+        if left == 0 {
+            return Ok(false);
+        }
+        let offered = range.length.min(left);
+        let descriptor = socket.descriptor.as_fd();
+        let sent = pass_front(&mut socket.output.queue, |range| send_part(descriptor, range, left))?;
+        if sent == 0 {
+            // Its next bytes are in the queue.
+            return Ok(true);
+        }
+        counters.sends.increment();
+        counters.bytes_sent.add(sent as u64);
+        counters.sends_short.add(u64::from(sent < offered));
+        socket.output.queue.consume(sent);
+        left -= sent;
+    }
+    Ok(true)
 }

@@ -7,7 +7,8 @@
 //!
 //! It is the kernel drivers' behaviour above the seam, not their mechanism: there are no descriptors, so real
 //! sockets are refused. Other threads have no place in virtual time; what they sent before the runtime would
-//! declare a deadlock is still taken.
+//! declare a deadlock is still taken. Files are the real ones: an operation is performed when it is begun, and its
+//! answer comes after as long as a message would take.
 
 use std::{
     collections::VecDeque,
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 
 use super::{
     Mechanism, Parts, Wait,
+    files::{Answer, Operations, Stage, Step, perform_here},
     output::Outlet,
     readiness::ACCEPT_RETRY,
     socket::{self, ListenOptions},
@@ -62,6 +64,8 @@ pub(crate) struct Sim {
     starved_receivers: VecDeque<SlotId>,
     /// Closing sockets in the order of their linger deadlines.
     lingering: VecDeque<(Instant, SlotId)>,
+    /// With the answers that are on their way.
+    files: Operations<Answer>,
     turn: u64,
     looks: u32,
     draining: bool,
@@ -72,6 +76,7 @@ impl Sim {
         Self {
             network: Network::new(parts.config.sim),
             sockets: Slots::new(parts.config.limits.sockets_max),
+            files: Operations::new(parts.config.limits.file_operations_max),
             parts,
             dirty: Vec::new(),
             notices: Vec::new(),
@@ -143,11 +148,19 @@ impl Sim {
     fn distribute(&mut self) {
         let mut notices = std::mem::take(&mut self.notices);
         for notice in notices.drain(..) {
-            let (Notice::Readable(id)
-            | Notice::Writable(id)
-            | Notice::Connected(id, _)
-            | Notice::Reset(id)
-            | Notice::Spurious(id)) = notice;
+            let id = match notice {
+                Notice::Readable(id)
+                | Notice::Writable(id)
+                | Notice::Connected(id, _)
+                | Notice::Reset(id)
+                | Notice::Spurious(id) => id,
+                Notice::File(operation) => {
+                    if let Some(answer) = self.files.take_work(operation) {
+                        self.files.finish(operation, answer);
+                    }
+                    continue;
+                }
+            };
             let Some(socket) = self.sockets.get_mut(id) else {
                 self.parts.counters.events_stale.increment();
                 continue;
@@ -170,6 +183,8 @@ impl Sim {
                     socket.wake_receiver();
                     socket.output.wake();
                 }
+                // Names no socket.
+                Notice::File(_) => {}
             }
         }
         self.notices = notices;
@@ -301,6 +316,23 @@ impl Mechanism for Sim {
     fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
         let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
         Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
+    }
+
+    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        match self.files.poll(stage, waker) {
+            Step::Over(answer) => Poll::Ready(answer),
+            Step::Pending => Poll::Pending,
+            Step::Admitted(request) => {
+                let answer = perform_here(request, &self.parts.send_pool);
+                let operation = self.files.begin(stage, waker, answer);
+                self.network.plan_file(operation);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn forget_file(&mut self, stage: &mut Stage) {
+        self.files.forget(stage);
     }
 
     fn close(&mut self, id: SlotId) {

@@ -59,6 +59,8 @@ pub(super) enum Notice {
     Reset(SlotId),
     /// Nothing at all has happened.
     Spurious(SlotId),
+    /// An operation on a file is over; it is no socket.
+    File(SlotId),
 }
 
 #[derive(Debug)]
@@ -70,6 +72,7 @@ enum Event {
     Reset { end: End },
     Room { end: End },
     Spurious { owner: SlotId },
+    File { operation: SlotId },
 }
 
 #[derive(Debug)]
@@ -345,6 +348,11 @@ impl Network {
         }
     }
 
+    /// Plans the end of an operation on a file.
+    pub(super) fn plan_file(&mut self, operation: SlotId) {
+        self.plan(Event::File { operation });
+    }
+
     /// Lets everything happen whose time has come; returns how much that was.
     pub(super) fn run_due(&mut self, notices: &mut Vec<Notice>) -> usize {
         let mut events = 0;
@@ -393,6 +401,7 @@ impl Network {
                 if side.take_back(capacity) { side.owner.map(Notice::Writable) } else { None }
             }
             Event::Spurious { owner } => Some(Notice::Spurious(owner)),
+            Event::File { operation } => Some(Notice::File(operation)),
         }
     }
 

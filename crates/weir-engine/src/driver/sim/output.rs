@@ -8,7 +8,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{Sim, socket};
-use crate::slots::SlotId;
+use crate::{driver::files::read_front, outbound::Front, slots::SlotId};
 
 /// Chunks gathered into one send.
 const SLICES_MAX: usize = 16;
@@ -21,8 +21,16 @@ impl Sim {
         let Some(end) = socket.stream() else { return };
         let counters = &self.parts.counters;
         while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
+            if let Some(Front::File(_)) = socket.output.queue.front()
+                && let Err(error) = read_front(&mut socket.output.queue)
+            {
+                socket.fail(error);
+                // What was promised cannot be sent: the peer must not take it for whole.
+                self.network.reset(end);
+                break;
+            }
             let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-            let count = socket.output.queue.gather(&mut slices);
+            let count = socket.output.queue.gather(&mut slices).count;
             let asked: usize = slices[..count].iter().map(|slice| slice.len()).sum();
             counters.send_calls.increment();
             match self.network.send(end, &slices[..count]) {

@@ -18,14 +18,14 @@ impl Uring {
         if socket.operations == 0 || std::mem::replace(&mut socket.cancelled, true) {
             return;
         }
-        let (kind, sending) = (socket.kind, socket.sending > 0);
+        let (kind, sending, awaits_room) = (socket.kind, socket.sending > 0, socket.awaits_room);
         match kind {
             SocketKind::Listener => self.cancel(Kind::Accept, id),
             SocketKind::Connecting => self.cancel(Kind::Connect, id),
             SocketKind::Stream => self.stop_receive(id),
         }
         if sending {
-            self.cancel(Kind::Send, id);
+            self.cancel(if awaits_room { Kind::Room } else { Kind::Send }, id);
         }
     }
 
@@ -108,7 +108,10 @@ impl Uring {
             }
             self.finish_closing(id);
         }
-        while self.sockets.len() > 0 && monotonic() < deadline {
+        for id in self.files.running() {
+            self.cancel(Kind::File, id);
+        }
+        while self.left() > 0 && monotonic() < deadline {
             let limit = Some(Duration::from_millis(50));
             if self.ring.turn(Some(limit), &self.parts.counters).is_err() {
                 break;
@@ -118,6 +121,11 @@ impl Uring {
             self.dispatch();
             self.settle_tried(submitted);
         }
-        self.sockets.len()
+        self.left()
+    }
+
+    /// What must be over before the ring may go.
+    fn left(&self) -> usize {
+        self.sockets.len() + self.files.in_flight() + self.files_closing
     }
 }

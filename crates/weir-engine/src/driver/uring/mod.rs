@@ -5,8 +5,10 @@
 //! order; its memory is the lease or send buffer itself. Every submission is counted on its socket, and a socket is
 //! forgotten, its descriptor closed and its memory reused only when the count is back at zero.
 //!
-//! Invariants: (1) memory named by a submission is owned by its socket's slot, or by a buffer ring, and does not move
-//! or change until the final completion; (2) `Socket::operations` counts submissions without a final completion, and
+//! Operations on files go to the ring too, and files are closed by it.
+//!
+//! Invariants: (1) memory named by a submission is owned by its socket's slot, by its operation on a file, or by a
+//! buffer ring, and does not move or change until the final completion; (2) `Socket::operations` counts submissions without a final completion, and
 //! a slot is only removed at zero; (3) on teardown everything is cancelled and reaped, and what does not complete is
 //! leaked, never freed; (4) a tried send (`send.rs`) counts as gone through only when the kernel has consumed its
 //! submission, its batch's completions are dispatched, and no overflow hides one.
@@ -26,6 +28,7 @@ use socket2::SockAddr;
 
 use super::{
     Mechanism, Parts, Wait,
+    files::{Answer, Operations, Stage},
     output::{Outlet, Output},
     socket::{self, ListenOptions, StoredError},
 };
@@ -41,6 +44,7 @@ use crate::{
 mod accept;
 mod buffers;
 mod close;
+mod files;
 mod receive;
 mod ring;
 mod send;
@@ -48,6 +52,7 @@ mod send;
 mod tests;
 
 use buffers::Buffers;
+use files::Flight;
 use ring::{Completion, Ring};
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
@@ -84,6 +89,12 @@ enum Kind {
     Connect,
     Cancel,
     Wake,
+    /// A socket has room for more of a file.
+    Room,
+    /// An operation on a file.
+    File,
+    /// A file is closed.
+    CloseFile,
 }
 
 impl Kind {
@@ -96,6 +107,9 @@ impl Kind {
             Kind::Cancel => 4,
             Kind::Wake => 5,
             Kind::Readable => 6,
+            Kind::Room => 7,
+            Kind::File => 8,
+            Kind::CloseFile => 9,
         };
         kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
     }
@@ -109,6 +123,9 @@ impl Kind {
             4 => Some(Kind::Cancel),
             5 => Some(Kind::Wake),
             6 => Some(Kind::Readable),
+            7 => Some(Kind::Room),
+            8 => Some(Kind::File),
+            9 => Some(Kind::CloseFile),
             class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
             _ => None,
         };
@@ -159,8 +176,10 @@ struct Socket {
     error: Option<StoredError>,
     receive_waiter: Option<Waker>,
     output: Output,
-    /// Bytes of the send in flight; zero: none.
+    /// Bytes of the send in flight; zero: none. One while the front of the queue is a file that waits for room.
     sending: u32,
+    /// What is in flight is that wait.
+    awaits_room: bool,
     /// The send in flight does not wait, and makes a completion only if it did not go through.
     tried: bool,
     /// Number of the last tried send, to tell it from earlier ones.
@@ -193,6 +212,7 @@ impl Socket {
             receive_waiter: None,
             output: Output::default(),
             sending: 0,
+            awaits_room: false,
             tried: false,
             tries: 0,
             stalled: false,
@@ -253,6 +273,9 @@ pub(crate) struct Uring {
     parts: Parts,
     buffers: Buffers,
     sockets: Slots<Socket>,
+    files: Operations<Flight>,
+    /// Files that the ring has been told to close.
+    files_closing: usize,
     /// Sizes of receive buffers.
     classes: u8,
     receive: ReceiveMode,
@@ -315,6 +338,8 @@ impl Uring {
             ring,
             buffers,
             sockets: Slots::new(parts.config.limits.sockets_max),
+            files: Operations::new(parts.config.limits.file_operations_max),
+            files_closing: 0,
             classes: parts.receive_pool.classes(),
             parts,
             completions: Vec::with_capacity(1024),
@@ -374,6 +399,9 @@ impl Uring {
                 Some(Kind::Send) => self.on_send(id, completion.result),
                 Some(Kind::Accept) => self.on_accept(id, completion),
                 Some(Kind::Connect) => self.on_connect(id, completion.result),
+                Some(Kind::Room) => self.on_room(id, completion.result),
+                Some(Kind::File) => self.on_file(id, completion.result),
+                Some(Kind::CloseFile) => self.files_closing -= 1,
                 Some(Kind::Wake) if completion.flags & CQE_MORE == 0 => self.arm_wake(),
                 Some(Kind::Wake | Kind::Cancel) => {}
                 None => self.parts.counters.events_stale.increment(),
@@ -516,6 +544,18 @@ impl Mechanism for Uring {
         Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
     }
 
+    fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        self.poll_operation(stage, waker)
+    }
+
+    fn forget_file(&mut self, stage: &mut Stage) {
+        self.files.forget(stage);
+    }
+
+    fn close_file(&mut self, file: Arc<OwnedFd>) {
+        self.submit_close(file);
+    }
+
     fn close(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.receive_waiter = None;
@@ -643,6 +683,7 @@ impl Drop for Uring {
         if self.cancel_and_reap() > 0 {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
             std::mem::forget(std::mem::replace(&mut self.sockets, Slots::new(0)));
+            std::mem::forget(std::mem::replace(&mut self.files, Operations::new(0)));
             std::mem::forget(std::rc::Rc::clone(&self.parts.receive_pool));
             std::mem::forget(std::rc::Rc::clone(&self.parts.send_pool));
         }

@@ -4,9 +4,14 @@
 //! submission, and only a failure or a short count makes a completion. So a send that goes through costs no completion,
 //! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
 //! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
+//!
+//! A file is sent by `sendfile(2)`, right here, when everything before it has left, and the ring waits for room. The
+//! ring's own way (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its
+//! operations for each pipe full, to move the same pages.
 
 use std::{
     io::{self, IoSlice},
+    os::fd::AsFd,
     task::{Poll, Waker},
 };
 
@@ -14,7 +19,23 @@ use io_uring::{opcode, squeue::Flags};
 use rustix::{io::Errno, net::Shutdown};
 
 use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Uring};
-use crate::{driver::socket, outbound::Outbound, slots::SlotId, time::monotonic};
+use crate::{
+    driver::{
+        files::{pass_front, send_part_without_waiting},
+        socket,
+    },
+    outbound::{Front, Outbound},
+    slots::SlotId,
+    time::monotonic,
+};
+
+/// A gathered send, described for the kernel.
+struct GatheredSend {
+    header: *const libc::msghdr,
+    bytes: u32,
+    /// `MSG_MORE` if a file follows.
+    flags: i32,
+}
 
 impl Uring {
     pub(super) fn mark_dirty(&mut self, id: SlotId) {
@@ -37,27 +58,30 @@ impl Uring {
             self.follow_up |= socket.tried;
             return;
         }
-        if socket.output.queue.is_empty() {
-            return self.after_send(id);
-        }
-        socket.tried = tries_first && !socket.stalled;
         if socket.stalled {
             // A slow peer must not hold the runtime's buffers.
             socket.output.queue.release_leases();
         }
         socket.output.queue.seal();
-        let tried = if socket.tried { libc::MSG_DONTWAIT } else { 0 };
+        let is_tried = tries_first && !socket.stalled;
+        let tried = if is_tried { libc::MSG_DONTWAIT } else { 0 };
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL | tried;
         let descriptor = socket.fd();
-        let entry = if socket.output.queue.is_scattered() {
-            let (message, bytes) = gather(&socket.output.queue, &mut socket.message);
-            socket.sending = bytes;
-            opcode::SendMsg::new(descriptor, message).flags(flags as u32).build()
-        } else {
-            let bytes = socket.output.queue.front().unwrap_or(&[]);
-            socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
-            opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+        let entry = match socket.output.queue.front() {
+            None => return self.after_send(id),
+            Some(Front::File(_)) => return self.submit_file(id),
+            Some(Front::Bytes(bytes)) if !socket.output.queue.is_scattered() => {
+                socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
+                opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+            }
+            Some(Front::Bytes(_)) => {
+                let gathered = gather(&socket.output.queue, &mut socket.message);
+                socket.sending = gathered.bytes;
+                let flags = flags | gathered.flags;
+                opcode::SendMsg::new(descriptor, gathered.header).flags(flags as u32).build()
+            }
         };
+        socket.tried = is_tried;
         socket.operations += 1;
         let entry = entry.user_data(Kind::Send.token(id));
         if socket.tried {
@@ -141,6 +165,84 @@ impl Uring {
         }
     }
 
+    /// Sends from the file at the front of the queue: as much as there is room for, and no more than a share before
+    /// others get theirs.
+    fn submit_file(&mut self, id: SlotId) {
+        let limits = self.parts.config.limits;
+        let mut left = limits.turn_bytes_max;
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let counters = &self.parts.counters;
+        let outcome = loop {
+            let Some(Front::File(range)) = socket.output.queue.front() else { break Ok(()) };
+            let offered = range.length.min(left);
+            if offered == 0 {
+                break Err(Errno::AGAIN);
+            }
+            counters.send_calls.increment();
+            let descriptor = socket.descriptor.as_fd();
+            // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
+            let outcome = pass_front(&mut socket.output.queue, |range| {
+                send_part_without_waiting(descriptor, range, offered)
+            });
+            match outcome {
+                // The next bytes of the file are in the queue.
+                Ok(0) => break Ok(()),
+                Ok(sent) => {
+                    counters.sends.increment();
+                    counters.bytes_sent.add(sent as u64);
+                    counters.sends_short.add(u64::from(sent < offered));
+                    socket.output.queue.consume(sent);
+                    left -= sent;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    counters.would_block.add(u64::from(error == Errno::AGAIN));
+                    break Err(error);
+                }
+            }
+        };
+        socket.output.wake_if_low(limits.output_low_water_bytes);
+        match outcome {
+            Ok(()) if socket.output.queue.is_empty() => self.after_send(id),
+            Ok(()) => self.submit_send(id),
+            Err(Errno::AGAIN) => self.await_room(id),
+            Err(Errno::NOBUFS | Errno::NOMEM) => self.wait_for_memory(id),
+            Err(error) => {
+                socket.fail(error);
+                self.after_send(id);
+            }
+        }
+    }
+
+    /// The file at the front of the queue goes on when the socket has room for a good part.
+    fn await_room(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.sending = 1;
+        socket.awaits_room = true;
+        socket.operations += 1;
+        let entry = opcode::PollAdd::new(socket.fd(), libc::POLLOUT as u32).build();
+        self.push(entry.user_data(Kind::Room.token(id)));
+    }
+
+    pub(super) fn on_room(&mut self, id: SlotId, result: i32) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.operations -= 1;
+        socket.sending = 0;
+        socket.awaits_room = false;
+        if result < 0 {
+            match Errno::from_raw_os_error(-result) {
+                Errno::INTR | Errno::AGAIN => {}
+                Errno::CANCELED => socket.fail(Errno::CONNABORTED),
+                error => socket.fail(error),
+            }
+        }
+        if socket.error.is_some() {
+            socket.output.queue.clear();
+            return self.after_send(id);
+        }
+        self.submit_send(id);
+    }
+
     /// The kernel is short of memory: the queue waits, and so does what is added to it.
     fn wait_for_memory(&mut self, id: SlotId) {
         if let Some(socket) = self.sockets.get_mut(id)
@@ -186,20 +288,21 @@ impl Uring {
 }
 
 /// Describes the next chunks for a gathered send; the header stays where it is until it is replaced.
-fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> (*const libc::msghdr, u32) {
+fn gather(outbound: &Outbound, message: &mut Option<Box<Message>>) -> GatheredSend {
     let message = message.get_or_insert_with(|| {
         // SAFETY: both types are plain C data for which all-zero is a valid value.
         Box::new(unsafe { std::mem::zeroed() })
     });
     let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let count = outbound.gather(&mut slices);
+    let gathered = outbound.gather(&mut slices);
     let mut bytes = 0;
-    for (entry, slice) in message.slices.iter_mut().zip(&slices[..count]) {
+    for (entry, slice) in message.slices.iter_mut().zip(&slices[..gathered.count]) {
         let length = slice.len().min(SEND_BYTES_MAX - bytes);
         *entry = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: length };
         bytes += length;
     }
     message.header.msg_iov = message.slices.as_mut_ptr();
-    message.header.msg_iovlen = count as _;
-    (&raw const message.header, bytes as u32)
+    message.header.msg_iovlen = gathered.count as _;
+    let flags = if gathered.file_follows { libc::MSG_MORE } else { 0 };
+    GatheredSend { header: &raw const message.header, bytes: bytes as u32, flags }
 }

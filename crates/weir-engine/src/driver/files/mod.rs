@@ -1,0 +1,225 @@
+//! Operations on files, the same for every driver: what is asked, as data; who waits for the answer; the calls.
+//!
+//! An operation on a file leaves the runtime's thread, for a worker of the kernel's or a helper of ours, and nothing
+//! can call it back. So it is a value that owns everything it works on, unlike the operations on sockets.
+//!
+//! What cannot block is done at once on every driver: `metadata` asks an inode that is open and therefore in memory
+//! (a file system on a network may ask its server), and so does [`try_now`] with what the page cache has.
+
+use std::{
+    ffi::CString,
+    io::{self, IoSliceMut},
+    os::fd::OwnedFd,
+    rc::Rc,
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags},
+    io::{Errno, ReadWriteFlags},
+};
+
+use crate::{
+    fs::FileBytes,
+    pool::{Buffer, CLASS_BYTES, Pool},
+};
+
+mod operations;
+mod sending;
+
+pub(crate) use operations::{Operations, Stage, Step};
+pub(crate) use sending::{FILE_ENDED, pass_front, read_front, send_part, send_part_without_waiting};
+
+/// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may
+/// receive in a turn by default.
+const TRIED_BYTES_MAX: usize = 1 << 20;
+
+/// Most bytes for which the pool of a runtime has a buffer.
+const POOLED_BYTES_MAX: usize = CLASS_BYTES[CLASS_BYTES.len() - 1] as usize;
+
+/// One operation.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Open {
+        path: CString,
+        flags: OFlags,
+        mode: Mode,
+    },
+    /// Until `length` bytes are read or the file ends.
+    Read {
+        file: Arc<OwnedFd>,
+        offset: u64,
+        length: usize,
+    },
+    /// Of all bytes, which come back.
+    Write {
+        file: Arc<OwnedFd>,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    Sync {
+        file: Arc<OwnedFd>,
+        data_only: bool,
+    },
+}
+
+/// What an operation brings; `B` is what a read's bytes lie in.
+#[derive(Debug)]
+pub(crate) enum Outcome<B = FileBytes> {
+    Opened(OwnedFd),
+    Read(B),
+    Written(Vec<u8>),
+    Synced,
+}
+
+/// What the future that asked is told.
+pub(crate) type Answer = io::Result<Outcome>;
+
+impl From<Outcome<Vec<u8>>> for Outcome {
+    fn from(outcome: Outcome<Vec<u8>>) -> Self {
+        match outcome {
+            Outcome::Opened(descriptor) => Outcome::Opened(descriptor),
+            Outcome::Read(bytes) => Outcome::Read(bytes.into()),
+            Outcome::Written(bytes) => Outcome::Written(bytes),
+            Outcome::Synced => Outcome::Synced,
+        }
+    }
+}
+
+/// Where a read puts its bytes. They do not move, however often this does.
+#[derive(Debug)]
+pub(crate) enum Storage {
+    Pooled(Buffer),
+    /// Longer than a buffer of the pool, or the pool has none left.
+    Heap(Vec<u8>),
+}
+
+impl Storage {
+    pub(crate) fn take(pool: &Rc<Pool>, length: usize) -> Self {
+        let buffer = if length <= POOLED_BYTES_MAX { pool.take(pool.class_for(length)) } else { None };
+        match buffer.filter(|buffer| buffer.capacity() as usize >= length) {
+            Some(buffer) => Storage::Pooled(buffer),
+            None => Storage::Heap(vec![0; length]),
+        }
+    }
+
+    /// All of it: at least as long as was asked for.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            Storage::Pooled(buffer) => buffer.as_mut_slice(),
+            Storage::Heap(bytes) => bytes,
+        }
+    }
+
+    /// The first `length` bytes, for reading.
+    pub(crate) fn into_bytes(self, length: usize) -> FileBytes {
+        match self {
+            Storage::Pooled(buffer) => buffer.lease(length).into(),
+            Storage::Heap(mut bytes) => {
+                bytes.truncate(length);
+                bytes.into()
+            }
+        }
+    }
+}
+
+/// Performs an operation; blocks the thread for as long as the disk takes.
+pub(crate) fn perform(request: Request) -> io::Result<Outcome<Vec<u8>>> {
+    match request {
+        Request::Open { path, flags, mode } => {
+            let opened = again(|| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, mode));
+            Ok(Outcome::Opened(opened?))
+        }
+        Request::Read { file, offset, length } => {
+            let mut bytes = vec![0; length];
+            let count = read(&file, offset, &mut bytes, ReadWriteFlags::empty())?;
+            bytes.truncate(count);
+            Ok(Outcome::Read(bytes))
+        }
+        Request::Write { file, offset, bytes } => {
+            let mut done = 0;
+            while done < bytes.len() {
+                match again(|| rustix::io::pwrite(&file, &bytes[done..], offset + done as u64))? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    count => done += count,
+                }
+            }
+            Ok(Outcome::Written(bytes))
+        }
+        Request::Sync { file, data_only: true } => {
+            again(|| rustix::fs::fdatasync(&file))?;
+            Ok(Outcome::Synced)
+        }
+        Request::Sync { file, data_only: false } => {
+            again(|| rustix::fs::fsync(&file))?;
+            Ok(Outcome::Synced)
+        }
+    }
+}
+
+/// The same on the runtime's own thread, where reads find a buffer of its pool.
+pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>) -> Answer {
+    if let Request::Read { file, offset, length } = request {
+        return read_pooled(&file, offset, length, ReadWriteFlags::empty(), pool).map_err(io::Error::from);
+    }
+    perform(request).map(Outcome::from)
+}
+
+/// Performs an operation if that cannot block. `None`: it might, or failed in a way that [`perform`] is to confirm.
+pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
+    match request {
+        Request::Open { path, flags, mode } => {
+            let flags = *flags | OFlags::CLOEXEC;
+            // Fails with EAGAIN where a part of the path is not in memory, and for files that are to be made.
+            match rustix::fs::openat2(CWD, path.as_c_str(), flags, *mode, ResolveFlags::CACHED) {
+                Ok(descriptor) => Some(Ok(Outcome::Opened(descriptor))),
+                Err(Errno::NOENT) => Some(Err(Errno::NOENT.into())),
+                Err(_) => None,
+            }
+        }
+        Request::Read { file, offset, length } => {
+            if *length > TRIED_BYTES_MAX {
+                return None;
+            }
+            read_pooled(file, *offset, *length, ReadWriteFlags::NOWAIT, pool).ok().map(Ok)
+        }
+        // Few file systems promise not to block a write, and none a sync.
+        Request::Write { .. } | Request::Sync { .. } => None,
+    }
+}
+
+fn read_pooled(
+    file: &OwnedFd,
+    offset: u64,
+    length: usize,
+    flags: ReadWriteFlags,
+    pool: &Rc<Pool>,
+) -> Result<Outcome, Errno> {
+    let mut storage = Storage::take(pool, length);
+    let count = read(file, offset, &mut storage.as_mut_slice()[..length], flags)?;
+    Ok(Outcome::Read(storage.into_bytes(count)))
+}
+
+/// Reads until `into` is full or the file ends.
+fn read(file: &OwnedFd, offset: u64, into: &mut [u8], flags: ReadWriteFlags) -> Result<usize, Errno> {
+    let mut done = 0;
+    while done < into.len() {
+        let rest = &mut into[done..];
+        let at = offset + done as u64;
+        match again(|| rustix::io::preadv2(file, &mut [IoSliceMut::new(rest)], at, flags))? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(done)
+}
+
+/// Takes a call up again that a signal has interrupted.
+fn again<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Operations in flight: at most as many as the limit allows, the others in a line; an answer for whoever still waits.
+//!
+//! It performs nothing: a driver begins what is admitted and says when it is over. An operation whose future was
+//! dropped goes on, keeps its place and its memory until it is over, and its answer is dropped then.
+
+use std::task::{Poll, Waker};
+
+use super::{Answer, Request, try_now};
+use crate::{
+    line::{Line, Ticket},
+    pool::Pool,
+    slots::{SlotId, Slots},
+};
+
+/// How far an operation has come, as the future that asked for it knows.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    New(Request),
+    /// In the line.
+    Waiting(Request, Ticket),
+    /// The driver has it.
+    Begun(SlotId),
+    /// The answer was given.
+    Over,
+}
+
+impl Stage {
+    /// The answer, if the operation has not been begun and cannot block.
+    pub(crate) fn try_now(&mut self, pool: &std::rc::Rc<Pool>) -> Option<Answer> {
+        let Stage::New(request) = self else { return None };
+        let answer = try_now(request, pool)?;
+        *self = Stage::Over;
+        Some(answer)
+    }
+
+    /// The request, of an operation that is performed at once.
+    pub(crate) fn take(&mut self) -> Option<Request> {
+        match std::mem::replace(self, Stage::Over) {
+            Stage::New(request) | Stage::Waiting(request, _) => Some(request),
+            Stage::Begun(_) | Stage::Over => None,
+        }
+    }
+}
+
+/// What a look at an operation says.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Over(Answer),
+    /// There is room for it: [`Operations::begin`] follows.
+    Admitted(Request),
+    Pending,
+}
+
+#[derive(Debug)]
+enum Lifecycle {
+    /// Somebody waits.
+    Running(Waker),
+    /// Nobody waits any more.
+    Forgotten,
+    /// The answer is there.
+    Over(Answer),
+}
+
+#[derive(Debug)]
+struct Operation<T> {
+    /// What the driver needs while it runs.
+    work: Option<T>,
+    lifecycle: Lifecycle,
+}
+
+/// The operations of one driver.
+#[derive(Debug)]
+pub(crate) struct Operations<T> {
+    slots: Slots<Operation<T>>,
+    line: Line,
+    /// Begun and not over.
+    in_flight: usize,
+}
+
+impl<T> Operations<T> {
+    /// At most `maximum` are in flight at a time.
+    pub(crate) fn new(maximum: usize) -> Self {
+        // Answers that nobody has taken yet belong to futures, as their requests did: the tasks bound them.
+        Self { slots: Slots::new(usize::MAX), line: Line::new(maximum), in_flight: 0 }
+    }
+
+    /// What a future that is polled has to do.
+    pub(crate) fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Step {
+        match std::mem::replace(stage, Stage::Over) {
+            Stage::New(request) => self.enter(stage, request, None, waker),
+            Stage::Waiting(request, ticket) => self.enter(stage, request, Some(ticket), waker),
+            Stage::Begun(id) => self.look(stage, id, waker),
+            Stage::Over => Step::Pending,
+        }
+    }
+
+    fn enter(
+        &mut self,
+        stage: &mut Stage,
+        request: Request,
+        mut ticket: Option<Ticket>,
+        waker: &Waker,
+    ) -> Step {
+        match (self.line.poll_enter(&mut ticket, waker), ticket) {
+            (Poll::Pending, Some(ticket)) => {
+                *stage = Stage::Waiting(request, ticket);
+                Step::Pending
+            }
+            (Poll::Pending | Poll::Ready(()), _) => Step::Admitted(request),
+        }
+    }
+
+    fn look(&mut self, stage: &mut Stage, id: SlotId, waker: &Waker) -> Step {
+        let Some(operation) = self.slots.get_mut(id) else { return Step::Pending };
+        if let Lifecycle::Running(present) = &mut operation.lifecycle {
+            present.clone_from(waker);
+            *stage = Stage::Begun(id);
+            return Step::Pending;
+        }
+        match self.slots.remove(id).map(|operation| operation.lifecycle) {
+            Some(Lifecycle::Over(answer)) => Step::Over(answer),
+            Some(Lifecycle::Running(_) | Lifecycle::Forgotten) | None => Step::Pending,
+        }
+    }
+
+    /// Takes an operation that was admitted.
+    pub(crate) fn begin(&mut self, stage: &mut Stage, waker: &Waker, work: T) -> SlotId {
+        let operation = Operation { work: Some(work), lifecycle: Lifecycle::Running(waker.clone()) };
+        let Ok(id) = self.slots.insert(operation) else {
+            panic!("four thousand million answers wait for their futures");
+        };
+        self.in_flight += 1;
+        *stage = Stage::Begun(id);
+        id
+    }
+
+    /// What the driver needs for an operation that runs.
+    pub(crate) fn work(&mut self, id: SlotId) -> Option<&mut T> {
+        self.slots.get_mut(id)?.work.as_mut()
+    }
+
+    /// The same, to keep: the operation is about to be over.
+    pub(crate) fn take_work(&mut self, id: SlotId) -> Option<T> {
+        self.slots.get_mut(id)?.work.take()
+    }
+
+    /// Whether nobody waits for an operation any more.
+    pub(crate) fn is_forgotten(&self, id: SlotId) -> bool {
+        self.slots.get(id).is_none_or(|operation| matches!(operation.lifecycle, Lifecycle::Forgotten))
+    }
+
+    /// An operation is over: nothing uses its memory any more.
+    pub(crate) fn finish(&mut self, id: SlotId, answer: Answer) {
+        let Some(operation) = self.slots.get_mut(id) else { return };
+        operation.work = None;
+        match std::mem::replace(&mut operation.lifecycle, Lifecycle::Over(answer)) {
+            Lifecycle::Running(waker) => waker.wake(),
+            Lifecycle::Forgotten => drop(self.slots.remove(id)),
+            Lifecycle::Over(_) => return,
+        }
+        self.in_flight -= 1;
+        self.line.leave();
+    }
+
+    /// The future is dropped.
+    pub(crate) fn forget(&mut self, stage: &mut Stage) {
+        match std::mem::replace(stage, Stage::Over) {
+            Stage::Waiting(_, ticket) => self.line.give_up(ticket),
+            Stage::Begun(id) => {
+                let Some(operation) = self.slots.get_mut(id) else { return };
+                if let Lifecycle::Over(_) = operation.lifecycle {
+                    drop(self.slots.remove(id));
+                } else {
+                    operation.lifecycle = Lifecycle::Forgotten;
+                }
+            }
+            Stage::New(_) | Stage::Over => {}
+        }
+    }
+
+    /// Operations that are begun and not over.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Their names.
+    pub(crate) fn running(&self) -> Vec<SlotId> {
+        let is_running = |id: &SlotId| {
+            self.slots.get(*id).is_some_and(|operation| !matches!(operation.lifecycle, Lifecycle::Over(_)))
+        };
+        self.slots.ids().into_iter().filter(is_running).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::files::Outcome;
+
+    fn request() -> Stage {
+        let path = c"/nowhere".to_owned();
+        let (flags, mode) = (rustix::fs::OFlags::empty(), rustix::fs::Mode::empty());
+        Stage::New(Request::Open { path, flags, mode })
+    }
+
+    fn admit(operations: &mut Operations<()>, stage: &mut Stage) -> Option<SlotId> {
+        match operations.poll(stage, Waker::noop()) {
+            Step::Admitted(_) => Some(operations.begin(stage, Waker::noop(), ())),
+            Step::Pending => None,
+            Step::Over(answer) => panic!("nobody has answered: {answer:?}"),
+        }
+    }
+
+    #[test]
+    fn a_forgotten_operation_keeps_its_place_until_it_is_over() {
+        let mut operations = Operations::new(1);
+        let (mut first, mut second) = (request(), request());
+        let id = admit(&mut operations, &mut first).expect("there is room");
+        operations.forget(&mut first);
+        assert!(operations.is_forgotten(id));
+        assert_eq!(admit(&mut operations, &mut second), None, "the first one is still in flight");
+        operations.finish(id, Ok(Outcome::Synced));
+        assert_eq!(operations.in_flight(), 0);
+        assert!(admit(&mut operations, &mut second).is_some());
+    }
+
+    #[test]
+    fn an_answer_that_waits_for_its_future_takes_no_place() {
+        let mut operations = Operations::new(1);
+        let (mut first, mut second) = (request(), request());
+        let id = admit(&mut operations, &mut first).expect("there is room");
+        operations.finish(id, Ok(Outcome::Synced));
+        assert!(admit(&mut operations, &mut second).is_some());
+        assert!(matches!(operations.poll(&mut first, Waker::noop()), Step::Over(Ok(Outcome::Synced))));
+        operations.forget(&mut second);
+        assert_eq!(operations.running().len(), 1, "forgotten, and not over");
+    }
+
+    #[test]
+    fn who_is_dropped_in_the_line_leaves_it() {
+        let mut operations = Operations::new(1);
+        let (mut first, mut second, mut third) = (request(), request(), request());
+        let id = admit(&mut operations, &mut first).expect("there is room");
+        assert!(
+            admit(&mut operations, &mut second).is_none() && admit(&mut operations, &mut third).is_none()
+        );
+        operations.finish(id, Ok(Outcome::Synced));
+        // Its place was handed over already.
+        operations.forget(&mut second);
+        assert!(admit(&mut operations, &mut third).is_some());
+    }
+}

@@ -1,0 +1,286 @@
+//! Helper threads for calls on files that may block: what the kernel's own workers are to io_uring.
+//!
+//! They belong to one runtime, start when there is more to do than they are, and end with it; their number and the
+//! number of calls they are given are limited. A call that is done is announced by a write to the runtime's wake-up
+//! descriptor, one for all that are done before the runtime looks.
+//!
+//! A job owns everything it touches. So the runtime may end without a thread that hangs in a call: it is left behind,
+//! and what it owns goes when the call returns.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+use super::{
+    Parts,
+    files::{Answer, Operations, Outcome, Request, Stage, Step, perform},
+};
+use crate::slots::SlotId;
+
+/// How long teardown waits for the calls that have been begun.
+const TEARDOWN: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 2000 });
+
+/// What a thread found out.
+type Done = (SlotId, io::Result<Outcome<Vec<u8>>>);
+
+#[derive(Debug)]
+struct Queue {
+    /// Not begun; never more than there may be operations in flight.
+    jobs: VecDeque<(SlotId, Request)>,
+    /// Threads that wait for a job.
+    idle: usize,
+    threads: usize,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is a job, or the end.
+    work: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+    done: Mutex<Vec<Done>>,
+    /// The runtime was told that something is done and has not looked since.
+    announced: AtomicBool,
+    wake: Arc<OwnedFd>,
+}
+
+/// The helper threads of one runtime, and the operations they work on.
+#[derive(Debug)]
+pub(crate) struct Helpers {
+    shared: Arc<Shared>,
+    operations: Operations<()>,
+    threads_max: usize,
+    /// Kept for its memory.
+    taken: Vec<Done>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Helpers {
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let queue = Queue { jobs: VecDeque::new(), idle: 0, threads: 0, closed: false };
+        let shared = Shared {
+            queue: Mutex::new(queue),
+            work: Condvar::new(),
+            ended: Condvar::new(),
+            done: Mutex::default(),
+            announced: AtomicBool::new(false),
+            wake: Arc::clone(&parts.wake),
+        };
+        let limits = &parts.config.limits;
+        Self {
+            shared: Arc::new(shared),
+            operations: Operations::new(limits.file_operations_max),
+            threads_max: limits.file_threads_max.max(1),
+            taken: Vec::new(),
+        }
+    }
+
+    /// Gives an operation to a thread when there is room for it, and waits for its answer.
+    pub(crate) fn poll(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        match self.operations.poll(stage, waker) {
+            Step::Over(answer) => Poll::Ready(answer),
+            Step::Pending => Poll::Pending,
+            Step::Admitted(request) => {
+                let id = self.operations.begin(stage, waker, ());
+                self.submit(id, request);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Nobody waits for an operation any more.
+    pub(crate) fn forget(&mut self, stage: &mut Stage) {
+        self.operations.forget(stage);
+    }
+
+    fn submit(&mut self, id: SlotId, request: Request) {
+        let mut queue = lock(&self.shared.queue);
+        queue.jobs.push_back((id, request));
+        let is_short = queue.idle < queue.jobs.len() && queue.threads < self.threads_max;
+        queue.threads += usize::from(is_short);
+        drop(queue);
+        if is_short && !self.start_thread() {
+            self.do_without_thread();
+        }
+        self.shared.work.notify_one();
+    }
+
+    /// False: there is no memory or no room for another thread.
+    fn start_thread(&self) -> bool {
+        let shared = Arc::clone(&self.shared);
+        thread::Builder::new().name("weir-file".into()).spawn(move || shared.run()).is_ok()
+    }
+
+    /// The thread that was counted does not exist. Without any other, the calls are made here and now.
+    fn do_without_thread(&mut self) {
+        let mut queue = lock(&self.shared.queue);
+        queue.threads -= 1;
+        let jobs = if queue.threads == 0 { std::mem::take(&mut queue.jobs) } else { VecDeque::new() };
+        drop(queue);
+        for (id, request) in jobs {
+            self.operations.finish(id, perform(request).map(Outcome::from));
+        }
+    }
+
+    /// Hands out what the threads have found out since the last look.
+    pub(crate) fn collect(&mut self) {
+        // Before the look: whoever comes after it announces itself anew.
+        self.shared.announced.swap(false, Ordering::AcqRel);
+        std::mem::swap(&mut *lock(&self.shared.done), &mut self.taken);
+        for (id, outcome) in self.taken.drain(..) {
+            self.operations.finish(id, outcome.map(Outcome::from));
+        }
+    }
+}
+
+impl Shared {
+    /// What a thread does until the end.
+    fn run(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some((id, request)) = queue.jobs.pop_front() {
+                drop(queue);
+                self.finish((id, perform(request)));
+                queue = lock(&self.queue);
+            } else if queue.closed {
+                break;
+            } else {
+                queue.idle += 1;
+                queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+        queue.threads -= 1;
+        drop(queue);
+        self.ended.notify_all();
+    }
+
+    fn finish(&self, done: Done) {
+        lock(&self.done).push(done);
+        if !self.announced.swap(true, Ordering::AcqRel) {
+            // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
+            let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for Helpers {
+    /// What no thread has begun is not begun any more.
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared.queue);
+        queue.closed = true;
+        let jobs = std::mem::take(&mut queue.jobs);
+        drop(queue);
+        drop(jobs);
+        self.shared.work.notify_all();
+        let queue = lock(&self.shared.queue);
+        // Left behind after that: its job owns what it uses.
+        drop(self.shared.ended.wait_timeout_while(queue, TEARDOWN, |queue| queue.threads > 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rustix::{
+        event::EventfdFlags,
+        fs::{FileType, Mode, OFlags},
+    };
+
+    use super::*;
+    use crate::{Config, counters::Counters, driver::files::Outcome};
+
+    fn helpers(threads_max: usize, operations_max: usize) -> Helpers {
+        let mut config = Config::default();
+        config.limits.file_threads_max = threads_max;
+        config.limits.file_operations_max = operations_max;
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+        Helpers::new(&Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake)))
+    }
+
+    fn open(path: &std::ffi::CStr) -> Stage {
+        Stage::New(Request::Open { path: path.to_owned(), flags: OFlags::RDONLY, mode: Mode::empty() })
+    }
+
+    /// Blocks until a thread announces something, as a runtime's wait does.
+    fn wait(helpers: &mut Helpers) {
+        rustix::io::read(&*helpers.shared.wake, &mut [0u8; 8]).expect("an announcement");
+        helpers.collect();
+    }
+
+    #[test]
+    fn no_more_threads_start_than_the_limit_allows_and_every_call_is_answered() {
+        let mut helpers = helpers(2, 8);
+        let mut stages: Vec<Stage> = (0..50).map(|_| open(c"/dev/null")).collect();
+        let mut opened = 0;
+        while opened < stages.len() {
+            let mut progress = false;
+            for stage in stages.iter_mut().filter(|stage| !matches!(stage, Stage::Over)) {
+                if let Poll::Ready(answer) = helpers.poll(stage, Waker::noop()) {
+                    assert!(matches!(answer, Ok(Outcome::Opened(_))), "{answer:?}");
+                    opened += 1;
+                    progress = true;
+                }
+            }
+            assert!(lock(&helpers.shared.queue).threads <= 2);
+            assert!(lock(&helpers.shared.queue).jobs.len() <= 8 && helpers.operations.in_flight() <= 8);
+            if !progress {
+                wait(&mut helpers);
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_thread_the_call_is_made_in_place() {
+        let mut helpers = helpers(1, 4);
+        let mut stage = open(c"/dev/null");
+        let Step::Admitted(request) = helpers.operations.poll(&mut stage, Waker::noop()) else {
+            panic!("there is room");
+        };
+        let id = helpers.operations.begin(&mut stage, Waker::noop(), ());
+        // As when the kernel refuses the thread that was counted.
+        let mut queue = lock(&helpers.shared.queue);
+        queue.jobs.push_back((id, request));
+        queue.threads = 1;
+        drop(queue);
+        helpers.do_without_thread();
+        assert!(matches!(helpers.poll(&mut stage, Waker::noop()), Poll::Ready(Ok(Outcome::Opened(_)))));
+    }
+
+    #[test]
+    fn a_thread_that_hangs_does_not_hold_up_the_end_for_ever() {
+        let directory = std::env::temp_dir().join(format!("weir-hang-{}", std::process::id()));
+        let path = std::ffi::CString::new(directory.to_str().expect("a plain path")).expect("no zero byte");
+        rustix::fs::mknodat(rustix::fs::CWD, path.as_c_str(), FileType::Fifo, Mode::RWXU, 0)
+            .expect("a named pipe can be made");
+        let mut helpers = helpers(1, 4);
+        // Opening a pipe for reading waits for somebody who writes.
+        let mut stage = open(&path);
+        assert!(helpers.poll(&mut stage, Waker::noop()).is_pending());
+        while !lock(&helpers.shared.queue).jobs.is_empty() {
+            thread::yield_now();
+        }
+        let start = Instant::now();
+        drop(helpers);
+        assert!(start.elapsed() >= TEARDOWN, "it waited for the call");
+        // Lets the thread go.
+        let writer = std::fs::OpenOptions::new().write(true).open(&directory);
+        std::fs::remove_file(&directory).expect("it is there");
+        drop(writer);
+    }
+}

@@ -1,0 +1,142 @@
+//! Operations on files: submitted one for one, taken up again where the kernel did a part, and files closed.
+//!
+//! All of them exist since 5.6, before the oldest kernel this driver runs on, so no step of the ladder lacks one. A
+//! path that is in memory is opened, and bytes that are in the page cache are read, while the kernel takes the
+//! submission; for everything else it has workers.
+
+use std::{
+    io,
+    os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd},
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use io_uring::{
+    opcode,
+    types::{Fd, FsyncFlags},
+};
+use rustix::{fs::OFlags, io::Errno};
+
+use super::{Kind, Uring};
+use crate::{
+    driver::files::{Answer, Outcome, Request, Stage, Step, Storage},
+    slots::SlotId,
+};
+
+/// Bytes of one submission; the kernel moves at most `0x7fff_f000` in a call.
+const CALL_BYTES_MAX: usize = 1 << 30;
+
+/// What an operation in flight owns (invariant 1).
+#[derive(Debug)]
+pub(super) struct Flight {
+    request: Request,
+    /// Of a read.
+    storage: Option<Storage>,
+    /// Bytes read or written so far.
+    done: usize,
+}
+
+impl Uring {
+    pub(super) fn poll_operation(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        match self.files.poll(stage, waker) {
+            Step::Over(answer) => Poll::Ready(answer),
+            Step::Pending => Poll::Pending,
+            Step::Admitted(request) => {
+                let storage = match &request {
+                    Request::Read { length, .. } => Some(Storage::take(&self.parts.send_pool, *length)),
+                    Request::Open { .. } | Request::Write { .. } | Request::Sync { .. } => None,
+                };
+                let id = self.files.begin(stage, waker, Flight { request, storage, done: 0 });
+                self.submit_operation(id);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Submits an operation, or the rest of it.
+    fn submit_operation(&mut self, id: SlotId) {
+        let Some(Flight { request, storage, done }) = self.files.work(id) else { return };
+        let done = *done;
+        let entry = match request {
+            Request::Open { path, flags, mode } => {
+                let flags = (*flags | OFlags::CLOEXEC).bits() as i32;
+                opcode::OpenAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).flags(flags).mode(mode.bits()).build()
+            }
+            Request::Read { file, offset, length } => {
+                let into = storage.as_mut().map(Storage::as_mut_slice).unwrap_or_default();
+                let rest = &mut into[done..*length];
+                let count = rest.len().min(CALL_BYTES_MAX) as u32;
+                let read = opcode::Read::new(Fd(file.as_raw_fd()), rest.as_mut_ptr(), count);
+                read.offset(*offset + done as u64).build()
+            }
+            Request::Write { file, offset, bytes } => {
+                let rest = &bytes[done..];
+                let count = rest.len().min(CALL_BYTES_MAX) as u32;
+                let write = opcode::Write::new(Fd(file.as_raw_fd()), rest.as_ptr(), count);
+                write.offset(*offset + done as u64).build()
+            }
+            Request::Sync { file, data_only } => {
+                let flags = if *data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
+                opcode::Fsync::new(Fd(file.as_raw_fd())).flags(flags).build()
+            }
+        };
+        self.push(entry.user_data(Kind::File.token(id)));
+    }
+
+    pub(super) fn on_file(&mut self, id: SlotId, result: i32) {
+        // What a forgotten read would still bring, nobody wants; a write goes on to its end.
+        let is_forgotten = self.files.is_forgotten(id);
+        let Some(flight) = self.files.work(id) else {
+            self.parts.counters.events_stale.increment();
+            return;
+        };
+        let is_done = match (&flight.request, result) {
+            (_, ..0) => result != -libc::EINTR,
+            (Request::Read { length, .. }, count) => {
+                flight.done += count as usize;
+                count == 0 || flight.done >= *length || is_forgotten
+            }
+            (Request::Write { bytes, .. }, count) => {
+                flight.done += count as usize;
+                count == 0 || flight.done >= bytes.len()
+            }
+            (Request::Open { .. } | Request::Sync { .. }, _) => true,
+        };
+        if !is_done {
+            return self.submit_operation(id);
+        }
+        if let Some(flight) = self.files.take_work(id) {
+            self.files.finish(id, flight.answer(result));
+        }
+    }
+
+    /// Closes a file, unless an operation or a queue still has it: then that does.
+    pub(super) fn submit_close(&mut self, file: Arc<OwnedFd>) {
+        let Some(descriptor) = Arc::into_inner(file) else { return };
+        let entry = opcode::Close::new(Fd(descriptor.into_raw_fd())).build();
+        self.files_closing += 1;
+        self.push(entry.user_data(Kind::CloseFile.token(SlotId { index: 0, generation: 0 })));
+    }
+}
+
+impl Flight {
+    /// What the last completion makes of the operation.
+    fn answer(self, result: i32) -> Answer {
+        if result < 0 {
+            return Err(Errno::from_raw_os_error(-result).into());
+        }
+        match (self.request, self.storage) {
+            (Request::Open { .. }, _) => {
+                // SAFETY: a non-negative result of an open is a new descriptor that nobody else owns.
+                Ok(Outcome::Opened(unsafe { OwnedFd::from_raw_fd(result) }))
+            }
+            (Request::Read { .. }, Some(storage)) => Ok(Outcome::Read(storage.into_bytes(self.done))),
+            (Request::Read { .. }, None) => Ok(Outcome::Read(Vec::new().into())),
+            (Request::Write { bytes, .. }, _) if self.done < bytes.len() => {
+                Err(io::ErrorKind::WriteZero.into())
+            }
+            (Request::Write { bytes, .. }, _) => Ok(Outcome::Written(bytes)),
+            (Request::Sync { .. }, _) => Ok(Outcome::Synced),
+        }
+    }
+}

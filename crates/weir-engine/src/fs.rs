@@ -1,0 +1,396 @@
+//! Files: opened, read and written at positions of the caller's choice, and sent.
+//!
+//! io_uring performs the operations itself. On epoll, poll and select what the page cache has is read at once; what
+//! may have to wait for the disk is done by a few helper threads of the runtime. On blocking calls the thread waits,
+//! and on the simulator the real file is used and virtual time passes.
+//!
+//! An operation belongs to the engine while it is in flight. Dropping its future gives up the answer and nothing else:
+//! a write or a sync that has been begun goes on to its end, and buffers are given back after that. One that still
+//! waits for its turn, because [`Limits::file_operations_max`](crate::Limits) others are in flight, is not begun any
+//! more. A runtime that ends gives up what nobody works on yet, and waits for the rest.
+//!
+//! ```
+//! use weir_engine::{Config, Runtime, fs::{File, OpenOptions}};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let path = std::env::temp_dir().join(format!("weir-example-{}", std::process::id()));
+//! let runtime = Runtime::new(&Config::default())?;
+//! runtime.block_on(async {
+//!     let options = OpenOptions { read: true, write: true, create: true, ..OpenOptions::default() };
+//!     let file = File::open_with(&path, options).await?;
+//!     file.write_at(0, b"hello, file".to_vec()).await?;
+//!     file.sync_data().await?;
+//!     assert_eq!(&file.read_at(7, 100).await?[..], b"file");
+//!     assert_eq!(file.metadata().await?.len, 11);
+//!     std::fs::remove_file(&path)
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Stream::send_file`](crate::net::Stream::send_file) sends a part of a file without copying it.
+
+use std::{
+    ffi::CString,
+    fmt,
+    future::Future,
+    io,
+    ops::Deref,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::Path,
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+    time::{Duration, SystemTime},
+};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::{
+    driver::{
+        Mechanism, dispatch,
+        files::{Answer, Outcome, Request, Stage},
+    },
+    outbound::Outgoing,
+    pool::Lease,
+    runtime::{self, Core},
+};
+
+pub use crate::outbound::FilePart;
+
+/// Most bytes of one read.
+pub const READ_BYTES_MAX: usize = 16 << 20;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// It will be read.
+    pub read: bool,
+    /// It will be written.
+    pub write: bool,
+    /// It is made if it is not there.
+    pub create: bool,
+    /// What is in it is thrown away.
+    pub truncate: bool,
+    /// Permissions of a file that is made, before the process's mask.
+    pub mode: u32,
+}
+
+impl Default for OpenOptions {
+    /// For reading.
+    fn default() -> Self {
+        Self { read: true, write: false, create: false, truncate: false, mode: 0o666 }
+    }
+}
+
+impl OpenOptions {
+    fn flags(self) -> OFlags {
+        let access = match (self.read, self.write) {
+            (true, true) => OFlags::RDWR,
+            (false, true) => OFlags::WRONLY,
+            (_, false) => OFlags::RDONLY,
+        };
+        let create = if self.create { OFlags::CREATE } else { OFlags::empty() };
+        access | create | if self.truncate { OFlags::TRUNC } else { OFlags::empty() }
+    }
+}
+
+/// What a file system says about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Bytes in the file.
+    pub len: u64,
+    /// When they were last changed.
+    pub modified: SystemTime,
+    /// It has bytes at positions, and is no folder, pipe or device.
+    pub is_file: bool,
+    /// Its number in its file system: together with `device`, which file it is.
+    pub inode: u64,
+    /// Number of the file system.
+    pub device: u64,
+}
+
+/// Bytes read from a file. They can be sent on without a copy.
+#[derive(Debug)]
+pub struct FileBytes(Place);
+
+#[derive(Debug)]
+enum Place {
+    Pooled(Lease),
+    Heap(Vec<u8>),
+}
+
+impl FileBytes {
+    /// The bytes in memory of the caller's own; a copy if they are in a buffer of the engine's.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Place::Pooled(lease) => lease.to_vec(),
+            Place::Heap(bytes) => bytes,
+        }
+    }
+}
+
+impl From<Lease> for FileBytes {
+    fn from(lease: Lease) -> Self {
+        Self(Place::Pooled(lease))
+    }
+}
+
+impl From<Vec<u8>> for FileBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Place::Heap(bytes))
+    }
+}
+
+impl From<FileBytes> for Outgoing {
+    fn from(bytes: FileBytes) -> Self {
+        match bytes.0 {
+            Place::Pooled(lease) => lease.into(),
+            Place::Heap(bytes) => bytes.into(),
+        }
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Place::Pooled(lease) => lease,
+            Place::Heap(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for FileBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// An open file.
+///
+/// It has no position of its own, so any number of operations can be in flight. The order in which they take effect
+/// is not that in which they were begun: who needs an order waits in between.
+pub struct File {
+    core: Rc<Core>,
+    /// Taken by `drop` only.
+    descriptor: Option<Arc<OwnedFd>>,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("File").field("descriptor", &self.descriptor).finish_non_exhaustive()
+    }
+}
+
+impl File {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of `open(2)`; being outside a runtime.
+    pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::open_with(path, OpenOptions::default()).await
+    }
+
+    /// Opens a file. It is closed on exec. Dropping the future of one that is made or emptied may leave it so.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<Self> {
+        let core = runtime::current()?;
+        let path = CString::new(path.as_ref().as_os_str().as_bytes())
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path has no zero byte in it"))?;
+        let mode = if options.create { Mode::from_raw_mode(options.mode) } else { Mode::empty() };
+        let request = Request::Open { path, flags: options.flags(), mode };
+        match Operation::new(&core, request).await? {
+            Outcome::Opened(descriptor) => Ok(Self { core, descriptor: Some(Arc::new(descriptor)) }),
+            other => unreachable!("an open was answered by {other:?}"),
+        }
+    }
+
+    /// Takes over an open file.
+    ///
+    /// # Errors
+    /// Being outside a runtime.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::new(descriptor)) })
+    }
+
+    fn descriptor(&self) -> &Arc<OwnedFd> {
+        match &self.descriptor {
+            Some(descriptor) => descriptor,
+            None => unreachable!("only drop takes it"),
+        }
+    }
+
+    /// Reads `length` bytes from `offset` on. Fewer come only if the file ends there; none, if it ends at `offset` or
+    /// before.
+    ///
+    /// # Errors
+    /// Those of `pread(2)`; `InvalidInput` for more than [`READ_BYTES_MAX`] bytes or an impossible offset.
+    pub async fn read_at(&self, offset: u64, length: usize) -> io::Result<FileBytes> {
+        if length > READ_BYTES_MAX {
+            let reason = format!("one read is of at most {READ_BYTES_MAX} bytes, not {length}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        check(offset, length as u64)?;
+        if length == 0 {
+            return Ok(Vec::new().into());
+        }
+        let request = Request::Read { file: Arc::clone(self.descriptor()), offset, length };
+        match Operation::new(&self.core, request).await? {
+            Outcome::Read(bytes) => Ok(bytes),
+            other => unreachable!("a read was answered by {other:?}"),
+        }
+    }
+
+    /// Writes all of `bytes` from `offset` on, and gives their memory back.
+    ///
+    /// # Errors
+    /// Those of `pwrite(2)`, with a part of the bytes possibly written; `InvalidInput` for an impossible offset.
+    pub async fn write_at(&self, offset: u64, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        check(offset, bytes.len() as u64)?;
+        if bytes.is_empty() {
+            return Ok(bytes);
+        }
+        let request = Request::Write { file: Arc::clone(self.descriptor()), offset, bytes };
+        match Operation::new(&self.core, request).await? {
+            Outcome::Written(bytes) => Ok(bytes),
+            other => unreachable!("a write was answered by {other:?}"),
+        }
+    }
+
+    /// Waits until what was written, and what is needed to find it again, is on the disk.
+    ///
+    /// # Errors
+    /// Those of `fdatasync(2)`.
+    pub async fn sync_data(&self) -> io::Result<()> {
+        self.sync(true).await
+    }
+
+    /// The same with everything that the file system knows about the file.
+    ///
+    /// # Errors
+    /// Those of `fsync(2)`.
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.sync(false).await
+    }
+
+    async fn sync(&self, data_only: bool) -> io::Result<()> {
+        let request = Request::Sync { file: Arc::clone(self.descriptor()), data_only };
+        Operation::new(&self.core, request).await.map(drop)
+    }
+
+    /// Length, time of the last change, and which file it is.
+    ///
+    /// A direct call on every driver: an open file's inode is in memory, and io_uring would wake one of its workers for
+    /// each such question.
+    ///
+    /// # Errors
+    /// Those of `fstat(2)`.
+    pub async fn metadata(&self) -> io::Result<Metadata> {
+        let found = rustix::fs::fstat(self.descriptor())?;
+        let (seconds, nanoseconds) = (found.st_mtime as i64, found.st_mtime_nsec as u32);
+        let whole = Duration::from_secs(seconds.unsigned_abs());
+        let modified = if seconds < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(whole)
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(whole)
+        };
+        Ok(Metadata {
+            len: u64::try_from(found.st_size).unwrap_or(0),
+            modified: modified.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(nanoseconds.into()),
+            is_file: FileType::from_raw_mode(found.st_mode) == FileType::RegularFile,
+            inode: found.st_ino as u64,
+            device: found.st_dev as u64,
+        })
+    }
+
+    /// A part of the file, to be sent on any number of connections of this thread.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a part that no file can have.
+    pub fn part(&self, offset: u64, length: u64) -> io::Result<FilePart> {
+        check(offset, length)?;
+        Ok(FilePart::new(Arc::clone(self.descriptor()), offset, length as usize))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        if let Some(descriptor) = self.descriptor.take() {
+            self.core.with_driver(|driver| driver.close_file(descriptor));
+        }
+    }
+}
+
+/// Whether a file can have these bytes; the kernel counts them in signed numbers, and some calls take the highest
+/// offset for something else.
+fn check(offset: u64, length: u64) -> io::Result<()> {
+    match offset.checked_add(length) {
+        Some(end) if end <= i64::MAX as u64 => Ok(()),
+        Some(_) | None => {
+            let reason = format!("no file has {length} bytes at {offset}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+        }
+    }
+}
+
+/// Waits for one operation.
+struct Operation<'a> {
+    core: &'a Rc<Core>,
+    stage: Stage,
+}
+
+impl<'a> Operation<'a> {
+    fn new(core: &'a Rc<Core>, request: Request) -> Self {
+        Self { core, stage: Stage::New(request) }
+    }
+}
+
+impl Future for Operation<'_> {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let this = &mut *self;
+        dispatch!(&mut *this.core.driver.borrow_mut(), driver => {
+            driver.poll_file(&mut this.stage, context.waker())
+        })
+    }
+}
+
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        if let Stage::Waiting(..) | Stage::Begun(_) = self.stage {
+            self.core.with_driver(|driver| driver.forget_file(&mut self.stage));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_kernel_can_count_is_a_part_of_a_file() {
+        let end = i64::MAX as u64;
+        for (offset, length) in [(0, 0), (0, end), (end, 0), (end - 5, 5)] {
+            check(offset, length).unwrap_or_else(|error| panic!("{error}"));
+        }
+        for (offset, length) in [(0, end + 1), (end, 1), (u64::MAX, 1), (u64::MAX, u64::MAX)] {
+            let error = check(offset, length).expect_err("no file is so long");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn options_become_the_flags_of_the_call() {
+        let reading = OpenOptions::default();
+        assert_eq!(reading.flags(), OFlags::RDONLY);
+        let writing = OpenOptions { read: false, write: true, create: true, truncate: true, mode: 0o600 };
+        assert_eq!(writing.flags(), OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC);
+        assert_eq!(OpenOptions { write: true, ..reading }.flags(), OFlags::RDWR);
+    }
+}
