@@ -1,7 +1,7 @@
 //! Protocols as values: bytes in, events out; values in, bytes out.
 //!
 //! Nothing here performs I/O, reads a clock or starts a task. Who owns the socket decides when bytes arrive and
-//! where they go; that is why all of it can be tested with slices. So far: [`http1`].
+//! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and expect.
 //!
 //! ```
 //! use weir_proto::http1::{
@@ -39,4 +39,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod content;
 pub mod http1;
