@@ -1,0 +1,145 @@
+//! What an HTTP server is asked to be: plain data.
+
+use std::{fmt, fs::File, io::Write, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_engine::time::Instant;
+use weir_proto::{
+    content::Content,
+    http1::{Limits, Method, MethodSet, Rules},
+};
+
+/// What requests are answered with.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// The same content for every path.
+    Fixed(Content),
+    /// The request's own content. It goes back while it arrives: a client that sends more than the buffers between
+    /// hold must read meanwhile.
+    Echo,
+}
+
+impl Body {
+    /// Which requests are taken: those whose content is read must declare its length.
+    pub(super) fn rules(&self) -> Rules {
+        let with_content = MethodSet::of(&[Method::Post, Method::Put]);
+        match self {
+            Body::Fixed(_) | Body::Echo => Rules {
+                methods: MethodSet::of(&[Method::Get, Method::Head, Method::Post, Method::Put]),
+                length_required: with_content,
+            },
+        }
+    }
+}
+
+/// How long a client may take. None of them is extended byte by byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Between two requests, and before the first one.
+    pub idle: Duration,
+    /// From the first byte of a head to its last.
+    pub head: Duration,
+    /// For each quarter of a mebibyte of content: of a request to arrive, of a reply to be taken.
+    pub content: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(60),
+            head: Duration::from_secs(10),
+            content: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Everything a server needs to know before it starts.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// What requests are answered with.
+    pub body: Body,
+    /// What one request may cost.
+    pub limits: Limits,
+    /// How long a client may take.
+    pub timeouts: Timeouts,
+    /// Requests answered on one connection; the last of them is told that the connection closes.
+    pub requests_max: u64,
+    /// An experiment: every reply says `Connection: close`, and the connection goes on all the same.
+    pub say_close: bool,
+    /// An experiment: the worker's thread sleeps this long for every request.
+    pub handler_time: Duration,
+    /// Where the time comes from.
+    pub clock: Clock,
+}
+
+impl HttpConfig {
+    /// This content, and every default.
+    pub fn new(body: Body) -> Self {
+        Self {
+            body,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            requests_max: u64::MAX,
+            say_close: false,
+            handler_time: Duration::ZERO,
+            clock: Clock::Kernel,
+        }
+    }
+}
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The kernel's coarse clocks: a few milliseconds late, and read without entering the kernel.
+    Kernel,
+    /// The engine's time, which is virtual on the simulator.
+    Engine {
+        /// What a `Date` says when the engine's clock stands at zero: seconds since 1970.
+        zero_seconds: u64,
+    },
+}
+
+impl Clock {
+    /// The time of deadlines.
+    #[inline]
+    pub(super) fn now(self) -> Instant {
+        match self {
+            Clock::Kernel => Instant::from_nanos(nanoseconds(ClockId::MonotonicCoarse)),
+            Clock::Engine { .. } => weir_engine::time::now(),
+        }
+    }
+
+    /// The time of day, since 1970.
+    pub(super) fn wall(self) -> Duration {
+        match self {
+            Clock::Kernel => Duration::from_nanos(nanoseconds(ClockId::RealtimeCoarse)),
+            Clock::Engine { zero_seconds } => {
+                Duration::from_secs(zero_seconds) + Duration::from_nanos(weir_engine::time::now().as_nanos())
+            }
+        }
+    }
+}
+
+/// Clocks set to a time before 1970 count as 1970.
+#[inline]
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Where a server writes about its requests: nowhere, unless told.
+#[derive(Default)]
+pub struct HttpLogs {
+    /// One line for each request, through a bounded queue and a thread of its own.
+    pub access: Option<Box<dyn Write + Send>>,
+    /// An experiment: one line for each connection, written at once by the worker that serves it. To be opened for
+    /// appending: workers share it without a lock.
+    pub connections: Option<File>,
+}
+
+impl fmt::Debug for HttpLogs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let connections = &self.connections;
+        formatter.debug_struct("HttpLogs").field("connections", connections).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! What a server has answered and what it has refused, by kind. Read from any thread.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use weir_proto::http1::Fault;
+
+/// Why a request was not answered as asked, or a connection not served on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The message was wrong. [`Fault::Truncated`]: the client ended in the middle of one.
+    Fault(Fault),
+    /// The head was not complete in time.
+    HeadLate,
+    /// The content was not complete in time.
+    ContentLate,
+    /// The client took no more of a reply in time.
+    ReplyNotTaken,
+}
+
+impl Refusal {
+    /// The status that tells the client; `None` when nobody can be told.
+    pub fn status(self) -> Option<u16> {
+        match self {
+            Refusal::Fault(Fault::Truncated) | Refusal::ReplyNotTaken => None,
+            Refusal::Fault(fault) => Some(fault.status()),
+            Refusal::HeadLate | Refusal::ContentLate => Some(408),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Fault(fault) => fault.fmt(formatter),
+            Refusal::HeadLate => formatter.write_str("the head took too long"),
+            Refusal::ContentLate => formatter.write_str("the content took too long"),
+            Refusal::ReplyNotTaken => formatter.write_str("the reply was not taken"),
+        }
+    }
+}
+
+/// Counters of one server.
+#[derive(Debug, Default)]
+pub struct HttpCounters {
+    requests: AtomicU64,
+    idle_closed: AtomicU64,
+    log_lines_dropped: AtomicU64,
+    log_lines_failed: AtomicU64,
+    /// As many entries as there are kinds, at most.
+    refusals: Mutex<HashMap<Refusal, u64>>,
+}
+
+impl HttpCounters {
+    /// Requests answered on connections that have ended.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Relaxed)
+    }
+
+    /// Connections that were closed because they were idle for too long.
+    pub fn idle_closed(&self) -> u64 {
+        self.idle_closed.load(Relaxed)
+    }
+
+    /// Lines of the access log that found its queue full, or came after its end.
+    pub fn log_lines_dropped(&self) -> u64 {
+        self.log_lines_dropped.load(Relaxed)
+    }
+
+    /// Lines of either log that could not be written.
+    pub fn log_lines_failed(&self) -> u64 {
+        self.log_lines_failed.load(Relaxed)
+    }
+
+    /// How often each kind was refused, the most frequent first.
+    pub fn refusals(&self) -> Vec<(Refusal, u64)> {
+        let mut all: Vec<(Refusal, u64)> = self.lock().iter().map(|(kind, count)| (*kind, *count)).collect();
+        all.sort_by_key(|(kind, count)| (u64::MAX - count, kind.to_string()));
+        all
+    }
+
+    pub(super) fn add_requests(&self, count: u64) {
+        self.requests.fetch_add(count, Relaxed);
+    }
+
+    pub(super) fn count_idle(&self) {
+        self.idle_closed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_dropped_line(&self) {
+        self.log_lines_dropped.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_failed_line(&self) {
+        self.log_lines_failed.fetch_add(1, Relaxed);
+    }
+
+    /// A refusal costs a connection: a lock beside that is nothing.
+    pub(super) fn count_refusal(&self, refusal: Refusal) {
+        *self.lock().entry(refusal).or_insert(0) += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Refusal, u64>> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_counted_by_kind_and_the_most_frequent_comes_first() {
+        let counters = HttpCounters::default();
+        let refused = [Refusal::HeadLate, Refusal::Fault(Fault::Target), Refusal::Fault(Fault::Target)];
+        refused.into_iter().for_each(|refusal| counters.count_refusal(refusal));
+        assert_eq!(counters.refusals(), [(Refusal::Fault(Fault::Target), 2), (Refusal::HeadLate, 1)]);
+    }
+
+    #[test]
+    fn a_status_is_given_to_those_who_can_still_read_it() {
+        assert_eq!(Refusal::HeadLate.status(), Some(408));
+        assert_eq!(Refusal::Fault(Fault::HeaderCount).status(), Some(431));
+        assert_eq!(Refusal::Fault(Fault::Truncated).status(), None);
+        assert_eq!(Refusal::ReplyNotTaken.status(), None);
+    }
+}

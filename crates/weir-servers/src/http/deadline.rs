@@ -1,0 +1,136 @@
+//! One timer for a connection, moved as rarely as possible.
+//!
+//! A timer that fires too early is set again for what is left; only a deadline nearer than the timer moves it before it
+//! fires. So a connection that is busy has its timer touched about once in an idle timeout, not once a request.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use weir_engine::time::{Instant, Sleep, now, sleep_until};
+
+/// Later than everything.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+/// The timer of one connection.
+#[derive(Debug)]
+pub(super) struct Deadline {
+    sleep: Sleep,
+    /// When the timer fires; no sooner than any deadline that was waited for since it was set.
+    fires: Instant,
+}
+
+impl Deadline {
+    pub(super) fn new() -> Self {
+        // It becomes a timer when something is waited for.
+        Self { sleep: sleep_until(NEVER), fires: NEVER }
+    }
+
+    /// Waits for a future, at most until `at`: `None`.
+    pub(super) async fn until<F: Future>(&mut self, at: Instant, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => self.poll(at, context).map(|()| None),
+        })
+        .await
+    }
+
+    /// Waits for a future, at most this long: `None`. What is ready at once costs no look at the clock.
+    pub(super) async fn within<F: Future>(&mut self, limit: Duration, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut at = None;
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Some(output)),
+            Poll::Pending => {
+                let at = *at.get_or_insert_with(|| now() + limit);
+                self.poll(at, context).map(|()| None)
+            }
+        })
+        .await
+    }
+
+    fn poll(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
+        if at < self.fires {
+            self.set(at);
+        }
+        loop {
+            if Pin::new(&mut self.sleep).poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            // A timer that has fired is none any more: the next deadline sets it again.
+            self.fires = NEVER;
+            if now() >= at {
+                return Poll::Ready(());
+            }
+            self.set(at);
+        }
+    }
+
+    fn set(&mut self, at: Instant) {
+        self.sleep = sleep_until(at);
+        self.fires = at;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use weir_engine::{Config, Driver, Runtime, time};
+
+    use super::*;
+
+    fn on_sim(body: impl Future<Output = ()>) -> u64 {
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        let counters = runtime.counters();
+        runtime.block_on(body);
+        counters.snapshot().timers_fired
+    }
+
+    #[test]
+    fn a_deadline_is_exact_whether_it_is_nearer_or_farther_than_the_one_before() {
+        on_sim(async {
+            let mut deadline = Deadline::new();
+            let mut expected = time::now();
+            for seconds in [5, 1, 30, 2, 2, 60] {
+                expected = expected + Duration::from_secs(seconds);
+                assert!(deadline.until(expected, pending::<()>()).await.is_none());
+                assert_eq!(time::now(), expected);
+            }
+            assert!(deadline.within(Duration::from_secs(7), pending::<()>()).await.is_none());
+            assert_eq!(time::now(), expected + Duration::from_secs(7));
+        });
+    }
+
+    #[test]
+    fn a_deadline_that_moves_on_all_the_time_costs_few_timers() {
+        const WAITS: u64 = 1000;
+        let fired = on_sim(async {
+            let mut deadline = Deadline::new();
+            for _ in 0..WAITS {
+                let at = time::now() + Duration::from_secs(60);
+                // What is waited for comes after 100 ms, by a timer of its own.
+                let outcome = deadline.until(at, time::sleep(Duration::from_millis(100))).await;
+                assert!(outcome.is_some());
+            }
+        });
+        // 100 s of requests: the connection's timer fires once, and never for nothing before that.
+        assert!((WAITS..WAITS + 3).contains(&fired), "{fired} timers fired for {WAITS} waits");
+    }
+
+    #[test]
+    fn a_future_that_is_ready_is_taken_even_when_it_is_late() {
+        on_sim(async {
+            let mut deadline = Deadline::new();
+            let past = time::now();
+            time::sleep(Duration::from_secs(1)).await;
+            assert_eq!(deadline.until(past, async { 7 }).await, Some(7));
+            assert_eq!(deadline.until(past, pending::<()>()).await, None);
+            assert_eq!(deadline.within(Duration::ZERO, pending::<()>()).await, None);
+        });
+    }
+}

@@ -1,0 +1,203 @@
+//! Replies as bytes: a fixed one rendered ahead in every form it can have, the others when they are needed.
+
+use weir_proto::http1::{
+    MethodSet, Version,
+    date::{DATE_BYTES, format},
+    encode::{AfterMessage, EncodeFault, Framing, HeadWriter, reason},
+};
+
+/// Content up to this size is copied behind its head; larger content is sent from where it lies.
+const COPIED_BYTES_MAX: usize = 8 << 10;
+
+/// Which of the forms a fixed reply has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) after: AfterMessage,
+    /// The request was a HEAD.
+    pub(super) head_only: bool,
+}
+
+/// A rendered head, and its content if that is copied.
+#[derive(Clone, Debug, Default)]
+struct Rendered {
+    bytes: Vec<u8>,
+    head_bytes: usize,
+    date_offset: usize,
+}
+
+/// What one second's replies are made of.
+#[derive(Clone, Debug)]
+pub(super) struct Replies {
+    date: [u8; DATE_BYTES],
+    rendered: [Rendered; 3],
+    /// Sent behind a rendered head; empty when it was copied there.
+    content: &'static [u8],
+    content_bytes: usize,
+}
+
+impl Replies {
+    /// Those with this content, in the first second of 1970: `set_date` comes next.
+    pub(super) fn new(media_type: &str, content: &'static [u8]) -> Self {
+        let date = format(0);
+        let is_copied = content.len() <= COPIED_BYTES_MAX;
+        let render = |after| {
+            let mut bytes = Vec::new();
+            let framing = Framing::Length(content.len() as u64);
+            let fields = [("Content-Type", media_type.as_bytes())];
+            write_head(&mut bytes, 200, &date, &fields, framing, after);
+            let head_bytes = bytes.len();
+            let date_offset = bytes.windows(DATE_BYTES).position(|window| window == date).unwrap_or(0);
+            if is_copied {
+                bytes.extend_from_slice(content);
+            }
+            Rendered { bytes, head_bytes, date_offset }
+        };
+        let rendered = [AfterMessage::Unsaid, AfterMessage::KeepAlive, AfterMessage::Close].map(render);
+        let behind: &[u8] = if is_copied { &[] } else { content };
+        Self { date, rendered, content: behind, content_bytes: content.len() }
+    }
+
+    /// A new second has begun.
+    pub(super) fn set_date(&mut self, seconds: u64) {
+        self.date = format(seconds);
+        for Rendered { bytes, date_offset, .. } in &mut self.rendered {
+            bytes[*date_offset..*date_offset + DATE_BYTES].copy_from_slice(&self.date);
+        }
+    }
+
+    pub(super) fn date(&self) -> &[u8; DATE_BYTES] {
+        &self.date
+    }
+
+    /// The fixed reply, whole or up to where [`Self::behind`] follows.
+    #[inline]
+    pub(super) fn bytes(&self, form: Form) -> &[u8] {
+        let rendered = &self.rendered[match form.after {
+            AfterMessage::Unsaid => 0,
+            AfterMessage::KeepAlive => 1,
+            AfterMessage::Close => 2,
+        }];
+        let end = if form.head_only { rendered.head_bytes } else { rendered.bytes.len() };
+        &rendered.bytes[..end]
+    }
+
+    /// Content that is sent from where it lies, behind the bytes of this form; often none.
+    #[inline]
+    pub(super) fn behind(&self, form: Form) -> &'static [u8] {
+        if form.head_only { &[] } else { self.content }
+    }
+
+    /// The size of the content as a log tells it.
+    pub(super) fn content_bytes(&self, form: Form) -> u64 {
+        if form.head_only { 0 } else { self.content_bytes as u64 }
+    }
+}
+
+/// A head with the date and these fields.
+pub(super) fn write_head(
+    output: &mut Vec<u8>,
+    status: u16,
+    date: &[u8; DATE_BYTES],
+    fields: &[(&str, &[u8])],
+    framing: Framing,
+    after: AfterMessage,
+) {
+    let written = try_write_head(output, status, date, fields, framing, after);
+    // Nothing in our own heads comes from a peer.
+    written.expect("our own heads are valid");
+}
+
+fn try_write_head(
+    output: &mut Vec<u8>,
+    status: u16,
+    date: &[u8; DATE_BYTES],
+    fields: &[(&str, &[u8])],
+    framing: Framing,
+    after: AfterMessage,
+) -> Result<(), EncodeFault> {
+    let mut head = HeadWriter::response(output, Version::Http11, status, reason(status))?;
+    head.header("Date", date)?;
+    for (name, value) in fields {
+        head.header(name, value)?;
+    }
+    head.finish(framing, after)
+}
+
+/// The whole answer to a request that is refused. `sentence` is its content; `None` for a client that asked with HEAD,
+/// or may have.
+pub(super) fn write_refusal(
+    output: &mut Vec<u8>,
+    status: u16,
+    date: &[u8; DATE_BYTES],
+    allowed: MethodSet,
+    sentence: Option<&str>,
+) {
+    let allow = allowed.to_string();
+    let mut fields: Vec<(&str, &[u8])> = Vec::new();
+    if status == 405 {
+        fields.push(("Allow", allow.as_bytes()));
+    }
+    let text = sentence.map(|sentence| format!("{status} {}: {sentence}\n", reason(status)));
+    if text.is_some() {
+        fields.push(("Content-Type", b"text/plain; charset=utf-8"));
+    }
+    let content = text.as_deref().unwrap_or_default().as_bytes();
+    let framing = Framing::Length(content.len() as u64);
+    write_head(output, status, date, &fields, framing, AfterMessage::Close);
+    output.extend_from_slice(content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM: Form = Form { after: AfterMessage::Unsaid, head_only: false };
+
+    fn text(bytes: &[u8]) -> &str {
+        std::str::from_utf8(bytes).expect("ASCII")
+    }
+
+    #[test]
+    fn a_small_reply_lies_whole_in_each_form() {
+        let mut replies = Replies::new("text/plain", b"hello");
+        replies.set_date(784_111_777);
+        let head = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n\
+                    Content-Length: 5\r\n";
+        assert_eq!(text(replies.bytes(FORM)), format!("{head}\r\nhello"));
+        assert_eq!(text(replies.bytes(Form { head_only: true, ..FORM })), format!("{head}\r\n"));
+        let close = Form { after: AfterMessage::Close, ..FORM };
+        assert_eq!(text(replies.bytes(close)), format!("{head}Connection: close\r\n\r\nhello"));
+        let keep = Form { after: AfterMessage::KeepAlive, head_only: true };
+        assert_eq!(text(replies.bytes(keep)), format!("{head}Connection: keep-alive\r\n\r\n"));
+        assert!(replies.behind(FORM).is_empty());
+        assert_eq!((replies.content_bytes(FORM), replies.content_bytes(keep)), (5, 0));
+    }
+
+    #[test]
+    fn a_large_reply_is_a_head_and_the_content_where_it_lies() {
+        static LARGE: [u8; COPIED_BYTES_MAX + 1] = [b'x'; COPIED_BYTES_MAX + 1];
+        let replies = Replies::new("image/jpeg", &LARGE);
+        assert!(replies.bytes(FORM).ends_with(b"Content-Length: 8193\r\n\r\n"));
+        assert!(std::ptr::eq(replies.behind(FORM), LARGE.as_slice()));
+        assert!(replies.behind(Form { head_only: true, ..FORM }).is_empty());
+        let limit = Replies::new("image/jpeg", &LARGE[1..]);
+        assert!(limit.behind(FORM).is_empty() && limit.bytes(FORM).ends_with(b"xxx"));
+    }
+
+    #[test]
+    fn a_refusal_closes_and_names_what_is_allowed() {
+        use weir_proto::http1::Method;
+        let allowed = MethodSet::of(&[Method::Get, Method::Head]);
+        let mut output = Vec::new();
+        write_refusal(&mut output, 405, &format(0), allowed, Some("no"));
+        let told = text(&output).to_owned();
+        assert!(told.starts_with("HTTP/1.1 405 Method Not Allowed\r\nDate: "), "{told}");
+        assert!(told.contains("\r\nAllow: GET, HEAD\r\n") && told.contains("\r\nConnection: close\r\n"));
+        assert!(told.ends_with("\r\n\r\n405 Method Not Allowed: no\n"), "{told}");
+        output.clear();
+        write_refusal(&mut output, 431, &format(0), allowed, None);
+        let mute = text(&output);
+        assert!(mute.contains("\r\nContent-Length: 0\r\n") && mute.ends_with("\r\n\r\n"), "{mute}");
+        assert!(!mute.contains("Allow"));
+    }
+}

@@ -1,0 +1,217 @@
+//! What all connections of a server share, and what those of one worker's thread share without locks.
+
+use std::{
+    cell::{Cell, RefCell},
+    fs::File,
+    io::{self, Write},
+    rc::Rc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use weir_engine::time::Instant;
+use weir_proto::{content::Content, http1::date};
+
+use super::{
+    config::{Body, HttpConfig, HttpLogs},
+    counters::HttpCounters,
+    log::AccessLog,
+    replies::Replies,
+};
+
+/// A batch larger than this is not kept for the next turn.
+const KEPT_BATCH_BYTES_MAX: usize = 256 << 10;
+
+/// One server's part of every worker.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) config: HttpConfig,
+    pub(super) counters: Arc<HttpCounters>,
+    pub(super) access_log: Option<AccessLog>,
+    media_type: &'static str,
+    content: &'static [u8],
+    connection_log: Option<File>,
+    connections: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
+        let (media_type, content): (_, &[u8]) = match &config.body {
+            Body::Fixed(content) => (content.media_type(), bytes_of(*content)),
+            Body::Echo => ("application/octet-stream", &[]),
+        };
+        let counters = Arc::new(HttpCounters::default());
+        let start = |sink| AccessLog::start(sink, Arc::clone(&counters));
+        Ok(Self {
+            config,
+            access_log: logs.access.map(start).transpose()?,
+            counters,
+            media_type,
+            content,
+            connection_log: logs.connections,
+            connections: AtomicU64::new(0),
+        })
+    }
+
+    /// Writes the connection's line, if there is a log of them. It blocks the worker, which is its purpose.
+    fn log_connection(&self, date: &[u8]) {
+        let Some(mut log) = self.connection_log.as_ref() else { return };
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let line = format!("{} connection {number}\n", String::from_utf8_lossy(date));
+        if log.write_all(line.as_bytes()).and_then(|()| log.flush()).is_err() {
+            self.counters.count_failed_line();
+        }
+    }
+
+    pub(super) fn finish(&self) {
+        if let Some(log) = &self.access_log {
+            log.finish();
+        }
+    }
+}
+
+/// The bytes of a content, which stay for as long as the program lives, so that every worker can send them from where
+/// they lie. Each content is made once, whatever the number of servers.
+fn bytes_of(content: Content) -> &'static [u8] {
+    static MADE: Mutex<Vec<(Content, &'static [u8])>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, bytes)) = made.iter().find(|(known, _)| *known == content) {
+        return bytes;
+    }
+    let bytes: &'static [u8] = Box::leak(content.bytes().into_boxed_slice());
+    made.push((content, bytes));
+    bytes
+}
+
+thread_local! {
+    static WORKER: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
+}
+
+/// One server's part of one thread.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    replies: RefCell<Rc<Replies>>,
+    second_ends: Cell<Instant>,
+    batch: Cell<Vec<u8>>,
+}
+
+impl Worker {
+    /// The one of this thread; made when the thread serves its first connection.
+    pub(super) fn of_thread(shared: &Arc<Shared>) -> Rc<Self> {
+        WORKER.with_borrow_mut(|place| match place {
+            Some(worker) if Arc::ptr_eq(&worker.shared, shared) => Rc::clone(worker),
+            place => Rc::clone(place.insert(Rc::new(Self::new(Arc::clone(shared))))),
+        })
+    }
+
+    fn new(shared: Arc<Shared>) -> Self {
+        let replies = Replies::new(shared.media_type, shared.content);
+        Self {
+            shared,
+            replies: RefCell::new(Rc::new(replies)),
+            second_ends: Cell::new(Instant::default()),
+            batch: Cell::default(),
+        }
+    }
+
+    /// The time of this turn. Once a second it costs more than reading a clock: then replies get a new date.
+    #[inline]
+    pub(super) fn tick(&self) -> Instant {
+        let now = self.shared.config.clock.now();
+        if now >= self.second_ends.get() {
+            self.begin_second(now);
+        }
+        now
+    }
+
+    #[cold]
+    fn begin_second(&self, now: Instant) {
+        let wall = self.shared.config.clock.wall();
+        let left = Duration::from_secs(1) - Duration::from_nanos(wall.subsec_nanos().into());
+        self.second_ends.set(now + left);
+        // Replies that are being sent keep their date.
+        Rc::make_mut(&mut self.replies.borrow_mut()).set_date(wall.as_secs().min(date::SECONDS_MAX));
+    }
+
+    /// What replies of this turn are made of.
+    #[inline]
+    pub(super) fn replies(&self) -> Rc<Replies> {
+        Rc::clone(&self.replies.borrow())
+    }
+
+    /// A connection begins.
+    pub(super) fn greet(&self) -> Instant {
+        let now = self.tick();
+        self.shared.log_connection(self.replies().date());
+        now
+    }
+
+    /// An empty buffer, with the memory of the last turn.
+    #[inline]
+    pub(super) fn take_batch(&self) -> Vec<u8> {
+        self.batch.take()
+    }
+
+    #[inline]
+    pub(super) fn give_back(&self, mut batch: Vec<u8>) {
+        if (1..=KEPT_BATCH_BYTES_MAX).contains(&batch.capacity()) {
+            batch.clear();
+            self.batch.set(batch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_engine::{Config, Driver, Runtime, time};
+
+    use super::*;
+    use crate::http::config::Clock;
+
+    fn shared(clock: Clock) -> Arc<Shared> {
+        let config = HttpConfig { clock, ..HttpConfig::new(Body::Fixed(Content::Html)) };
+        Arc::new(Shared::new(config, HttpLogs::default()).expect("no thread is needed"))
+    }
+
+    #[test]
+    fn a_date_is_rendered_when_its_second_begins_and_not_before() {
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        runtime.block_on(async {
+            let start = time::now();
+            assert_eq!(start.as_nanos() % 1_000_000_000, 0, "virtual time begins with a second");
+            let zero_seconds = 784_111_777 - start.as_nanos() / 1_000_000_000;
+            let worker = Worker::of_thread(&shared(Clock::Engine { zero_seconds }));
+            worker.tick();
+            let first = worker.replies();
+            assert_eq!(first.date(), b"Sun, 06 Nov 1994 08:49:37 GMT");
+            time::sleep_until(start + Duration::from_millis(900)).await;
+            worker.tick();
+            assert!(Rc::ptr_eq(&first, &worker.replies()), "nothing was rendered");
+            time::sleep_until(start + Duration::from_millis(1000)).await;
+            worker.tick();
+            assert_eq!(worker.replies().date(), b"Sun, 06 Nov 1994 08:49:38 GMT");
+            assert_eq!(first.date(), b"Sun, 06 Nov 1994 08:49:37 GMT", "a reply that is being sent");
+        });
+    }
+
+    #[test]
+    fn a_thread_has_one_worker_for_each_server_in_turn() {
+        let (first, second) = (shared(Clock::Kernel), shared(Clock::Kernel));
+        let worker = Worker::of_thread(&first);
+        assert!(Rc::ptr_eq(&worker, &Worker::of_thread(&first)));
+        assert!(Arc::ptr_eq(&Worker::of_thread(&second).shared, &second));
+        assert!(Arc::ptr_eq(&Worker::of_thread(&first).shared, &first));
+        assert!(worker.tick() > Instant::default());
+        assert_ne!(worker.replies().date(), b"Thu, 01 Jan 1970 00:00:00 GMT");
+    }
+
+    #[test]
+    fn equal_contents_are_made_once() {
+        let (first, second) = (shared(Clock::Kernel), shared(Clock::Kernel));
+        assert!(std::ptr::eq(first.content, second.content));
+        assert_eq!(first.content, Content::Html.bytes());
+    }
+}

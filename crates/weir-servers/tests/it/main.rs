@@ -1,0 +1,15 @@
+//! The HTTP server as clients meet it: one script, every driver, the simulated one included.
+//!
+//! A driver that the kernel refuses is reported as skipped, and is a failure when `WEIR_REQUIRE_DRIVERS` names it.
+//! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed.
+
+#![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
+
+mod bad_input;
+mod client;
+mod endings;
+mod exchange;
+mod pipelines;
+mod random;
+mod rig;
+mod timeouts;

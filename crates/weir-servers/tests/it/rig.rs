@@ -1,0 +1,166 @@
+//! Runs one script against one server on a driver: over sockets on a thread of its own, or beside it on the simulator.
+
+use std::{future::Future, pin::pin, task::Context, task::Poll, task::Waker, time::Duration};
+
+use weir_engine::{
+    Config, Driver, Runtime, StartError,
+    net::{Address, Listener},
+    serve::{Drained, Server, ServerConfig, ServerControl},
+};
+use weir_record::engine::EngineStats;
+use weir_servers::http::{Clock, HttpConfig, HttpLogs, HttpServer};
+
+use crate::client::Client;
+
+/// 1994-11-06 08:49:37: what a simulated server's replies are dated when the engine's clock stands at zero.
+pub const SIM_ZERO_SECONDS: u64 = 784_111_777;
+
+/// What a script knows of its server.
+pub struct Network {
+    pub driver: Driver,
+    pub address: Address,
+    pub http: HttpServer,
+    control: Option<ServerControl>,
+}
+
+impl Network {
+    pub fn is_simulated(&self) -> bool {
+        self.driver == Driver::Sim
+    }
+
+    pub async fn connect(&self) -> Client {
+        Client::connect(&self.address, self.is_simulated(), None).await
+    }
+
+    /// A client whose socket holds few received bytes (kernel drivers only).
+    pub async fn connect_narrow(&self) -> Client {
+        Client::connect(&self.address, self.is_simulated(), Some(64 << 10)).await
+    }
+
+    /// The engine's counters; `None` on the simulator, where they are those of both sides.
+    pub fn stats(&self) -> Option<EngineStats> {
+        self.control.as_ref().map(|control| control.stats().total)
+    }
+
+    /// Starts a drain; kernel drivers only.
+    pub fn drain(&self) {
+        self.control.as_ref().expect("a server of its own").drain();
+    }
+
+    /// Waits until something holds, by looking again and again.
+    pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        while !holds(self) {
+            if self.is_simulated() {
+                // Virtual time moves only while everybody waits.
+                weir_engine::time::sleep(Duration::from_millis(1)).await;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// What is left when a script is over.
+pub struct Served<T> {
+    pub value: T,
+    pub http: HttpServer,
+    pub connections_cut: usize,
+}
+
+/// How long a drain may take before connections are cut.
+const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+
+/// Runs the script on every driver that runs here, the simulator too.
+pub fn on_every_driver<T>(config: HttpConfig, script: impl AsyncFn(&Network) -> T) -> Vec<(Driver, T)> {
+    Driver::ALL
+        .into_iter()
+        .filter_map(|driver| {
+            let served = on_driver(driver, config.clone(), HttpLogs::default(), &script)?;
+            assert_eq!(served.connections_cut, 0, "{driver}: connections were cut");
+            Some((driver, served.value))
+        })
+        .collect()
+}
+
+/// Runs the script on one driver; `None` when the kernel refuses it.
+pub fn on_driver<T>(
+    driver: Driver,
+    config: HttpConfig,
+    logs: HttpLogs,
+    script: impl AsyncFn(&Network) -> T,
+) -> Option<Served<T>> {
+    if let Err(StartError::Refused { reason, .. }) = Runtime::new(&Config::with_driver(driver)) {
+        println!("skipped: {driver}: {reason}");
+        let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+        assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
+        return None;
+    }
+    println!("{driver}");
+    Some(match driver {
+        Driver::Sim => on_sim(Config::with_driver(driver), config, logs, script),
+        _ => on_kernel(Config::with_driver(driver), config, logs, script),
+    })
+}
+
+fn on_kernel<T>(
+    engine: Config,
+    config: HttpConfig,
+    logs: HttpLogs,
+    script: impl AsyncFn(&Network) -> T,
+) -> Served<T> {
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let http = HttpServer::start(config, logs).expect("it starts");
+    let handler = http.clone();
+    let server_config = ServerConfig { drain_limit: DRAIN_LIMIT, ..ServerConfig::new(engine, listen) };
+    let server =
+        Server::start(server_config, move |stream| handler.serve(stream)).expect("the driver runs here");
+    let network = Network {
+        driver: server.driver(),
+        address: server.address().clone(),
+        http: http.clone(),
+        control: Some(server.control()),
+    };
+    let value = now(script(&network));
+    server.drain();
+    let Drained { connections_cut } = server.join();
+    http.finish();
+    Served { value, http, connections_cut }
+}
+
+/// On the simulator, with options of its own.
+pub fn on_sim<T>(
+    engine: Config,
+    config: HttpConfig,
+    logs: HttpLogs,
+    script: impl AsyncFn(&Network) -> T,
+) -> Served<T> {
+    let clock = Clock::Engine { zero_seconds: SIM_ZERO_SECONDS };
+    let http = HttpServer::start(HttpConfig { clock, ..config }, logs).expect("it starts");
+    let runtime = Runtime::new(&engine).expect("it runs everywhere");
+    let value = runtime.block_on(async {
+        let listen = "127.0.0.1:0".parse().expect("an address");
+        let listener = Listener::bind(&listen, Default::default()).expect("a simulated port");
+        let address = listener.local_address().expect("it has one");
+        let handler = http.clone();
+        let acceptor = weir_engine::spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                weir_engine::spawn(handler.serve(stream));
+            }
+        });
+        let network = Network { driver: Driver::Sim, address, http: http.clone(), control: None };
+        let value = script(&network).await;
+        acceptor.abort();
+        value
+    });
+    let connections_cut = runtime.drain(DRAIN_LIMIT);
+    http.finish();
+    Served { value, http, connections_cut }
+}
+
+/// The result of a future that never waits: sockets of scripts block.
+fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a script over sockets waits"),
+    }
+}
