@@ -8,7 +8,8 @@
 //!   caller, so pipelining is calling again.
 //! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
 //!   message to every reader.
-//! * [`date`] formats and reads HTTP dates.
+//! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] judges preconditions,
+//!   [`target`] decodes paths, [`media_type`] names files, and [`url`] is what a client is pointed at.
 //!
 //! How a message is cut never changes its events: not the heads, not the joined content, not the [`Fault`].
 //!
@@ -20,13 +21,19 @@
 //! Left to the caller: a target in absolute form outranks `Host` (RFC 9112, 3.2.2), and a 100 Continue may be
 //! left out when bytes of the content are already there.
 //!
-//! What it is not: it times nothing (408 is the caller's), knows no connection, decodes no target, follows no
-//! redirect, and treats CONNECT and 101 as the end of HTTP on the connection.
+//! What it is not: it times nothing (408 is the caller's), knows no connection and no file, follows no redirect,
+//! and treats CONNECT and 101 as the end of HTTP on the connection.
 
+pub mod conditional;
 pub mod date;
 pub mod encode;
 pub mod limits;
+pub mod media_type;
+pub mod range;
+pub mod target;
+pub mod url;
 
+mod authority;
 mod body;
 mod decoder;
 mod fault;
