@@ -5,7 +5,11 @@
 
 use thiserror::Error;
 
-use super::{head::Version, head::is_token, method::Method};
+use super::{
+    authority,
+    head::{Version, check_target, is_token},
+    method::Method,
+};
 
 /// Where encoded bytes go: a `Vec<u8>`, or a [`Window`] of fixed size.
 pub trait Output {
@@ -81,9 +85,12 @@ pub enum EncodeFault {
     /// A reason with control bytes or beyond ASCII.
     #[error("not a reason phrase")]
     Reason,
-    /// A target with whitespace, control bytes, `#` or beyond ASCII, or none.
+    /// A target with whitespace, control bytes, `#` or beyond ASCII, or in a form its method does not have.
     #[error("not a request target")]
     Target,
+    /// A `Host` that is no host with an optional port, or a second one.
+    #[error("not a host, or a second Host header")]
+    Host,
     /// A header name that is no token.
     #[error("not a header name")]
     HeaderName,
@@ -137,21 +144,19 @@ pub struct HeadWriter<'o, O: Output> {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Request,
-    Response(u16),
+    Response(Version, u16),
 }
 
 impl<'o, O: Output> HeadWriter<'o, O> {
     /// Starts a request of HTTP/1.1 with its `Host`, which may be empty only if the target has no host.
     pub fn request(output: &'o mut O, method: Method, target: &str, host: &str) -> Result<Self, EncodeFault> {
-        let fits = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
-        if target.is_empty() || !target.bytes().all(fits) {
-            return Err(EncodeFault::Target);
-        }
+        check_target(method.name().as_bytes(), target.as_bytes()).map_err(|_| EncodeFault::Target)?;
+        authority::parse(host.as_bytes()).ok_or(EncodeFault::Host)?;
         let mut writer = Self::start(output, Kind::Request);
         for part in [method.name(), " ", target, " HTTP/1.1\r\n"] {
             writer.output.append(part.as_bytes())?;
         }
-        writer.header("Host", host.as_bytes())?;
+        writer.append_field("Host", host.as_bytes())?;
         Ok(writer)
     }
 
@@ -168,7 +173,7 @@ impl<'o, O: Output> HeadWriter<'o, O> {
         if !reason.bytes().all(|byte| byte == b' ' || byte == b'\t' || byte.is_ascii_graphic()) {
             return Err(EncodeFault::Reason);
         }
-        let writer = Self::start(output, Kind::Response(status));
+        let writer = Self::start(output, Kind::Response(version, status));
         writer.output.append(if version == Version::Http10 { b"HTTP/1.0 " } else { b"HTTP/1.1 " })?;
         append_decimal(writer.output, u64::from(status))?;
         for part in [" ", reason, "\r\n"] {
@@ -192,6 +197,9 @@ impl<'o, O: Output> HeadWriter<'o, O> {
             .any(|framing| framing.eq_ignore_ascii_case(name))
         {
             return Err(EncodeFault::FramingHeader);
+        }
+        if matches!(self.kind, Kind::Request) && name.eq_ignore_ascii_case("host") {
+            return Err(EncodeFault::Host);
         }
         let padded = value.trim_ascii().len() != value.len();
         if padded || value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
@@ -227,10 +235,12 @@ impl<'o, O: Output> HeadWriter<'o, O> {
     fn check_framing(&self, framing: Framing) -> Result<(), EncodeFault> {
         let allowed = match (self.kind, framing) {
             (Kind::Request, framing) => framing != Framing::UntilClose,
-            (Kind::Response(100..=199 | 204), framing) => framing == Framing::NoContent,
-            (Kind::Response(304), framing) => framing != Framing::UntilClose,
+            // HTTP/1.0 has no chunks (RFC 9112, 6.1).
+            (Kind::Response(Version::Http10, _), Framing::Chunked) => false,
+            (Kind::Response(_, 100..=199 | 204), framing) => framing == Framing::NoContent,
+            (Kind::Response(_, 304), framing) => framing != Framing::UntilClose,
             // Without any framing the reader would wait for the connection to close.
-            (Kind::Response(_), framing) => framing != Framing::NoContent,
+            (Kind::Response(..), framing) => framing != Framing::NoContent,
         };
         if allowed { Ok(()) } else { Err(EncodeFault::Framing) }
     }
@@ -369,18 +379,27 @@ mod tests {
         }
         assert_eq!(response(99, Framing::Length(0), AfterMessage::Unsaid), Err(EncodeFault::Status));
         let mut output = Vec::new();
-        let head = HeadWriter::request(&mut output, Method::Put, "*", "").expect("valid");
+        let head = HeadWriter::request(&mut output, Method::Options, "*", "").expect("valid");
         assert_eq!(head.finish(Framing::UntilClose, AfterMessage::Close), Err(EncodeFault::Framing));
+        let head = HeadWriter::response(&mut output, Version::Http10, 200, "OK").expect("valid");
+        assert_eq!(head.finish(Framing::Chunked, AfterMessage::Close), Err(EncodeFault::Framing));
         assert!(output.is_empty());
     }
 
     #[test]
     fn nothing_can_be_smuggled_through_a_head() {
         let mut output = Vec::new();
-        for target in ["", "/a b", "/\r\nX: y", "/\0", "/#part", "/\u{e9}"] {
+        for target in ["", "/a b", "/\r\nX: y", "/\0", "/#part", "/\u{e9}", "*", "a", "x:80", "http://u@x/"] {
             let refused = HeadWriter::request(&mut output, Method::Get, target, "h").map(|_| ());
             assert_eq!(refused, Err(EncodeFault::Target), "{target:?}");
         }
+        for host in ["a b", "a\r\nX: y", "a/b", "user@x", "x:80:80", "::1", "a,b"] {
+            let refused = HeadWriter::request(&mut output, Method::Get, "/", host).map(|_| ());
+            assert_eq!(refused, Err(EncodeFault::Host), "{host:?}");
+        }
+        let mut head = HeadWriter::request(&mut output, Method::Get, "/", "x").expect("valid");
+        assert_eq!(head.header("HOST", b"y").map(|_| ()), Err(EncodeFault::Host));
+        drop(head);
         let refused = HeadWriter::response(&mut output, Version::Http11, 200, "OK\r\nX: y").map(|_| ());
         assert_eq!(refused, Err(EncodeFault::Reason));
         let mut head = HeadWriter::response(&mut output, Version::Http10, 200, "OK").expect("valid");

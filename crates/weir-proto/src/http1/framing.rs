@@ -3,7 +3,7 @@
 //!
 //! Wherever two readers could disagree, the message is refused.
 
-use super::{body::BodyLength, fault::Fault, head::Version, limits::Limits, method::Method};
+use super::{authority, body::BodyLength, fault::Fault, head::Version, limits::Limits, method::Method};
 
 /// What was found in one pass over the header fields.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Fields {
             match header.name.len() {
                 4 if is("host") => {
                     fields.host_count += 1;
-                    fields.host_valid = is_host(header.value);
+                    fields.host_valid = authority::parse(header.value).is_some();
                 }
                 6 if is("expect") => fields.add_expectation(header.value),
                 10 if is("connection") => fields.add_connection(header.value),
@@ -72,7 +72,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Exactly one valid `Host` in HTTP/1.1, at most one in HTTP/1.0.
+    /// Exactly one valid `Host` in HTTP/1.1, at most one in HTTP/1.0. Empty is valid: the target has none.
     pub(super) fn check_host(&self, version: Version) -> Result<(), Fault> {
         match self.host_count {
             0 if version == Version::Http11 => Err(Fault::HostMissing),
@@ -158,10 +158,4 @@ fn decimal(text: &[u8]) -> Option<u64> {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
         value.checked_mul(10)?.checked_add(digit)
     })
-}
-
-/// The characters of `uri-host [":" port]` (RFC 3986, 3.2.2 and 3.2.3). Empty is a host as well: it says that
-/// the target has none.
-fn is_host(text: &[u8]) -> bool {
-    text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=:[]".contains(byte))
 }

@@ -101,6 +101,51 @@ fn content_until_close_is_complete_and_other_content_is_cut_off() {
 }
 
 #[test]
+fn version_and_connection_decide_whether_another_message_follows() {
+    for (version, connection, expected) in [
+        ("HTTP/1.1", "", true),
+        ("HTTP/1.1", "Connection: keep-alive\r\n", true),
+        ("HTTP/1.1", "Connection: Keep-Alive, CLOSE\r\n", false),
+        ("HTTP/1.1", "Connection: closed\r\n", true),
+        ("HTTP/1.1", "Connection: x\r\nConnection: close\r\n", false),
+        ("HTTP/1.0", "", false),
+        ("HTTP/1.0", "Connection: Keep-Alive\r\n", true),
+        ("HTTP/1.0", "Connection: x, keep-alive\r\n", true),
+        ("HTTP/1.0", "Connection: keep-alive, close\r\n", false),
+    ] {
+        let end = if expected { Seen::Ending(Ending::BetweenMessages) } else { Seen::Finished };
+        let request = format!("GET / {version}\r\nHost: x\r\n{connection}\r\n");
+        assert_eq!(server(request.as_bytes()).last(), Some(&end), "{request:?}");
+        let response = format!("{version} 200 OK\r\nContent-Length: 0\r\n{connection}\r\n");
+        assert_eq!(client(Method::Get, response.as_bytes()).last(), Some(&end), "{response:?}");
+    }
+}
+
+#[test]
+fn answers_without_content_end_with_their_head_whatever_they_declare() {
+    let next = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    for framing in ["", "Content-Length: 9\r\n", "Transfer-Encoding: chunked\r\n"] {
+        for (request, status) in [
+            (Method::Get, 204),
+            (Method::Get, 304),
+            (Method::Get, 103),
+            (Method::Head, 200),
+            (Method::Head, 404),
+        ] {
+            let stream = format!("HTTP/1.1 {status} x\r\n{framing}\r\n{next}");
+            let seen = client(request, stream.as_bytes());
+            let heads = seen.iter().filter(|event| matches!(event, Seen::Head(_))).count();
+            let ends = seen.iter().filter(|event| matches!(event, Seen::End(_))).count();
+            assert_eq!((heads, ends), (2, if status == 103 { 1 } else { 2 }), "{stream:?}");
+            assert_eq!(seen.last(), Some(&Seen::Ending(Ending::BetweenMessages)));
+        }
+    }
+    // Without a head that says so, content without a length lasts until the connection closes.
+    let endless = client(Method::Get, b"HTTP/1.1 404 x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n");
+    assert_eq!(endless.last(), Some(&Seen::Ending(Ending::CompletedResponse)));
+}
+
+#[test]
 fn a_head_in_one_piece_is_slices_of_the_input_and_holds_no_memory() {
     let input = REQUESTS[2];
     let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
