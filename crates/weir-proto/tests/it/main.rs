@@ -6,6 +6,7 @@
 mod arbitrary;
 mod bad_input;
 mod cuts;
+mod fuzz;
 mod limits;
 mod messages;
 mod round_trip;
