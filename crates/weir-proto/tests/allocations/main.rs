@@ -1,0 +1,113 @@
+//! What takes no memory from the allocator: reading messages that come in one piece, and judging their fields.
+
+mod counting;
+mod heads;
+
+use counting::allocations;
+use weir_proto::http1::{
+    Event, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules, Version,
+    conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
+    date,
+    encode::{AfterMessage, Framing, HeadWriter, Window},
+    media_type,
+    range::{Selection, select},
+    target,
+};
+
+const EVERYTHING: Rules = Rules { methods: MethodSet::of(&Method::ALL), length_required: MethodSet::NONE };
+
+fn server() -> RequestDecoder {
+    RequestDecoder::new(Limits::default(), EVERYTHING)
+}
+
+/// Decodes to the end of the input and says how many heads and ends there were.
+fn read_all(decoder: &mut RequestDecoder, mut input: &[u8]) -> (u32, u32) {
+    let (mut heads, mut ends) = (0, 0);
+    loop {
+        let step = decoder.decode(input).expect("well formed");
+        input = &input[step.consumed..];
+        match step.event {
+            Event::Head(_) => heads += 1,
+            Event::End { .. } => ends += 1,
+            Event::Body(_) | Event::ExpectContinue => {}
+            Event::NeedMore | Event::Finished => return (heads, ends),
+        }
+    }
+}
+
+#[test]
+fn the_count_counts() {
+    assert_eq!(allocations(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(1)))), 1);
+}
+
+#[test]
+fn whole_requests_are_read_without_allocating() {
+    for head in [heads::BROWSER, heads::SMALL] {
+        let mut read = (0, 0);
+        let pipelined = head.repeat(16);
+        let mut decoder = server();
+        assert_eq!(allocations(|| read = read_all(&mut decoder, &pipelined)), 0);
+        assert_eq!(read, (16, 16));
+    }
+}
+
+#[test]
+fn chunked_content_is_read_without_allocating() {
+    let input =
+        b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n";
+    let mut read = (0, 0);
+    let mut decoder = server();
+    assert_eq!(allocations(|| read = read_all(&mut decoder, input)), 0);
+    assert_eq!(read, (1, 1));
+}
+
+#[test]
+fn whole_responses_are_read_without_allocating() {
+    let mut decoder = ResponseDecoder::new(Limits::default());
+    let mut rest = heads::RESPONSE;
+    let count = allocations(|| {
+        let step = decoder.decode(Method::Get, rest).expect("well formed");
+        rest = &rest[step.consumed..];
+        assert!(matches!(step.event, Event::Head(head) if head.headers.get("etag").is_some()));
+    });
+    assert_eq!((count, rest.len()), (0, 0));
+}
+
+#[test]
+fn a_split_head_allocates_a_few_times_and_only_then() {
+    let (first, second) = heads::BROWSER.split_at(300);
+    let mut decoder = server();
+    let count = allocations(|| {
+        read_all(&mut decoder, first);
+        read_all(&mut decoder, second);
+    });
+    assert!((1..=4).contains(&count), "{count}");
+    assert_eq!(allocations(|| assert_eq!(read_all(&mut decoder, heads::BROWSER), (1, 1))), 0);
+}
+
+#[test]
+fn fields_are_judged_and_answers_written_without_allocating() {
+    let mut decoder = server();
+    let mut path = Vec::with_capacity(heads::BROWSER.len());
+    let mut space = [0; 512];
+    let count = allocations(|| {
+        let step = decoder.decode(heads::BROWSER).expect("well formed");
+        let Event::Head(head) = step.event else { panic!("a head") };
+        let tag = FileTag::new(1234, 784_111_777, 0);
+        let validators = Validators { tag: Some(tag.tag()), modified_seconds: Some(784_111_777) };
+        let now_seconds = 1_700_000_000;
+        assert_eq!(evaluate(head.method, head.headers, &validators, now_seconds), Verdict::NotModified);
+        assert!(range_applies(head.headers, &validators, now_seconds));
+        assert_eq!(select(head.method, head.headers, 1234), Selection::Whole);
+        let path = target::decode(head.target, &mut path).expect("a path");
+        assert_eq!(media_type::of_path(path.joined()), "text/html; charset=utf-8");
+        let mut window = Window::new(&mut space);
+        let mut answer =
+            HeadWriter::response(&mut window, Version::Http11, 304, "Not Modified").expect("valid");
+        answer.header("ETag", tag.as_bytes()).expect("valid");
+        answer.header("Date", &date::format(now_seconds)).expect("valid");
+        answer.finish(Framing::NoContent, AfterMessage::Unsaid).expect("room");
+    });
+    assert_eq!(count, 0);
+    assert!(space.starts_with(b"HTTP/1.1 304 Not Modified\r\nETag: \"2ebc98a1-0-4d2\"\r\nDate: "));
+}
