@@ -1,11 +1,12 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`,
-//! `machine`, `trial`) and what was concluded (`verdict`, `study`).
+//! `http`, `machine`, `trial`) and what was concluded (`verdict`, `study`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
 //! when the defaults of a later version differ.
 
 pub mod engine;
+pub mod http;
 pub mod load;
 pub mod machine;
 pub mod spec;

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::trial::ObservedWindow;
+use crate::{http::HttpLoadReport, trial::ObservedWindow};
 
-/// Result of `weir load echo`, printed by `--json`. Documented in `docs/formats/load-report.md`.
+/// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// [`crate::SCHEMA_VERSION`].
@@ -19,7 +19,7 @@ pub struct LoadReport {
     pub connections: u32,
     /// Messages in flight per connection.
     pub depth: u32,
-    /// Bytes per message.
+    /// Bytes per message; for HTTP the content of a response, 0 when contents differ in length.
     pub message_bytes: u32,
     /// Generator threads.
     pub workers: u32,
@@ -39,7 +39,8 @@ pub struct LoadReport {
     pub messages_started: u64,
     /// Messages per second in the window.
     pub throughput_per_second: f64,
-    /// Payload bytes returned and compared in the window; must equal `messages * message_bytes`.
+    /// Payload bytes returned and compared in the window; must equal `messages * message_bytes`. For HTTP the content
+    /// bytes of responses whose framing and length were checked.
     pub bytes_verified: u64,
     /// Failures by class, over the whole run (not only the window).
     pub failures: FailureCounts,
@@ -64,6 +65,9 @@ pub struct LoadReport {
     pub seconds: Vec<SecondRow>,
     /// What was observed about the target's process, when asked for.
     pub observed: Option<ObservedWindow>,
+    /// What only HTTP has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpLoadReport>,
 }
 
 /// Failures by class. Anything that fits no class is a bug of ours and makes a run invalid.
@@ -80,8 +84,12 @@ pub struct FailureCounts {
     pub response_timeout: u64,
     /// The peer closed before the response was complete.
     pub short: u64,
-    /// A byte differed from what was sent.
+    /// A byte differed from what was sent, or the content from what was expected.
     pub wrong_bytes: u64,
+    /// A response with a status other than those expected.
+    pub wrong_status: u64,
+    /// Bytes that are no response: bad framing, or bytes nobody asked for.
+    pub malformed: u64,
     /// In flight when the run ended; not an error of the server.
     pub cut_off_at_end: u64,
     /// Local resources ran out (ports, descriptors, memory).
@@ -99,6 +107,8 @@ impl FailureCounts {
             + self.response_timeout
             + self.short
             + self.wrong_bytes
+            + self.wrong_status
+            + self.malformed
             + self.local_limit
             + self.unexplained
     }
@@ -111,6 +121,8 @@ impl FailureCounts {
         self.response_timeout += other.response_timeout;
         self.short += other.short;
         self.wrong_bytes += other.wrong_bytes;
+        self.wrong_status += other.wrong_status;
+        self.malformed += other.malformed;
         self.cut_off_at_end += other.cut_off_at_end;
         self.local_limit += other.local_limit;
         self.unexplained += other.unexplained;

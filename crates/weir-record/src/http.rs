@@ -1,0 +1,91 @@
+//! What a load run of HTTP measured besides what every load run measures.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::LatencySummary;
+
+/// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpLoadReport {
+    /// What was asked for, in turn.
+    pub urls: Vec<String>,
+    /// Method of every request.
+    pub method: String,
+    /// Every request had a connection of its own.
+    pub connection_per_request: bool,
+    /// From the beginning of a connection attempt to its end; all connections of the run, warm-up included.
+    pub connect: LatencySummary,
+    /// From the start of a request to the first byte of its response.
+    pub first_byte: LatencySummary,
+    /// From the start of a request to the last byte of its response; the same as `LoadReport::service`.
+    pub last_byte: LatencySummary,
+    /// Complete responses in the window by status, those with an unexpected status included; rising.
+    pub responses_by_status: Vec<StatusCount>,
+    /// Right responses of the window whose content was compared byte for byte.
+    pub responses_compared: u64,
+    /// Their share of all right responses, 0 to 1.
+    pub compared_share: f64,
+    /// Connections opened in the whole run.
+    pub connections_opened: u64,
+    /// Connections the server closed after it had said so, or had been asked to, in the whole run.
+    pub connections_closed_as_said: u64,
+    /// Connections the server closed without a word while no request was in flight, in the whole run.
+    pub connections_closed_between: u64,
+    /// Connections the server kept open although it had said, or had been asked, that they close; whole run.
+    pub connections_kept_open: u64,
+    /// Requests that were in flight behind a response that closed the connection, and were started again; whole run.
+    pub requests_withdrawn: u64,
+    /// Responses of the window that pointed elsewhere. They are not followed.
+    pub redirects: u64,
+    /// Where the first redirect of the run pointed to.
+    pub redirect_location: Option<String>,
+    /// The rows of a table as people know it.
+    pub rows: LoadRows,
+    /// Why the run is too short to conclude anything from it; absent when it is long enough.
+    pub too_short: Option<String>,
+    /// Rows written to the JTL file.
+    pub jtl_rows: u64,
+    /// Rows that were not written, because the writer fell behind or failed.
+    pub jtl_rows_dropped: u64,
+}
+
+/// Responses with one status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusCount {
+    /// Status, 100 to 999.
+    pub status: u16,
+    /// Responses.
+    pub count: u64,
+}
+
+/// The eleven rows of an aggregate table, and the 99.9th percentile. Times are those of right responses, to the last
+/// byte. A percentile is absent when there are too few samples for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadRows {
+    /// Right responses in the window.
+    pub samples: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub median_ns: Option<u64>,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 95th percentile.
+    pub p95_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// Largest.
+    pub max_ns: u64,
+    /// Failures in the window.
+    pub errors: u64,
+    /// Standard deviation.
+    pub stddev_ns: f64,
+    /// Right responses a second over the steady part of the window: without the ramp, up to the last whole second.
+    pub throughput_per_second: f64,
+    /// Right responses in the best whole second; in a window without one, the mean rate.
+    pub throughput_peak_per_second: f64,
+}
