@@ -1,6 +1,7 @@
 //! The closed loop: a connection keeps its pipeline full and starts a message when an earlier one has returned.
 
 use std::{
+    cell::Cell,
     collections::VecDeque,
     future::{Future, poll_fn},
     pin::Pin,
@@ -11,19 +12,25 @@ use std::{
 use weir_engine::time::{Instant, Sleep, now, sleep_until};
 
 use crate::{
-    failure::Stage,
-    lane::{Failure, Lane, Watch},
+    lane::{Lane, Watch},
     recorder::Flight,
     shared::Shared,
+    workload::{End, Workload},
 };
 
-/// Exchanges messages until the run ends; an error says what ended the connection before.
-pub(crate) async fn exchange(shared: &Shared, lane: &Lane, think: Duration) -> Result<(), Failure> {
+/// Exchanges messages until the run ends or `quota` is used up; an error says what ended the connection before.
+pub(crate) async fn exchange<W: Workload>(
+    shared: &Shared<W>,
+    lane: &Lane<W>,
+    think: Duration,
+    quota: &Cell<u64>,
+) -> Result<(), End> {
     let now_ns = now().as_nanos();
     let mut exchange = Exchange {
         shared,
         lane,
         think_ns: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
+        quota,
         now_ns,
         free: shared.depth,
         resting: VecDeque::new(),
@@ -33,10 +40,12 @@ pub(crate) async fn exchange(shared: &Shared, lane: &Lane, think: Duration) -> R
     poll_fn(|context| exchange.poll(context)).await
 }
 
-struct Exchange<'a> {
-    shared: &'a Shared,
-    lane: &'a Lane,
+struct Exchange<'a, W: Workload> {
+    shared: &'a Shared<W>,
+    lane: &'a Lane<W>,
     think_ns: u64,
+    /// Messages that this connection and those before it in its place may still start.
+    quota: &'a Cell<u64>,
     now_ns: u64,
     /// Places in the pipeline that may be used now.
     free: usize,
@@ -46,19 +55,22 @@ struct Exchange<'a> {
     watch: Watch,
 }
 
-impl Exchange<'_> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+impl<W: Workload> Exchange<'_, W> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
         let mut has_arrived = false;
         if self.think_ns > 0 {
             self.now_ns = now().as_nanos();
         }
         loop {
             // Waiting for room is no reason not to receive: the peer may wait for us to take its answers first.
-            if let Poll::Ready(Err(failure)) = self.poll_starts(context) {
-                return Poll::Ready(Err(failure));
+            if let Poll::Ready(Err(end)) = self.poll_starts(context) {
+                return Poll::Ready(Err(end));
             }
             if let Poll::Ready(moment) = self.lane.poll_arrival(self.shared, context) {
                 let moment = moment?;
+                if moment.closes {
+                    return Poll::Ready(Err(End::Closing));
+                }
                 has_arrived = true;
                 self.now_ns = moment.now_ns;
                 let places = moment.messages as usize;
@@ -70,21 +82,26 @@ impl Exchange<'_> {
                 }
                 continue;
             }
-            if !self.shared.may_start() && self.lane.in_flight() == 0 {
+            if !self.may_start() && self.lane.in_flight() == 0 {
                 return Poll::Ready(Ok(()));
             }
             // A wake-up that brought bytes was not the timer's, as a rule.
             if !has_arrived || self.watch.is_due(self.now_ns) {
-                self.watch.check(self.lane, context)?;
+                self.watch.check(self.lane.oldest(), context)?;
             }
             return Poll::Pending;
         }
     }
 
+    #[inline]
+    fn may_start(&self) -> bool {
+        self.quota.get() > 0 && self.shared.may_start()
+    }
+
     /// Starts whatever may be started; waits for room or for the end of a pause.
     #[inline]
-    fn poll_starts(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        while self.shared.may_start() {
+    fn poll_starts(&mut self, context: &mut Context<'_>) -> Poll<Result<(), End>> {
+        while self.may_start() {
             if self.free == 0 {
                 if self.resting.is_empty() {
                     break;
@@ -93,8 +110,9 @@ impl Exchange<'_> {
             }
             let flight = Flight { intended_ns: self.now_ns, started_ns: self.now_ns };
             ready!(self.lane.poll_start(self.shared, flight, context))
-                .map_err(|error| Failure::system(Stage::Exchange, &error))?;
+                .map_err(|error| self.lane.end(self.shared, Some(&error)))?;
             self.shared.spend();
+            self.quota.set(self.quota.get() - 1);
             self.free -= 1;
         }
         Poll::Ready(Ok(()))

@@ -30,12 +30,49 @@ pub enum Class {
     ResponseTimeout,
     /// The peer ended the connection too early.
     Short,
-    /// What came back is not what was sent.
+    /// What came back is not what was sent, or not what was expected.
     WrongBytes,
+    /// A response of HTTP with a status that was not expected.
+    WrongStatus,
+    /// What came back is no response of HTTP, or one that nobody asked for.
+    Malformed,
     /// Ports, descriptors or memory of this machine ran out.
     LocalLimit,
     /// None of these.
     Unexplained,
+}
+
+impl Class {
+    /// Every class.
+    #[cfg(test)]
+    pub const ALL: [Class; 10] = [
+        Class::Refused,
+        Class::Reset,
+        Class::ConnectTimeout,
+        Class::ResponseTimeout,
+        Class::Short,
+        Class::WrongBytes,
+        Class::WrongStatus,
+        Class::Malformed,
+        Class::LocalLimit,
+        Class::Unexplained,
+    ];
+
+    /// The name of its count in [`FailureCounts`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Refused => "refused",
+            Class::Reset => "reset",
+            Class::ConnectTimeout => "connect_timeout",
+            Class::ResponseTimeout => "response_timeout",
+            Class::Short => "short",
+            Class::WrongBytes => "wrong_bytes",
+            Class::WrongStatus => "wrong_status",
+            Class::Malformed => "malformed",
+            Class::LocalLimit => "local_limit",
+            Class::Unexplained => "unexplained",
+        }
+    }
 }
 
 /// The class of an error of the system.
@@ -91,6 +128,8 @@ pub fn count(counts: &mut FailureCounts, class: Class, failures: u64) {
         Class::ResponseTimeout => &mut counts.response_timeout,
         Class::Short => &mut counts.short,
         Class::WrongBytes => &mut counts.wrong_bytes,
+        Class::WrongStatus => &mut counts.wrong_status,
+        Class::Malformed => &mut counts.malformed,
         Class::LocalLimit => &mut counts.local_limit,
         Class::Unexplained => &mut counts.unexplained,
     } += failures;
@@ -157,21 +196,15 @@ mod tests {
 
     #[test]
     fn each_class_has_its_own_count() {
-        let classes = [
-            Class::Refused,
-            Class::Reset,
-            Class::ConnectTimeout,
-            Class::ResponseTimeout,
-            Class::Short,
-            Class::WrongBytes,
-            Class::LocalLimit,
-            Class::Unexplained,
-        ];
         let mut counts = FailureCounts::default();
-        for (index, class) in classes.into_iter().enumerate() {
+        for (index, class) in Class::ALL.into_iter().enumerate() {
             count(&mut counts, class, 1 << index);
         }
-        assert_eq!(counts.errors(), 255);
-        assert_eq!((counts.refused, counts.unexplained, counts.cut_off_at_end), (1, 128, 0));
+        assert_eq!(counts.errors(), 1023);
+        assert_eq!((counts.refused, counts.unexplained, counts.cut_off_at_end), (1, 512, 0));
+        let json = serde_json::to_value(counts).expect("plain data");
+        for (index, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(json[class.name()], 1_u64 << index, "{}", class.name());
+        }
     }
 }

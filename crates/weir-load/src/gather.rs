@@ -8,7 +8,8 @@ use hdrhistogram::Histogram;
 use weir_record::load::SecondRow;
 
 use crate::{
-    recorder::{PacedTimes, Part, Stretch, empty_histogram},
+    http::notes::ResponseNotes,
+    recorder::{Keeps, PacedTimes, Part, Stretch, empty_histogram},
     summary::second_row,
     warmup::Bucket,
 };
@@ -20,6 +21,8 @@ pub struct Gather {
     pub window: Sum,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
+    /// HTTP only.
+    pub responses: Option<ResponseNotes>,
     /// Finished seconds, oldest first.
     pub seconds: Vec<SecondRow>,
     /// Seconds that some worker has not finished.
@@ -62,11 +65,12 @@ impl Sum {
 
 impl Gather {
     /// Nothing yet, from this many workers.
-    pub fn new(workers: usize, is_paced: bool) -> Self {
+    pub fn new(workers: usize, keeps: Keeps) -> Self {
         let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
         Self {
             window: Sum::default(),
-            paced: is_paced.then(paced),
+            paced: keeps.paced.then(paced),
+            responses: keeps.responses.then(ResponseNotes::default),
             seconds: Vec::new(),
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
@@ -83,6 +87,9 @@ impl Gather {
                 if let (Some(sum), Some(paced)) = (&mut self.paced, &part.paced) {
                     add(&mut sum.response, &paced.response);
                     add(&mut sum.lag, &paced.lag);
+                }
+                if let (Some(sum), Some(responses)) = (&mut self.responses, &part.responses) {
+                    sum.merge(responses);
                 }
                 self.open_seconds.entry(second).or_default().add(part);
                 self.passed[part.worker] = second + 1;
@@ -118,7 +125,7 @@ impl Gather {
     }
 }
 
-fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
     if let Err(error) = sum.add(part) {
         panic!("all histograms have the same bounds: {error}");
     }
@@ -141,12 +148,13 @@ mod tests {
             errors: 0,
             service,
             paced: None,
+            responses: None,
         }
     }
 
     #[test]
     fn a_second_becomes_a_row_when_every_worker_has_passed_it() {
-        let mut gather = Gather::new(2, false);
+        let mut gather = Gather::new(2, Keeps::default());
         gather.take(&part(0, Stretch::Window(0), &[100, 100]));
         gather.take(&part(0, Stretch::Window(1), &[100]));
         assert!(gather.seconds.is_empty());
@@ -157,7 +165,7 @@ mod tests {
 
     #[test]
     fn silent_seconds_are_rows_of_zeros_and_a_broken_second_is_none() {
-        let mut gather = Gather::new(1, false);
+        let mut gather = Gather::new(1, Keeps::default());
         gather.take(&part(0, Stretch::Window(2), &[7]));
         gather.take(&part(0, Stretch::Window(4), &[7, 7]));
         gather.take(&part(0, Stretch::After, &[7]));
@@ -170,7 +178,7 @@ mod tests {
 
     #[test]
     fn buckets_of_the_warm_up_are_no_part_of_the_window() {
-        let mut gather = Gather::new(2, false);
+        let mut gather = Gather::new(2, Keeps::default());
         gather.take(&part(0, Stretch::Warmup(0), &[5, 5]));
         gather.take(&part(1, Stretch::Warmup(1), &[7, 9, 9]));
         gather.take(&part(0, Stretch::Warmup(1), &[9, 9]));

@@ -1,4 +1,4 @@
-//! One open connection: messages go out, what comes back is compared, and both are noted down.
+//! One open connection: messages go out, what comes back is judged, and both are noted down.
 //!
 //! The clock is read once for each lease, after it has arrived. That moment is the end of every message the lease
 //! completes and the start of every message that goes out because of it: between the two lies nothing but comparing
@@ -8,7 +8,7 @@
 use std::{
     cell::RefCell,
     collections::VecDeque,
-    future::Future,
+    future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
     task::{Context, Poll, ready},
@@ -17,37 +17,26 @@ use std::{
 
 use weir_engine::{
     net::Stream,
-    time::{Instant, Sleep, now, sleep_until},
+    time::{Instant, Sleep, now, sleep_until, timeout},
 };
 
 use crate::{
-    failure::{Class, Stage, classify},
-    payload::{Codec, Verifier},
+    failure::Class,
     recorder::Flight,
-    shared::Shared,
+    shared::{Connected, Shared},
+    workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
-/// Messages up to this size are copied behind what is queued, so that many leave as one and none is allocated. For
-/// larger ones copying costs more than an allocation.
-const COPIED_BYTES_MAX: usize = 2048;
-
 /// A connection that carries messages.
-pub(crate) struct Lane {
+pub(crate) struct Lane<W: Workload> {
     stream: Stream,
-    state: RefCell<State>,
+    state: RefCell<State<W::Dialogue>>,
 }
 
-struct State {
-    verifier: Verifier,
+struct State<D> {
+    dialogue: D,
     sent: u64,
     flights: VecDeque<Flight>,
-}
-
-/// Why a connection ended.
-#[derive(Clone, Debug)]
-pub(crate) struct Failure {
-    pub(crate) class: Class,
-    pub(crate) text: String,
 }
 
 /// An arrival of bytes.
@@ -55,18 +44,26 @@ pub(crate) struct Failure {
 pub(crate) struct Moment {
     pub(crate) now_ns: u64,
     pub(crate) messages: u64,
+    /// The peer closes the connection now.
+    pub(crate) closes: bool,
 }
 
-impl Failure {
-    pub(crate) fn system(stage: Stage, error: &io::Error) -> Self {
-        Self { class: classify(stage, error), text: error.to_string() }
-    }
+/// What came of waiting for a peer to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// It did.
+    Closed,
+    /// It sent so many bytes instead.
+    Spoke(usize),
+    /// It kept the connection open for longer than anybody should wait.
+    KeptOpen,
 }
 
-impl Lane {
-    pub(crate) fn new(stream: Stream, codec: Codec, depth: usize) -> Self {
+impl<W: Workload> Lane<W> {
+    pub(crate) fn new(shared: &Shared<W>, connected: Connected, depth: usize) -> Self {
+        let dialogue = shared.workload.open(shared.connection_number(), connected.took_ns);
         let flights = VecDeque::with_capacity(depth);
-        Self { stream, state: RefCell::new(State { verifier: Verifier::new(codec), sent: 0, flights }) }
+        Self { stream: connected.stream, state: RefCell::new(State { dialogue, sent: 0, flights }) }
     }
 
     /// Messages in flight.
@@ -74,77 +71,101 @@ impl Lane {
         self.state.borrow().flights.len()
     }
 
-    /// Messages that came back right.
+    /// Messages that were answered.
     pub(crate) fn completed(&self) -> u64 {
         let state = self.state.borrow();
         state.sent - state.flights.len() as u64
     }
 
     /// When the oldest message in flight was started.
-    pub(crate) fn oldest_ns(&self) -> Option<u64> {
-        self.state.borrow().flights.front().map(|flight| flight.started_ns)
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.state.borrow().flights.front().map(|flight| Instant::from_nanos(flight.started_ns))
     }
 
     /// Starts the next message unless too much is queued. When it waits, nothing of the message is queued.
     #[inline]
     pub(crate) fn poll_start(
         &self,
-        shared: &Shared,
+        shared: &Shared<W>,
         flight: Flight,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut state = self.state.borrow_mut();
-        let codec = state.verifier.codec();
-        if codec.message_bytes() <= COPIED_BYTES_MAX {
-            let mut message = shared.scratch.borrow_mut();
-            message.clear();
-            codec.append(state.sent, &mut message);
-            ready!(pin!(self.stream.send_slice(&message)).poll(context))?;
-        } else {
-            let mut message = Vec::with_capacity(codec.message_bytes());
-            codec.append(state.sent, &mut message);
-            ready!(pin!(self.stream.send(message)).poll(context))?;
-        }
-        state.sent += 1;
-        state.flights.push_back(flight);
-        let mut recorder = shared.recorder.borrow_mut();
-        recorder.advance(flight.started_ns);
-        recorder.started(flight);
+        ready!(self.poll_send(shared, flight, context))?;
+        shared.started(flight);
         Poll::Ready(Ok(()))
     }
 
-    /// Takes the next bytes, compares them and notes the messages they complete.
+    /// Sends a message that was started before.
+    #[inline]
+    pub(crate) fn poll_send(
+        &self,
+        shared: &Shared<W>,
+        flight: Flight,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let state = &mut *self.state.borrow_mut();
+        ready!(shared.workload.poll_request(&state.dialogue, state.sent, &self.stream, context))?;
+        state.sent += 1;
+        state.flights.push_back(flight);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the next bytes, has them judged and notes the messages they complete.
     #[inline]
     pub(crate) fn poll_arrival(
         &self,
-        shared: &Shared,
+        shared: &Shared<W>,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Moment, Failure>> {
+    ) -> Poll<Result<Moment, End>> {
         let lease = match ready!(pin!(self.stream.recv()).poll(context)) {
             Ok(Some(lease)) => lease,
-            Ok(None) => return Poll::Ready(Err(self.ended())),
-            Err(error) => return Poll::Ready(Err(Failure::system(Stage::Exchange, &error))),
+            Ok(None) => return Poll::Ready(Err(self.end(shared, None))),
+            Err(error) => return Poll::Ready(Err(self.end(shared, Some(&error)))),
         };
         let now_ns = now().as_nanos();
-        let mut state = self.state.borrow_mut();
-        let sent = state.sent;
-        let arrival = state.verifier.accept(&lease, sent);
-        drop(lease);
+        let state = &mut *self.state.borrow_mut();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now_ns);
-        recorder.arrived(now_ns, &arrival, state.flights.drain(..arrival.messages as usize));
-        Poll::Ready(match arrival.wrong {
-            None => Ok(Moment { now_ns, messages: arrival.messages }),
-            Some(wrong) => Err(Failure { class: Class::WrongBytes, text: wrong.to_string() }),
+        let notes = Notes { now_ns, sent: state.sent, flights: &mut state.flights, recorder: &mut recorder };
+        let accepted = shared.workload.accept(&mut state.dialogue, &lease, notes);
+        drop(lease);
+        Poll::Ready(match accepted {
+            Ok(Accepted { messages, closes }) => Ok(Moment { now_ns, messages, closes }),
+            Err(failure) => Err(End::Failed(failure)),
         })
     }
 
-    fn ended(&self) -> Failure {
-        let text = match self.in_flight() {
-            0 => "the server closed a connection that nothing was in flight on".into(),
-            messages => format!("the server closed a connection with {messages} messages in flight"),
-        };
-        Failure { class: Class::Short, text }
+    /// The connection has ended, or is broken, as receiving or sending has told.
+    #[cold]
+    pub(crate) fn end(&self, shared: &Shared<W>, error: Option<&io::Error>) -> End {
+        let now_ns = now().as_nanos();
+        let state = &mut *self.state.borrow_mut();
+        let mut recorder = shared.recorder.borrow_mut();
+        recorder.advance(now_ns);
+        let notes = Notes { now_ns, sent: state.sent, flights: &mut state.flights, recorder: &mut recorder };
+        shared.workload.end(&mut state.dialogue, error, notes)
+    }
+
+    /// Waits for the peer to close, at most for a time; there and then when the time is zero.
+    pub(crate) async fn farewell(&self, limit: Duration) -> Farewell {
+        let end = poll_fn(|context| pin!(self.stream.recv()).poll(context));
+        match timeout(limit, end).await {
+            Ok(Ok(Some(lease))) => Farewell::Spoke(lease.len()),
+            // Broken or ended: either way the peer has let go.
+            Ok(Ok(None) | Err(_)) => Farewell::Closed,
+            Err(_) => Farewell::KeptOpen,
+        }
+    }
+
+    /// Takes back what is in flight.
+    pub(crate) fn take_flights(&self) -> VecDeque<Flight> {
+        std::mem::take(&mut self.state.borrow_mut().flights)
+    }
+
+    /// Tells the workload that what is in flight is lost.
+    pub(crate) fn lost(&self, shared: &Shared<W>, loss: &Loss<'_>) {
+        let state = self.state.borrow();
+        shared.workload.lost(Some(&state.dialogue), &state.flights, loss);
     }
 
     /// Closes at once.
@@ -174,8 +195,11 @@ impl Watch {
     }
 
     /// Fails when the oldest message has waited too long; otherwise arranges to be polled when it may have.
-    pub(crate) fn check(&mut self, lane: &Lane, context: &mut Context<'_>) -> Result<(), Failure> {
-        let oldest = lane.oldest_ns().map(Instant::from_nanos);
+    pub(crate) fn check(
+        &mut self,
+        oldest: Option<Instant>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Failure> {
         loop {
             let sleep = match &mut self.sleep {
                 Some(sleep) => sleep,
@@ -189,9 +213,13 @@ impl Watch {
             }
             self.sleep = None;
             if oldest.is_some_and(|oldest| now() >= oldest + self.limit) {
-                let text = format!("no response within {:?}", self.limit);
-                return Err(Failure { class: Class::ResponseTimeout, text });
+                return Err(no_response(self.limit));
             }
         }
     }
+}
+
+/// A message was not answered in time.
+pub(crate) fn no_response(limit: Duration) -> Failure {
+    Failure { class: Class::ResponseTimeout, text: format!("no response within {limit:?}") }
 }

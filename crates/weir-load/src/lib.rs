@@ -1,7 +1,8 @@
 //! Load that cannot lie.
 //!
-//! The generator sends messages over many connections, compares every byte that comes back, times every message,
-//! and says of every failure what it was. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
+//! The generator sends messages over many connections, compares what comes back, times every message, and says of
+//! every failure what it was. A message is echoed, byte for byte, or is a request of HTTP/1.1 whose response must have
+//! the right framing, status, length and content. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
 //! runtime, and returns a [`LoadReport`](weir_record::load::LoadReport).
 //!
 //! - **closed loop**: a connection starts a message when an earlier one returned; finds capacity;
@@ -34,6 +35,7 @@
 //!     engine: weir_engine::Config::default(),
 //!     observe_pid: None,
 //!     observe_stats: None,
+//!     http: None,
 //! };
 //! let report = run(&spec, &mut |_| {}, &AtomicBool::new(false))?;
 //! assert_eq!(report.failures.errors(), 0);
@@ -44,14 +46,22 @@
 
 mod spec;
 
+mod workload;
+
 mod closed;
 mod open;
 pub mod pacer;
+mod single;
+
+mod echo;
+mod http;
 pub mod payload;
 
+mod connector;
 mod failure;
 mod lane;
 mod observe;
+mod patience;
 mod progress;
 mod run;
 mod shared;
@@ -66,6 +76,10 @@ mod recorder;
 mod report;
 mod summary;
 
+pub use http::spec::{
+    COMPARED_ALWAYS_BYTES, ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, LARGE_PER_COMPARED,
+    SOURCE_ADDRESSES_MAX, URLS_MAX,
+};
 pub use progress::{Phase, Progress};
 pub use run::run;
 pub use spec::{

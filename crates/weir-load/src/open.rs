@@ -3,6 +3,8 @@
 //! One dispatcher a worker waits for the next intended start and gives it to the connection that has been free for
 //! longest. When no connection is free the starts stay due, and a connection takes one as soon as it has room; the
 //! time they waited is part of their response time. What is due is a place in the schedule, so it needs no queue.
+//!
+//! Where every message has a connection of its own, a place is a user who opens one when a start is given to him.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,18 +17,21 @@ use std::{
 use weir_engine::time::{Instant, now, sleep_until, yield_now};
 
 use crate::{
-    failure::Stage,
-    lane::{Failure, Lane, Watch},
+    lane::{Lane, Watch},
     pacer::{Backlog, Pacer},
     recorder::Flight,
     shared::Shared,
+    workload::{End, Workload},
 };
 
 /// What the dispatcher and the connections of one worker share.
-pub(crate) struct OpenLoop {
+pub(crate) struct OpenLoop<W: Workload> {
     backlog: Backlog<Box<dyn Pacer>>,
-    /// The open connections, by place.
-    lanes: RefCell<Vec<Option<Rc<Lane>>>>,
+    /// Starts that were made, taken back and must be made again: intended times, at most a pipeline for each
+    /// connection.
+    returned: RefCell<VecDeque<u64>>,
+    /// Who can take a start, by place.
+    seats: RefCell<Vec<Option<Seat<W>>>>,
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
@@ -38,12 +43,46 @@ pub(crate) struct OpenLoop {
     spun_ns: Cell<u64>,
 }
 
-impl OpenLoop {
+/// Who takes a start.
+enum Seat<W: Workload> {
+    /// An open connection.
+    Lane(Rc<Lane<W>>),
+    /// A user without one.
+    User(Rc<User>),
+}
+
+impl<W: Workload> Clone for Seat<W> {
+    fn clone(&self) -> Self {
+        match self {
+            Seat::Lane(lane) => Seat::Lane(Rc::clone(lane)),
+            Seat::User(user) => Seat::User(Rc::clone(user)),
+        }
+    }
+}
+
+/// Waits for a start.
+#[derive(Default)]
+struct User {
+    given: Cell<Option<Flight>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl User {
+    fn give(&self, flight: Flight) {
+        self.given.set(Some(flight));
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+impl<W: Workload> OpenLoop<W> {
     /// An open loop over this many connections.
     pub(crate) fn new(backlog: Backlog<Box<dyn Pacer>>, connections: usize, spin_ns: u64) -> Self {
         Self {
             backlog,
-            lanes: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
+            returned: RefCell::new(VecDeque::new()),
+            seats: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
             free: RefCell::new(VecDeque::with_capacity(connections)),
             is_free: RefCell::new(vec![false; connections]),
             dispatcher: RefCell::new(None),
@@ -65,34 +104,62 @@ impl OpenLoop {
 
     /// Starts intended inside a window that were not made; see [`Backlog::pass_over`].
     pub(crate) fn pass_over(&self, open_ns: u64, close_ns: u64) -> u64 {
-        self.backlog.pass_over(open_ns, close_ns)
+        let returned = self.returned.borrow();
+        let again = returned.iter().filter(|intended_ns| (open_ns..close_ns).contains(intended_ns)).count();
+        again as u64 + self.backlog.pass_over(open_ns, close_ns)
+    }
+
+    /// Takes starts back, to be made again at once. Their intended times stay what they were.
+    pub(crate) fn give_back(&self, flights: &VecDeque<Flight>) {
+        self.returned.borrow_mut().extend(flights.iter().map(|flight| flight.intended_ns));
+    }
+
+    /// Intended time of the next start.
+    fn next_ns(&self) -> u64 {
+        self.returned.borrow().front().copied().unwrap_or_else(|| self.backlog.next_ns())
+    }
+
+    /// The next start was made.
+    fn made(&self) {
+        if self.returned.borrow_mut().pop_front().is_none() {
+            self.backlog.made();
+        }
     }
 
     /// Makes every start when it is due, until the run ends.
-    pub(crate) async fn dispatch(&self, shared: &Shared) {
+    pub(crate) async fn dispatch(&self, shared: &Shared<W>) {
         while shared.may_start() {
-            let next_ns = self.backlog.next_ns();
+            let next_ns = self.next_ns();
             let now_ns = now().as_nanos();
             if now_ns < next_ns {
                 self.wait_until(shared, next_ns).await;
                 continue;
             }
-            let Some((place, lane)) = self.take_free() else {
+            let Some((place, seat)) = self.take_free() else {
                 self.wait_for_free().await;
                 continue;
             };
             let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
+            let lane = match seat {
+                Seat::Lane(lane) => lane,
+                Seat::User(user) => {
+                    self.made();
+                    shared.spend();
+                    user.give(flight);
+                    continue;
+                }
+            };
             let outcome = poll_fn(|context| Poll::Ready(lane.poll_start(shared, flight, context))).await;
             // A connection that has failed, or has no room, comes back through its own task.
             if let Poll::Ready(Ok(())) = outcome {
-                self.backlog.made();
+                self.made();
                 shared.spend();
                 self.offer(shared, place, &lane);
             }
         }
     }
 
-    async fn wait_until(&self, shared: &Shared, next_ns: u64) {
+    async fn wait_until(&self, shared: &Shared<W>, next_ns: u64) {
         if !self.may_spin.get() {
             return sleep_until(Instant::from_nanos(next_ns)).await;
         }
@@ -120,82 +187,108 @@ impl OpenLoop {
         .await;
     }
 
-    fn take_free(&self) -> Option<(usize, Rc<Lane>)> {
+    fn take_free(&self) -> Option<(usize, Seat<W>)> {
         loop {
             let place = self.free.borrow_mut().pop_front()?;
             self.is_free.borrow_mut()[place] = false;
-            if let Some(lane) = &self.lanes.borrow()[place] {
-                return Some((place, Rc::clone(lane)));
+            if let Some(seat) = &self.seats.borrow()[place] {
+                return Some((place, seat.clone()));
             }
         }
     }
 
     /// Puts a connection at the end of the free ones if it has room.
-    fn offer(&self, shared: &Shared, place: usize, lane: &Lane) {
-        if lane.in_flight() < shared.depth && !std::mem::replace(&mut self.is_free.borrow_mut()[place], true)
-        {
+    fn offer(&self, shared: &Shared<W>, place: usize, lane: &Lane<W>) {
+        if lane.in_flight() < shared.depth {
+            self.set_free(place);
+        }
+    }
+
+    /// Puts a place at the end of the free ones.
+    fn set_free(&self, place: usize) {
+        if !std::mem::replace(&mut self.is_free.borrow_mut()[place], true) {
             self.free.borrow_mut().push_back(place);
             if let Some(waker) = self.dispatcher.borrow_mut().take() {
                 waker.wake();
             }
         }
     }
+
+    /// Waits at `place`, without a connection, for a start. It is spent already.
+    pub(crate) async fn turn(&self, place: usize) -> Flight {
+        let user = Rc::new(User::default());
+        self.seats.borrow_mut()[place] = Some(Seat::User(Rc::clone(&user)));
+        self.set_free(place);
+        let flight = poll_fn(|context| match user.given.take() {
+            Some(flight) => Poll::Ready(flight),
+            None => {
+                *user.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await;
+        self.seats.borrow_mut()[place] = None;
+        flight
+    }
 }
 
 /// Receives on the connection at `place` and starts what is due when it has room; an error says what ended it.
-pub(crate) async fn exchange(
-    shared: &Shared,
-    open: &OpenLoop,
+pub(crate) async fn exchange<W: Workload>(
+    shared: &Shared<W>,
+    open: &OpenLoop<W>,
     place: usize,
-    lane: &Rc<Lane>,
-) -> Result<(), Failure> {
-    open.lanes.borrow_mut()[place] = Some(Rc::clone(lane));
+    lane: &Rc<Lane<W>>,
+) -> Result<(), End> {
+    open.seats.borrow_mut()[place] = Some(Seat::Lane(Rc::clone(lane)));
     open.offer(shared, place, lane);
     let mut watch = Watch::new(shared.response_timeout);
     let outcome = poll_fn(|context| poll(shared, open, place, lane, &mut watch, context)).await;
-    open.lanes.borrow_mut()[place] = None;
+    open.seats.borrow_mut()[place] = None;
     outcome
 }
 
-fn poll(
-    shared: &Shared,
-    open: &OpenLoop,
+fn poll<W: Workload>(
+    shared: &Shared<W>,
+    open: &OpenLoop<W>,
     place: usize,
-    lane: &Lane,
+    lane: &Lane<W>,
     watch: &mut Watch,
     context: &mut Context<'_>,
-) -> Poll<Result<(), Failure>> {
+) -> Poll<Result<(), End>> {
     let mut arrived_ns = None;
     while let Poll::Ready(moment) = lane.poll_arrival(shared, context) {
-        let now_ns = moment?.now_ns;
-        arrived_ns = Some(now_ns);
-        if let Poll::Ready(Err(error)) = poll_due(shared, open, lane, now_ns, context) {
-            return Poll::Ready(Err(Failure::system(Stage::Exchange, &error)));
+        let moment = moment?;
+        if moment.closes {
+            return Poll::Ready(Err(End::Closing));
+        }
+        arrived_ns = Some(moment.now_ns);
+        if let Poll::Ready(Err(error)) = poll_due(shared, open, lane, moment.now_ns, context) {
+            return Poll::Ready(Err(lane.end(shared, Some(&error))));
         }
         open.offer(shared, place, lane);
     }
     if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns)) {
-        watch.check(lane, context)?;
+        watch.check(lane.oldest(), context)?;
     }
     Poll::Pending
 }
 
 /// Makes starts that are due while the connection has room.
-fn poll_due(
-    shared: &Shared,
-    open: &OpenLoop,
-    lane: &Lane,
+fn poll_due<W: Workload>(
+    shared: &Shared<W>,
+    open: &OpenLoop<W>,
+    lane: &Lane<W>,
     now_ns: u64,
     context: &mut Context<'_>,
 ) -> Poll<std::io::Result<()>> {
     while shared.may_start() && lane.in_flight() < shared.depth {
-        let next_ns = open.backlog.next_ns();
+        let next_ns = open.next_ns();
         if next_ns > now_ns {
             break;
         }
         let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
         ready!(lane.poll_start(shared, flight, context))?;
-        open.backlog.made();
+        open.made();
         shared.spend();
     }
     Poll::Ready(Ok(()))
@@ -204,13 +297,47 @@ fn poll_due(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pacer::{Share, Uniform};
+    use crate::{
+        echo::Echo,
+        pacer::{Share, Uniform},
+    };
+
+    fn open() -> OpenLoop<Echo> {
+        let share = Share { rate_per_second: 1000.0, worker: 0, workers: 1 };
+        OpenLoop::new(Backlog::new(Box::new(Uniform::new(share)), 0), 1, 0)
+    }
 
     #[test]
     fn what_is_due_is_counted_without_a_connection() {
-        let share = Share { rate_per_second: 1000.0, worker: 0, workers: 1 };
-        let open = OpenLoop::new(Backlog::new(Box::new(Uniform::new(share)), 0), 1, 0);
+        let open = open();
         assert!(open.take_free().is_none());
         assert_eq!(open.pass_over(2_000_000, 10_000_000), 8);
+    }
+
+    #[test]
+    fn a_start_that_was_taken_back_is_made_again_first_and_keeps_its_time() {
+        let open = open();
+        for _ in 0..5 {
+            open.made();
+        }
+        let flight = |intended_ns| Flight { intended_ns, started_ns: intended_ns + 7 };
+        open.give_back(&VecDeque::from([flight(3_000_000), flight(4_000_000)]));
+        assert_eq!(open.next_ns(), 3_000_000);
+        open.made();
+        assert_eq!(open.next_ns(), 4_000_000);
+        assert_eq!(open.pass_over(4_000_000, 7_000_000), 3, "one again, and two that are still to come");
+    }
+
+    #[test]
+    fn a_free_user_is_given_the_start() {
+        let open = open();
+        let user = Rc::new(User::default());
+        open.seats.borrow_mut()[0] = Some(Seat::User(Rc::clone(&user)));
+        open.set_free(0);
+        open.set_free(0);
+        let Some((0, Seat::User(free))) = open.take_free() else { panic!("the user is free") };
+        free.give(Flight { intended_ns: 1, started_ns: 2 });
+        assert_eq!(user.given.take(), Some(Flight { intended_ns: 1, started_ns: 2 }));
+        assert!(open.take_free().is_none(), "each place is free at most once");
     }
 }

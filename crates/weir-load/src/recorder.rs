@@ -18,6 +18,7 @@ use weir_record::load::FailureCounts;
 
 use crate::{
     failure::{self, Class},
+    http::notes::{ConnectionNotes, ResponseNotes, Right},
     little::InFlight,
     payload::Arrival,
     warmup,
@@ -107,6 +108,17 @@ pub struct Part {
     pub service: Histogram<u64>,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
+    /// HTTP only.
+    pub responses: Option<ResponseNotes>,
+}
+
+/// What is kept besides service times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keeps {
+    /// Times from intended starts: an open loop.
+    pub paced: bool,
+    /// What responses of HTTP say.
+    pub responses: bool,
 }
 
 /// What only a paced load has.
@@ -135,7 +147,7 @@ pub struct Flight {
 #[derive(Debug)]
 pub struct Recorder {
     worker: usize,
-    is_paced: bool,
+    keeps: Keeps,
     edges: Arc<Edges>,
     origin_ns: u64,
     outbox: Outbox,
@@ -147,6 +159,7 @@ pub struct Recorder {
     completed: u64,
     completed_ns: u64,
     failure_last: Option<String>,
+    connections: Option<ConnectionNotes>,
 }
 
 /// What is left when a worker ends.
@@ -160,14 +173,14 @@ pub struct Leftover {
 
 impl Recorder {
     /// Notes of `worker`, beginning at `origin_ns`.
-    pub fn new(worker: usize, is_paced: bool, edges: Arc<Edges>, origin_ns: u64, outbox: Outbox) -> Self {
+    pub fn new(worker: usize, keeps: Keeps, edges: Arc<Edges>, origin_ns: u64, outbox: Outbox) -> Self {
         let mut recorder = Self {
             worker,
-            is_paced,
+            keeps,
             edges,
             origin_ns,
             outbox,
-            part: empty_part(worker, Stretch::Warmup(0), is_paced),
+            part: empty_part(worker, Stretch::Warmup(0), keeps),
             part_end_ns: 0,
             in_flight: InFlight::default(),
             window_area: 0,
@@ -175,6 +188,7 @@ impl Recorder {
             completed: 0,
             completed_ns: 0,
             failure_last: None,
+            connections: keeps.responses.then(ConnectionNotes::default),
         };
         (recorder.part.stretch, recorder.part_end_ns) = recorder.stretch_at(origin_ns);
         recorder
@@ -219,6 +233,40 @@ impl Recorder {
         }
     }
 
+    /// Notes a right response, which ended the oldest request in flight; call [`Self::advance`] first.
+    #[inline]
+    pub fn responded(&mut self, now_ns: u64, flight: Flight, right: &Right) {
+        let arrival = Arrival { messages: 1, bytes: right.content_bytes, wrong: None };
+        self.arrived(now_ns, &arrival, std::iter::once(flight));
+        if let Some(responses) = &mut self.part.responses {
+            responses.right(right, flight.started_ns);
+        }
+    }
+
+    /// Notes the status of a complete response, right or wrong; call [`Self::advance`] first.
+    #[inline]
+    pub fn answered(&mut self, status: u16) {
+        if let Some(responses) = &mut self.part.responses {
+            responses.statuses.add(status, 1);
+        }
+    }
+
+    /// Notes messages in flight that are taken back: they neither came back nor failed, and will start again.
+    #[cold]
+    pub fn withdrawn(&mut self, now_ns: u64, messages: u64) {
+        self.advance(now_ns);
+        self.in_flight.ended(now_ns, messages);
+        self.part.started = self.part.started.saturating_sub(messages);
+        if let Some(connections) = &mut self.connections {
+            connections.withdrawn += messages;
+        }
+    }
+
+    /// What is known about connections, where that is kept.
+    pub fn connections(&mut self) -> Option<&mut ConnectionNotes> {
+        self.connections.as_mut()
+    }
+
     /// Notes a failure that ended `in_flight` messages. One with nothing in flight counts once.
     #[cold]
     pub fn failed(&mut self, now_ns: u64, class: Class, in_flight: u64, text: String) {
@@ -259,7 +307,7 @@ impl Recorder {
     pub fn finish(&mut self, now_ns: u64) -> Leftover {
         self.advance(now_ns);
         self.failures.cut_off_at_end += self.in_flight.now();
-        let next = empty_part(self.worker, Stretch::After, self.is_paced);
+        let next = empty_part(self.worker, Stretch::After, self.keeps);
         hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
         Leftover { window_area: self.window_area, failures: self.failures }
     }
@@ -273,7 +321,7 @@ impl Recorder {
         if stretch == Stretch::After && now_ns >= open_ns {
             self.window_area = self.in_flight.area_until(self.edges.close_ns());
         }
-        let next = empty_part(self.worker, stretch, self.is_paced);
+        let next = empty_part(self.worker, stretch, self.keeps);
         hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
         self.part_end_ns = end_ns;
     }
@@ -295,7 +343,7 @@ impl Recorder {
     }
 }
 
-fn empty_part(worker: usize, stretch: Stretch, is_paced: bool) -> Part {
+fn empty_part(worker: usize, stretch: Stretch, keeps: Keeps) -> Part {
     let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
     Part {
         worker,
@@ -305,7 +353,8 @@ fn empty_part(worker: usize, stretch: Stretch, is_paced: bool) -> Part {
         started: 0,
         errors: 0,
         service: empty_histogram(),
-        paced: is_paced.then(paced),
+        paced: keeps.paced.then(paced),
+        responses: keeps.responses.then(ResponseNotes::default),
     }
 }
 
@@ -319,7 +368,8 @@ mod tests {
 
     fn recorder(edges: &Arc<Edges>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();
-        (Recorder::new(0, is_paced, Arc::clone(edges), 1000, Arc::clone(&outbox)), outbox)
+        let keeps = Keeps { paced: is_paced, responses: true };
+        (Recorder::new(0, keeps, Arc::clone(edges), 1000, Arc::clone(&outbox)), outbox)
     }
 
     fn start(recorder: &mut Recorder, intended_ns: u64, started_ns: u64) -> Flight {
@@ -408,6 +458,42 @@ mod tests {
         let parts = outbox.lock().expect("no thread panicked");
         let paced = parts[0].paced.as_ref().expect("an open loop");
         assert_eq!((parts[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
+    }
+
+    #[test]
+    fn a_right_response_is_noted_with_its_first_byte_and_a_wrong_one_with_its_status_alone() {
+        let edges = Arc::new(Edges::default());
+        edges.open(0);
+        let (mut recorder, outbox) = recorder(&edges, false);
+        let flights = [start(&mut recorder, 2000, 2000), start(&mut recorder, 2100, 2100)];
+        recorder.answered(200);
+        recorder.responded(
+            2900,
+            flights[0],
+            &Right { first_byte_ns: 2400, content_bytes: 70, compared: true },
+        );
+        recorder.answered(404);
+        recorder.failed(3000, Class::WrongStatus, 1, "status 404".into());
+        assert_eq!(recorder.finish(3100).failures.errors(), 1);
+        let parts = outbox.lock().expect("no thread panicked");
+        let responses = parts[0].responses.as_ref().expect("they are kept");
+        assert_eq!((parts[0].messages, parts[0].bytes, parts[0].errors), (1, 70, 1));
+        assert_eq!((responses.first_byte.max(), responses.compared), (400, 1));
+        assert_eq!((responses.statuses.of(200), responses.statuses.of(404)), (1, 1));
+    }
+
+    #[test]
+    fn a_withdrawn_message_was_never_started() {
+        let edges = Arc::new(Edges::default());
+        edges.open(0);
+        let (mut recorder, outbox) = recorder(&edges, false);
+        start(&mut recorder, 2000, 2000);
+        start(&mut recorder, 2000, 2000);
+        recorder.withdrawn(2500, 2);
+        assert_eq!(recorder.in_flight(), 0);
+        assert_eq!(recorder.finish(3000).failures, FailureCounts::default());
+        assert_eq!(parts(&outbox), [(Stretch::Window(0), 0, 0)]);
+        assert_eq!(recorder.connections().expect("they are kept").withdrawn, 2);
     }
 
     #[test]

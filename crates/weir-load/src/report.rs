@@ -1,5 +1,7 @@
 //! The report of a run, from what was gathered. Pure.
 
+use std::sync::Arc;
+
 use weir_record::{
     SCHEMA_VERSION,
     load::{FailureCounts, LatencySummary, LoadReport},
@@ -8,6 +10,7 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
+    http::{self, journal::Written, standard::Standards},
     little::littles_law,
     spec::{Arrivals, LoadSpec},
     summary::latency_summary,
@@ -32,12 +35,17 @@ pub(crate) struct Measured {
     pub(crate) observed: Option<ObservedWindow>,
 }
 
-pub(crate) fn build(
-    spec: &LoadSpec,
-    measured: &Measured,
-    mut gather: Gather,
-    ends: &[Outcome],
-) -> LoadReport {
+/// What is known when every thread has ended.
+pub(crate) struct Ends<'a> {
+    /// The workers'.
+    pub(crate) outcomes: &'a [Outcome],
+    /// HTTP only.
+    pub(crate) standards: Option<Arc<Standards>>,
+    pub(crate) written: Written,
+}
+
+pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, ends: Ends<'_>) -> LoadReport {
+    let Ends { outcomes: ends, standards, written } = ends;
     let window_ns = measured.window_ns;
     gather.finish(window_ns);
     let mut failures = FailureCounts::default();
@@ -51,14 +59,14 @@ pub(crate) fn build(
     };
     let busy_max = busy_max(measured);
     let messages = gather.window.messages;
-    LoadReport {
+    let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
         target: spec.target.clone(),
         driver: measured.driver.into(),
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: spec.message_bytes,
+        message_bytes: standards.map_or(spec.message_bytes, |standards| standards.content_bytes()),
         workers: spec.workers,
         seed: spec.seed,
         rate_per_second: match spec.arrivals {
@@ -81,9 +89,12 @@ pub(crate) fn build(
         generator_cpu_ns: measured.thread_cpu_ns.iter().sum(),
         generator_busy_max: busy_max,
         generator_bound: busy_max > BUSY_MAX || is_late(missed_starts, gather.window.started),
-        seconds: gather.seconds,
+        seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
-    }
+        http: None,
+    };
+    http::outcome::add(&mut report, spec, &gather, ends, written);
+    report
 }
 
 /// Share of the window for which the busiest worker had work. Watching the clock is waiting.

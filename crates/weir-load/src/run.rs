@@ -24,11 +24,17 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
+    http::{
+        journal::{self, Columns, Writer},
+        spec::HttpSpec,
+        standard::Standards,
+        workload::HttpCommon,
+    },
     observe::{Observer, ThreadTimes},
     progress::{Phase, Progress, Ticker},
     recorder::{Edges, Outbox},
     report::{self, Measured},
-    spec::{Arrivals, LoadError, LoadSpec},
+    spec::{LoadError, LoadSpec},
     warmup::{self, Warmup},
     worker::{self, Event, Outcome, Plan, Published, thread_number},
 };
@@ -57,23 +63,28 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let target = spec.validate()?;
+    spec.http.as_ref().map_or(Ok(()), HttpSpec::ensure_sources)?;
     ensure_limits(spec, &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let observer = Observer::new(spec)?;
     let edges = Arc::new(Edges::default());
     let outbox = Outbox::default();
+    let (http, writer) = http_common(spec, &edges)?.unzip();
+    let standards = http.as_ref().map(|http| Arc::clone(&http.standards));
     thread::scope(|scope| {
+        let writer = writer.flatten().map(|writer| scope.spawn(move || writer.run()));
         let (events, inbox) = mpsc::channel();
         let mut crew =
             Crew { spec, edges: Arc::clone(&edges), outbox: Arc::clone(&outbox), members: Vec::new() };
-        let started = crew.start(scope, &target, &events);
-        drop(events);
+        let started = crew.start(scope, &target, &events, http.as_ref());
+        // The workers hold what is left of it, so that the journal ends with the last of them.
+        drop((events, http));
         let coordinator = Coordinator {
             spec,
             stop,
             crew: &crew,
             observer,
-            gather: Gather::new(spec.workers as usize, matches!(spec.arrivals, Arrivals::Open { .. })),
+            gather: Gather::new(spec.workers as usize, spec.keeps()),
             ticker: Ticker::new(progress),
             threads: vec![0; spec.workers as usize],
             driver: "",
@@ -85,8 +96,31 @@ pub fn run(
         let ends = crew.join()?;
         let (measured, mut gather) = outcome?;
         take_parts(&outbox, &mut gather);
-        Ok(report::build(spec, &measured, gather, &ends))
+        let written = writer.and_then(|writer| writer.join().ok()).unwrap_or_default();
+        Ok(report::build(spec, &measured, gather, report::Ends { outcomes: &ends, standards, written }))
     })
+}
+
+/// What the workers of a load of HTTP share, and the writer of its journal.
+fn http_common(
+    spec: &LoadSpec,
+    edges: &Arc<Edges>,
+) -> Result<Option<(HttpCommon, Option<Writer>)>, LoadError> {
+    let Some(http) = &spec.http else { return Ok(None) };
+    let columns = || -> Result<Columns, LoadError> {
+        Ok(Columns {
+            urls: http.urls.iter().map(|url| url.text.clone()).collect(),
+            sent_bytes: http.requests()?.iter().map(Vec::len).collect(),
+            connections: spec.connections,
+        })
+    };
+    let (journal, writer) = match &http.jtl {
+        Some(path) => Some(journal::open(path, columns()?, edges)?),
+        None => None,
+    }
+    .unzip();
+    let standards = Arc::new(Standards::new(http));
+    Ok(Some((HttpCommon { standards, edges: Arc::clone(edges), journal }, writer)))
 }
 
 /// Refuses what the limits of this process cannot carry, with the way out.
@@ -97,8 +131,10 @@ fn ensure_limits(
     raise: impl FnOnce() -> Option<u64>,
 ) -> Result<(), LoadError> {
     let connections = spec.sockets();
-    if matches!(target, Address::Tcp(_)) && u64::from(connections) > budget.local_ports {
-        return Err(LoadError::Ports { connections, ports: budget.local_ports });
+    let sources = spec.http.as_ref().map(|http| http.source_addresses.len().max(1) as u64);
+    let ports = budget.local_ports * sources.unwrap_or(1);
+    if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
+        return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
     }
     let workers = DESCRIPTORS_PER_WORKER * u64::from(spec.workers);
     let needed = budget.descriptors_used + u64::from(connections) + workers + DESCRIPTORS_SHARED;
@@ -153,6 +189,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         scope: &'scope thread::Scope<'scope, 'env>,
         target: &Address,
         events: &Sender<Event>,
+        http: Option<&HttpCommon>,
     ) -> Result<(), LoadError>
     where
         'run: 'scope,
@@ -166,6 +203,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
                 edges: Arc::clone(&self.edges),
                 outbox: Arc::clone(&self.outbox),
                 published: Arc::clone(&published),
+                http: http.cloned(),
             };
             let (begin, begun) = mpsc::channel();
             let events = events.clone();

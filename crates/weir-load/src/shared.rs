@@ -7,17 +7,17 @@ use std::{
     time::Duration,
 };
 
-use weir_engine::{
-    net::{Address, Stream},
-    time::{self, sleep},
-};
+use weir_engine::time::{self, sleep};
 
 use crate::{
-    failure::{Class, Stage},
-    lane::Failure,
-    payload::{Codec, Tape},
-    recorder::{Edges, Recorder},
+    connector::Connector,
+    lane::{Farewell, Lane},
+    patience::Patience,
+    recorder::{Edges, Flight, Recorder},
+    workload::{Failure, Loss, Workload},
 };
+
+pub(crate) use crate::connector::Connected;
 
 /// First pause after a failed connection; each further failure doubles it.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -25,16 +25,16 @@ const PAUSE_FIRST: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// State of one worker.
-pub(crate) struct Shared {
-    pub(crate) target: Address,
+pub(crate) struct Shared<W: Workload> {
+    pub(crate) workload: W,
+    pub(crate) connector: Rc<Connector>,
     pub(crate) depth: usize,
-    pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) edges: Arc<Edges>,
     pub(crate) recorder: RefCell<Recorder>,
-    /// The small message being written.
-    pub(crate) scratch: RefCell<Vec<u8>>,
-    pub(crate) tape: Rc<Tape>,
+    pub(crate) patience: RefCell<Patience>,
+    /// Connections whose end is waited for.
+    pub(crate) parting: Cell<usize>,
     /// Messages that may still be started.
     pub(crate) budget: Cell<u64>,
     /// Number of the next connection; every connection ever opened has its own.
@@ -43,14 +43,14 @@ pub(crate) struct Shared {
     pub(crate) connection_step: u32,
 }
 
-impl Shared {
+impl<W: Workload> Shared<W> {
     /// Whether the run goes on.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.edges.close_ns() == u64::MAX
     }
 
-    /// Takes the right to start one more message.
+    /// Whether one more message may be started.
     #[inline]
     pub(crate) fn may_start(&self) -> bool {
         self.budget.get() > 0 && self.is_running()
@@ -67,32 +67,68 @@ impl Shared {
         self.budget.get() == 0
     }
 
-    /// Messages of a connection that no other connection of the run has had.
-    pub(crate) fn codec(&self) -> Codec {
-        let connection = self.connection_next.get();
-        self.connection_next.set(connection.wrapping_add(self.connection_step));
-        Codec::new(Rc::clone(&self.tape), connection)
+    /// Notes a message that starts.
+    #[inline]
+    pub(crate) fn started(&self, flight: Flight) {
+        let mut recorder = self.recorder.borrow_mut();
+        recorder.advance(flight.started_ns);
+        recorder.started(flight);
     }
 
-    pub(crate) async fn connect(&self) -> Result<Stream, Failure> {
-        connect(&self.target, self.connect_timeout).await
+    /// A number that no other connection of the run has had.
+    pub(crate) fn connection_number(&self) -> u32 {
+        let connection = self.connection_next.get();
+        self.connection_next.set(connection.wrapping_add(self.connection_step));
+        connection
+    }
+
+    /// Opens a connection and notes how long it took.
+    pub(crate) async fn connect(&self) -> Result<Connected, Failure> {
+        let connected = self.connector.connect().await?;
+        self.connected(connected.took_ns);
+        Ok(connected)
+    }
+
+    /// Notes a connection that was opened.
+    pub(crate) fn connected(&self, took_ns: u64) {
+        if let Some(connections) = self.recorder.borrow_mut().connections() {
+            connections.connect.saturating_record(took_ns);
+        }
     }
 
     /// Notes a failure that ended this many messages.
-    pub(crate) fn failed(&self, failure: Failure, in_flight: usize) {
+    pub(crate) fn failed(&self, failure: &Failure, in_flight: u64) {
         let now_ns = time::now().as_nanos();
-        self.recorder.borrow_mut().failed(now_ns, failure.class, in_flight as u64, failure.text);
+        self.recorder.borrow_mut().failed(now_ns, failure.class, in_flight, failure.text.clone());
     }
-}
 
-/// Opens a connection within the time limit.
-pub(crate) async fn connect(target: &Address, limit: Duration) -> Result<Stream, Failure> {
-    match time::timeout(limit, Stream::connect(target)).await {
-        Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Failure::system(Stage::Connect, &error)),
-        Err(_) => {
-            let text = format!("no connection within {limit:?}");
-            Err(Failure { class: Class::ConnectTimeout, text })
+    /// Notes a failure that ended everything in flight on a connection.
+    pub(crate) fn lost(&self, lane: &Lane<W>, failure: &Failure) {
+        self.failed(failure, lane.in_flight() as u64);
+        lane.lost(self, &Loss { failure, now_ns: time::now().as_nanos() });
+    }
+
+    /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
+    /// the peer's side, but not for ever.
+    pub(crate) async fn part(&self, lane: Lane<W>) {
+        let limit = self.patience.borrow_mut().limit();
+        self.parting.set(self.parting.get() + 1);
+        let farewell = lane.farewell(limit).await;
+        self.parting.set(self.parting.get() - 1);
+        self.patience.borrow_mut().saw(farewell != Farewell::KeptOpen, limit);
+        if let Farewell::Spoke(bytes) = farewell {
+            self.failed(&Failure::unasked(bytes), 0);
+        }
+        if let Some(connections) = self.recorder.borrow_mut().connections() {
+            match farewell {
+                Farewell::Closed => connections.closed_as_said += 1,
+                Farewell::KeptOpen => connections.kept_open += 1,
+                Farewell::Spoke(_) => {}
+            }
+        }
+        if farewell != Farewell::Closed {
+            // Nothing is left to be lost, and a reset leaves no port behind.
+            lane.abort();
         }
     }
 }

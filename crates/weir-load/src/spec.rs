@@ -1,9 +1,11 @@
 //! What a run is asked to do, and why it cannot be done. Plain data; nothing in it has a default.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use weir_engine::{Config, StartError, net::Address};
 use weir_record::load::FailureCounts;
+
+use crate::{http::spec::HttpSpec, recorder::Keeps};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -51,7 +53,7 @@ pub struct LoadSpec {
     pub idle_connections: u32,
     /// Messages in flight per connection; in an open loop, at most.
     pub depth: u32,
-    /// Bytes per message.
+    /// Bytes per message of echo; of no meaning for HTTP.
     pub message_bytes: u32,
     /// How messages are started.
     pub arrivals: Arrivals,
@@ -79,6 +81,8 @@ pub struct LoadSpec {
     pub observe_pid: Option<u32>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
+    /// The messages are requests of HTTP; otherwise they are echoed.
+    pub http: Option<HttpSpec>,
 }
 
 /// Why there is no report.
@@ -108,13 +112,24 @@ pub enum LoadError {
     /// There are fewer local ports than connections.
     #[error(
         "{connections} connections to one address need as many local ports, but there are {ports}; \
-         widen them with `sysctl net.ipv4.ip_local_port_range=\"1024 65535\"` as root"
+         widen them with `sysctl net.ipv4.ip_local_port_range=\"1024 65535\"` as root{}",
+        more_ports(*.has_sources)
     )]
     Ports {
         /// Connections asked for, idle ones included.
         connections: u32,
-        /// Ports there are.
+        /// Ports there are, over all source addresses.
         ports: u64,
+        /// More source addresses would help too.
+        has_sources: bool,
+    },
+    /// The journal of responses cannot be written.
+    #[error("cannot write {}: {reason}", .path.display())]
+    Journal {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
     },
     /// The generator's engine cannot start.
     #[error("{0}")]
@@ -170,16 +185,20 @@ impl LoadSpec {
         within("connections", self.connections, 1, CONNECTIONS_MAX)?;
         within("idle-connections", self.idle_connections, 0, CONNECTIONS_MAX - self.connections)?;
         within("depth", self.depth, 1, DEPTH_MAX)?;
-        within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)?;
         within("workers", self.workers, 1, WORKERS_MAX.min(self.connections))?;
+        match &self.http {
+            Some(http) => http.validate(self, &target)?,
+            None => within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)?,
+        }
         let in_flight_bytes =
-            u64::from(self.connections) * u64::from(self.depth) * u64::from(self.message_bytes);
+            u64::from(self.connections) * u64::from(self.depth) * self.request_bytes_max() as u64;
         if in_flight_bytes > IN_FLIGHT_BYTES_MAX {
             let reason = format!(
                 "connections times depth times message size is {in_flight_bytes} bytes in flight; \
                  the most is {IN_FLIGHT_BYTES_MAX}"
             );
-            return Err(LoadError::Invalid { field: "message-bytes", reason });
+            let field = if self.http.is_some() { "data" } else { "message-bytes" };
+            return Err(LoadError::Invalid { field, reason });
         }
         self.validate_times()?;
         self.validate_arrivals()?;
@@ -219,6 +238,27 @@ impl LoadSpec {
     pub(crate) fn sockets(&self) -> u32 {
         self.connections + self.idle_connections
     }
+
+    /// Bytes of the largest message that is sent.
+    pub(crate) fn request_bytes_max(&self) -> usize {
+        match &self.http {
+            None => self.message_bytes as usize,
+            Some(http) => {
+                let requests = http.requests().unwrap_or_default();
+                requests.iter().map(Vec::len).max().unwrap_or(0)
+            }
+        }
+    }
+
+    /// What the run keeps besides service times.
+    pub(crate) fn keeps(&self) -> Keeps {
+        Keeps { paced: matches!(self.arrivals, Arrivals::Open { .. }), responses: self.http.is_some() }
+    }
+}
+
+/// The other way out of a lack of ports.
+fn more_ports(has_sources: bool) -> &'static str {
+    if has_sources { ", or spread them over more local addresses with --source-addresses" } else { "" }
 }
 
 fn invalid(field: &'static str, reason: &str) -> Result<(), LoadError> {
@@ -269,6 +309,7 @@ pub(crate) mod tests {
             engine: Config::default(),
             observe_pid: None,
             observe_stats: None,
+            http: None,
         }
     }
 

@@ -17,22 +17,31 @@ use std::{
 
 use weir_engine::{
     Config, Runtime,
-    net::{Address, Stream},
+    net::Address,
     time::{Instant, monotonic, now, sleep, sleep_until},
     try_spawn,
 };
 use weir_record::load::FailureCounts;
 
 use crate::{
-    closed, failure,
+    closed,
+    connector::Connector,
+    echo::Echo,
+    failure,
+    http::{
+        notes::ConnectionNotes,
+        workload::{Http, HttpCommon},
+    },
     lane::Lane,
     open::{self, OpenLoop},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    payload::Tape,
+    patience::Patience,
     recorder::{Edges, Leftover, Outbox, Recorder},
-    shared::{Pauses, Shared, connect},
+    shared::{Connected, Pauses, Shared},
+    single::{Turns, keep_asking},
     spec::{Arrivals, LoadError, LoadSpec},
     spin::SpinGate,
+    workload::{End, Workload},
 };
 
 /// Connections that a worker opens at the same time: fewer than any backlog of a listener.
@@ -53,6 +62,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) edges: Arc<Edges>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
+    /// What all workers share of a load of HTTP.
+    pub(crate) http: Option<HttpCommon>,
 }
 
 /// What a worker shows while it runs. It is the only writer.
@@ -87,12 +98,15 @@ pub(crate) enum Event {
 pub(crate) struct Outcome {
     pub(crate) leftover: Leftover,
     pub(crate) missed_starts: u64,
+    /// HTTP only.
+    pub(crate) connections: Option<ConnectionNotes>,
+    pub(crate) redirect_location: Option<String>,
 }
 
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
 #[derive(Default)]
 struct Opened {
-    streams: Vec<Option<Stream>>,
+    connections: Vec<Option<Connected>>,
     failures: FailureCounts,
     failure_last: Option<String>,
 }
@@ -113,12 +127,28 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
         thread: thread_number(),
     };
     events.send(ready).ok()?;
-    let opened = runtime.block_on(open_connections(plan));
-    let count = opened.streams.iter().flatten().count();
+    let sources = plan.spec.http.as_ref().map(|http| http.source_addresses.clone()).unwrap_or_default();
+    let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
+    let opened = runtime.block_on(open_connections(plan, &connector));
+    let count = opened.connections.iter().flatten().count();
     let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
     events.send(Event::Connected { opened: count, failures, failure_last }).ok()?;
     let origin_ns = begin.recv().ok()?;
-    Some(runtime.block_on(load(plan, opened, origin_ns)))
+    let start = Start { connector, opened, origin_ns };
+    Some(match (&plan.spec.http, &plan.http) {
+        (Some(spec), Some(common)) => {
+            let http = Http::new(plan.spec, spec, common.clone(), plan.worker);
+            runtime.block_on(load(plan, http, start))
+        }
+        _ => runtime.block_on(load(plan, Echo::new(plan.spec.seed, plan.spec.message_bytes), start)),
+    })
+}
+
+/// Where a load begins.
+struct Start {
+    connector: Rc<Connector>,
+    opened: Opened,
+    origin_ns: u64,
 }
 
 fn start(plan: &Plan<'_>) -> Result<Runtime, LoadError> {
@@ -145,7 +175,7 @@ fn engine_config(spec: &LoadSpec) -> Config {
     limits.tasks_max = limits.tasks_max.max(2 * sockets);
     limits.timers_max = limits.timers_max.max(4 * sockets);
     // The whole pipeline of a connection must fit into its queue: a message that waits there is in flight.
-    let pipeline_bytes = spec.depth as usize * spec.message_bytes as usize;
+    let pipeline_bytes = spec.depth as usize * spec.request_bytes_max();
     limits.output_high_water_bytes = limits.output_high_water_bytes.max(pipeline_bytes);
     config
 }
@@ -165,10 +195,30 @@ impl Plan<'_> {
         self.part_of(self.spec.idle_connections.into()) as usize
     }
 
-    /// Connections to open before the beginning. A ramp opens them later, but for one that shows whether there is
-    /// anybody to talk to.
+    /// Connections to open before the beginning. A ramp opens them later, and so does a load in which every request
+    /// has its own, but for one that shows whether there is anybody to talk to.
     fn is_early(&self, place: usize) -> bool {
-        self.spec.ramp_up.is_zero() || place == 0 || place >= self.connections()
+        let is_later = !self.spec.ramp_up.is_zero() || self.is_single();
+        !is_later || place == 0 || place >= self.connections()
+    }
+
+    /// Whether every message has a connection of its own.
+    fn is_single(&self) -> bool {
+        self.spec.http.as_ref().is_some_and(|http| http.connection_per_request)
+    }
+
+    /// Messages that one connection, and those that follow it in its place, may start.
+    fn quota(&self) -> u64 {
+        self.spec.http.as_ref().and_then(|http| http.requests_each).unwrap_or(u64::MAX)
+    }
+
+    /// Messages that this worker may start.
+    fn budget(&self) -> u64 {
+        match (self.spec.messages, self.quota()) {
+            (None, _) => u64::MAX,
+            (Some(messages), u64::MAX) => self.part_of(messages),
+            (Some(_), quota) => quota.saturating_mul(self.connections() as u64),
+        }
     }
 
     /// When the connection at `place` begins.
@@ -183,23 +233,23 @@ impl Plan<'_> {
 }
 
 /// Opens the early connections, some at a time; gives up when the run is stopped.
-async fn open_connections(plan: &Plan<'_>) -> Opened {
+async fn open_connections(plan: &Plan<'_>, connector: &Rc<Connector>) -> Opened {
     let places = plan.connections() + plan.idle_connections();
     let opened = Rc::new(RefCell::new(Opened::default()));
-    opened.borrow_mut().streams.resize_with(places, || None);
+    opened.borrow_mut().connections.resize_with(places, || None);
     let todo: Rc<RefCell<Vec<usize>>> =
         Rc::new(RefCell::new((0..places).rev().filter(|place| plan.is_early(*place)).collect()));
     let left = Rc::new(Cell::new(todo.borrow().len()));
     for _ in 0..CONNECTS_MAX.min(left.get()) {
         let (opened, todo, left) = (Rc::clone(&opened), Rc::clone(&todo), Rc::clone(&left));
-        let (target, limit) = (plan.target.clone(), plan.spec.connect_timeout);
+        let connector = Rc::clone(connector);
         weir_engine::spawn(async move {
             loop {
                 let Some(place) = todo.borrow_mut().pop() else { return };
-                let outcome = connect(&target, limit).await;
+                let outcome = connector.connect().await;
                 let mut opened = opened.borrow_mut();
                 match outcome {
-                    Ok(stream) => opened.streams[place] = Some(stream),
+                    Ok(connected) => opened.connections[place] = Some(connected),
                     Err(error) => {
                         failure::count(&mut opened.failures, error.class, 1);
                         opened.failure_last = Some(error.text);
@@ -216,23 +266,17 @@ async fn open_connections(plan: &Plan<'_>) -> Opened {
 }
 
 /// Carries the load from the common beginning to the end.
-async fn load(plan: &Plan<'_>, opened: Opened, origin_ns: u64) -> Outcome {
-    let shared = Rc::new(share(plan, origin_ns));
+async fn load<W: Workload>(plan: &Plan<'_>, workload: W, start: Start) -> Outcome {
+    let Start { connector, opened, origin_ns } = start;
+    let shared = Rc::new(share(plan, workload, connector, origin_ns));
+    opened.connections.iter().flatten().for_each(|connected| shared.connected(connected.took_ns));
     let open_loop = open_loop(plan, origin_ns).map(Rc::new);
-    let connections = plan.connections();
-    for (place, stream) in opened.streams.into_iter().enumerate() {
-        let begin_at = plan.begin_at(origin_ns, place);
-        let shared = Rc::clone(&shared);
-        if place >= connections {
-            weir_engine::spawn(keep_idle(shared, stream));
-            continue;
+    for (place, connected) in opened.connections.into_iter().enumerate() {
+        if place >= plan.connections() {
+            weir_engine::spawn(keep_idle(Rc::clone(&shared), connected));
+        } else {
+            populate(plan, &shared, open_loop.as_ref(), Seat { place, connected, origin_ns });
         }
-        let kind = match (&plan.spec.arrivals, &open_loop) {
-            (Arrivals::Closed { think }, _) => Kind::Closed { think: *think },
-            (Arrivals::Open { .. }, Some(open)) => Kind::Open { open: Rc::clone(open), place },
-            (Arrivals::Open { .. }, None) => continue,
-        };
-        weir_engine::spawn(keep_busy(shared, kind, stream, begin_at));
     }
     if let Some(open) = &open_loop {
         let (open, shared) = (Rc::clone(open), Rc::clone(&shared));
@@ -241,41 +285,43 @@ async fn load(plan: &Plan<'_>, opened: Opened, origin_ns: u64) -> Outcome {
     watch(plan, &shared, open_loop.as_deref()).await;
     drain(&shared).await;
     let now_ns = now().as_nanos();
+    shared.workload.hand_over();
     // A counted run intends no more starts than it has messages left.
     let missed_starts = open_loop.map_or(0, |open| {
         open.pass_over(plan.edges.open_ns(), plan.edges.close_ns()).min(shared.budget.get())
     });
-    let mut leftover = shared.recorder.borrow_mut().finish(now_ns);
+    let mut recorder = shared.recorder.borrow_mut();
+    let mut leftover = recorder.finish(now_ns);
     leftover.failures.merge(&opened.failures);
-    Outcome { leftover, missed_starts }
+    let connections = recorder.connections().map(|notes| notes.clone());
+    Outcome { leftover, missed_starts, connections, redirect_location: shared.workload.redirect_location() }
 }
 
-fn share(plan: &Plan<'_>, origin_ns: u64) -> Shared {
+fn share<W: Workload>(plan: &Plan<'_>, workload: W, connector: Rc<Connector>, origin_ns: u64) -> Shared<W> {
     let spec = plan.spec;
-    let is_paced = matches!(spec.arrivals, Arrivals::Open { .. });
     let recorder = Recorder::new(
         plan.worker as usize,
-        is_paced,
+        spec.keeps(),
         Arc::clone(&plan.edges),
         origin_ns,
         Arc::clone(&plan.outbox),
     );
     Shared {
-        target: plan.target.clone(),
+        workload,
+        connector,
         depth: spec.depth as usize,
-        connect_timeout: spec.connect_timeout,
         response_timeout: spec.response_timeout,
         edges: Arc::clone(&plan.edges),
         recorder: RefCell::new(recorder),
-        scratch: RefCell::new(Vec::new()),
-        tape: Rc::new(Tape::new(spec.seed, spec.message_bytes)),
-        budget: Cell::new(spec.messages.map_or(u64::MAX, |messages| plan.part_of(messages))),
+        patience: RefCell::new(Patience::default()),
+        parting: Cell::new(0),
+        budget: Cell::new(plan.budget()),
         connection_next: Cell::new(plan.worker),
         connection_step: spec.workers,
     }
 }
 
-fn open_loop(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop> {
+fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop<W>> {
     let Arrivals::Open { rate_per_second, poisson, spin } = plan.spec.arrivals else { return None };
     let share = Share { rate_per_second, worker: plan.worker, workers: plan.spec.workers };
     let pacer: Box<dyn Pacer> =
@@ -284,75 +330,156 @@ fn open_loop(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop> {
     Some(OpenLoop::new(Backlog::new(pacer, origin_ns), plan.connections(), spin_ns))
 }
 
-/// How a connection gets its messages.
-enum Kind {
-    Closed { think: Duration },
-    Open { open: Rc<OpenLoop>, place: usize },
+/// One place for a connection that carries messages.
+struct Seat {
+    place: usize,
+    connected: Option<Connected>,
+    origin_ns: u64,
 }
 
-/// Keeps one connection open and busy; opens it again after a failure.
-async fn keep_busy(shared: Rc<Shared>, kind: Kind, mut stream: Option<Stream>, begin_at: Instant) {
+/// Starts the task of one place.
+fn populate<W: Workload>(
+    plan: &Plan<'_>,
+    shared: &Rc<Shared<W>>,
+    open_loop: Option<&Rc<OpenLoop<W>>>,
+    seat: Seat,
+) {
+    let Seat { place, connected, origin_ns } = seat;
+    let begin_at = plan.begin_at(origin_ns, place);
+    let shared = Rc::clone(shared);
+    let quota = Cell::new(plan.quota());
+    let turns = match (&plan.spec.arrivals, open_loop) {
+        (Arrivals::Closed { think }, _) => Turns::Closed { think: *think },
+        (Arrivals::Open { .. }, Some(open)) => Turns::Open { open: Rc::clone(open), place },
+        (Arrivals::Open { .. }, None) => return,
+    };
+    if plan.is_single() {
+        weir_engine::spawn(keep_asking(shared, turns, connected, begin_at, quota));
+    } else {
+        weir_engine::spawn(keep_busy(shared, turns, connected, begin_at, quota));
+    }
+}
+
+/// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
+async fn keep_busy<W: Workload>(
+    shared: Rc<Shared<W>>,
+    turns: Turns<W>,
+    mut connected: Option<Connected>,
+    begin_at: Instant,
+    quota: Cell<u64>,
+) {
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     while shared.is_running() {
-        let opened = match stream.take() {
-            Some(stream) => Ok(stream),
+        let opened = match connected.take() {
+            Some(connected) => Ok(connected),
             None => shared.connect().await,
         };
-        match opened {
-            Err(failure) => shared.failed(failure, 0),
-            Ok(stream) => {
-                let lane = Rc::new(Lane::new(stream, shared.codec(), shared.depth));
-                let outcome = match &kind {
-                    Kind::Closed { think } => closed::exchange(&shared, &lane, *think).await,
-                    Kind::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
-                };
-                let Err(failure) = outcome else { return };
-                shared.failed(failure, lane.in_flight());
-                if lane.completed() > 0 {
-                    pauses.reset();
-                }
-                if let Some(lane) = Rc::into_inner(lane) {
-                    lane.abort();
+        let lane = match opened {
+            Ok(connected) => Rc::new(Lane::new(&shared, connected, shared.depth)),
+            Err(failure) => {
+                shared.failed(&failure, 0);
+                pauses.pause().await;
+                continue;
+            }
+        };
+        let outcome = match &turns {
+            Turns::Closed { think } => closed::exchange(&shared, &lane, *think, &quota).await,
+            Turns::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
+        };
+        let Err(end) = outcome else { return };
+        let has_failed = matches!(end, End::Failed(_));
+        if lane.completed() > 0 {
+            pauses.reset();
+        }
+        let is_fruitful = lane.completed() > 0 && !has_failed;
+        leave(&shared, &turns, &quota, lane, end).await;
+        if shared.is_spent() || quota.get() == 0 {
+            return;
+        }
+        match &turns {
+            _ if !is_fruitful => pauses.pause().await,
+            Turns::Closed { think } if !think.is_zero() => sleep(*think).await,
+            Turns::Closed { .. } | Turns::Open { .. } => {}
+        }
+    }
+}
+
+/// Takes leave of a connection that came to its end.
+async fn leave<W: Workload>(
+    shared: &Shared<W>,
+    turns: &Turns<W>,
+    quota: &Cell<u64>,
+    lane: Rc<Lane<W>>,
+    end: End,
+) {
+    if let End::Failed(failure) = &end {
+        shared.lost(&lane, failure);
+    } else {
+        withdraw(shared, turns, quota, &lane);
+    }
+    // The dispatcher holds a connection only for the moment of a start.
+    let Some(lane) = Rc::into_inner(lane) else { return };
+    match end {
+        End::Failed(_) => lane.abort(),
+        End::Closed => {}
+        End::Closing => shared.part(lane).await,
+    }
+}
+
+/// Takes back what was sent behind an answer that closed its connection: the server has said that it will not be
+/// answered, so it is sent again.
+fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, quota: &Cell<u64>, lane: &Lane<W>) {
+    let flights = lane.take_flights();
+    let messages = flights.len() as u64;
+    if messages == 0 {
+        return;
+    }
+    shared.recorder.borrow_mut().withdrawn(now().as_nanos(), messages);
+    shared.budget.set(shared.budget.get().saturating_add(messages));
+    match turns {
+        Turns::Closed { .. } => quota.set(quota.get().saturating_add(messages)),
+        Turns::Open { open, .. } => open.give_back(&flights),
+    }
+}
+
+/// Keeps one connection open and silent; anything that comes on it is a failure, and so is its end unless the
+/// workload allows that.
+async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Connected>) {
+    let mut pauses = Pauses::default();
+    while shared.is_running() {
+        let opened = match connected.take() {
+            Some(connected) => Ok(connected),
+            None => shared.connect().await,
+        };
+        let failure = match opened {
+            Err(failure) => Some(failure),
+            Ok(connected) => {
+                let lane = Lane::new(&shared, connected, 0);
+                loop {
+                    match std::future::poll_fn(|context| lane.poll_arrival(&shared, context)).await {
+                        Err(End::Failed(failure)) => break Some(failure),
+                        Err(End::Closed | End::Closing) => break None,
+                        Ok(_) => {}
+                    }
                 }
             }
+        };
+        if let Some(failure) = failure {
+            shared.failed(&failure, 0);
         }
         pauses.pause().await;
     }
 }
 
-/// Keeps one connection open and silent; anything that happens on it is a failure.
-async fn keep_idle(shared: Rc<Shared>, mut stream: Option<Stream>) {
-    let mut pauses = Pauses::default();
-    while shared.is_running() {
-        let opened = match stream.take() {
-            Some(stream) => Ok(stream),
-            None => shared.connect().await,
-        };
-        let failure = match opened {
-            Err(failure) => failure,
-            Ok(stream) => {
-                let lane = Lane::new(stream, shared.codec(), 0);
-                loop {
-                    let outcome = std::future::poll_fn(|context| lane.poll_arrival(&shared, context)).await;
-                    if let Err(failure) = outcome {
-                        break failure;
-                    }
-                }
-            }
-        };
-        shared.failed(failure, 0);
-        pauses.pause().await;
-    }
-}
-
 /// Publishes and looks up until the window is closed.
-async fn watch(plan: &Plan<'_>, shared: &Shared, open: Option<&OpenLoop>) {
+async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&OpenLoop<W>>) {
     let published = &plan.published;
     let mut gate = SpinGate::default();
     let mut looks = 0;
     while shared.is_running() {
         sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { LOOK }).await;
+        shared.workload.hand_over();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now().as_nanos());
         published.completed.store(recorder.completed(), Ordering::Relaxed);
@@ -378,10 +505,10 @@ async fn watch(plan: &Plan<'_>, shared: &Shared, open: Option<&OpenLoop>) {
     }
 }
 
-/// Gives messages in flight a short time to come back.
-async fn drain(shared: &Shared) {
+/// Gives messages in flight a short time to come back, and servers one to close what they should.
+async fn drain<W: Workload>(shared: &Shared<W>) {
     let deadline = now() + DRAIN_MAX.min(shared.response_timeout);
-    while shared.recorder.borrow().in_flight() > 0 && now() < deadline {
+    while (shared.recorder.borrow().in_flight() > 0 || shared.parting.get() > 0) && now() < deadline {
         sleep(Duration::from_millis(1)).await;
     }
 }

@@ -2,5 +2,8 @@
 //! what it is. Servers are plain threads on loopback; nothing sleeps, broken servers act on what they receive.
 
 mod broken;
+mod http_broken;
+mod http_right;
+mod http_servers;
 mod right;
 mod servers;

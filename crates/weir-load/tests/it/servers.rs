@@ -83,6 +83,7 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         engine: Config::with_driver(Driver::Epoll),
         observe_pid: None,
         observe_stats: None,
+        http: None,
     }
 }
 

@@ -1,0 +1,83 @@
+//! The echo workload: messages of one size, and each must come back as it was sent.
+
+use std::{
+    cell::RefCell,
+    future::Future,
+    io,
+    pin::pin,
+    rc::Rc,
+    task::{Context, Poll, ready},
+};
+
+use weir_engine::net::Stream;
+
+use crate::{
+    failure::{Class, Stage},
+    payload::{Codec, Tape, Verifier},
+    workload::{Accepted, End, Failure, Notes, Workload},
+};
+
+/// Messages up to this size are copied behind what is queued, so that many leave as one and none is allocated. For
+/// larger ones copying costs more than an allocation.
+const COPIED_BYTES_MAX: usize = 2048;
+
+/// The messages of one worker.
+pub(crate) struct Echo {
+    tape: Rc<Tape>,
+    /// The small message being written.
+    scratch: RefCell<Vec<u8>>,
+}
+
+impl Echo {
+    pub(crate) fn new(seed: u64, message_bytes: u32) -> Self {
+        Self { tape: Rc::new(Tape::new(seed, message_bytes)), scratch: RefCell::new(Vec::new()) }
+    }
+}
+
+impl Workload for Echo {
+    type Dialogue = Verifier;
+
+    fn open(&self, connection: u32, _connect_ns: u64) -> Verifier {
+        Verifier::new(Codec::new(Rc::clone(&self.tape), connection))
+    }
+
+    #[inline]
+    fn poll_request(
+        &self,
+        dialogue: &Verifier,
+        sent: u64,
+        stream: &Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let codec = dialogue.codec();
+        if codec.message_bytes() <= COPIED_BYTES_MAX {
+            let mut message = self.scratch.borrow_mut();
+            message.clear();
+            codec.append(sent, &mut message);
+            ready!(pin!(stream.send_slice(&message)).poll(context))?;
+        } else {
+            let mut message = Vec::with_capacity(codec.message_bytes());
+            codec.append(sent, &mut message);
+            ready!(pin!(stream.send(message)).poll(context))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn accept(&self, dialogue: &mut Verifier, bytes: &[u8], notes: Notes<'_>) -> Result<Accepted, Failure> {
+        let arrival = dialogue.accept(bytes, notes.sent);
+        let flights = notes.flights.drain(..arrival.messages as usize);
+        notes.recorder.arrived(notes.now_ns, &arrival, flights);
+        match arrival.wrong {
+            None => Ok(Accepted { messages: arrival.messages, closes: false }),
+            Some(wrong) => Err(Failure { class: Class::WrongBytes, text: wrong.to_string() }),
+        }
+    }
+
+    fn end(&self, _dialogue: &mut Verifier, error: Option<&io::Error>, notes: Notes<'_>) -> End {
+        End::Failed(match error {
+            Some(error) => Failure::system(Stage::Exchange, error),
+            None => Failure::short(notes.flights.len()),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! What is noted about responses and connections of HTTP besides times every message has. Pure.
+
+use hdrhistogram::Histogram;
+use weir_record::http::StatusCount;
+
+use crate::{gather::add, recorder::empty_histogram};
+
+/// A response that is what it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// When its first byte came.
+    pub first_byte_ns: u64,
+    /// Bytes of its content.
+    pub content_bytes: u64,
+    /// The content was compared byte for byte.
+    pub compared: bool,
+}
+
+/// What responses said in one stretch of time.
+#[derive(Clone, Debug)]
+pub struct ResponseNotes {
+    /// From start to first byte of right responses.
+    pub first_byte: Histogram<u64>,
+    /// All complete responses.
+    pub statuses: StatusCounts,
+    /// Right responses that were compared.
+    pub compared: u64,
+}
+
+impl Default for ResponseNotes {
+    fn default() -> Self {
+        Self { first_byte: empty_histogram(), statuses: StatusCounts::default(), compared: 0 }
+    }
+}
+
+impl ResponseNotes {
+    /// Notes a right response to a request that started at `started_ns`.
+    #[inline]
+    pub fn right(&mut self, right: &Right, started_ns: u64) {
+        self.first_byte.saturating_record(right.first_byte_ns.saturating_sub(started_ns));
+        self.compared += u64::from(right.compared);
+    }
+
+    /// Adds what was noted elsewhere.
+    pub fn merge(&mut self, other: &Self) {
+        add(&mut self.first_byte, &other.first_byte);
+        other.statuses.list().iter().for_each(|entry| self.statuses.add(entry.status, entry.count));
+        self.compared += other.compared;
+    }
+}
+
+/// What happened to connections in a whole run.
+#[derive(Clone, Debug)]
+pub struct ConnectionNotes {
+    /// From attempt to connection.
+    pub connect: Histogram<u64>,
+    /// Closed by the server, which had said so or had been asked to.
+    pub closed_as_said: u64,
+    /// Closed by the server without a word, between two requests.
+    pub closed_between: u64,
+    /// Kept open by the server, which had said or had been asked otherwise.
+    pub kept_open: u64,
+    /// Requests behind a response that closed the connection.
+    pub withdrawn: u64,
+}
+
+impl Default for ConnectionNotes {
+    fn default() -> Self {
+        Self { connect: empty_histogram(), closed_as_said: 0, closed_between: 0, kept_open: 0, withdrawn: 0 }
+    }
+}
+
+impl ConnectionNotes {
+    /// Adds what was noted elsewhere.
+    pub fn merge(&mut self, other: &Self) {
+        add(&mut self.connect, &other.connect);
+        self.closed_as_said += other.closed_as_said;
+        self.closed_between += other.closed_between;
+        self.kept_open += other.kept_open;
+        self.withdrawn += other.withdrawn;
+    }
+}
+
+/// Counts by status. A server uses a handful, so a list is searched faster than a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusCounts {
+    counts: Vec<StatusCount>,
+}
+
+impl StatusCounts {
+    /// Adds to the count of a status.
+    #[inline]
+    pub fn add(&mut self, status: u16, count: u64) {
+        match self.counts.iter_mut().find(|entry| entry.status == status) {
+            Some(entry) => entry.count += count,
+            None => self.counts.push(StatusCount { status, count }),
+        }
+    }
+
+    /// In the order in which the statuses came; at most 900.
+    pub fn list(&self) -> &[StatusCount] {
+        &self.counts
+    }
+
+    /// Responses with a status.
+    #[cfg(test)]
+    pub fn of(&self, status: u16) -> u64 {
+        self.counts.iter().find(|entry| entry.status == status).map_or(0, |entry| entry.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_two_workers_add_up() {
+        let right = Right { first_byte_ns: 1500, content_bytes: 3, compared: true };
+        let mut sum = ResponseNotes::default();
+        sum.right(&right, 1000);
+        sum.statuses.add(200, 1);
+        let mut other = ResponseNotes::default();
+        other.right(&Right { compared: false, ..right }, 1200);
+        other.statuses.add(404, 2);
+        other.statuses.add(200, 5);
+        sum.merge(&other);
+        assert_eq!((sum.first_byte.len(), sum.first_byte.max(), sum.compared), (2, 500, 1));
+        assert_eq!((sum.statuses.of(200), sum.statuses.of(404), sum.statuses.of(500)), (6, 2, 0));
+
+        let mut connections = ConnectionNotes { closed_between: 1, withdrawn: 4, ..Default::default() };
+        connections.merge(&ConnectionNotes { closed_as_said: 2, kept_open: 3, ..Default::default() });
+        let ConnectionNotes { closed_as_said, closed_between, kept_open, withdrawn, .. } = connections;
+        assert_eq!((closed_as_said, closed_between, kept_open, withdrawn), (2, 1, 3, 4));
+    }
+}

@@ -1,0 +1,276 @@
+//! What a load of HTTP is asked to do besides what every load is asked. Plain data, checked as a whole.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
+
+use weir_engine::net::Address;
+use weir_proto::http1::{
+    Method,
+    encode::{AfterMessage, Framing, HeadWriter},
+};
+
+use crate::spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX};
+
+/// Most URLs of one run.
+pub const URLS_MAX: usize = 4096;
+/// Most header fields given by hand.
+pub const HEADERS_MAX: usize = 64;
+/// Most local addresses.
+pub const SOURCE_ADDRESSES_MAX: usize = 1024;
+/// Contents up to this size are always compared byte for byte.
+pub const COMPARED_ALWAYS_BYTES: usize = 64 << 10;
+/// Of larger ones, one in so many is compared in a timed window.
+pub const LARGE_PER_COMPARED: u64 = 16;
+
+/// One resource of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpUrl {
+    /// As it was written.
+    pub text: String,
+    /// Value of the `Host` field.
+    pub host: String,
+    /// Target of the request: path and query.
+    pub path: String,
+}
+
+/// What the content of a response must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedContent {
+    /// The same for each URL as in its first right response.
+    AsFirst,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Anything, as long as its framing is right.
+    Anything,
+}
+
+/// The HTTP part of a [`LoadSpec`].
+#[derive(Clone, Debug)]
+pub struct HttpSpec {
+    /// What is asked for, in turn; all on the server of [`LoadSpec::target`].
+    pub urls: Vec<HttpUrl>,
+    /// Method of every request.
+    pub method: Method,
+    /// Further header fields.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Content of every request.
+    pub content: Option<Vec<u8>>,
+    /// Every request has a connection of its own and says `Connection: close`.
+    pub connection_per_request: bool,
+    /// Statuses that are right.
+    pub expect_status: Vec<u16>,
+    /// Contents that are right.
+    pub expect_content: ExpectedContent,
+    /// With a counted run: exactly so many requests for each of the connections.
+    pub requests_each: Option<u64>,
+    /// Local addresses to connect from, in turn; empty leaves the choice to the kernel.
+    pub source_addresses: Vec<IpAddr>,
+    /// A row for each response of the window goes into this file, in the columns of JMeter's CSV.
+    pub jtl: Option<PathBuf>,
+}
+
+impl HttpSpec {
+    /// Checks what is special to HTTP.
+    pub(crate) fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
+        if !matches!(target, Address::Tcp(_)) {
+            return invalid("url", "HTTP needs a host and a port");
+        }
+        if self.urls.is_empty() || self.urls.len() > URLS_MAX {
+            return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
+        }
+        if self.method == Method::Connect {
+            return invalid("method", "CONNECT ends HTTP on its connection; use another method");
+        }
+        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
+            return invalid("expect-status", "a status is a number from 100 to 999");
+        }
+        if self.connection_per_request && load.depth > 1 {
+            return invalid("depth", "with a connection for each request there is no pipeline; use 1");
+        }
+        self.validate_counts(load)?;
+        self.validate_sources(target)?;
+        self.requests().map(|_| ())
+    }
+
+    fn validate_counts(&self, load: &LoadSpec) -> Result<(), LoadError> {
+        let together = |each: u64| each.checked_mul(load.connections.into());
+        match self.requests_each {
+            Some(0) => invalid("requests", "at least one request is needed"),
+            Some(each) if load.messages.is_none() || load.messages != together(each) => invalid(
+                "requests",
+                "the number of all messages must be that of each connection times connections",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_sources(&self, target: &Address) -> Result<(), LoadError> {
+        if self.source_addresses.len() > SOURCE_ADDRESSES_MAX {
+            return invalid("source-addresses", format!("at most {SOURCE_ADDRESSES_MAX} are possible"));
+        }
+        let Address::Tcp(target) = target else { return Ok(()) };
+        match self.source_addresses.iter().find(|source| source.is_ipv4() != target.is_ipv4()) {
+            Some(source) => {
+                let reason = format!("{source} cannot reach {target}: one is IPv4 and the other IPv6");
+                invalid("source-addresses", reason)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses source addresses that this machine does not have.
+    pub(crate) fn ensure_sources(&self) -> Result<(), LoadError> {
+        for source in &self.source_addresses {
+            if let Err(error) = std::net::TcpListener::bind(SocketAddr::new(*source, 0)) {
+                let reason =
+                    format!("{source} is no address of this machine ({error}); `ip address` lists them");
+                return invalid("source-addresses", reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every request as it goes over the wire, in the order of the URLs.
+    pub(crate) fn requests(&self) -> Result<Vec<Vec<u8>>, LoadError> {
+        if self.headers.len() > HEADERS_MAX {
+            invalid("header", format!("at most {HEADERS_MAX} fields are possible"))?;
+        }
+        let content = self.content.as_deref();
+        if content.is_some_and(|content| content.len() > MESSAGE_BYTES_MAX as usize) {
+            invalid("data", format!("at most {MESSAGE_BYTES_MAX} bytes are possible"))?;
+        }
+        let after = if self.connection_per_request { AfterMessage::Close } else { AfterMessage::Unsaid };
+        let framing = content.map_or(Framing::NoContent, |content| Framing::Length(content.len() as u64));
+        let host_given = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let mut requests = Vec::with_capacity(self.urls.len());
+        for url in &self.urls {
+            let host = match host_given {
+                Some((_, value)) => std::str::from_utf8(value).unwrap_or_default(),
+                None => &url.host,
+            };
+            let mut bytes = Vec::new();
+            let refused = |field, reason: String| LoadError::Invalid { field, reason };
+            let mut head = HeadWriter::request(&mut bytes, self.method, &url.path, host)
+                .map_err(|fault| refused("url", format!("{}: {fault}", url.text)))?;
+            for (name, value) in self.fields() {
+                head.header(name, value).map_err(|fault| {
+                    refused("header", format!("{name}: {}", explain(name, &fault.to_string())))
+                })?;
+            }
+            head.finish(framing, after).map_err(|fault| refused("data", fault.to_string()))?;
+            bytes.extend_from_slice(content.unwrap_or_default());
+            requests.push(bytes);
+        }
+        Ok(requests)
+    }
+
+    /// Fields of every request: those given, and ours unless they are given.
+    fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        const OURS: [(&str, &[u8]); 2] = [("User-Agent", b"weir"), ("Accept", b"*/*")];
+        let is_given = |name: &str| self.headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let ours = OURS.into_iter().filter(move |(name, _)| !is_given(name));
+        let given = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
+        ours.chain(given.filter(|(name, _)| !name.eq_ignore_ascii_case("host")))
+    }
+}
+
+/// Why a field that frames the request cannot be given.
+fn explain(name: &str, fault: &str) -> String {
+    match name.to_ascii_lowercase().as_str() {
+        "connection" => "a connection for each request is asked for with --close".into(),
+        "content-length" | "transfer-encoding" => "the length follows from the content given".into(),
+        _ => fault.to_owned(),
+    }
+}
+
+fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
+    Err(LoadError::Invalid { field, reason: reason.into() })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn http() -> HttpSpec {
+        HttpSpec {
+            urls: vec![HttpUrl {
+                text: "http://127.0.0.1:7007/".into(),
+                host: "127.0.0.1:7007".into(),
+                path: "/".into(),
+            }],
+            method: Method::Get,
+            headers: Vec::new(),
+            content: None,
+            connection_per_request: false,
+            expect_status: vec![200],
+            expect_content: ExpectedContent::AsFirst,
+            requests_each: None,
+            source_addresses: Vec::new(),
+            jtl: None,
+        }
+    }
+
+    fn refused(change: impl FnOnce(&mut LoadSpec, &mut HttpSpec)) -> String {
+        let mut load = crate::spec::tests::spec();
+        let mut changed = http();
+        change(&mut load, &mut changed);
+        load.http = Some(changed);
+        load.validate().expect_err("an impossible value").to_string()
+    }
+
+    #[test]
+    fn a_request_is_what_the_specification_says() {
+        let spec = HttpSpec {
+            method: Method::Post,
+            headers: vec![("X-A".into(), b"b".to_vec()), ("accept".into(), b"text/html".to_vec())],
+            content: Some(b"hello".to_vec()),
+            connection_per_request: true,
+            ..http()
+        };
+        let request = String::from_utf8(spec.requests().expect("valid").remove(0)).expect("ASCII");
+        assert_eq!(
+            request,
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1:7007\r\nUser-Agent: weir\r\nX-A: b\r\naccept: text/html\r\n\
+             Content-Length: 5\r\nConnection: close\r\n\r\nhello"
+        );
+        let host = HttpSpec { headers: vec![("host".into(), b"other".to_vec())], ..http() };
+        let request = String::from_utf8(host.requests().expect("valid").remove(0)).expect("ASCII");
+        assert_eq!(request, "GET / HTTP/1.1\r\nHost: other\r\nUser-Agent: weir\r\nAccept: */*\r\n\r\n");
+    }
+
+    #[test]
+    fn each_impossible_value_is_refused_by_the_name_of_its_field() {
+        assert!(refused(|_, http| http.urls.clear()).starts_with("url: 0 URLs"));
+        assert!(refused(|load, _| load.target = "@name".into()).starts_with("url: "));
+        assert!(refused(|_, http| http.urls[0].path = "/a b".into()).starts_with("url: http://"));
+        assert!(refused(|_, http| http.method = Method::Connect).starts_with("method: "));
+        assert!(refused(|_, http| http.expect_status = vec![99]).starts_with("expect-status: "));
+        assert!(refused(|_, http| http.requests_each = Some(3)).starts_with("requests: "));
+        let close = |load: &mut LoadSpec, http: &mut HttpSpec| {
+            (load.depth, http.connection_per_request) = (2, true);
+        };
+        assert!(refused(close).starts_with("depth: "));
+        let header = |name: &str| {
+            let field = (name.to_owned(), b"close".to_vec());
+            refused(|_, http| http.headers.push(field))
+        };
+        assert!(header("Connection").contains("--close"));
+        assert!(header("Content-Length").starts_with("header: Content-Length: the length follows"));
+        assert!(header("a b").starts_with("header: a b: not a header name"));
+        let source = |_: &mut LoadSpec, http: &mut HttpSpec| {
+            http.source_addresses = vec!["::1".parse().expect("an address")];
+        };
+        assert!(refused(source).contains("one is IPv4 and the other IPv6"));
+    }
+
+    #[test]
+    fn a_foreign_source_address_is_no_address_of_this_machine() {
+        let at = |text: &str| HttpSpec { source_addresses: vec![text.parse().expect("one")], ..http() };
+        assert!(at("127.0.0.9").ensure_sources().is_ok());
+        // TEST-NET-1 (RFC 5737) is nobody's.
+        let error = at("192.0.2.1").ensure_sources().expect_err("not ours").to_string();
+        assert!(error.starts_with("source-addresses: 192.0.2.1 is no address of this machine"), "{error}");
+    }
+}

@@ -1,0 +1,213 @@
+//! The HTTP workload without sockets: bytes in, notes out.
+
+use std::{cell::Cell, collections::VecDeque, sync::Arc};
+
+use proptest::prelude::*;
+
+use super::{
+    spec::{ExpectedContent, HttpSpec, LARGE_PER_COMPARED, tests::http},
+    standard::Standards,
+    workload::{Dialogue, Http, HttpCommon},
+};
+use crate::{
+    failure::Class,
+    recorder::{Edges, Flight, Keeps, Outbox, Part, Recorder},
+    spec::LoadSpec,
+    workload::{Accepted, End, Failure, Notes, Workload},
+};
+
+const PAGE: &[u8] = b"0123456789";
+const USUAL: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";
+const CHUNKED: &[u8] =
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n012\r\n7\r\n3456789\r\n0\r\n\r\n";
+
+/// One connection and everything around it.
+struct Rig {
+    http: Http,
+    dialogue: Dialogue,
+    flights: VecDeque<Flight>,
+    recorder: Recorder,
+    outbox: Outbox,
+    now_ns: Cell<u64>,
+}
+
+impl Rig {
+    fn new(spec: HttpSpec, is_counted: bool, in_flight: usize) -> Self {
+        let edges = Arc::new(Edges::default());
+        edges.open(0);
+        let load = LoadSpec {
+            http: Some(spec.clone()),
+            messages: is_counted.then_some(1000),
+            ..crate::spec::tests::spec()
+        };
+        let standards = Arc::new(Standards::new(&spec));
+        let common = HttpCommon { standards, edges: Arc::clone(&edges), journal: None };
+        let http = Http::new(&load, &spec, common, 0);
+        let outbox = Outbox::default();
+        let keeps = Keeps { paced: false, responses: true };
+        let mut recorder = Recorder::new(0, keeps, edges, 0, Arc::clone(&outbox));
+        let flight = Flight { intended_ns: 0, started_ns: 0 };
+        let flights: VecDeque<Flight> = std::iter::repeat_n(flight, in_flight).collect();
+        flights.iter().for_each(|flight| recorder.started(*flight));
+        let dialogue = http.open(0, 0);
+        Self { http, dialogue, flights, recorder, outbox, now_ns: Cell::new(0) }
+    }
+
+    fn notes(&mut self) -> (&Http, &mut Dialogue, Notes<'_>) {
+        self.now_ns.set(self.now_ns.get() + 100);
+        let notes = Notes {
+            now_ns: self.now_ns.get(),
+            sent: 0,
+            flights: &mut self.flights,
+            recorder: &mut self.recorder,
+        };
+        (&self.http, &mut self.dialogue, notes)
+    }
+
+    fn accept(&mut self, bytes: &[u8]) -> Result<Accepted, Failure> {
+        let (http, dialogue, notes) = self.notes();
+        http.accept(dialogue, bytes, notes)
+    }
+
+    fn end(&mut self) -> End {
+        let (http, dialogue, notes) = self.notes();
+        http.end(dialogue, None, notes)
+    }
+
+    /// What was noted.
+    fn part(mut self) -> Part {
+        self.recorder.finish(self.now_ns.get());
+        self.outbox.lock().expect("no thread panicked").remove(0)
+    }
+}
+
+fn expecting(content: &[u8]) -> HttpSpec {
+    HttpSpec { expect_content: ExpectedContent::Bytes(content.to_vec()), ..http() }
+}
+
+#[test]
+fn the_same_responses_are_noted_the_same_whether_or_not_their_head_is_known() {
+    let mut rig = Rig::new(expecting(PAGE), true, 5);
+    // The first is decoded, the second and third are known, the fourth is cut, the fifth is chunked.
+    for (piece, messages) in
+        [(USUAL, 1), (&USUAL.repeat(2)[..], 2), (&USUAL[..20], 0), (&USUAL[20..], 1), (CHUNKED, 1)]
+    {
+        assert_eq!(rig.accept(piece).expect("right").messages, messages);
+    }
+    let part = rig.part();
+    let responses = part.responses.as_ref().expect("they are kept");
+    assert_eq!((part.messages, part.bytes, part.errors), (5, 50, 0));
+    assert_eq!((responses.compared, responses.statuses.of(200), responses.first_byte.len()), (5, 5, 5));
+    assert!(responses.first_byte.mean() < part.service.mean(), "the fourth began before it ended");
+}
+
+#[test]
+fn a_known_head_with_another_content_is_still_wrong() {
+    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    let wrong = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234567x9";
+    for piece in [USUAL, wrong, USUAL] {
+        assert_eq!(rig.accept(piece).expect("well framed"), Accepted { messages: 1, closes: false });
+    }
+    assert_eq!(rig.recorder.failure_last(), Some("the content differs from what was expected at byte 8"));
+    assert_eq!(rig.recorder.failures().wrong_bytes, 1);
+    assert_eq!(rig.part().messages, 2);
+}
+
+#[test]
+fn a_response_that_closes_is_the_last() {
+    let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\n0123456789";
+    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    assert_eq!(rig.accept(closing).expect("right"), Accepted { messages: 1, closes: true });
+    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    let failure = rig.accept(&[&closing[..], USUAL].concat()).expect_err("nothing may follow");
+    assert_eq!(failure.class, Class::Malformed);
+    assert_eq!(rig.flights.len(), 2);
+}
+
+#[test]
+fn an_end_is_a_right_a_completion_or_a_loss() {
+    let mut idle = Rig::new(expecting(PAGE), true, 0);
+    assert!(matches!(idle.end(), End::Closed));
+    assert_eq!(idle.recorder.connections().expect("kept").closed_between, 1);
+
+    let mut until = Rig::new(expecting(PAGE), true, 2);
+    assert_eq!(until.accept(b"HTTP/1.1 200 OK\r\n\r\n0123456789").expect("right").messages, 0);
+    assert!(matches!(until.end(), End::Closed));
+    assert_eq!(until.recorder.connections().expect("kept").closed_as_said, 1);
+    assert_eq!((until.flights.len(), until.part().messages), (1, 1));
+
+    for piece in [&b""[..], &USUAL[..5], &USUAL[..45], b"HTTP/1.1 100 Continue\r\n\r\n"] {
+        let mut cut = Rig::new(expecting(PAGE), true, 1);
+        assert_eq!(cut.accept(piece).expect("nothing wrong so far").messages, 0);
+        let End::Failed(failure) = cut.end() else { panic!("cut off") };
+        assert_eq!(failure.class, Class::Short);
+    }
+}
+
+#[test]
+fn large_contents_are_all_compared_in_a_counted_run_and_one_in_sixteen_in_a_timed_one() {
+    let content = vec![5; 70_000];
+    let response = [b"HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n", &content[..]].concat();
+    let compared = |is_counted| {
+        let mut rig = Rig::new(expecting(&content), is_counted, 800);
+        for _ in 0..800 {
+            assert_eq!(rig.accept(&response).expect("right").messages, 1);
+        }
+        rig.part().responses.expect("they are kept").compared
+    };
+    assert_eq!(compared(true), 800);
+    let sampled = compared(false);
+    let expected = 800 / LARGE_PER_COMPARED;
+    assert!(sampled.abs_diff(expected) < expected / 2, "{sampled}");
+    assert_eq!(sampled, compared(false), "the seed decides");
+}
+
+proptest! {
+    #[test]
+    fn how_a_stream_of_responses_is_cut_changes_nothing(
+        kinds in prop::collection::vec(0_usize..5, 1..12),
+        cuts in prop::collection::vec(1_usize..90, 1..40),
+    ) {
+        let all: [&[u8]; 5] = [
+            USUAL,
+            CHUNKED,
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789",
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456780",
+        ];
+        let stream = kinds.iter().map(|kind| all[*kind]).collect::<Vec<_>>().concat();
+        let mut rig = Rig::new(expecting(PAGE), true, kinds.len());
+        let (mut rest, mut messages) = (&stream[..], 0);
+        for cut in cuts.iter().cycle() {
+            let (piece, later) = rest.split_at((*cut).min(rest.len()));
+            messages += rig.accept(piece).expect("well framed").messages;
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let wrong = |kind| kinds.iter().filter(|other| **other == kind).count() as u64;
+        let failures = *rig.recorder.failures();
+        prop_assert_eq!(messages, kinds.len() as u64);
+        prop_assert_eq!((failures.wrong_status, failures.wrong_bytes), (wrong(3), wrong(4)));
+        prop_assert_eq!(failures.errors(), wrong(3) + wrong(4));
+        prop_assert_eq!(rig.part().messages, messages - failures.errors());
+    }
+
+    #[test]
+    fn bytes_from_anywhere_never_make_it_panic(
+        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..10),
+        first in 0_usize..3,
+        in_flight in 0_usize..4,
+    ) {
+        let mut rig = Rig::new(http(), true, in_flight);
+        let opening: [&[u8]; 3] = [b"", USUAL, &CHUNKED[..50]];
+        let mut failed = rig.accept(opening[first]).is_err();
+        for piece in pieces {
+            failed = failed || rig.accept(&piece).is_err();
+        }
+        if !failed {
+            rig.end();
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! One worker's side of HTTP: writes requests, and judges what comes back on each connection.
+//!
+//! A response must be framed right, have an expected status, and bring the expected content. Framing is read by the
+//! decoder of `weir-proto`, once; contents are compared in the buffers they came in. Servers send the same head to
+//! everybody for a second at a time, so the last good head of each URL is remembered: a response that begins with the
+//! very same bytes has the same meaning, and one that lies whole in a buffer is then two comparisons.
+//!
+//! A response that is complete but not what was expected is a failure of its own request alone. Bad framing ends the
+//! connection: where the next response begins is not known any more.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::Future,
+    io,
+    pin::pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use weir_engine::net::Stream;
+use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecoder, encode::reason};
+
+use super::{
+    journal::{Journal, Row},
+    notes::Right,
+    spec::{COMPARED_ALWAYS_BYTES, HttpSpec, LARGE_PER_COMPARED},
+    standard::{Content, Standards},
+};
+use crate::{
+    failure::{Class, Stage},
+    payload::mix,
+    recorder::{Edges, Flight},
+    spec::LoadSpec,
+    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+};
+
+/// Requests up to this size are copied behind what is queued, so that a pipeline leaves as one.
+const COPIED_BYTES_MAX: usize = 2048;
+/// Longest location of a redirect that is kept.
+const LOCATION_BYTES_MAX: usize = 1024;
+
+/// What all workers share.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpCommon {
+    pub(crate) standards: Arc<Standards>,
+    pub(crate) edges: Arc<Edges>,
+    pub(crate) journal: Option<Journal>,
+}
+
+/// What the connections of one worker share.
+pub(crate) struct Http {
+    method: Method,
+    requests: Vec<Rc<[u8]>>,
+    expect_status: Vec<u16>,
+    connection_per_request: bool,
+    common: HttpCommon,
+    /// Compare large contents always: the run is counted.
+    compares_all: bool,
+    seed: u64,
+    /// Large contents that could be left out, so far.
+    large: Cell<u64>,
+    /// Bytes held back until there is a standard.
+    held_bytes: Rc<Cell<usize>>,
+    /// The last good head of each URL.
+    heads: RefCell<Vec<KnownHead>>,
+    redirect_location: RefCell<Option<String>>,
+}
+
+/// A head whose meaning is known: an expected status, and exactly as much content as the standard has.
+#[derive(Debug, Default)]
+struct KnownHead {
+    bytes: Vec<u8>,
+    status: u16,
+}
+
+/// The state of one connection.
+pub(crate) struct Dialogue {
+    decoder: ResponseDecoder,
+    connection: u32,
+    connect_ns: u64,
+    /// Requests that were answered.
+    answered: u64,
+    /// When the first byte of the response under way came.
+    first_byte_ns: Option<u64>,
+    /// Its bytes so far, head included.
+    bytes: u64,
+    /// What its head said.
+    response: Option<Response>,
+}
+
+/// A response whose head is known.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    keeps_alive: bool,
+    content: Content,
+}
+
+/// A response that is over.
+struct Answer<'a> {
+    status: u16,
+    first_byte_ns: u64,
+    bytes: u64,
+    failure: Option<&'a Failure>,
+}
+
+impl Http {
+    pub(crate) fn new(load: &LoadSpec, spec: &HttpSpec, common: HttpCommon, worker: u32) -> Self {
+        // The specification was validated, so the requests can be written.
+        let requests = spec.requests().unwrap_or_default().into_iter().map(Rc::from).collect();
+        Self {
+            method: spec.method,
+            requests,
+            expect_status: spec.expect_status.clone(),
+            connection_per_request: spec.connection_per_request,
+            common,
+            compares_all: load.messages.is_some(),
+            seed: mix(load.seed ^ mix(u64::from(worker) ^ 0x6874_7470)),
+            large: Cell::new(0),
+            held_bytes: Rc::default(),
+            heads: RefCell::new(spec.urls.iter().map(|_| KnownHead::default()).collect()),
+            redirect_location: RefCell::new(None),
+        }
+    }
+
+    /// Which URL a request of a connection is for.
+    #[inline]
+    fn url(&self, connection: u32, number: u64) -> usize {
+        match self.requests.len() as u64 {
+            1 => 0,
+            urls => ((u64::from(connection) + number) % urls) as usize,
+        }
+    }
+
+    fn standard(&self, url: usize) -> Option<&[u8]> {
+        self.common.standards.get(url)
+    }
+
+    /// A response that lies whole in the input and is, byte for byte, what the last good one was but for its moment.
+    #[inline]
+    fn take_known(&self, dialogue: &mut Dialogue, input: &[u8], notes: &mut Notes<'_>) -> Option<usize> {
+        let url = self.url(dialogue.connection, dialogue.answered);
+        let standard = self.standard(url)?;
+        let heads = self.heads.borrow();
+        let known = &heads[url];
+        let (head, rest) = input.split_at_checked(known.bytes.len())?;
+        if head.is_empty() || head != known.bytes || rest.get(..standard.len()) != Some(standard) {
+            return None;
+        }
+        let flight = notes.flights.pop_front()?;
+        let size = head.len() + standard.len();
+        notes.recorder.answered(known.status);
+        let right =
+            Right { first_byte_ns: notes.now_ns, content_bytes: standard.len() as u64, compared: true };
+        notes.recorder.responded(notes.now_ns, flight, &right);
+        if self.common.journal.is_some() {
+            let answer = Answer {
+                status: known.status,
+                first_byte_ns: notes.now_ns,
+                bytes: size as u64,
+                failure: None,
+            };
+            self.journal(dialogue, flight, &answer, notes.now_ns);
+        }
+        dialogue.answered += 1;
+        Some(size)
+    }
+
+    /// Decodes up to the end of the response under way, or of the input. Says how much was used and whether a response
+    /// was completed, and then whether the peer closes the connection.
+    fn decode(
+        &self,
+        dialogue: &mut Dialogue,
+        input: &[u8],
+        notes: &mut Notes<'_>,
+    ) -> Result<(usize, Option<bool>), Failure> {
+        let begins = dialogue.is_between();
+        dialogue.first_byte_ns.get_or_insert(notes.now_ns);
+        let mut used = 0;
+        loop {
+            let rest = &input[used..];
+            let step = dialogue.decoder.decode(self.method, rest).map_err(malformed)?;
+            let url = self.url(dialogue.connection, dialogue.answered);
+            dialogue.bytes += step.consumed as u64;
+            used += step.consumed;
+            match step.event {
+                Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
+                // The decoder was asked only because there are bytes, and there should be none.
+                Event::Finished => return Err(Failure::unasked(rest.len())),
+                Event::Head(head) if head.is_interim() => dialogue.first_byte_ns = None,
+                Event::Head(head) => {
+                    let is_expected = self.expect_status.contains(&head.status);
+                    let content =
+                        if is_expected { self.content(url, notes.now_ns) } else { Content::measured() };
+                    if begins && used == step.consumed && is_expected && head.keep_alive {
+                        self.remember(url, &input[..used], head.status, head.body);
+                    }
+                    self.note_redirect(head.status, head.headers.get("location"));
+                    let (status, keeps_alive) = (head.status, head.keep_alive);
+                    dialogue.first_byte_ns.get_or_insert(notes.now_ns);
+                    dialogue.response = Some(Response { status, keeps_alive, content });
+                }
+                Event::Body(bytes) => {
+                    if let Some(response) = &mut dialogue.response {
+                        response.content.push(bytes, self.standard(url));
+                    }
+                }
+                Event::End { .. } => return Ok((used, Some(self.finish(dialogue, notes)))),
+            }
+        }
+    }
+
+    /// How the content of a response that begins now is checked.
+    fn content(&self, url: usize, now_ns: u64) -> Content {
+        let standards = &self.common.standards;
+        if standards.is_any() {
+            return Content::measured();
+        }
+        match standards.get(url) {
+            None => Content::held_back(&self.held_bytes),
+            Some(content) if content.len() <= COMPARED_ALWAYS_BYTES || self.compares_large(now_ns) => {
+                Content::compared()
+            }
+            Some(_) => Content::measured(),
+        }
+    }
+
+    /// Large contents are compared outside a timed window, and a seeded sample of them inside.
+    fn compares_large(&self, now_ns: u64) -> bool {
+        if self.compares_all || now_ns < self.common.edges.open_ns() {
+            return true;
+        }
+        let number = self.large.get();
+        self.large.set(number + 1);
+        mix(self.seed ^ mix(number)).is_multiple_of(LARGE_PER_COMPARED)
+    }
+
+    /// Remembers a head for [`Self::take_known`]. Connections that close after it never get there.
+    fn remember(&self, url: usize, head: &[u8], status: u16, body: BodyLength) {
+        let Some(standard) = self.standard(url) else { return };
+        let fits = body == BodyLength::Length(standard.len() as u64);
+        if fits && standard.len() <= COMPARED_ALWAYS_BYTES && !self.connection_per_request {
+            let known = &mut self.heads.borrow_mut()[url];
+            known.bytes.clear();
+            known.bytes.extend_from_slice(head);
+            known.status = status;
+        }
+    }
+
+    fn note_redirect(&self, status: u16, location: Option<&[u8]>) {
+        if is_redirect(status)
+            && let Some(location) = location
+            && self.redirect_location.borrow().is_none()
+        {
+            let kept = &location[..location.len().min(LOCATION_BYTES_MAX)];
+            *self.redirect_location.borrow_mut() = Some(String::from_utf8_lossy(kept).into_owned());
+        }
+    }
+
+    /// The response under way is complete: judges and notes it. Says whether the peer closes the connection.
+    fn finish(&self, dialogue: &mut Dialogue, notes: &mut Notes<'_>) -> bool {
+        let url = self.url(dialogue.connection, dialogue.answered);
+        let first_byte_ns = dialogue.first_byte_ns.take().unwrap_or(notes.now_ns);
+        let bytes = std::mem::take(&mut dialogue.bytes);
+        let (Some(response), Some(flight)) = (dialogue.response.take(), notes.flights.pop_front()) else {
+            return false;
+        };
+        let Response { status, keeps_alive, content } = response;
+        let content_bytes = content.bytes() as u64;
+        notes.recorder.answered(status);
+        let failure = if self.expect_status.contains(&status) {
+            match content.finish(&self.common.standards, url) {
+                Ok(compared) => {
+                    let right = Right { first_byte_ns, content_bytes, compared };
+                    notes.recorder.responded(notes.now_ns, flight, &right);
+                    None
+                }
+                Err(mismatch) => Some(Failure { class: Class::WrongBytes, text: mismatch.to_string() }),
+            }
+        } else {
+            Some(self.wrong_status(status))
+        };
+        if let Some(failure) = &failure {
+            notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text.clone());
+        }
+        let answer = Answer { status, first_byte_ns, bytes, failure: failure.as_ref() };
+        self.journal(dialogue, flight, &answer, notes.now_ns);
+        dialogue.answered += 1;
+        !keeps_alive || self.connection_per_request
+    }
+
+    #[cold]
+    fn wrong_status(&self, status: u16) -> Failure {
+        let expected: Vec<String> = self.expect_status.iter().map(u16::to_string).collect();
+        let followed = if is_redirect(status) { "; redirects are not followed" } else { "" };
+        let (phrase, expected) = (reason(status), expected.join(" or "));
+        let text = format!("status {status} {phrase} instead of {expected}{followed}");
+        Failure { class: Class::WrongStatus, text }
+    }
+
+    fn journal(&self, dialogue: &Dialogue, flight: Flight, answer: &Answer<'_>, now_ns: u64) {
+        let Some(journal) = &self.common.journal else { return };
+        journal.note(Row {
+            started_ns: flight.started_ns,
+            ended_ns: now_ns,
+            first_byte_ns: Some(answer.first_byte_ns),
+            connect_ns: if dialogue.answered == 0 { dialogue.connect_ns } else { 0 },
+            status: answer.status,
+            failure: answer.failure.map(|failure| (failure.class, failure.text.clone())),
+            bytes: answer.bytes,
+            url: self.url(dialogue.connection, dialogue.answered),
+            connection: dialogue.connection,
+        });
+    }
+}
+
+impl Dialogue {
+    /// Whether no part of a response is under way.
+    fn is_between(&self) -> bool {
+        self.response.is_none() && self.decoder.is_between_messages()
+    }
+}
+
+impl Workload for Http {
+    type Dialogue = Dialogue;
+
+    fn open(&self, connection: u32, connect_ns: u64) -> Dialogue {
+        // Contents are not kept, so they may be as long as they like.
+        let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
+        Dialogue {
+            decoder: ResponseDecoder::new(limits),
+            connection,
+            connect_ns,
+            answered: 0,
+            first_byte_ns: None,
+            bytes: 0,
+            response: None,
+        }
+    }
+
+    #[inline]
+    fn poll_request(
+        &self,
+        dialogue: &Dialogue,
+        sent: u64,
+        stream: &Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let request = &self.requests[self.url(dialogue.connection, sent)];
+        if request.len() <= COPIED_BYTES_MAX {
+            pin!(stream.send_slice(request)).poll(context)
+        } else {
+            pin!(stream.send(Rc::clone(request))).poll(context)
+        }
+    }
+
+    #[inline]
+    fn accept(
+        &self,
+        dialogue: &mut Dialogue,
+        bytes: &[u8],
+        mut notes: Notes<'_>,
+    ) -> Result<Accepted, Failure> {
+        let mut input = bytes;
+        let mut accepted = Accepted::default();
+        while !input.is_empty() {
+            if dialogue.is_between() {
+                if accepted.closes || notes.flights.is_empty() {
+                    return Err(Failure::unasked(input.len()));
+                }
+                if let Some(size) = self.take_known(dialogue, input, &mut notes) {
+                    accepted.messages += 1;
+                    input = &input[size..];
+                    continue;
+                }
+            }
+            let (used, completed) = self.decode(dialogue, input, &mut notes)?;
+            input = &input[used..];
+            if let Some(closes) = completed {
+                accepted.messages += 1;
+                accepted.closes = closes;
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn end(&self, dialogue: &mut Dialogue, error: Option<&io::Error>, mut notes: Notes<'_>) -> End {
+        if dialogue.is_between() && notes.flights.is_empty() {
+            // Between two requests a server may let go as it likes.
+            if let Some(connections) = notes.recorder.connections() {
+                connections.closed_between += 1;
+            }
+            return End::Closed;
+        }
+        if let Some(error) = error {
+            return End::Failed(Failure::system(Stage::Exchange, error));
+        }
+        match dialogue.decoder.end_of_input() {
+            Ok(Ending::CompletedResponse) => {
+                self.finish(dialogue, &mut notes);
+                if let Some(connections) = notes.recorder.connections() {
+                    connections.closed_as_said += 1;
+                }
+                End::Closed
+            }
+            Ok(Ending::BetweenMessages) | Err(_) => End::Failed(Failure::short(notes.flights.len())),
+        }
+    }
+
+    fn lost(&self, dialogue: Option<&Dialogue>, flights: &VecDeque<Flight>, loss: &Loss<'_>) {
+        let Some(journal) = &self.common.journal else { return };
+        for (number, flight) in flights.iter().enumerate() {
+            let answered = dialogue.map_or(0, |dialogue| dialogue.answered);
+            let connection = dialogue.map_or(0, |dialogue| dialogue.connection);
+            // Only the oldest can have begun to be answered.
+            let oldest = dialogue.filter(|_| number == 0);
+            journal.note(Row {
+                started_ns: flight.started_ns,
+                ended_ns: loss.now_ns,
+                first_byte_ns: oldest.and_then(|dialogue| dialogue.first_byte_ns),
+                connect_ns: oldest.filter(|_| answered == 0).map_or(0, |dialogue| dialogue.connect_ns),
+                status: 0,
+                failure: Some((loss.failure.class, loss.failure.text.clone())),
+                bytes: oldest.map_or(0, |dialogue| dialogue.bytes),
+                url: self.url(connection, answered + number as u64),
+                connection,
+            });
+        }
+    }
+
+    fn hand_over(&self) {
+        if let Some(journal) = &self.common.journal {
+            journal.hand_over();
+        }
+    }
+
+    fn redirect_location(&self) -> Option<String> {
+        self.redirect_location.borrow().clone()
+    }
+}
+
+/// Whether a status points elsewhere.
+pub(crate) fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+#[cold]
+fn malformed(fault: weir_proto::http1::Fault) -> Failure {
+    Failure { class: Class::Malformed, text: format!("the response is malformed: {fault}") }
+}

@@ -1,0 +1,127 @@
+//! A connection for each message: opened for it, and closed by the server after its answer.
+//!
+//! A message starts when its connection is begun, so connecting is part of its time. Its user goes on when the server
+//! has closed the connection, or has not done so for too long.
+
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    future::poll_fn,
+    rc::Rc,
+    task::{Poll, ready},
+    time::Duration,
+};
+
+use weir_engine::time::{Instant, now, sleep, sleep_until, timeout};
+
+use crate::{
+    failure::Stage,
+    lane::{Lane, no_response},
+    open::OpenLoop,
+    recorder::Flight,
+    shared::{Connected, Pauses, Shared},
+    workload::{End, Failure, Loss, Workload},
+};
+
+/// What tells a user to begin.
+pub(crate) enum Turns<W: Workload> {
+    /// The answer to the message before, and a pause.
+    Closed { think: Duration },
+    /// The schedule.
+    Open { open: Rc<OpenLoop<W>>, place: usize },
+}
+
+/// One user: sends messages one after the other until the run ends or `quota` is used up. The first may use a
+/// connection that is there already.
+pub(crate) async fn keep_asking<W: Workload>(
+    shared: Rc<Shared<W>>,
+    turns: Turns<W>,
+    mut first: Option<Connected>,
+    begin_at: Instant,
+    quota: Cell<u64>,
+) {
+    sleep_until(begin_at).await;
+    let mut pauses = Pauses::default();
+    let mut is_first = true;
+    while quota.get() > 0 && shared.is_running() {
+        let flight = match &turns {
+            Turns::Closed { think } => {
+                if !std::mem::take(&mut is_first) && !think.is_zero() {
+                    sleep(*think).await;
+                }
+                if !shared.may_start() {
+                    return;
+                }
+                shared.spend();
+                let now_ns = now().as_nanos();
+                Flight { intended_ns: now_ns, started_ns: now_ns }
+            }
+            Turns::Open { open, place } => open.turn(*place).await,
+        };
+        quota.set(quota.get() - 1);
+        shared.started(flight);
+        match ask(&shared, flight, first.take()).await {
+            Ok(()) => pauses.reset(),
+            Err(_) => pauses.pause().await,
+        }
+    }
+}
+
+/// The message was lost; it is noted.
+struct Lost;
+
+/// One message, from its connection to the end of it.
+async fn ask<W: Workload>(
+    shared: &Shared<W>,
+    flight: Flight,
+    connected: Option<Connected>,
+) -> Result<(), Lost> {
+    let connected = match connected {
+        Some(connected) => Ok(connected),
+        None => shared.connect().await,
+    };
+    let lane = match connected {
+        Ok(connected) => Lane::new(shared, connected, 1),
+        Err(failure) => {
+            shared.failed(&failure, 1);
+            let loss = Loss { failure: &failure, now_ns: now().as_nanos() };
+            shared.workload.lost(None, &VecDeque::from([flight]), &loss);
+            return Err(Lost);
+        }
+    };
+    match converse(shared, &lane, flight).await {
+        End::Failed(failure) => {
+            // The message is in flight until it was answered, whether or not it was sent.
+            shared.failed(&failure, u64::from(lane.completed() == 0));
+            lane.lost(shared, &Loss { failure: &failure, now_ns: now().as_nanos() });
+            lane.abort();
+            Err(Lost)
+        }
+        End::Closed => Ok(()),
+        End::Closing => {
+            shared.part(lane).await;
+            Ok(())
+        }
+    }
+}
+
+/// Sends a message and waits for its answer.
+async fn converse<W: Workload>(shared: &Shared<W>, lane: &Lane<W>, flight: Flight) -> End {
+    if let Err(error) = poll_fn(|context| lane.poll_send(shared, flight, context)).await {
+        // It is not among those in flight on the connection, so the connection's own judgement could be mild.
+        return End::Failed(Failure::system(Stage::Exchange, &error));
+    }
+    let answer = poll_fn(|context| {
+        loop {
+            match ready!(lane.poll_arrival(shared, context)) {
+                Ok(moment) if moment.messages > 0 => return Poll::Ready(End::Closing),
+                Ok(_) => {}
+                Err(end) => return Poll::Ready(end),
+            }
+        }
+    });
+    match timeout(shared.response_timeout, answer).await {
+        Ok(end) => end,
+        Err(_) => End::Failed(no_response(shared.response_timeout)),
+    }
+}

@@ -1,0 +1,131 @@
+//! The seam between how messages are started and timed and what they are.
+//!
+//! Everything that drives a connection is generic over a [`Workload`], so that a message costs no dispatch at run
+//! time. A workload writes requests and judges what comes back; it starts nothing, waits for nothing and reads no
+//! clock.
+
+use std::{
+    collections::VecDeque,
+    io,
+    task::{Context, Poll},
+};
+
+use weir_engine::net::Stream;
+
+use crate::{
+    failure::{Class, Stage, classify},
+    recorder::{Flight, Recorder},
+};
+
+/// A kind of message, and what the connections of one worker share for it.
+pub(crate) trait Workload: Sized + 'static {
+    /// The state of one connection.
+    type Dialogue;
+
+    /// The state of a connection that was just opened, the number `connection` of the run, after an attempt of
+    /// `connect_ns`.
+    fn open(&self, connection: u32, connect_ns: u64) -> Self::Dialogue;
+
+    /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
+    fn poll_request(
+        &self,
+        dialogue: &Self::Dialogue,
+        sent: u64,
+        stream: &Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>>;
+
+    /// Judges the next bytes of a connection and notes the messages they complete.
+    fn accept(
+        &self,
+        dialogue: &mut Self::Dialogue,
+        bytes: &[u8],
+        notes: Notes<'_>,
+    ) -> Result<Accepted, Failure>;
+
+    /// The peer ended the connection, or it broke. Notes the message this completes, if it does.
+    fn end(&self, dialogue: &mut Self::Dialogue, error: Option<&io::Error>, notes: Notes<'_>) -> End;
+
+    /// These messages were lost to a failure, which is noted already. Without a dialogue there was no connection.
+    fn lost(&self, _dialogue: Option<&Self::Dialogue>, _flights: &VecDeque<Flight>, _loss: &Loss<'_>) {}
+
+    /// Hands over what was kept back, when the worker looks up and at the end.
+    fn hand_over(&self) {}
+
+    /// Where the first redirect pointed to.
+    fn redirect_location(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a workload may look at and note while it judges.
+pub(crate) struct Notes<'a> {
+    /// When the bytes came.
+    pub(crate) now_ns: u64,
+    /// Requests sent on this connection.
+    pub(crate) sent: u64,
+    /// Those without an answer, oldest first.
+    pub(crate) flights: &'a mut VecDeque<Flight>,
+    /// Advanced to now.
+    pub(crate) recorder: &'a mut Recorder,
+}
+
+/// A failure and its moment.
+pub(crate) struct Loss<'a> {
+    pub(crate) failure: &'a Failure,
+    pub(crate) now_ns: u64,
+}
+
+/// What bytes brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// Messages that ended, right or wrong.
+    pub(crate) messages: u64,
+    /// No further message will come on this connection: the peer closes it.
+    pub(crate) closes: bool,
+}
+
+/// How a connection came to its end before the run did.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// Not as it should.
+    Failed(Failure),
+    /// The peer has closed it, which is its right.
+    Closed,
+    /// The peer has said that it will.
+    Closing,
+}
+
+/// Why a connection failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn system(stage: Stage, error: &io::Error) -> Self {
+        Self { class: classify(stage, error), text: error.to_string() }
+    }
+
+    /// The peer ended a connection on which so many messages were in flight.
+    pub(crate) fn short(in_flight: usize) -> Self {
+        let text = match in_flight {
+            0 => "the server closed a connection that nothing was in flight on".into(),
+            1 => "the server closed a connection with 1 message in flight".into(),
+            messages => format!("the server closed a connection with {messages} messages in flight"),
+        };
+        Self { class: Class::Short, text }
+    }
+
+    /// The peer sent bytes although every request was answered.
+    pub(crate) fn unasked(bytes: usize) -> Self {
+        Self { class: Class::Malformed, text: format!("the server sent {bytes} bytes that nobody asked for") }
+    }
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        End::Failed(failure)
+    }
+}
