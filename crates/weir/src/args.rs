@@ -4,6 +4,10 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::RangedU64ValueParser};
 
+mod load_http;
+
+pub(crate) use load_http::LoadHttp;
+
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
 Begin with:
@@ -43,7 +47,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run a server on any driver
     Serve(Serve),
-    /// Load a server and check every byte
+    /// Load a server and check what it answers
     Load(Load),
     /// Write a study's report again
     Report(Report),
@@ -196,6 +200,8 @@ pub(crate) struct Load {
 pub(crate) enum LoadProtocol {
     /// Send messages to an echo server and check every byte that comes back
     Echo(Box<LoadEcho>),
+    /// Send requests of HTTP/1.1 to a server and check every response
+    Http(Box<LoadHttp>),
 }
 
 /// How open-loop messages are spaced.

@@ -13,7 +13,7 @@ use weir_engine::{Driver, DriverChoice};
 use weir_load::{LoadError, LoadSpec, Phase, Progress};
 use weir_record::load::{LatencySummary, LoadReport};
 
-use super::engine;
+use super::{engine, load_http};
 use crate::{
     args::{Arrivals, Load, LoadEcho, LoadProtocol},
     exit::{Exit, UsageError},
@@ -22,17 +22,39 @@ use crate::{
 
 /// How long before an intended start a paced sender watches the clock instead of sleeping: about what a wake-up
 /// takes on a virtual machine.
-const PACER_SPIN: Duration = Duration::from_micros(60);
+pub(crate) const PACER_SPIN: Duration = Duration::from_micros(60);
 
 pub(crate) fn run(load: &Load) -> Result<Exit> {
     match &load.protocol {
         LoadProtocol::Echo(echo) => run_echo(echo),
+        LoadProtocol::Http(http) => load_http::run(http),
     }
 }
 
 fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
     let mut spec = spec(arguments)?;
-    check(arguments, &mut spec)?;
+    check(
+        &mut spec,
+        Typed {
+            target: Some(&arguments.target),
+            pin: &arguments.pin,
+            options: &arguments.options,
+            observe_stats: arguments.observe_stats.as_deref(),
+        },
+    )?;
+    let (report, exit) = carry_out(&spec, arguments.json, "messages", with_flag)?;
+    let text = if arguments.json { serde_json::to_string(&report)? } else { table(&report) };
+    output::print(&text)?;
+    Ok(exit)
+}
+
+/// Runs a load until its end or a signal, showing its progress unless the output is for a program.
+pub(super) fn carry_out(
+    spec: &LoadSpec,
+    is_quiet: bool,
+    unit: &str,
+    explain: impl Fn(LoadError) -> anyhow::Error,
+) -> Result<(LoadReport, Exit)> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |count| {
@@ -42,14 +64,13 @@ fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
         }
     })?;
     let mut show = |progress: Progress| {
-        if !arguments.json {
-            output::tell(&line(&progress));
+        if !is_quiet {
+            output::tell(&line(&progress, unit));
         }
     };
-    let report = weir_load::run(&spec, &mut show, &stop).map_err(with_flag)?;
-    let text = if arguments.json { serde_json::to_string(&report)? } else { table(&report) };
-    output::print(&text)?;
-    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Ok })
+    let report = weir_load::run(spec, &mut show, &stop).map_err(explain)?;
+    let exit = if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Ok };
+    Ok((report, exit))
 }
 
 fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
@@ -82,21 +103,33 @@ fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
         engine: engine::config(&arguments.driver, &arguments.options)?,
         observe_pid: arguments.observe_pid,
         observe_stats: arguments.observe_stats.clone(),
+        http: None,
     })
 }
 
 /// Descriptors a process of ours has open besides its connections, at most.
 const DESCRIPTORS_BESIDE: u64 = 48;
 
+/// What was typed that has to be looked at before a specification is one.
+pub(super) struct Typed<'a> {
+    /// Where it was typed.
+    pub(super) target: Option<&'a str>,
+    pub(super) pin: &'a [usize],
+    pub(super) options: &'a [String],
+    pub(super) observe_stats: Option<&'a str>,
+}
+
 /// What only the command line can know to be impossible.
-fn check(arguments: &LoadEcho, spec: &mut LoadSpec) -> Result<()> {
-    engine::address("--target", &arguments.target)?;
-    engine::check_pin(&arguments.pin)?;
-    if arguments.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {
+pub(super) fn check(spec: &mut LoadSpec, typed: Typed<'_>) -> Result<()> {
+    if let Some(target) = typed.target {
+        engine::address("--target", target)?;
+    }
+    engine::check_pin(typed.pin)?;
+    if typed.observe_stats.is_some_and(|name| !name.starts_with('@')) {
         return Err(UsageError("--observe-stats takes an abstract name: @name".into()).into());
     }
-    engine::resolve(&mut spec.engine, &arguments.options)?;
-    let sockets = u64::from(arguments.connections) + u64::from(arguments.idle_connections);
+    engine::resolve(&mut spec.engine, typed.options)?;
+    let sockets = u64::from(spec.connections) + u64::from(spec.idle_connections);
     let text = match spec.engine.driver {
         DriverChoice::Named(Driver::Blocking) => {
             "--driver blocking: the generator needs many operations at once; use uring, epoll, poll or select"
@@ -126,7 +159,7 @@ fn with_flag(error: LoadError) -> anyhow::Error {
     }
 }
 
-fn line(progress: &Progress) -> String {
+fn line(progress: &Progress, unit: &str) -> String {
     let phase = match progress.phase {
         Phase::Connecting => "connecting",
         Phase::WarmingUp => "warming up",
@@ -137,7 +170,7 @@ fn line(progress: &Progress) -> String {
         .map(|second| format!("  p50 {} p99 {}", micros(second.p50_ns as f64), micros(second.p99_ns as f64)));
     let failure = progress.failure_last.as_ref().map(|failure| format!("  last failure: {failure}"));
     format!(
-        "{phase} {:>5.1}/{:.1} s  {:>10.0} messages/s  {} in flight  {} errors{}{}",
+        "{phase} {:>5.1}/{:.1} s  {:>10.0} {unit}/s  {} in flight  {} errors{}{}",
         progress.elapsed.as_secs_f64(),
         progress.planned.as_secs_f64(),
         progress.messages_per_second,
@@ -148,7 +181,7 @@ fn line(progress: &Progress) -> String {
     )
 }
 
-fn micros(nanoseconds: f64) -> String {
+pub(super) fn micros(nanoseconds: f64) -> String {
     format!("{:.1} µs", nanoseconds / 1000.0)
 }
 
@@ -177,27 +210,36 @@ fn table(report: &LoadReport) -> String {
         rows.push(format!("missed starts {}", report.missed_starts));
     }
     rows.push(format!("failures      {}", failures(report)));
-    rows.push(format!(
-        "generator     {:.2} µs CPU a message, busiest thread {:.0} % of the window",
+    rows.push(generator(report, "message"));
+    rows.extend(server(report, "message"));
+    rows.join("\n")
+}
+
+/// What the generator itself cost.
+pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
+    format!(
+        "generator     {:.2} µs CPU a {unit}, busiest thread {:.0} % of the window",
         report.generator_cpu_ns as f64 / 1000.0 / report.messages.max(1) as f64,
         report.generator_busy_max * 100.0
-    ));
-    if let Some(observed) = &report.observed {
-        rows.push(format!(
-            "server        {:.2} µs CPU a message, {:.4} context switches a message, {} threads",
-            observed.cpu_ns as f64 / 1000.0 / report.messages.max(1) as f64,
-            (observed.switches_voluntary + observed.switches_involuntary) as f64
-                / report.messages.max(1) as f64,
-            observed.threads
-        ));
-    }
-    rows.join("\n")
+    )
+}
+
+/// What the server cost, when it was observed.
+pub(super) fn server(report: &LoadReport, unit: &str) -> Option<String> {
+    let observed = report.observed.as_ref()?;
+    let messages = report.messages.max(1) as f64;
+    Some(format!(
+        "server        {:.2} µs CPU a {unit}, {:.4} context switches a {unit}, {} threads",
+        observed.cpu_ns as f64 / 1000.0 / messages,
+        (observed.switches_voluntary + observed.switches_involuntary) as f64 / messages,
+        observed.threads
+    ))
 }
 
 /// The quantiles that people look for; `--json` has all of them.
 const QUANTILES_SHOWN: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-fn latency(summary: &LatencySummary) -> String {
+pub(super) fn latency(summary: &LatencySummary) -> String {
     if summary.count == 0 {
         return "no samples".into();
     }
@@ -216,7 +258,7 @@ fn latency(summary: &LatencySummary) -> String {
     )
 }
 
-fn failures(report: &LoadReport) -> String {
+pub(super) fn failures(report: &LoadReport) -> String {
     let counts = &report.failures;
     let classes = [
         ("refused", counts.refused),
@@ -225,6 +267,8 @@ fn failures(report: &LoadReport) -> String {
         ("response timeout", counts.response_timeout),
         ("short", counts.short),
         ("wrong bytes", counts.wrong_bytes),
+        ("wrong status", counts.wrong_status),
+        ("malformed", counts.malformed),
         ("local limit", counts.local_limit),
         ("unexplained", counts.unexplained),
         ("cut off at end", counts.cut_off_at_end),

@@ -4,6 +4,8 @@ pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod export;
 pub(crate) mod load;
+mod load_http;
+mod load_http_table;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod study;

@@ -8,6 +8,7 @@ mod chaos;
 mod filled_disk;
 mod harness;
 mod interrupt;
+mod load_http;
 mod mistakes;
 mod refused;
 mod serve;

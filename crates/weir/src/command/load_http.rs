@@ -1,0 +1,277 @@
+//! `weir load http`.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr},
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use weir_load::{ExpectedContent, HttpSpec, HttpUrl, LoadError, LoadSpec};
+use weir_proto::{
+    content::Content,
+    http1::{Method, url::Url},
+};
+use weir_record::load::{LoadReport, SecondRow};
+
+use super::{
+    engine,
+    load::{self, PACER_SPIN},
+    load_http_table,
+};
+use crate::{
+    args::{Arrivals, LoadHttp},
+    exit::{Exit, UsageError},
+    output,
+};
+
+pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
+    let mut spec = spec(arguments)?;
+    load::check(
+        &mut spec,
+        load::Typed {
+            target: None,
+            pin: &arguments.pin,
+            options: &arguments.options,
+            observe_stats: arguments.observe_stats.as_deref(),
+        },
+    )?;
+    let (report, exit) = load::carry_out(&spec, arguments.json, "responses", with_flag)?;
+    if let Some(path) = &arguments.csv {
+        write_csv(path, &report)?;
+    }
+    let text = if arguments.json { serde_json::to_string(&report)? } else { load_http_table::table(&report) };
+    output::print(&text)?;
+    Ok(exit)
+}
+
+fn spec(arguments: &LoadHttp) -> Result<LoadSpec> {
+    let urls = urls(&arguments.urls)?;
+    let arrivals = match arguments.rate {
+        Some(rate_per_second) => weir_load::Arrivals::Open {
+            rate_per_second,
+            poisson: matches!(arguments.arrivals, Arrivals::Poisson),
+            spin: PACER_SPIN,
+        },
+        None => weir_load::Arrivals::Closed { think: engine::time("--think", &arguments.think)? },
+    };
+    // A counted run measures all its requests: there is nothing to warm up for.
+    let warmup = if arguments.requests.is_some() { "0s" } else { &arguments.warmup_max };
+    let messages = arguments.requests.map(|each| each.saturating_mul(arguments.connections.into()));
+    Ok(LoadSpec {
+        target: target(&urls)?,
+        connections: arguments.connections,
+        idle_connections: arguments.idle_connections,
+        depth: arguments.depth,
+        message_bytes: 0,
+        arrivals,
+        workers: arguments.workers,
+        pin: arguments.pin.clone(),
+        seed: arguments.seed,
+        duration: engine::time("--duration", &arguments.duration)?,
+        messages,
+        warmup_max: engine::time("--warmup-max", warmup)?,
+        ramp_up: engine::time("--ramp-up", &arguments.ramp_up)?,
+        connect_timeout: engine::time("--connect-timeout", &arguments.connect_timeout)?,
+        response_timeout: engine::time("--response-timeout", &arguments.response_timeout)?,
+        engine: engine::config(&arguments.driver, &arguments.options)?,
+        observe_pid: arguments.observe_pid,
+        observe_stats: arguments.observe_stats.clone(),
+        http: Some(http(arguments, &urls)?),
+    })
+}
+
+fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
+    let content = match (&arguments.data, &arguments.data_file) {
+        (Some(text), _) => Some(text.clone().into_bytes()),
+        (None, Some(path)) => Some(read("--data-file", path)?),
+        (None, None) => None,
+    };
+    Ok(HttpSpec {
+        urls: urls
+            .iter()
+            .map(|(text, url)| HttpUrl {
+                text: text.clone(),
+                host: url.authority().into(),
+                path: url.target().into(),
+            })
+            .collect(),
+        method: method(arguments.method.as_deref(), content.is_some())?,
+        headers: arguments.headers.iter().map(|text| header(text)).collect::<Result<_>>()?,
+        content,
+        connection_per_request: arguments.close,
+        expect_status: arguments.expect_status.clone(),
+        expect_content: expected(arguments.expect_content.as_deref())?,
+        requests_each: arguments.requests,
+        source_addresses: arguments.source_addresses.as_deref().map_or(Ok(Vec::new()), source_addresses)?,
+        jtl: arguments.jtl.clone(),
+    })
+}
+
+fn usage(text: String) -> anyhow::Error {
+    UsageError(text).into()
+}
+
+fn urls(texts: &[String]) -> Result<Vec<(String, Url)>> {
+    let read = |text: &String| {
+        let url = text.parse::<Url>().map_err(|fault| usage(format!("{text}: {fault}")))?;
+        Ok((text.clone(), url))
+    };
+    texts.iter().map(read).collect()
+}
+
+/// The one server that all URLs are on.
+fn target(urls: &[(String, Url)]) -> Result<String> {
+    let Some((first, rest)) = urls.split_first() else {
+        return Err(usage("no URL: write http://HOST:PORT/".into()));
+    };
+    let server = |url: &Url| (url.host().to_ascii_lowercase(), url.port());
+    if let Some((other, _)) = rest.iter().find(|(_, url)| server(url) != server(&first.1)) {
+        let text = format!("{other} is on another server than {}; load one server at a time", first.0);
+        return Err(usage(text));
+    }
+    let (host, port) = server(&first.1);
+    let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    // A host without an address is told with its URL, as it was written.
+    engine::address(&first.0, &target).map(|_| target)
+}
+
+fn method(name: Option<&str>, has_content: bool) -> Result<Method> {
+    match name {
+        None if has_content => Ok(Method::Post),
+        None => Ok(Method::Get),
+        Some(name) => Method::from_name(name).ok_or_else(|| {
+            let known: Vec<&str> = Method::ALL.into_iter().map(Method::name).collect();
+            usage(format!("--method {name:?} is not known; use one of {}", known.join(", ")))
+        }),
+    }
+}
+
+fn header(text: &str) -> Result<(String, Vec<u8>)> {
+    match text.split_once(':') {
+        Some((name, value)) => Ok((name.trim().to_owned(), value.trim().as_bytes().to_vec())),
+        None => Err(usage(format!("--header {text:?} has no colon; write it as \"Name: value\""))),
+    }
+}
+
+fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| usage(format!("{flag} {}: {error}", path.display())))
+}
+
+fn expected(content: Option<&str>) -> Result<ExpectedContent> {
+    let Some(text) = content else { return Ok(ExpectedContent::AsFirst) };
+    if text == "any" {
+        return Ok(ExpectedContent::Anything);
+    }
+    if let Ok(content) = text.parse::<Content>() {
+        return Ok(ExpectedContent::Bytes(content.bytes()));
+    }
+    let bytes = fs::read(text).map_err(|error| {
+        usage(format!(
+            "--expect-content {text}: not any, html, image or a number of bytes, and no file to read: {error}"
+        ))
+    })?;
+    Ok(ExpectedContent::Bytes(bytes))
+}
+
+/// Addresses in a list with commas; the last number of an IPv4 address may be a range: `127.0.0.2-9`.
+fn source_addresses(text: &str) -> Result<Vec<IpAddr>> {
+    let wrong = |part: &str| {
+        usage(format!(
+            "--source-addresses {part:?} is no address; write 127.0.0.2-9, or addresses with commas"
+        ))
+    };
+    let mut addresses = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        if let Ok(address) = part.parse() {
+            addresses.push(address);
+            continue;
+        }
+        let (first, last) = part.split_once('-').ok_or_else(|| wrong(part))?;
+        let first: Ipv4Addr = first.parse().map_err(|_| wrong(part))?;
+        let last: u8 = last.parse().map_err(|_| wrong(part))?;
+        let [a, b, c, from] = first.octets();
+        if last < from {
+            return Err(wrong(part));
+        }
+        addresses.extend((from..=last).map(|d| IpAddr::from([a, b, c, d])));
+    }
+    Ok(addresses)
+}
+
+/// An impossible value, told with the flag that gave it.
+fn with_flag(error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Invalid { field, reason } => {
+            let flag = match field {
+                "url" => return usage(reason),
+                "think-time" => "think",
+                "messages" => "requests",
+                field => field,
+            };
+            usage(format!("--{flag}: {reason}"))
+        }
+        other => other.into(),
+    }
+}
+
+/// A row for each whole second.
+fn write_csv(path: &Path, report: &LoadReport) -> Result<()> {
+    let mut text = String::from("second,responses,errors,p50_ns,p99_ns\n");
+    for (second, row) in report.seconds.iter().enumerate() {
+        let SecondRow { messages, errors, p50_ns, p99_ns } = row;
+        text.push_str(&format!("{},{messages},{errors},{p50_ns},{p99_ns}\n", second + 1));
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_addresses_are_ranges_and_lists() {
+        let read = |text: &str| {
+            let addresses = source_addresses(text).expect(text);
+            addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(read("127.0.0.2-4"), "127.0.0.2 127.0.0.3 127.0.0.4");
+        assert_eq!(read("127.0.0.9-9, ::1,10.0.0.1"), "127.0.0.9 ::1 10.0.0.1");
+        for text in ["", "127.0.0.9-2", "127.0.0.2-256", "127.0.0", "a-b", "::1-5"] {
+            let error = source_addresses(text).expect_err(text).to_string();
+            assert!(error.contains("--source-addresses") && error.contains("127.0.0.2-9"), "{error}");
+        }
+    }
+
+    #[test]
+    fn all_urls_are_on_one_server() {
+        let target = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            urls(&texts).and_then(|urls| target(&urls)).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            target(&["http://127.0.0.1:8088/a", "http://127.0.0.1:8088/b?c"]).as_deref(),
+            Ok("127.0.0.1:8088")
+        );
+        assert_eq!(target(&["http://[::1]/"]).as_deref(), Ok("[::1]:80"));
+        let other = target(&["http://127.0.0.1:8088/", "http://127.0.0.1:8089/"]).expect_err("two servers");
+        assert!(other.contains("http://127.0.0.1:8089/ is on another server"), "{other}");
+        for text in ["https://x/", "h2://x/", "127.0.0.1:8088"] {
+            let error = target(&[text]).expect_err(text);
+            assert!(error.starts_with(text) && error.contains("http://"), "{error}");
+        }
+    }
+
+    #[test]
+    fn methods_headers_and_contents_are_read_as_written() {
+        assert_eq!(method(None, true).expect("known"), Method::Post);
+        assert_eq!(method(Some("PUT"), false).expect("known"), Method::Put);
+        assert!(method(Some("FETCH"), false).expect_err("unknown").to_string().contains("GET, HEAD"));
+        assert_eq!(header("X-A:  b c ").expect("a field"), ("X-A".to_owned(), b"b c".to_vec()));
+        assert!(header("X-A").is_err());
+        assert_eq!(expected(Some("any")).expect("known"), ExpectedContent::Anything);
+        let ExpectedContent::Bytes(bytes) = expected(Some("64")).expect("a size") else { panic!("bytes") };
+        assert_eq!(bytes, Content::Bytes(64).bytes());
+        assert!(expected(Some("/nonexistent/page")).expect_err("no file").to_string().contains("no file"));
+    }
+}
