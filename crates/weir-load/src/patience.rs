@@ -6,40 +6,43 @@
 
 use std::time::Duration;
 
+use weir_engine::time::Instant;
+
 /// The wait, while there is hope.
 const LIMIT: Duration = Duration::from_millis(100);
 /// Connections kept open in a row that take the hope away.
 const KEPT_OPEN_MAX: u32 = 3;
-/// Without hope, one connection in so many is waited for.
-const CONNECTIONS_PER_TRIAL: u32 = 64;
+/// Without hope, a connection is waited for when so much time has passed since the last: it costs one user a tenth of
+/// his time at most.
+const TRIAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Experience with one server.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     kept_open_in_a_row: u32,
-    since_trial: u32,
+    trial_next: Instant,
 }
 
 impl Patience {
     /// How long to wait this time.
-    pub(crate) fn limit(&mut self) -> Duration {
+    pub(crate) fn limit(&mut self, now: Instant) -> Duration {
         if self.kept_open_in_a_row < KEPT_OPEN_MAX {
             return LIMIT;
         }
-        self.since_trial += 1;
-        if self.since_trial < CONNECTIONS_PER_TRIAL {
+        if now < self.trial_next {
             return Duration::ZERO;
         }
-        self.since_trial = 0;
+        self.trial_next = now + TRIAL_INTERVAL;
         LIMIT
     }
 
-    /// What came of it.
-    pub(crate) fn saw(&mut self, closed: bool, limit: Duration) {
+    /// What came of it by now.
+    pub(crate) fn saw(&mut self, closed: bool, limit: Duration, now: Instant) {
         if closed {
             self.kept_open_in_a_row = 0;
         } else if !limit.is_zero() {
             self.kept_open_in_a_row = self.kept_open_in_a_row.saturating_add(1);
+            self.trial_next = now + TRIAL_INTERVAL;
         }
     }
 }
@@ -48,29 +51,35 @@ impl Patience {
 mod tests {
     use super::*;
 
+    fn at(milliseconds: u64) -> Instant {
+        Instant::from_nanos(milliseconds * 1_000_000)
+    }
+
     #[test]
-    fn a_server_that_never_closes_is_waited_for_three_times_and_then_once_in_sixty_four() {
+    fn a_server_that_never_closes_is_waited_for_three_times_and_then_once_in_a_while() {
         let mut patience = Patience::default();
-        let mut waits = Vec::new();
-        for number in 0..200 {
-            let limit = patience.limit();
-            patience.saw(false, limit);
+        let (mut now, mut waits) = (0, Vec::new());
+        for _ in 0..300 {
+            let limit = patience.limit(at(now));
+            now += limit.as_millis() as u64;
+            patience.saw(false, limit, at(now));
             if !limit.is_zero() {
-                waits.push(number);
+                waits.push(now);
             }
+            now += 10;
         }
-        assert_eq!(waits, [0, 1, 2, 66, 130, 194]);
+        assert_eq!(waits, [100, 210, 320, 1420, 2520]);
     }
 
     #[test]
     fn one_connection_that_closes_brings_the_hope_back() {
         let mut patience = Patience::default();
-        for _ in 0..10 {
-            let limit = patience.limit();
-            patience.saw(false, limit);
+        for now in 0..10 {
+            let limit = patience.limit(at(now));
+            patience.saw(false, limit, at(now));
         }
-        assert_eq!(patience.limit(), Duration::ZERO);
-        patience.saw(true, Duration::ZERO);
-        assert_eq!(patience.limit(), LIMIT);
+        assert_eq!(patience.limit(at(10)), Duration::ZERO);
+        patience.saw(true, Duration::ZERO, at(10));
+        assert_eq!(patience.limit(at(10)), LIMIT);
     }
 }

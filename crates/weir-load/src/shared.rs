@@ -111,11 +111,11 @@ impl<W: Workload> Shared<W> {
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
     /// the peer's side, but not for ever.
     pub(crate) async fn part(&self, lane: Lane<W>) {
-        let limit = self.patience.borrow_mut().limit();
+        let limit = self.patience.borrow_mut().limit(time::now());
         self.parting.set(self.parting.get() + 1);
         let farewell = lane.farewell(limit).await;
         self.parting.set(self.parting.get() - 1);
-        self.patience.borrow_mut().saw(farewell != Farewell::KeptOpen, limit);
+        self.patience.borrow_mut().saw(farewell != Farewell::KeptOpen, limit, time::now());
         if let Farewell::Spoke(bytes) = farewell {
             self.failed(&Failure::unasked(bytes), 0);
         }

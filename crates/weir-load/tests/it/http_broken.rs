@@ -242,7 +242,7 @@ fn a_server_that_says_close_and_stays_is_noticed_and_does_not_hold_the_load_up()
         let (report, http) = expect(&spec, NONE);
         assert_eq!((http.connections_opened, http.connections_kept_open), (100, 100));
         assert_eq!(http.connections_closed_as_said, 0);
-        // Three waits of 100 ms, and one more in each 64.
+        // Three waits of 100 ms, and one more a second.
         assert!(report.window_ns < 5_000_000_000, "{}", report.window_ns);
     }
 }
