@@ -2,11 +2,13 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::RangedU64ValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod load_http;
+mod serve;
 
 pub(crate) use load_http::LoadHttp;
+pub(crate) use serve::{Accept, ServeEcho, ServeHttp, ServeShared};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -140,54 +142,9 @@ pub(crate) struct Serve {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeProtocol {
     /// Send every byte back (RFC 862)
-    Echo(ServeEcho),
-}
-
-/// How connections reach the workers.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Accept {
-    /// Every worker listens on the port; the kernel spreads connections by hash
-    Reuseport,
-    /// One worker accepts and gives connections out in turn
-    Acceptor,
-    /// All workers wait on one listener
-    Exclusive,
-}
-
-#[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
-pub(crate) struct ServeEcho {
-    /// auto, uring, epoll, poll, select or blocking
-    #[arg(long, default_value = "auto")]
-    pub(crate) driver: String,
-    /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
-    #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
-    pub(crate) listen: String,
-    /// Worker threads, each with a runtime of its own
-    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
-    pub(crate) workers: usize,
-    /// How connections reach the workers
-    #[arg(long, value_enum, default_value = "reuseport")]
-    pub(crate) accept: Accept,
-    /// CPUs to pin workers to, in turn: 0,2
-    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
-    pub(crate) pin: Vec<usize>,
-    /// Connections the kernel may hold ready
-    #[arg(long, default_value_t = 4096)]
-    pub(crate) backlog: u32,
-    /// Answer each line on this abstract Unix socket with the engine's counters as JSON: @name
-    #[arg(long, value_name = "@NAME")]
-    pub(crate) stats_socket: Option<String>,
-    /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,
-    /// defer-taskrun=off (uring); trigger=level, drain=eagain (epoll)
-    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
-    pub(crate) options: Vec<String>,
-    /// Seconds that open connections get to finish after SIGTERM or SIGINT
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = fraction)]
-    pub(crate) drain_limit: f64,
-    /// Waste this much CPU time for every receive: an effect of known size, for the laboratory's test of itself
-    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS", hide = true)]
-    pub(crate) plant_ns: u64,
+    Echo(Box<ServeEcho>),
+    /// Answer HTTP/1.1 requests
+    Http(Box<ServeHttp>),
 }
 
 #[derive(Debug, Args)]

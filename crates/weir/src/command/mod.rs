@@ -8,5 +8,7 @@ mod load_http;
 mod load_http_table;
 pub(crate) mod report;
 pub(crate) mod serve;
+mod serve_echo;
+mod serve_http;
 pub(crate) mod study;
 pub(crate) mod supervise;

@@ -1,72 +1,93 @@
-//! `weir serve`.
+//! `weir serve`: what all servers have in common, from the flags to the end of the drain.
 
 use std::{
     fs,
     os::unix::fs::FileTypeExt,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
 use weir_engine::{
-    net::Address,
+    net::{Address, Stream},
     serve::{AcceptMode, ServeError, Server, ServerConfig, ServerControl},
 };
-use weir_servers::{echo, stats::StatsSocket};
+use weir_servers::stats::StatsSocket;
 
-use super::engine;
+use super::{engine, serve_echo, serve_http};
 use crate::{
-    args::{Accept, Serve, ServeEcho, ServeProtocol},
+    args::{Accept, Serve, ServeProtocol, ServeShared},
     exit::{Exit, UsageError},
     output, signals,
 };
 
 pub(crate) fn run(serve: &Serve) -> Result<Exit> {
     match &serve.protocol {
-        ServeProtocol::Echo(echo) => run_echo(echo),
+        ServeProtocol::Echo(echo) => serve_echo::run(echo),
+        ServeProtocol::Http(http) => serve_http::run(http),
     }
 }
 
-fn run_echo(arguments: &ServeEcho) -> Result<Exit> {
+/// A server that can be started: its flags are checked, and its names are taken.
+pub(super) struct Prepared {
+    config: ServerConfig,
+    /// Why this driver, if it was not named.
+    why: Option<String>,
+    stats: Option<StatsSocket>,
+}
+
+/// Checks the flags that every server has.
+pub(super) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     // A low soft limit is raised to the hard one; if that fails the server runs with what it has.
     let _ = weir_evidence::limits::raise_nofile();
-    let (config, why) = config(arguments)?;
-    let stats = arguments.stats_socket.as_deref().map(stats_socket).transpose()?;
-    let stop = Arc::new(Mutex::new(Stop::default()));
-    let handler = Arc::clone(&stop);
-    signals::on_stop(move |count| lock(&handler).ask(count))?;
-    let server = start(arguments, config)?;
-    if let Some(why) = why {
-        output::tell(&why);
-    }
-    if let Some(stats) = stats {
-        stats.answer(server.control()).context("cannot start a thread for the statistics socket")?;
-    }
-    lock(&stop).serve(&server);
-    // Whoever closed our output does not wait for the line.
-    let _ = output::print(&format!("listening on {}", server.address()));
-    let drained = server.join();
-    match drained.connections_cut {
-        0 => {}
-        1 => output::tell("drained: 1 connection was cut at the deadline"),
-        cut => output::tell(&format!("drained: {cut} connections were cut at the deadline")),
-    }
-    Ok(Exit::Ok)
+    let (config, why) = config(shared, listen)?;
+    let stats = shared.stats_socket.as_deref().map(stats_socket).transpose()?;
+    Ok(Prepared { config, why, stats })
 }
 
-fn config(arguments: &ServeEcho) -> Result<(ServerConfig, Option<String>)> {
-    let mut engine = engine::config(&arguments.driver, &arguments.options)?;
-    let listen = engine::address("--listen", &arguments.listen)?;
-    engine::check_pin(&arguments.pin)?;
-    let drain_limit = engine::seconds("--drain-limit", arguments.drain_limit)?;
-    let why = engine::resolve(&mut engine, &arguments.options)?;
+impl Prepared {
+    /// Starts the server, says where it listens, and comes back when it has drained.
+    pub(super) fn run<H, F>(self, handler: H) -> Result<()>
+    where
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let stop = Arc::new(Mutex::new(Stop::default()));
+        let asked = Arc::clone(&stop);
+        signals::on_stop(move |count| lock(&asked).ask(count))?;
+        let listen = self.config.listen.clone();
+        let server = Server::start(self.config, handler).map_err(|error| explain(error, &listen))?;
+        if let Some(why) = &self.why {
+            output::tell(why);
+        }
+        if let Some(stats) = self.stats {
+            stats.answer(server.control()).context("cannot start a thread for the statistics socket")?;
+        }
+        lock(&stop).serve(&server);
+        // Whoever closed our output does not wait for the line.
+        let _ = output::print(&format!("listening on {}", server.address()));
+        let drained = server.join();
+        match drained.connections_cut {
+            0 => {}
+            1 => output::tell("drained: 1 connection was cut at the deadline"),
+            cut => output::tell(&format!("drained: {cut} connections were cut at the deadline")),
+        }
+        Ok(())
+    }
+}
+
+fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<String>)> {
+    let mut engine = engine::config(&shared.driver, &shared.options)?;
+    let listen = engine::address("--listen", listen)?;
+    engine::check_pin(&shared.pin)?;
+    let drain_limit = engine::seconds("--drain-limit", shared.drain_limit)?;
+    let why = engine::resolve(&mut engine, &shared.options)?;
     let mut config = ServerConfig::new(engine, listen);
-    config.backlog = arguments.backlog;
-    config.workers = arguments.workers;
-    config.cpus.clone_from(&arguments.pin);
+    config.backlog = shared.backlog;
+    config.workers = shared.workers;
+    config.cpus.clone_from(&shared.pin);
     config.drain_limit = drain_limit;
-    config.accept = match arguments.accept {
+    config.accept = match shared.accept {
         Accept::Reuseport => AcceptMode::ReusePort,
         Accept::Acceptor => AcceptMode::Acceptor,
         Accept::Exclusive => AcceptMode::Exclusive,
@@ -84,16 +105,12 @@ fn stats_socket(name: &str) -> Result<StatsSocket> {
     })
 }
 
-fn start(arguments: &ServeEcho, config: ServerConfig) -> Result<Server> {
-    let listen = config.listen.clone();
-    let started = match Duration::from_nanos(arguments.plant_ns) {
-        Duration::ZERO => Server::start(config, echo::echo),
-        plant => Server::start(config, move |stream| echo::echo_planted(stream, plant)),
-    };
-    started.map_err(|error| match (&error, &listen) {
-        (ServeError::Listen { source, .. }, Address::Unix(path))
-            if source.kind() == std::io::ErrorKind::AddrInUse =>
-        {
+/// Tells what stands in the way of an address that is no port.
+fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
+    let is_in_use = matches!(&error, ServeError::Listen { source, .. }
+        if source.kind() == std::io::ErrorKind::AddrInUse);
+    match listen {
+        Address::Unix(path) if is_in_use => {
             let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
             let way_out = if is_socket {
                 "another process listens there; end it or choose another path"
@@ -102,13 +119,11 @@ fn start(arguments: &ServeEcho, config: ServerConfig) -> Result<Server> {
             };
             anyhow::anyhow!("--listen {listen}: {way_out}")
         }
-        (ServeError::Listen { source, .. }, Address::Abstract(_))
-            if source.kind() == std::io::ErrorKind::AddrInUse =>
-        {
+        Address::Abstract(_) if is_in_use => {
             anyhow::anyhow!("--listen {listen}: another process has this name; choose another one")
         }
         _ => error.into(),
-    })
+    }
 }
 
 /// What a signal does: the first one drains, also when it comes before there is a server; the second one ends at once.

@@ -161,6 +161,11 @@ impl Running {
         kill_process(self.pid(), signal).expect("it is not reaped yet");
     }
 
+    /// The next line on standard output; `None` at its end.
+    pub fn next_line(&self) -> Option<String> {
+        next(&self.stdout)
+    }
+
     /// The next line on standard error; `None` at its end.
     pub fn next_error_line(&self) -> Option<String> {
         next(&self.stderr)

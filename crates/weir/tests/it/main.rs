@@ -12,6 +12,7 @@ mod load_http;
 mod mistakes;
 mod refused;
 mod serve;
+mod serve_http;
 mod stop;
 mod study_files;
 mod text;

@@ -41,7 +41,7 @@ fn a_wrong_value_is_told_with_its_flag() {
 fn what_the_parser_refuses_has_the_same_code() {
     for words in [
         &["frobnicate"][..],
-        &["serve", "http"],
+        &["serve", "smtp"],
         &["serve", "echo", "--workers", "0"],
         &["serve", "echo", "--accept", "purple"],
         &["load", "echo", "--think", "1ms", "--rate", "5"],

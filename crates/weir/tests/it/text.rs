@@ -40,9 +40,15 @@ fn the_first_screen_says_where_to_begin() {
 
 #[test]
 fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
-    for command in
-        [&["study"][..], &["doctor"], &["serve", "echo"], &["load", "echo"], &["report"], &["export"]]
-    {
+    for command in [
+        &["study"][..],
+        &["doctor"],
+        &["serve", "echo"],
+        &["serve", "http"],
+        &["load", "echo"],
+        &["report"],
+        &["export"],
+    ] {
         let said = weir(&[command, &["--help"]].concat());
         assert_eq!(said.code, Some(0), "{command:?}");
         assert!(said.stdout.contains("Usage: weir ") && said.stderr.is_empty(), "{command:?}");

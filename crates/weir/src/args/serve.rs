@@ -1,0 +1,106 @@
+//! `weir serve` as it is typed: what every server has in common, and each protocol's own.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
+
+use super::{fraction, number};
+
+/// How connections reach the workers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Accept {
+    /// Every worker listens on the port; the kernel spreads connections by hash
+    Reuseport,
+    /// One worker accepts and gives connections out in turn
+    Acceptor,
+    /// All workers wait on one listener
+    Exclusive,
+}
+
+/// The flags of every server.
+#[derive(Debug, Args)]
+pub(crate) struct ServeShared {
+    /// auto, uring, epoll, poll, select or blocking
+    #[arg(long, default_value = "auto")]
+    pub(crate) driver: String,
+    /// Worker threads, each with a runtime of its own
+    #[arg(long, default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub(crate) workers: usize,
+    /// How connections reach the workers
+    #[arg(long, value_enum, default_value = "reuseport")]
+    pub(crate) accept: Accept,
+    /// CPUs to pin workers to, in turn: 0,2
+    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
+    pub(crate) pin: Vec<usize>,
+    /// Connections the kernel may hold ready
+    #[arg(long, default_value_t = 4096)]
+    pub(crate) backlog: u32,
+    /// Answer each line on this abstract Unix socket with the engine's counters as JSON: @name
+    #[arg(long, value_name = "@NAME")]
+    pub(crate) stats_socket: Option<String>,
+    /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,
+    /// defer-taskrun=off (uring); trigger=level, drain=eagain (epoll)
+    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// Seconds that open connections get to finish after SIGTERM or SIGINT
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS", value_parser = fraction)]
+    pub(crate) drain_limit: f64,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct ServeEcho {
+    /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
+    #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
+    pub(crate) listen: String,
+    #[command(flatten)]
+    pub(crate) shared: ServeShared,
+    /// Waste this much CPU time for every receive: an effect of known size, for the laboratory's test of itself
+    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS", hide = true)]
+    pub(crate) plant_ns: u64,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct ServeHttp {
+    /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
+    #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDR")]
+    pub(crate) listen: String,
+    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's content)
+    #[arg(long, default_value = "html", value_name = "BODY")]
+    pub(crate) body: String,
+    #[command(flatten)]
+    pub(crate) shared: ServeShared,
+    /// Longest pause between two requests; then the connection ends silently
+    #[arg(long, default_value = "60s", value_name = "TIME")]
+    pub(crate) idle_timeout: String,
+    /// Longest time for a whole head, however it drips
+    #[arg(long, default_value = "10s", value_name = "TIME")]
+    pub(crate) header_timeout: String,
+    /// Longest time for each 256 KiB of content, of a request to arrive and of a reply to be taken
+    #[arg(long, default_value = "30s", value_name = "TIME")]
+    pub(crate) body_timeout: String,
+    /// Largest head of a request
+    #[arg(long, default_value_t = 16_384, value_name = "BYTES",
+          value_parser = RangedU64ValueParser::<usize>::new().range(256..=1_048_576))]
+    pub(crate) head_bytes_max: usize,
+    /// Largest content of a request
+    #[arg(long, default_value_t = 16_777_216, value_name = "BYTES", value_parser = number::<u64>)]
+    pub(crate) content_bytes_max: u64,
+    /// Most requests on one connection [default: no limit]
+    #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub(crate) requests_max: Option<u64>,
+    /// Write a line for each request to this file, or to standard output: -. Lines are dropped, and counted, when they
+    /// come faster than they are written
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access_log: Option<PathBuf>,
+    /// Experiment: the worker itself writes a line to this file for each connection, and flushes it
+    #[arg(long, value_name = "FILE", help_heading = "Experiments")]
+    pub(crate) log_connections: Option<PathBuf>,
+    /// Experiment: say `Connection: close` in every reply, and go on all the same
+    #[arg(long, help_heading = "Experiments")]
+    pub(crate) say_close: bool,
+    /// Experiment: the worker's thread sleeps this long for every request
+    #[arg(long, default_value = "0s", value_name = "TIME", help_heading = "Experiments")]
+    pub(crate) handler_time: String,
+}

@@ -1,0 +1,230 @@
+//! `weir serve http` as real clients meet it, on every driver; its flags, its files and what it says at the end.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    process::Command,
+};
+
+use rustix::process::Signal;
+use weir_proto::content::Content;
+
+use super::{
+    harness::{PATIENCE, Running, expect_refusal, folder, shown, weir},
+    serve::DRIVERS,
+};
+
+/// A server that accepts.
+struct HttpServer {
+    process: Running,
+    address: String,
+}
+
+impl HttpServer {
+    /// Starts one on a driver. `None`, and a line that says so, when the kernel refuses it; a failure when
+    /// `WEIR_REQUIRE_DRIVERS` names it.
+    fn start(driver: &str, words: &[&str]) -> Option<Self> {
+        let words = [&["serve", "http", "--listen", "127.0.0.1:0", "--driver", driver], words].concat();
+        let process = Running::weir(&words);
+        match process.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
+            Some(address) => Some(Self { address: address.to_owned(), process }),
+            None => {
+                let errors = process.rest_of_errors();
+                assert!(errors.contains("cannot run here"), "{driver} does not start: {errors}");
+                let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == driver), "{driver} is required: {errors}");
+                println!("skipped: {errors}");
+                None
+            }
+        }
+    }
+
+    /// Sends bytes and reads to the end, which the server has to make.
+    fn exchange(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it accepts");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(bytes).expect("it reads");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).expect("it ends in order");
+        String::from_utf8_lossy(&received).into_owned()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Asks it to end; what it said on standard error.
+    fn terminate(mut self) -> String {
+        self.process.signal(Signal::TERM);
+        assert_eq!(self.process.wait(PATIENCE), 0);
+        self.process.rest_of_errors()
+    }
+}
+
+/// Whether a program is there; said aloud when not.
+fn is_there(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+#[track_caller]
+fn run(command: &mut Command) -> Vec<u8> {
+    let output = command.output().expect("it is there");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+#[test]
+fn curl_gets_pages_images_and_heads() {
+    if !is_there("curl") {
+        return;
+    }
+    let curl =
+        |words: &[&str]| run(Command::new("curl").args(["-sS", "--noproxy", "*", "-m", "30"]).args(words));
+    for driver in DRIVERS {
+        let Some(server) = HttpServer::start(driver, &["--body", "image"]) else { continue };
+        let image = Content::Image.bytes();
+        assert!(curl(&[&server.url("/a.jpg")]) == image, "{driver}");
+        // Two over one connection, which curl counts.
+        let (url, again) = (server.url("/"), server.url("/again"));
+        let told = curl(&[
+            "-o",
+            "/dev/null",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{num_connects} %{size_download}\n",
+            &url,
+            &again,
+        ]);
+        let expected = format!("1 {0}\n0 {0}\n", image.len());
+        assert_eq!(String::from_utf8_lossy(&told), expected, "{driver}");
+        let head = String::from_utf8(curl(&["-I", &url])).expect("ASCII");
+        for line in ["HTTP/1.1 200 OK", "Content-Type: image/jpeg", "Content-Length: 151552"] {
+            assert!(head.contains(&format!("{line}\r\n")), "{driver}: {head}");
+        }
+        assert!(curl(&["-0", &url]) == image, "{driver}: HTTP/1.0");
+        assert_eq!(server.terminate(), "", "{driver}");
+    }
+}
+
+#[test]
+fn curl_gets_back_what_it_sends() {
+    if !is_there("curl") {
+        return;
+    }
+    let folder = folder("http-echo");
+    let (sent, received) = (folder.join("sent"), folder.join("received"));
+    // Large enough that curl waits for 100 Continue.
+    let content = super::harness::bytes(2 << 20, 5);
+    fs::write(&sent, &content).expect("a file can be written");
+    for driver in DRIVERS {
+        let Some(server) = HttpServer::start(driver, &["--body", "echo"]) else { continue };
+        for framing in ["X-Framing: length", "Transfer-Encoding: chunked"] {
+            let data = format!("@{}", shown(&sent));
+            let words = ["-sS", "--noproxy", "*", "-m", "30", "-H", framing, "-o", shown(&received)];
+            run(Command::new("curl").args(words).args(["--data-binary", &data, &server.url("/")]));
+            assert!(fs::read(&received).expect("it was written") == content, "{driver} {framing}");
+        }
+        assert_eq!(server.terminate(), "", "{driver}");
+    }
+}
+
+const PYTHON: &str = r#"
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], timeout=30)
+def ask(method, body=None, headers={}):
+    connection.request(method, "/python", body=body, headers=headers)
+    reply = connection.getresponse()
+    print(method, reply.status, len(reply.read()), reply.getheader("Content-Length"), reply.will_close)
+ask("GET")
+ask("HEAD")
+ask("POST", b"x" * 1000)
+ask("PUT", iter([b"abc", b"defgh"]))
+ask("GET", headers={"Connection": "close"})
+ask("DELETE")
+"#;
+
+#[test]
+fn python_gets_what_it_asks_for() {
+    if !is_there("python3") {
+        return;
+    }
+    for driver in DRIVERS {
+        let Some(server) = HttpServer::start(driver, &["--body", "1000"]) else { continue };
+        let told = run(Command::new("python3").args(["-c", PYTHON, &server.address]));
+        let expected = "GET 200 1000 1000 False\nHEAD 200 0 1000 False\nPOST 200 1000 1000 False\n\
+                        PUT 200 1000 1000 False\nGET 200 1000 1000 True\nDELETE 405 ";
+        let told = String::from_utf8(told).expect("text");
+        assert!(told.starts_with(expected) && told.ends_with(" True\n"), "{driver}: {told}");
+        assert_eq!(server.terminate(), "refused 1: a method that is not allowed (status 405)", "{driver}");
+    }
+}
+
+#[test]
+fn limits_logs_and_experiments_do_what_their_flags_say() {
+    let folder = folder("http-flags");
+    let (access, connections) = (folder.join("access.log"), folder.join("connections.log"));
+    for driver in DRIVERS {
+        let words = [
+            "--body=64",
+            "--requests-max=2",
+            "--head-bytes-max=1000",
+            "--content-bytes-max=10",
+            "--access-log",
+            shown(&access),
+            "--log-connections",
+            shown(&connections),
+        ];
+        let Some(server) = HttpServer::start(driver, &words) else { continue };
+        let get = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let replies = server.exchange(&get.repeat(3));
+        assert_eq!(replies.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{driver}: {replies}");
+        assert_eq!(replies.matches("Connection: close\r\n").count(), 1, "{driver}: {replies}");
+        let long = format!("GET / HTTP/1.1\r\nHost: x\r\nA: {}\r\n\r\n", "b".repeat(1000));
+        assert!(server.exchange(long.as_bytes()).starts_with("HTTP/1.1 431 "), "{driver}");
+        let large = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n";
+        assert!(server.exchange(large).starts_with("HTTP/1.1 413 "), "{driver}");
+        let told = server.terminate();
+        assert_eq!(told.lines().count(), 2, "{driver}: {told}");
+        assert!(told.contains("refused 1: the content is too large (status 413)"), "{driver}: {told}");
+        let lines = fs::read_to_string(&access).expect("a log");
+        assert_eq!(lines.lines().filter(|line| line.ends_with("\"GET / HTTP/1.1\" 200 64")).count(), 2);
+        assert_eq!(lines.lines().count(), 4, "{driver}: {lines}");
+        assert_eq!(fs::read_to_string(&connections).expect("a log").lines().count(), 3, "{driver}");
+        fs::remove_file(&access).expect("it was written");
+        fs::remove_file(&connections).expect("it was written");
+    }
+}
+
+#[test]
+fn the_access_log_can_be_standard_output() {
+    let Some(server) = HttpServer::start("epoll", &["--access-log", "-", "--say-close"]) else { return };
+    let reply = server.exchange(b"HEAD /x HTTP/1.0\r\n\r\n");
+    assert!(reply.contains("\r\nConnection: close\r\n"), "{reply}");
+    let line = server.process.next_line().expect("a line");
+    assert!(line.starts_with('[') && line.ends_with("] \"HEAD /x HTTP/1.0\" 200 0"), "{line}");
+    assert_eq!(server.terminate(), "");
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_flag() {
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&["--body", "purple"], &["--body", "purple", "html, image, echo"]),
+        (&["--body", "99999999999"], &["--body", "number of bytes up to"]),
+        (&["--idle-timeout", "soon"], &["--idle-timeout", "soon", "500ms"]),
+        (&["--header-timeout", "0s"], &["--header-timeout", "more than 0"]),
+        (&["--driver", "purple"], &["--driver", "purple", "uring"]),
+        (&["--handler-time=-1ms"], &["--handler-time", "-1ms"]),
+    ];
+    for (words, expected) in cases {
+        let words = [&["serve", "http", "--listen", "127.0.0.1:0"], words].concat();
+        expect_refusal(&weir(&words), 2, expected);
+    }
+    let unwritable = ["serve", "http", "--listen", "127.0.0.1:0", "--access-log", "/dev/null/log"];
+    expect_refusal(&weir(&unwritable), 1, &["--access-log", "/dev/null/log", "choose another"]);
+}
