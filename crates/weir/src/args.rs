@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Run a server on any driver
     Serve(Serve),
-    /// Load a server and check what it answers
+    /// Load a server and check every byte
     Load(Load),
     /// Write a study's report again
     Report(Report),

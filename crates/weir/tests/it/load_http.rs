@@ -108,6 +108,19 @@ fn seconds_and_responses_go_into_files() {
 }
 
 #[test]
+fn the_plan_of_load_testers_is_one_line() {
+    let url = url(serve(), "/");
+    let words = ["load", "http", &url, "--users", "3", "--ramp-up", "100ms", "-d", "300ms", "--warmup-max", "0s"];
+    let times = ["--connect-timeout", "5000ms", "--response-timeout", "3000ms", "--close", "--json"];
+    let said = weir(&[&words[..], &times].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+    let http = report.http.expect("it was a load of HTTP");
+    assert_eq!((report.connections, report.warmup_ns, report.failures.errors()), (3, 0, 0));
+    assert!(http.connection_per_request && http.connections_opened >= report.messages && report.messages > 0);
+}
+
+#[test]
 fn a_content_from_a_file_is_what_is_expected() {
     let folder = folder("load-http-content");
     let page = folder.join("page.html");
