@@ -9,6 +9,8 @@ use weir_proto::{
     http1::{Limits, Method, MethodSet, Rules},
 };
 
+use super::files::{FileIo, Root};
+
 /// What requests are answered with.
 #[derive(Clone, Debug)]
 pub enum Body {
@@ -17,6 +19,13 @@ pub enum Body {
     /// The request's own content. It goes back while it arrives: a client that sends more than the buffers between
     /// hold must read meanwhile.
     Echo,
+    /// The file below the root that the target names.
+    Files {
+        /// The folder.
+        root: Root,
+        /// How content reaches the sockets.
+        io: FileIo,
+    },
 }
 
 impl Body {
@@ -27,6 +36,10 @@ impl Body {
             Body::Fixed(_) | Body::Echo => Rules {
                 methods: MethodSet::of(&[Method::Get, Method::Head, Method::Post, Method::Put]),
                 length_required: with_content,
+            },
+            Body::Files { .. } => Rules {
+                methods: MethodSet::of(&[Method::Get, Method::Head]),
+                length_required: MethodSet::NONE,
             },
         }
     }

@@ -5,6 +5,7 @@ use std::{rc::Rc, thread, time::Duration};
 
 use weir_engine::{
     Lease, Outgoing,
+    fs::File,
     net::Stream,
     time::{self, Instant},
 };
@@ -17,6 +18,7 @@ use super::{
     config::Body,
     counters::Refusal,
     deadline::Deadline,
+    files::{Answer, Asked, FileFault, FileIo, FileSlice},
     input::Input,
     replies::{Form, Replies, write_head, write_refusal},
     worker::Worker,
@@ -93,19 +95,26 @@ struct Waiting {
 }
 
 /// Why decoding pauses: the batch is to be sent and what else is named here, and then something else comes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Pause {
     /// A reply that is sent as it was rendered, because nothing was batched before it.
     rendered: Option<Form>,
-    /// Content that follows from where it lies.
-    content: &'static [u8],
+    content: Behind,
     then: Then,
 }
 
 impl Pause {
     fn batch_then(then: Then) -> Self {
-        Self { rendered: None, content: &[], then }
+        Self { rendered: None, content: Behind::None, then }
     }
+}
+
+/// Content that follows from where it lies.
+#[derive(Debug)]
+enum Behind {
+    None,
+    Memory(&'static [u8]),
+    File(FileSlice),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +138,8 @@ struct Connection {
     batch: Vec<u8>,
     /// The target of the last request, if there is a log.
     target: String,
+    /// What the request gets, where that is a file.
+    answer: Option<Box<Answer>>,
 }
 
 impl Connection {
@@ -144,6 +155,7 @@ impl Connection {
             requests_answered: 0,
             batch: Vec::new(),
             target: String::new(),
+            answer: None,
             stream,
             worker,
         }
@@ -173,10 +185,11 @@ impl Connection {
             let replies = self.worker.replies();
             let pause = self.answer(&mut input, &replies, now);
             input.release();
-            if !self.send(&pause, &replies).await {
+            let then = pause.then;
+            if !self.send(pause, &replies).await {
                 return Some(Ending::Done);
             }
-            match pause.then {
+            match then {
                 Then::Receive => return None,
                 Then::Decode => {}
                 Then::End(ending) => return Some(ending),
@@ -185,7 +198,7 @@ impl Connection {
     }
 
     /// Hands the batch, and what a pause adds to it, to the engine. False: the client is gone, or does not read.
-    async fn send(&mut self, pause: &Pause, replies: &Replies) -> bool {
+    async fn send(&mut self, pause: Pause, replies: &Replies) -> bool {
         let limit = self.worker.shared.config.timeouts.content;
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
@@ -201,11 +214,50 @@ impl Connection {
                 return false;
             }
         }
-        for piece in pause.content.chunks(CONTENT_WINDOW_BYTES) {
-            let sent = self.deadline.within(limit, self.stream.send(Outgoing::Static(piece))).await;
+        match pause.content {
+            Behind::None => {}
+            Behind::Memory(bytes) => {
+                for piece in bytes.chunks(CONTENT_WINDOW_BYTES) {
+                    let sent = self.deadline.within(limit, self.stream.send(Outgoing::Static(piece))).await;
+                    if !self.is_sent(&sent) {
+                        return false;
+                    }
+                }
+            }
+            // In a box, because few connections send files and all of them would have to have room for it.
+            Behind::File(slice) => return Box::pin(self.send_file(slice, limit)).await,
+        }
+        true
+    }
+
+    /// Sends a part of a file, one window after the other.
+    async fn send_file(&mut self, slice: FileSlice, limit: Duration) -> bool {
+        let FileSlice { descriptor, mut offset, length } = slice;
+        let end = offset + length;
+        let Ok(file) = File::from_descriptor(descriptor) else { return false };
+        let Body::Files { io, .. } = self.worker.shared.config.body else { return false };
+        while offset < end {
+            let window = (end - offset).min(CONTENT_WINDOW_BYTES as u64);
+            let sent = match io {
+                FileIo::Sendfile => {
+                    self.deadline.within(limit, self.stream.send_file(&file, offset, window)).await
+                }
+                FileIo::Read => match file.read_at(offset, window as usize).await {
+                    Ok(bytes) if bytes.len() as u64 == window => {
+                        self.deadline.within(limit, self.stream.send(bytes)).await
+                    }
+                    // The head has promised more than there is: an early end is the only way to say so.
+                    outcome => {
+                        let fault = if outcome.is_ok() { FileFault::Shrunk } else { FileFault::Failed };
+                        self.count_refusal(Refusal::File(fault));
+                        return false;
+                    }
+                },
+            };
             if !self.is_sent(&sent) {
                 return false;
             }
+            offset += window;
         }
         true
     }
@@ -244,7 +296,7 @@ impl Connection {
         let replies = self.worker.replies();
         let explains = self.request.is_some_and(|request| request.method != Method::Head);
         let pause = self.refuse(refusal, explains, &replies);
-        if self.send(&pause, &replies).await { Ending::Ours } else { Ending::Done }
+        if self.send(pause, &replies).await { Ending::Ours } else { Ending::Done }
     }
 
     /// Ends our direction, and throws away what still arrives until the client has ended too.
@@ -268,7 +320,7 @@ impl Connection {
         loop {
             let begins = self.request.is_none() && self.decoder.is_between_messages();
             let rest = input.rest();
-            let (consumed, found) = match self.next(rest) {
+            let (consumed, found) = match self.next(rest, replies) {
                 Ok(found) => found,
                 Err(fault) => {
                     let explains = self.may_explain(begins, rest);
@@ -300,7 +352,7 @@ impl Connection {
 
     /// One step of the decoder.
     #[inline]
-    fn next<'i>(&mut self, input: &'i [u8]) -> Result<(usize, Found<'i>), Fault> {
+    fn next<'i>(&mut self, input: &'i [u8], replies: &Replies) -> Result<(usize, Found<'i>), Fault> {
         let step = self.decoder.decode(input)?;
         let found = match step.event {
             Event::NeedMore => Found::More,
@@ -308,6 +360,16 @@ impl Connection {
                 if self.worker.shared.access_log.is_some() {
                     self.target.clear();
                     self.target.push_str(head.target);
+                }
+                if let Body::Files { root, .. } = &self.worker.shared.config.body {
+                    let now_seconds = replies.seconds();
+                    let asked = Asked {
+                        method: head.method,
+                        target: head.target,
+                        headers: head.headers,
+                        now_seconds,
+                    };
+                    self.answer = Some(Box::new(root.answer(&asked)));
                 }
                 Found::Request(Request {
                     method: head.method,
@@ -398,8 +460,10 @@ impl Connection {
         }
         self.requests_answered += 1;
         let form = Form { after: self.after(&request), head_only: request.method == Method::Head };
-        let (mut rendered, mut content): (_, &'static [u8]) = (None, &[]);
-        if matches!(self.worker.shared.config.body, Body::Echo) {
+        let (mut rendered, mut content) = (None, Behind::None);
+        if let Some(answer) = self.answer.take() {
+            content = self.answer_with_file(*answer, &request, form, replies);
+        } else if matches!(self.worker.shared.config.body, Body::Echo) {
             if !request.is_replied {
                 self.reply_early(&mut request, replies);
             }
@@ -409,7 +473,8 @@ impl Connection {
             self.log(Some(&request), 200, replies, request.echoed_bytes);
         } else {
             self.log(Some(&request), 200, replies, replies.content_bytes(form));
-            content = replies.behind(form);
+            let behind = replies.behind(form);
+            content = if behind.is_empty() { Behind::None } else { Behind::Memory(behind) };
             if is_last && self.batch.is_empty() {
                 // The usual case: one request, one reply, copied once.
                 rendered = Some(form);
@@ -424,12 +489,32 @@ impl Connection {
         } else if is_last {
             self.wait_on(now);
             Then::Receive
-        } else if content.is_empty() {
+        } else if matches!(content, Behind::None) {
             return None;
         } else {
             Then::Decode
         };
         Some(Pause { rendered, content, then })
+    }
+
+    /// Writes the head of a file's reply, and gives what follows it.
+    fn answer_with_file(
+        &mut self,
+        answer: Answer,
+        request: &Request,
+        form: Form,
+        replies: &Replies,
+    ) -> Behind {
+        if let Some(fault) = answer.fault {
+            self.count_refusal(Refusal::File(fault));
+        }
+        answer.write(self.batch(), replies.date(), form.after, form.head_only);
+        let sent_bytes = if form.head_only { 0 } else { answer.content_bytes };
+        self.log(Some(request), answer.status, replies, sent_bytes);
+        match answer.part {
+            Some(part) if !form.head_only && part.length > 0 => Behind::File(part),
+            _ => Behind::None,
+        }
     }
 
     /// The last reply of a connection, to whoever asked wrongly or too slowly.

@@ -1,7 +1,6 @@
 //! What a server has answered and what it has refused, by kind. Read from any thread.
 
 use std::{
-    collections::HashMap,
     fmt,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -11,8 +10,10 @@ use std::{
 
 use weir_proto::http1::Fault;
 
+use super::files::FileFault;
+
 /// Why a request was not answered as asked, or a connection not served on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The message was wrong. [`Fault::Truncated`]: the client ended in the middle of one.
     Fault(Fault),
@@ -22,6 +23,8 @@ pub enum Refusal {
     ContentLate,
     /// The client took no more of a reply in time.
     ReplyNotTaken,
+    /// There was no file to answer with; the connection goes on.
+    File(FileFault),
 }
 
 impl Refusal {
@@ -31,6 +34,7 @@ impl Refusal {
             Refusal::Fault(Fault::Truncated) | Refusal::ReplyNotTaken => None,
             Refusal::Fault(fault) => Some(fault.status()),
             Refusal::HeadLate | Refusal::ContentLate => Some(408),
+            Refusal::File(fault) => fault.status(),
         }
     }
 }
@@ -42,6 +46,7 @@ impl fmt::Display for Refusal {
             Refusal::HeadLate => formatter.write_str("the head took too long"),
             Refusal::ContentLate => formatter.write_str("the content took too long"),
             Refusal::ReplyNotTaken => formatter.write_str("the reply was not taken"),
+            Refusal::File(fault) => fault.fmt(formatter),
         }
     }
 }
@@ -54,7 +59,7 @@ pub struct HttpCounters {
     log_lines_dropped: AtomicU64,
     log_lines_failed: AtomicU64,
     /// As many entries as there are kinds, at most.
-    refusals: Mutex<HashMap<Refusal, u64>>,
+    refusals: Mutex<Vec<(Refusal, u64)>>,
 }
 
 impl HttpCounters {
@@ -80,7 +85,7 @@ impl HttpCounters {
 
     /// How often each kind was refused, the most frequent first.
     pub fn refusals(&self) -> Vec<(Refusal, u64)> {
-        let mut all: Vec<(Refusal, u64)> = self.lock().iter().map(|(kind, count)| (*kind, *count)).collect();
+        let mut all = self.lock().clone();
         all.sort_by_key(|(kind, count)| (u64::MAX - count, kind.to_string()));
         all
     }
@@ -103,10 +108,14 @@ impl HttpCounters {
 
     /// A refusal costs a connection: a lock beside that is nothing.
     pub(super) fn count_refusal(&self, refusal: Refusal) {
-        *self.lock().entry(refusal).or_insert(0) += 1;
+        let mut all = self.lock();
+        match all.iter_mut().find(|(kind, _)| *kind == refusal) {
+            Some((_, count)) => *count += 1,
+            None => all.push((refusal, 1)),
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Refusal, u64>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Refusal, u64)>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,13 +29,14 @@
 //! a reset, which may overtake the reply. A connection that is idle for too long ends silently; one that has begun a
 //! request gets a 408. In a drain, what has arrived is answered.
 //!
-//! What it is not: it has no routes (every path has the same content) and no TLS, it upgrades nothing, and it
-//! compresses nothing.
+//! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
+//! and it compresses nothing.
 
 mod config;
 mod connection;
 mod counters;
 mod deadline;
+mod files;
 mod input;
 mod log;
 mod replies;
@@ -47,6 +48,7 @@ use weir_engine::net::Stream;
 
 pub use config::{Body, Clock, HttpConfig, HttpLogs, Timeouts};
 pub use counters::{HttpCounters, Refusal};
+pub use files::{FileFault, FileIo, Root};
 
 use worker::{Shared, Worker};
 

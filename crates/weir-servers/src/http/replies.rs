@@ -28,6 +28,7 @@ struct Rendered {
 /// What one second's replies are made of.
 #[derive(Clone, Debug)]
 pub(super) struct Replies {
+    seconds: u64,
     date: [u8; DATE_BYTES],
     rendered: [Rendered; 3],
     /// Sent behind a rendered head; empty when it was copied there.
@@ -54,15 +55,21 @@ impl Replies {
         };
         let rendered = [AfterMessage::Unsaid, AfterMessage::KeepAlive, AfterMessage::Close].map(render);
         let behind: &[u8] = if is_copied { &[] } else { content };
-        Self { date, rendered, content: behind, content_bytes: content.len() }
+        Self { seconds: 0, date, rendered, content: behind, content_bytes: content.len() }
     }
 
     /// A new second has begun.
     pub(super) fn set_date(&mut self, seconds: u64) {
+        self.seconds = seconds;
         self.date = format(seconds);
         for Rendered { bytes, date_offset, .. } in &mut self.rendered {
             bytes[*date_offset..*date_offset + DATE_BYTES].copy_from_slice(&self.date);
         }
+    }
+
+    /// The second, since 1970.
+    pub(super) fn seconds(&self) -> u64 {
+        self.seconds
     }
 
     pub(super) fn date(&self) -> &[u8; DATE_BYTES] {

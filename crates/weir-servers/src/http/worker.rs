@@ -41,7 +41,8 @@ impl Shared {
     pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
         let (media_type, content): (_, &[u8]) = match &config.body {
             Body::Fixed(content) => (content.media_type(), bytes_of(*content)),
-            Body::Echo => ("application/octet-stream", &[]),
+            // These render their heads when they are asked.
+            Body::Echo | Body::Files { .. } => ("application/octet-stream", &[]),
         };
         let counters = Arc::new(HttpCounters::default());
         let start = |sink| AccessLog::start(sink, Arc::clone(&counters));

@@ -9,6 +9,7 @@ mod bad_input;
 mod client;
 mod endings;
 mod exchange;
+mod files;
 mod pipelines;
 mod random;
 mod rig;

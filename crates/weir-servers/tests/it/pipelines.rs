@@ -100,7 +100,7 @@ fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
                 let expected = match (&body, asked.method) {
                     (_, Method::Head) => &[],
                     (Body::Echo, _) => asked.echo.as_slice(),
-                    (Body::Fixed(_), _) => html.as_slice(),
+                    (Body::Fixed(_) | Body::Files { .. }, _) => html.as_slice(),
                 };
                 assert_eq!(response.status, 200, "{driver}, request {number}");
                 assert!(response.content == expected, "{driver}, request {number}: wrong content");

@@ -1,0 +1,269 @@
+//! Files below a root, on every driver and in both ways of sending them.
+
+use std::{
+    fs,
+    ops::Deref,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use weir_engine::Driver;
+use weir_proto::http1::Method;
+use weir_servers::http::{Body, FileFault, FileIo, HttpConfig, HttpLogs, Refusal, Root};
+
+use crate::{
+    client::{Response, get},
+    random::Random,
+    rig::{on_driver, on_every_driver},
+};
+
+const LARGE_BYTES: usize = 700_001;
+/// 1994-11-06 08:49:37.
+const MODIFIED_SECONDS: u64 = 784_111_777;
+const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+/// A folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// A site, and beside it something that nobody may see.
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weir-servers-{name}-{}", std::process::id()));
+        if path.exists() {
+            fs::remove_dir_all(&path).expect("what a killed run left can be removed");
+        }
+        fs::create_dir_all(path.join("site/sub folder")).expect("a folder can be made");
+        let put = |name: &str, content: &[u8]| {
+            fs::write(path.join(name), content).expect("a file can be written");
+            let file = fs::File::open(path.join(name)).expect("it was written");
+            let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(MODIFIED_SECONDS);
+            file.set_modified(modified).expect("it is ours");
+        };
+        put("secret.txt", b"nobody may see this");
+        put("site/index.html", b"<p>root</p>");
+        put("site/sub folder/index.html", b"<p>sub</p>");
+        put("site/a.txt", b"0123456789");
+        put("site/caf\u{e9}.css", b"p{}");
+        put("site/empty", b"");
+        put("site/large.bin", &large());
+        fs::create_dir(path.join("site/bare")).expect("a folder can be made");
+        for (target, link) in [
+            ("a.txt", "inside"),
+            ("../secret.txt", "outside"),
+            ("/etc/passwd", "absolute"),
+            ("..", "parent"),
+            ("loop", "loop"),
+            ("nothing", "dangling"),
+        ] {
+            symlink(target, path.join("site").join(link)).expect("a link can be made");
+        }
+        rustix::fs::mkfifoat(rustix::fs::CWD, path.join("site/pipe"), 0o600.into())
+            .expect("a pipe can be made");
+        Self(path)
+    }
+
+    fn config(&self, io: FileIo) -> HttpConfig {
+        let root = Root::open(&self.0.join("site")).expect("the folder is there");
+        HttpConfig::new(Body::Files { root, io })
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            println!("left: {}: {error}", self.0.display());
+        }
+    }
+}
+
+fn large() -> Vec<u8> {
+    Random::new(7).bytes(LARGE_BYTES)
+}
+
+fn get_with(target: &str, fields: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n")
+}
+
+#[test]
+fn files_folders_and_links_inside_are_served_in_both_ways() {
+    let folder = Folder::new("served");
+    let large = large();
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        on_every_driver(folder.config(io), async |network| {
+            let mut client = network.connect().await;
+            let cases: [(&str, &str, &[u8]); 8] = [
+                ("/", "text/html; charset=utf-8", b"<p>root</p>"),
+                ("/index.html", "text/html; charset=utf-8", b"<p>root</p>"),
+                ("/sub%20folder/", "text/html; charset=utf-8", b"<p>sub</p>"),
+                ("/./a.txt?query", "text/plain; charset=utf-8", b"0123456789"),
+                ("http://x//a.txt", "text/plain; charset=utf-8", b"0123456789"),
+                ("/caf%C3%A9.css", "text/css; charset=utf-8", b"p{}"),
+                ("/inside", "application/octet-stream", b"0123456789"),
+                ("/large.bin", "application/octet-stream", &large),
+            ];
+            for (target, media_type, content) in cases {
+                let reply = client.ask(Method::Get, get(target)).await;
+                assert_eq!(reply.status, 200, "{target}");
+                assert_eq!(reply.header("content-type"), Some(media_type), "{target}");
+                assert_eq!(reply.header("last-modified"), Some(MODIFIED), "{target}");
+                assert!(reply.content == content, "{target}: {} bytes", reply.content.len());
+                let head = format!("HEAD {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+                let only = client.ask(Method::Head, head).await;
+                assert_eq!(
+                    Response { content: Vec::new(), date: only.date.clone(), ..reply },
+                    only,
+                    "{target}"
+                );
+            }
+            let empty = client.ask(Method::Get, get("/empty")).await;
+            assert_eq!((empty.status, empty.header("content-length")), (200, Some("0")));
+            let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx";
+            let refused = client.ask(Method::Post, post).await;
+            assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
+        });
+    }
+}
+
+#[test]
+fn pipelined_files_come_whole_and_in_order() {
+    let folder = Folder::new("pipelined");
+    let large = large();
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        on_every_driver(folder.config(io), async |network| {
+            let mut client = network.connect().await;
+            let three = [get("/large.bin"), get("/a.txt"), get("/nothing")].concat();
+            client.write(three.repeat(5)).await;
+            for _ in 0..5 {
+                assert!(client.response(Method::Get).await.expect("a response").content == large);
+                assert_eq!(client.response(Method::Get).await.expect("a response").content, b"0123456789");
+                assert_eq!(client.response(Method::Get).await.expect("a response").status, 404);
+            }
+        });
+    }
+}
+
+#[test]
+fn nothing_outside_the_root_is_served_and_what_is_missing_ends_nothing() {
+    let folder = Folder::new("escape");
+    let cases: [(&str, u16); 19] = [
+        ("/nothing", 404),
+        ("/dangling", 404),
+        ("/a.txt/", 404),
+        ("/a.txt/b", 404),
+        ("/bare/", 404),
+        ("/pipe", 404),
+        ("/outside", 403),
+        ("/absolute", 403),
+        ("/parent/secret.txt", 403),
+        ("/parent", 403),
+        ("/loop", 403),
+        ("/../secret.txt", 400),
+        ("/%2e%2e/secret.txt", 400),
+        ("/sub%20folder/../../secret.txt", 400),
+        ("/..%2fsecret.txt", 400),
+        ("/a.txt%00.html", 400),
+        ("/%zz", 400),
+        ("/a/b/c/d/e", 404),
+        ("/proc/self/root/etc/passwd", 404),
+    ];
+    for driver in Driver::ALL {
+        let config = folder.config(FileIo::default());
+        let served = on_driver(driver, config, HttpLogs::default(), async |network| {
+            let mut client = network.connect().await;
+            for (target, status) in cases {
+                let reply = client.ask(Method::Get, get(target)).await;
+                assert_eq!(reply.status, status, "{target}");
+                let text = String::from_utf8_lossy(&reply.content).into_owned();
+                assert!(
+                    text.starts_with(&format!("{status} ")) && !text.contains("secret"),
+                    "{target}: {text}"
+                );
+                assert_eq!(reply.header("connection"), None, "{target}");
+            }
+            // The index of a folder is found under its own name only.
+            for (target, location) in [("/sub%20folder", "/sub%20folder/"), ("//bare", "/bare/")] {
+                let reply = client.ask(Method::Get, get(target)).await;
+                assert_eq!((reply.status, reply.header("location")), (301, Some(location)));
+            }
+            assert_eq!(client.ask(Method::Get, get("/a.txt")).await.content, b"0123456789");
+        });
+        let Some(served) = served else { continue };
+        let refusals = served.http.counters().refusals();
+        assert!(refusals.contains(&(Refusal::File(FileFault::Missing), 8)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileFault::Forbidden), 5)), "{refusals:?}");
+    }
+}
+
+#[test]
+fn what_a_client_has_already_is_not_sent_again() {
+    let folder = Folder::new("conditional");
+    on_every_driver(folder.config(FileIo::default()), async |network| {
+        let mut client = network.connect().await;
+        let first = client.ask(Method::Get, get("/a.txt")).await;
+        let tag = first.header("etag").expect("a tag").to_owned();
+        let cases = [
+            (format!("If-None-Match: {tag}\r\n"), 304),
+            (format!("If-None-Match: \"x\", W/{tag}\r\n"), 304),
+            ("If-None-Match: \"x\"\r\n".into(), 200),
+            (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
+            ("If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n".into(), 200),
+            ("If-Match: \"x\"\r\n".into(), 412),
+            (format!("If-Match: {tag}\r\n"), 200),
+        ];
+        for (fields, status) in cases {
+            let reply = client.ask(Method::Get, get_with("/a.txt", &fields)).await;
+            assert_eq!(reply.status, status, "{fields}");
+            assert_eq!(reply.header("etag"), Some(tag.as_str()), "{fields}");
+            assert_eq!(reply.content.len(), if status == 200 { 10 } else { 0 }, "{fields}");
+        }
+    });
+}
+
+#[test]
+fn a_single_range_is_cut_out_of_the_file() {
+    let folder = Folder::new("range");
+    let large = large();
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        on_every_driver(folder.config(io), async |network| {
+            let mut client = network.connect().await;
+            for (range, first, last) in [
+                ("0-0", 0, 0),
+                ("1000-300999", 1000, 300_999),
+                ("700000-", 700_000, 700_000),
+                ("-400000", 300_001, 700_000),
+                ("5-9999999", 5, 700_000),
+            ] {
+                let reply = client
+                    .ask(Method::Get, get_with("/large.bin", &format!("Range: bytes={range}\r\n")))
+                    .await;
+                assert_eq!(reply.status, 206, "{range}");
+                let expected = format!("bytes {first}-{last}/{LARGE_BYTES}");
+                assert_eq!(reply.header("content-range"), Some(expected.as_str()));
+                assert!(reply.content == large[first..=last], "{range}");
+            }
+            let beyond = client.ask(Method::Get, get_with("/a.txt", "Range: bytes=10-\r\n")).await;
+            assert_eq!((beyond.status, beyond.header("content-range")), (416, Some("bytes */10")));
+            for ignored in ["Range: bytes=0-1,3-4\r\n", "Range: bytes=0-1\r\nIf-Range: \"x\"\r\n"] {
+                let reply = client.ask(Method::Get, get_with("/a.txt", ignored)).await;
+                assert_eq!((reply.status, reply.content.len()), (200, 10), "{ignored}");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_root_is_a_folder_that_is_there() {
+    let folder = Folder::new("root");
+    assert!(Root::open(&folder.join("nothing")).is_err());
+    assert!(Root::open(&folder.join("site/a.txt")).is_err());
+    assert!(Root::open(&folder.join("site")).is_ok());
+}
