@@ -8,10 +8,10 @@ use std::{
 use rustix::process::{Resource, getrlimit};
 use weir_record::machine::Fingerprint;
 
-use crate::{files, parse};
+use crate::{files, network, parse};
 
 /// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
-const SYSCTLS: [(&str, &str); 11] = [
+const SYSCTLS: [(&str, &str); 13] = [
     ("busy_poll", "net/core/busy_poll"),
     ("busy_read", "net/core/busy_read"),
     ("congestion_control", "net/ipv4/tcp_congestion_control"),
@@ -22,6 +22,8 @@ const SYSCTLS: [(&str, &str); 11] = [
     ("somaxconn", "net/core/somaxconn"),
     ("tcp_max_syn_backlog", "net/ipv4/tcp_max_syn_backlog"),
     ("tcp_max_tw_buckets", "net/ipv4/tcp_max_tw_buckets"),
+    (network::LINEAR_TIMEOUTS, "net/ipv4/tcp_syn_linear_timeouts"),
+    (network::SYN_RETRIES, "net/ipv4/tcp_syn_retries"),
     ("unprivileged_bpf_disabled", "kernel/unprivileged_bpf_disabled"),
 ];
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod foreign;
+pub mod network;
 pub mod observe;
 pub mod process;
 pub mod system;

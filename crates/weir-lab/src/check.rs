@@ -27,11 +27,12 @@ pub(crate) fn all(
     comparisons: &[Comparison],
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    let unit = if spec.is_http() { "request" } else { "message" };
     vec![
-        bytes_verified(&loads),
+        if spec.is_http() { responses_checked(&loads) } else { bytes_verified(&loads) },
         failures_classified(&loads),
         processes(trials),
-        littles_law(&loads),
+        littles_law(trials, &loads, unit),
         generator_headroom(&loads),
         rate_kept(spec, &loads),
         completion_overflow(&loads),
@@ -40,7 +41,7 @@ pub(crate) fn all(
         foreign_cpu(trials),
         warm_up(&loads),
         interleaving(spec, trials),
-        baseline_itself(comparisons),
+        baseline_itself(comparisons, unit),
     ]
 }
 
@@ -56,6 +57,23 @@ fn bytes_verified(loads: &[&LoadReport]) -> Check {
     check("bytes-verified", verified == expected && wrong == 0 && expected > 0, detail)
 }
 
+/// The same for HTTP, where every response has its framing and its length checked, and large ones are compared byte for
+/// byte in a share.
+fn responses_checked(loads: &[&LoadReport]) -> Check {
+    let verified: u64 = loads.iter().map(|load| load.bytes_verified).sum();
+    let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
+    let responses: u64 = loads.iter().map(|load| load.messages).sum();
+    let https = || loads.iter().filter_map(|load| load.http.as_ref());
+    let compared: u64 = https().map(|http| http.responses_compared).sum();
+    let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
+    let share = if responses == 0 { 0.0 } else { 100.0 * compared as f64 / responses as f64 };
+    let detail = format!(
+        "{verified} of {expected} content bytes checked for framing and length; {compared} of {responses} responses \
+         compared byte for byte ({share:.1} %), {wrong} wrong"
+    );
+    check("responses-checked", verified == expected && wrong == 0 && expected > 0 && compared > 0, detail)
+}
+
 fn failures_classified(loads: &[&LoadReport]) -> Check {
     let mut total = FailureCounts::default();
     for load in loads {
@@ -68,6 +86,8 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
         ("response timeout", total.response_timeout),
         ("cut short", total.short),
         ("wrong bytes", total.wrong_bytes),
+        ("wrong status", total.wrong_status),
+        ("malformed", total.malformed),
         ("local limit", total.local_limit),
         ("unexplained", total.unexplained),
     ];
@@ -103,11 +123,11 @@ fn processes(trials: &[&TrialRecord]) -> Check {
     check("processes", failed.is_empty(), detail)
 }
 
-fn littles_law(loads: &[&LoadReport]) -> Check {
+fn littles_law(trials: &[&TrialRecord], loads: &[&LoadReport], unit: &str) -> Check {
     let errors: Vec<f64> = loads.iter().filter_map(|load| taint::littles_law_error(load)).collect();
-    let over = loads.iter().filter(|load| taint::breaks_littles_law(load)).count();
+    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
     let detail = format!(
-        "messages in flight as counted and as throughput times latency differ by {:.1} % in the median trial; {over} \
+        "{unit}s in flight as counted and as throughput times latency differ by {:.1} % in the median trial; {over} \
          of {} trials over {:.0} % (and what the window's edges explain) and set aside",
         100.0 * median(&errors).unwrap_or(0.0),
         errors.len(),
@@ -245,7 +265,7 @@ pub(crate) fn schedule(
     check("schedule", progress.is_complete(), detail)
 }
 
-fn baseline_itself(comparisons: &[Comparison]) -> Check {
+fn baseline_itself(comparisons: &[Comparison], unit: &str) -> Check {
     let headline = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
     let logs: Vec<f64> = headline
         .map(|comparison| comparison.ratios_self.iter().map(|ratio| ratio.ln()).collect())
@@ -258,7 +278,7 @@ fn baseline_itself(comparisons: &[Comparison]) -> Check {
         );
     };
     let detail = format!(
-        "in {} blocks the baseline's second run took {:.1} % {} CPU per message than its first (median)",
+        "in {} blocks the baseline's second run took {:.1} % {} CPU per {unit} than its first (median)",
         logs.len(),
         100.0 * median.exp_m1().abs(),
         if median < 0.0 { "less" } else { "more" }

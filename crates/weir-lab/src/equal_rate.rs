@@ -8,7 +8,7 @@
 //! The verdict of the closed loop stands when
 //!
 //! 1. there is an open-loop cell of the same shape, and it is itself valid: right responses, the rate kept by both
-//!    arms, and pairs to make an interval from;
+//!    arms, and pairs enough to make an interval from ([`PAIRS_MIN`]);
 //! 2. that cell does not contradict it. It contradicts *faster* when its ratio is above one with its whole interval,
 //!    and by more than the smallest effect; *slower* the other way round; *equivalent* either way.
 //!
@@ -22,10 +22,14 @@
 //!
 //! The noise floor and Holm's correction, which make it harder to call a difference, do not apply to a contradiction:
 //! here they would make it easier to keep a verdict. Few pairs do not help either: their interval has less confidence
-//! and is the shorter for it. An open-loop cell that decides nothing leaves the verdict as it is, and the reader sees
-//! its figures beside it.
+//! and is the shorter for it, so they may contradict; but fewer than [`PAIRS_MIN`] bear nothing out. An open-loop cell
+//! that decides nothing leaves the verdict as it is, and the reader sees its figures beside it.
 
 use weir_record::verdict::{Comparison, Verdict};
+
+/// Fewest pairs at an equal rate that can bear a verdict out: with three, an interval from the smallest to the largest
+/// holds the median in three of four cases only, and an interval of one pair is that pair.
+pub(crate) const PAIRS_MIN: u32 = 4;
 
 /// What an equal rate says of a closed-loop verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub(crate) enum Bearing {
     DoesNotContradict,
     /// The opposite.
     Contradicts,
+    /// Nothing against it, from too few pairs to mean much.
+    TooFew,
     /// Nothing: it is not valid itself.
     Invalid,
 }
@@ -65,6 +71,7 @@ pub(crate) fn bearing(closed: &Comparison, open: &Comparison, smallest_effect: f
     };
     match (same, opposite && matters) {
         (_, true) => Bearing::Contradicts,
+        _ if open.pairs < PAIRS_MIN => Bearing::TooFew,
         (true, false) => Bearing::Agrees,
         (false, false) => Bearing::DoesNotContradict,
     }
@@ -79,6 +86,7 @@ pub(crate) fn words(bearing: Bearing, open: &Comparison, rate_per_second: f64) -
         Bearing::Agrees => "which agrees",
         Bearing::DoesNotContradict => "which does not contradict this",
         Bearing::Contradicts => "which contradicts this",
+        Bearing::TooFew => "which are too few to bear this out",
         Bearing::Invalid => "which is not comparable either",
     };
     format!(
@@ -160,6 +168,22 @@ mod tests {
         assert_eq!(of(Verdict::Equivalent, 1.0, 1.05, (0.95, 1.15)), Bearing::DoesNotContradict);
         let open = comparison(Verdict::Equivalent, 1.001, Some((0.99, 1.01)));
         assert_eq!(bearing(&comparison(Verdict::Equivalent, 1.0, None), &open, 0.03), Bearing::Agrees);
+    }
+
+    #[test]
+    fn a_pair_or_two_may_contradict_and_bear_nothing_out() {
+        let closed = comparison(Verdict::Faster, 0.9, Some((0.89, 0.91)));
+        for (pairs, ratio, expected) in [
+            (1, 0.9, Bearing::TooFew),
+            (PAIRS_MIN - 1, 1.0, Bearing::TooFew),
+            (PAIRS_MIN, 0.9, Bearing::Agrees),
+            (1, 1.1, Bearing::Contradicts),
+        ] {
+            let open = comparison(Verdict::Inconclusive, ratio, Some((ratio, ratio)));
+            let found = bearing(&closed, &Comparison { pairs, ..open }, 0.03);
+            assert_eq!(found, expected, "{pairs} pairs at {ratio}");
+            assert_eq!(found.stands(), expected == Bearing::Agrees);
+        }
     }
 
     #[test]

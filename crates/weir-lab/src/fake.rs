@@ -15,7 +15,7 @@ use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
     load::{LatencySummary, LittlesLaw, LoadReport},
-    machine::{CrossCoreReading, NoiseWindow},
+    machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::ObservedWindow,
 };
@@ -304,7 +304,8 @@ impl Launcher for FakeLauncher {
             None => Ok(Box::new(self.report(request, from, self.now))),
         };
         self.trials += 1;
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), report })
+        let network = NetworkCounters::default();
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
@@ -324,7 +325,11 @@ impl Launcher for FakeLauncher {
 pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
     let arm = |name: &&str| ArmSpec {
         name: (*name).to_owned(),
-        subject: Subject::Weir { driver: (*name).to_owned(), options: BTreeMap::new() },
+        subject: Subject::Weir {
+            driver: (*name).to_owned(),
+            options: BTreeMap::new(),
+            arguments: Vec::new(),
+        },
         load_options: BTreeMap::new(),
     };
     StudySpec {
@@ -344,11 +349,14 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,
             blocks,
+            http: None,
+            arms: Vec::new(),
         }],
         server_cpus: vec![0],
         load_cpus: vec![1],
         smallest_effect: 0.03,
         time_cap_ns: 600_000_000_000,
+        published: Vec::new(),
     }
 }
 

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 use toml::Spanned;
-use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+use weir_proto::content::Content;
+use weir_record::spec::{ArmSpec, CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
 
 use crate::validate::{self, Level, SpecError};
 
@@ -75,6 +76,7 @@ fn line_of_table(text: &str, key: &str) -> usize {
 struct File {
     name: Spanned<String>,
     title: Option<String>,
+    protocol: Option<Spanned<String>>,
     seed: Option<u64>,
     blocks: Option<Spanned<i64>>,
     exploratory_blocks: Option<Spanned<i64>>,
@@ -107,6 +109,8 @@ struct Factors {
     message_bytes: Option<Spanned<Vec<Spanned<i64>>>>,
     workers: Option<Spanned<Vec<Spanned<i64>>>>,
     idle_connections: Option<Spanned<Vec<Spanned<i64>>>>,
+    content: Option<Spanned<Vec<Spanned<OptionValue>>>>,
+    close: Option<Spanned<Vec<Spanned<bool>>>>,
 }
 
 /// Levels of one cell; a factor with a single level may be left out.
@@ -118,6 +122,8 @@ struct Pick {
     message_bytes: Option<Spanned<i64>>,
     workers: Option<Spanned<i64>>,
     idle_connections: Option<Spanned<i64>>,
+    content: Option<Spanned<OptionValue>>,
+    close: Option<Spanned<bool>>,
 }
 
 #[derive(Deserialize)]
@@ -135,6 +141,8 @@ struct Arm {
     driver: Option<Spanned<String>>,
     #[serde(default)]
     options: BTreeMap<String, OptionValue>,
+    #[serde(default)]
+    arguments: Vec<OptionValue>,
     load_options: Option<BTreeMap<String, OptionValue>>,
     command: Option<Spanned<Vec<String>>>,
 }
@@ -162,7 +170,7 @@ impl<T> At<T> for Result<T, SpecError> {
     }
 }
 
-/// The five factors in the order of a cell's identifier.
+/// The factors that are numbers, in the order of a cell's identifier.
 const FACTORS: [(Level, i64); 5] = [
     (Level::Connections, 100),
     (Level::Depth, 1),
@@ -170,6 +178,19 @@ const FACTORS: [(Level, i64); 5] = [
     (Level::Workers, 1),
     (Level::IdleConnections, 0),
 ];
+
+/// The keys of all factors: those of [`FACTORS`], then the two of HTTP.
+const KEYS: [&str; 7] =
+    ["connections", "depth", "message_bytes", "workers", "idle_connections", "content", "close"];
+
+/// Places in [`KEYS`].
+const MESSAGE_BYTES: usize = 2;
+const CONTENT: usize = 5;
+const CLOSE: usize = 6;
+
+/// One level of each factor, in the order of [`KEYS`]: numbers, the place of a content in the file's list, and 1 for a
+/// connection that closes. The last two are 0 in an echo study, message bytes are not used in one of HTTP.
+type Shape = [u32; 7];
 
 const BLOCKS: i64 = 12;
 const EXPLORATORY_BLOCKS_MAX: u32 = 6;
@@ -185,27 +206,47 @@ struct Template {
     exploratory_blocks: u32,
     window_ns: u64,
     warmup_ns_max: u64,
+    /// What an HTTP study answers with; absent in one of echo.
+    contents: Option<Vec<Content>>,
 }
 
 impl Template {
-    /// The cell with these levels, in the order of [`FACTORS`].
-    fn cell(&self, levels: [u32; 5], role: CellRole, load: LoadMode) -> CellSpec {
-        let [connections, depth, message_bytes, workers, idle_connections] = levels;
+    /// The cell with these levels.
+    fn cell(&self, shape: &Shape, role: CellRole, load: LoadMode) -> CellSpec {
+        let [connections, depth, _, workers, idle_connections, _, close] = *shape;
         let mut cell = CellSpec {
             id: String::new(),
             role,
             connections,
             depth,
-            message_bytes,
+            message_bytes: self.message_bytes(shape),
             idle_connections,
             workers,
             load,
             window_ns: self.window_ns,
             warmup_ns_max: self.warmup_ns_max,
             blocks: if role == CellRole::Exploratory { self.exploratory_blocks } else { self.blocks },
+            http: self.content(shape).map(|content| HttpCell {
+                content: content.to_string(),
+                close: close == 1,
+                ..HttpCell::default()
+            }),
+            arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);
         cell
+    }
+
+    fn content(&self, shape: &Shape) -> Option<Content> {
+        self.contents.as_ref()?.get(shape[CONTENT] as usize).copied()
+    }
+
+    fn message_bytes(&self, shape: &Shape) -> u32 {
+        self.content(shape).map_or(shape[MESSAGE_BYTES], validate::content_bytes)
+    }
+
+    fn bytes_in_flight(&self, shape: &Shape) -> u64 {
+        u64::from(shape[0]) * u64::from(shape[1]) * u64::from(self.message_bytes(shape))
     }
 }
 
@@ -227,7 +268,7 @@ impl File {
             Some(effect) => fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT)?,
             None => SMALLEST_EFFECT,
         };
-        let levels = self.factors.levels()?;
+        let levels = self.factors.levels(is_http(self.protocol.as_ref())?)?;
         let headline = match &self.headline {
             Some(pick) => pick.get_ref().cell("headline", pick.span().start, &levels)?,
             None => Pick::default().cell("headline", 0, &levels)?,
@@ -236,23 +277,23 @@ impl File {
         for pick in &self.declared {
             declared.push(pick.get_ref().cell("declared", pick.span().start, &levels)?);
         }
-        let template = Template { blocks, exploratory_blocks, window_ns, warmup_ns_max };
-        let role = |cell: &[u32; 5]| match cell {
+        let role = |cell: &Shape| match cell {
             cell if *cell == headline => CellRole::Headline,
             cell if self.declare_all || declared.contains(cell) => CellRole::Declared,
             _ => CellRole::Exploratory,
         };
-        let closed = |cell: [u32; 5]| template.cell(cell, role(&cell), LoadMode::Closed);
+        let mut shapes = levels.combinations();
+        let contents = levels.contents;
+        let template = Template { blocks, exploratory_blocks, window_ns, warmup_ns_max, contents };
         let bytes_max = bytes_in_flight_max(self.in_flight_max_mib.as_ref())?;
-        let mut shapes = combinations(&levels);
-        shapes.retain(|shape| bytes_in_flight(shape) <= bytes_max);
-        let mut cells: Vec<CellSpec> = shapes.into_iter().map(closed).collect();
+        shapes.retain(|shape| template.bytes_in_flight(shape) <= bytes_max);
+        let closed = |shape: &Shape| template.cell(shape, role(shape), LoadMode::Closed);
+        let mut cells: Vec<CellSpec> = shapes.iter().map(closed).collect();
         if let Some(latency) = &self.latency {
             let load = latency.load()?;
             // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
-            let claims = cells.iter().filter(|cell| cell.role != CellRole::Exploratory);
-            let open = claims.map(|cell| template.cell(levels_of(cell), CellRole::Exploratory, load));
-            cells.extend(open.collect::<Vec<_>>());
+            let claims = shapes.iter().filter(|shape| role(shape) != CellRole::Exploratory);
+            cells.extend(claims.map(|shape| template.cell(shape, CellRole::Exploratory, load)));
         }
         let mut arms = Vec::new();
         for arm in self.arm {
@@ -273,74 +314,203 @@ impl File {
             load_cpus: self.load_cpus.unwrap_or_else(|| surroundings.load_cpus.clone()),
             smallest_effect,
             time_cap_ns,
+            published: Vec::new(),
         })
     }
 }
 
+/// Whether the file asks for HTTP.
+fn is_http(protocol: Option<&Spanned<String>>) -> Result<bool, Fault> {
+    let Some(protocol) = protocol else { return Ok(false) };
+    match protocol.get_ref().as_str() {
+        "echo" => Ok(false),
+        "http" => Ok(true),
+        other => {
+            let message = format!("{other:?} is not known; use \"echo\" or \"http\"");
+            Err(Fault { at: protocol.span().start, error: SpecError::new("protocol", message) })
+        }
+    }
+}
+
+/// A key that the other protocol has.
+fn misplaced(key: &str, at: usize) -> Fault {
+    let message = match key {
+        "message_bytes" => "an HTTP study has `content` instead",
+        _ => "an echo study has none; for one of HTTP write protocol = \"http\" above the tables",
+    };
+    Fault { at, error: SpecError::new(key, message.to_owned()) }
+}
+
+/// All levels of a file.
+struct Levels {
+    /// In the order of [`KEYS`].
+    own: [Vec<u32>; 7],
+    /// What the levels of content stand for; absent in an echo study.
+    contents: Option<Vec<Content>>,
+}
+
+impl Levels {
+    /// The levels of one factor as they are written.
+    fn texts(&self, factor: usize) -> Vec<String> {
+        match (factor, &self.contents) {
+            (CONTENT, Some(contents)) => contents.iter().map(Content::to_string).collect(),
+            (CLOSE, _) => self.own[CLOSE].iter().map(|close| (*close == 1).to_string()).collect(),
+            _ => self.own[factor].iter().map(u32::to_string).collect(),
+        }
+    }
+
+    fn combinations(&self) -> Vec<Shape> {
+        let mut cells = vec![[0; 7]];
+        for (index, own) in self.own.iter().enumerate() {
+            cells = cells
+                .into_iter()
+                .flat_map(|cell| {
+                    own.iter().map(move |level| {
+                        let mut next = cell;
+                        next[index] = *level;
+                        next
+                    })
+                })
+                .collect();
+        }
+        cells
+    }
+}
+
+/// Collects the levels of a factor: none twice, at least one.
+fn distinct<V, L: PartialEq + ToString>(
+    key: &str,
+    given: &Spanned<Vec<Spanned<V>>>,
+    level: impl Fn(&V) -> Result<L, SpecError>,
+) -> Result<Vec<L>, Fault> {
+    let wrong = |at: usize, message: String| Fault { at, error: SpecError::new(key, message) };
+    let mut own = Vec::new();
+    for value in given.get_ref() {
+        let found = level(value.get_ref()).at(value.span().start)?;
+        if own.contains(&found) {
+            return Err(wrong(value.span().start, format!("{} occurs twice", found.to_string())));
+        }
+        own.push(found);
+    }
+    if own.is_empty() {
+        let message = "the list is empty; it must hold at least one level".to_owned();
+        return Err(wrong(given.span().start, message));
+    }
+    Ok(own)
+}
+
 impl Factors {
-    fn levels(&self) -> Result<[Vec<u32>; 5], Fault> {
+    fn levels(&self, is_http: bool) -> Result<Levels, Fault> {
         let given =
             [&self.connections, &self.depth, &self.message_bytes, &self.workers, &self.idle_connections];
-        let mut levels: [Vec<u32>; 5] = Default::default();
+        self.check_protocol(is_http)?;
+        let mut own: [Vec<u32>; 7] = Default::default();
+        for ((own, (level, default)), given) in own.iter_mut().zip(FACTORS).zip(given) {
+            *own = match given {
+                Some(given) => distinct(level.key(), given, |value| validate::level(level, *value))?,
+                None => vec![validate::level(level, default).at(0)?],
+            };
+        }
+        let contents = match (&self.content, is_http) {
+            (Some(given), _) => {
+                Some(distinct("content", given, |value: &OptionValue| validate::content(&value.text()))?)
+            }
+            (None, true) => Some(vec![Content::Html]),
+            (None, false) => None,
+        };
+        own[CONTENT] =
+            (0_u32..).zip(contents.as_deref().unwrap_or(&[Content::Html])).map(|(at, _)| at).collect();
+        own[CLOSE] = match &self.close {
+            Some(given) => distinct("close", given, |close| Ok(*close))?.into_iter().map(u32::from).collect(),
+            None => vec![0],
+        };
+        self.check_count(&own)?;
+        Ok(Levels { own, contents })
+    }
+
+    fn check_protocol(&self, is_http: bool) -> Result<(), Fault> {
+        let misplaced = |key: &str, at: Option<usize>| at.map_or(Ok(()), |at| Err(misplaced(key, at)));
+        if is_http {
+            return misplaced("message_bytes", self.message_bytes.as_ref().map(|given| given.span().start));
+        }
+        misplaced("content", self.content.as_ref().map(|given| given.span().start))?;
+        misplaced("close", self.close.as_ref().map(|given| given.span().start))
+    }
+
+    /// Refuses more cells than a study may have, at the factor that makes them too many.
+    fn check_count(&self, levels: &[Vec<u32>; 7]) -> Result<(), Fault> {
+        let start =
+            |given: &Option<Spanned<Vec<Spanned<i64>>>>| given.as_ref().map(|given| given.span().start);
+        let starts = [
+            start(&self.connections),
+            start(&self.depth),
+            start(&self.message_bytes),
+            start(&self.workers),
+            start(&self.idle_connections),
+            self.content.as_ref().map(|given| given.span().start),
+            self.close.as_ref().map(|given| given.span().start),
+        ];
         let mut cells = 1_usize;
-        for ((own, (level, default)), given) in levels.iter_mut().zip(FACTORS).zip(given) {
-            let Some(given) = given else {
-                own.push(validate::level(level, default).at(0)?);
-                continue;
-            };
-            let wrong = |at: usize, message: &str| Fault {
-                at,
-                error: SpecError::new(level.key(), message.to_owned()),
-            };
-            for value in given.get_ref() {
-                let number = validate::level(level, *value.get_ref()).at(value.span().start)?;
-                if own.contains(&number) {
-                    return Err(wrong(value.span().start, &format!("{number} occurs twice")));
-                }
-                own.push(number);
-            }
+        for ((own, start), key) in levels.iter().zip(starts).zip(KEYS) {
             cells = cells.saturating_mul(own.len());
-            if own.is_empty() {
-                return Err(wrong(given.span().start, "the list is empty; it must hold at least one level"));
-            }
             if cells > validate::CELLS_MAX {
                 let message = format!("the factors make more than {} cells", validate::CELLS_MAX);
-                return Err(wrong(given.span().start, &message));
+                return Err(Fault { at: start.unwrap_or(0), error: SpecError::new(key, message) });
             }
         }
-        Ok(levels)
+        Ok(())
     }
 }
 
 impl Pick {
     /// The cell that is meant; each level must be one of its factor's.
-    fn cell(&self, table: &str, at: usize, levels: &[Vec<u32>; 5]) -> Result<[u32; 5], Fault> {
-        let given =
-            [&self.connections, &self.depth, &self.message_bytes, &self.workers, &self.idle_connections];
-        let mut cell = [0; 5];
-        for (index, (own, (level, _))) in cell.iter_mut().zip(FACTORS).enumerate() {
-            let key = format!("{table}.{}", level.key());
-            let choices = || levels[index].iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-            *own = match given[index] {
-                Some(value) => {
-                    let number = levels[index].iter().find(|number| i64::from(**number) == *value.get_ref());
-                    *number.ok_or_else(|| {
-                        let message = format!(
-                            "{} is not a level of the factor; there are {}",
-                            value.get_ref(),
-                            choices()
-                        );
-                        Fault { at: value.span().start, error: SpecError::new(&key, message) }
-                    })?
-                }
-                None if levels[index].len() == 1 => levels[index][0],
+    fn cell(&self, table: &str, at: usize, levels: &Levels) -> Result<Shape, Fault> {
+        let given = self.given(levels.contents.is_some())?;
+        let mut cell = [0; 7];
+        for (factor, (own, given)) in cell.iter_mut().zip(given).enumerate() {
+            let key = format!("{table}.{}", KEYS[factor]);
+            let texts = levels.texts(factor);
+            let choices = texts.join(", ");
+            let place = match given {
+                Some((at, text)) => texts.iter().position(|level| *level == text).ok_or_else(|| {
+                    let message = format!("{text} is not a level of the factor; there are {choices}");
+                    Fault { at, error: SpecError::new(&key, message) }
+                })?,
+                None if texts.len() == 1 => 0,
                 None => {
-                    let message = format!("one level must be picked; there are {}", choices());
+                    let message = format!("one level must be picked; there are {choices}");
                     return Err(Fault { at, error: SpecError::new(&key, message) });
                 }
             };
+            *own = levels.own[factor][place];
         }
         Ok(cell)
+    }
+
+    /// What is picked, as written, and where, in the order of [`KEYS`].
+    fn given(&self, is_http: bool) -> Result<[Option<(usize, String)>; 7], Fault> {
+        let number = |given: &Option<Spanned<i64>>| {
+            given.as_ref().map(|it| (it.span().start, it.get_ref().to_string()))
+        };
+        let mut given = [
+            number(&self.connections),
+            number(&self.depth),
+            number(&self.message_bytes),
+            number(&self.workers),
+            number(&self.idle_connections),
+            None,
+            self.close.as_ref().map(|close| (close.span().start, close.get_ref().to_string())),
+        ];
+        if let Some(content) = &self.content {
+            let start = content.span().start;
+            let name = validate::content(&content.get_ref().text()).at(start)?.to_string();
+            given[CONTENT] = Some((start, name));
+        }
+        let foreign: &[usize] = if is_http { &[MESSAGE_BYTES] } else { &[CONTENT, CLOSE] };
+        match foreign.iter().find_map(|factor| Some((KEYS[*factor], given[*factor].as_ref()?.0))) {
+            Some((key, at)) => Err(misplaced(key, at)),
+            None => Ok(given),
+        }
     }
 }
 
@@ -372,7 +542,7 @@ impl Arm {
         earlier: &[ArmSpec],
         load_options: &BTreeMap<String, OptionValue>,
     ) -> Result<ArmSpec, Fault> {
-        let Self { name, driver, options, load_options: own_load_options, command } = self;
+        let Self { name, driver, options, arguments, load_options: own_load_options, command } = self;
         validate::name("arm.name", name.get_ref()).at(name.span().start)?;
         if earlier.iter().any(|arm| arm.name == *name.get_ref()) {
             let message = format!("two arms are named {:?}", name.get_ref());
@@ -382,14 +552,18 @@ impl Arm {
         let subject = match (driver, command) {
             (Some(driver), None) => {
                 validate::driver(driver.get_ref()).at(driver.span().start)?;
-                Subject::Weir { driver: driver.into_inner(), options: texts(&options) }
+                let arguments: Vec<String> = arguments.iter().map(OptionValue::text).collect();
+                validate::arguments(&arguments).at(at)?;
+                Subject::Weir { driver: driver.into_inner(), options: texts(&options), arguments }
             }
-            (None, Some(command)) if options.is_empty() => {
+            (None, Some(command)) if options.is_empty() && arguments.is_empty() => {
                 validate::command(command.get_ref()).at(command.span().start)?;
                 Subject::Command { argv: command.into_inner() }
             }
             (None, Some(_)) => {
-                return Err(wrong("`options` belong to a driver; write a command's into the command"));
+                return Err(wrong(
+                    "`options` and `arguments` belong to a driver; write a command's into the command",
+                ));
             }
             (Some(_), Some(_)) => return Err(wrong("give either `driver` or `command`")),
             (None, None) => return Err(wrong("give a `driver` or a `command`")),
@@ -421,31 +595,6 @@ fn bytes_in_flight_max(given: Option<&Spanned<i64>>) -> Result<u64, Fault> {
         let message = format!("{} is out of range; it must be from 1 to {mib_max}", given.get_ref());
         Fault { at: given.span().start, error: SpecError::new("in_flight_max_mib", message) }
     })
-}
-
-fn bytes_in_flight([connections, depth, message_bytes, ..]: &[u32; 5]) -> u64 {
-    u64::from(*connections) * u64::from(*depth) * u64::from(*message_bytes)
-}
-
-fn levels_of(cell: &CellSpec) -> [u32; 5] {
-    [cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections]
-}
-
-fn combinations(levels: &[Vec<u32>; 5]) -> Vec<[u32; 5]> {
-    let mut cells = vec![[0; 5]];
-    for (index, own) in levels.iter().enumerate() {
-        cells = cells
-            .into_iter()
-            .flat_map(|cell| {
-                own.iter().map(move |level| {
-                    let mut next = cell;
-                    next[index] = *level;
-                    next
-                })
-            })
-            .collect();
-    }
-    cells
 }
 
 fn fraction(key: &str, given: &Spanned<f64>, range: &RangeInclusive<f64>) -> Result<f64, Fault> {

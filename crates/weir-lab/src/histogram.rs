@@ -42,18 +42,26 @@ pub(crate) enum HistogramError {
 pub(crate) fn merged_quantiles<'a>(
     texts: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<(f64, u64)>, HistogramError> {
+    let merged = merged(texts)?;
+    Ok(QUANTILES.into_iter().filter_map(|q| Some((q, quantile_ns(&merged, q)?))).collect())
+}
+
+/// Several distributions as one.
+pub(crate) fn merged<'a>(texts: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>, HistogramError> {
     let mut merged = empty(1, u64::from(u32::MAX), 3)?;
     merged.auto(true);
     for text in texts.filter(|text| !text.is_empty()) {
         let histogram = decode(text)?;
         merged.add(&histogram).map_err(|_| HistogramError::Overflow)?;
     }
-    let samples = merged.len() as f64;
-    let is_known = |quantile: &f64| {
-        let beyond = quantile.min(1.0 - quantile);
-        samples * beyond >= SAMPLES_BEYOND_MIN
-    };
-    Ok(QUANTILES.into_iter().filter(is_known).map(|q| (q, merged.value_at_quantile(q))).collect())
+    Ok(merged)
+}
+
+/// The value at a quantile that has samples enough beyond it.
+pub(crate) fn quantile_ns(histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
+    let beyond = quantile.min(1.0 - quantile);
+    let is_known = histogram.len() as f64 * beyond >= SAMPLES_BEYOND_MIN;
+    is_known.then(|| histogram.value_at_quantile(quantile))
 }
 
 fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {

@@ -34,9 +34,10 @@ use weir_stats::{
 };
 
 use crate::{
+    attribution::{self, Measured},
     check, equal_rate,
     gate::{Against, Gate, Pair, Pairs, TrialState},
-    plan,
+    listening, plan,
     progress::Progress,
     summary, taint,
 };
@@ -84,6 +85,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
+    let syn_ladder_s = weir_evidence::network::syn_ladder_s(&judged.fingerprint.limits);
+    let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
@@ -99,7 +102,19 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         complete: progress.is_complete(),
         elapsed_ns: judged.elapsed_ns,
         reproduce: judged.reproduce.to_owned(),
+        attributions: attribution::all(spec, &gate, &measured(&cells)),
+        syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
+        listening,
     }
+}
+
+fn measured<'a, 't>(cells: &'a [CellTrials<'t>]) -> Vec<Measured<'a, 't>> {
+    let one = |cell: &'a CellTrials<'t>| Measured {
+        cell_id: &cell.spec.id,
+        trials: &cell.trials,
+        state: cell.state,
+    };
+    cells.iter().map(one).collect()
 }
 
 /// One cell with its trials, and the state it is compared in.
@@ -163,7 +178,8 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
         return drafts;
     }
     for (index, cell) in cells.iter().enumerate() {
-        for arm in spec.arms.iter().skip(1).filter(|arm| !is_missing(&arm.name)) {
+        let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
+        for arm in spec.arms.iter().skip(1).filter(|arm| has_run(&arm.name)) {
             for metric in metrics(cell.spec.load) {
                 let seed = plan::interval_seed(spec, drafts.len());
                 drafts.push(draft(spec, gate, (index, cell), &arm.name, *metric, seed));
@@ -223,7 +239,7 @@ fn draft(
         effect,
         noise_floor: floor,
         obstacles: obstacles(cell, baseline, arm, metric, &pairs),
-        bounds: generator_bounds(&pairs, baseline, arm, cell.spec.load),
+        bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
     }
 }
 
@@ -236,7 +252,8 @@ fn exclusions(pairs: &Pairs<'_>, figures: usize) -> Vec<String> {
     words
 }
 
-fn log_ratios(pairs: &[Pair<'_>], metric: Metric) -> Vec<f64> {
+/// Logarithms of the ratios of one figure, of the pairs that have it.
+pub(crate) fn log_ratios(pairs: &[Pair<'_>], metric: Metric) -> Vec<f64> {
     pairs
         .iter()
         .filter_map(|pair| Some(value(pair.arm, metric)? / value(pair.baseline, metric)?))
@@ -285,7 +302,7 @@ fn obstacles(
             ));
         }
         if matches!(metric, Metric::LatencyP50 | Metric::LatencyP99) {
-            found.extend(lag_obstacle(side, &trials));
+            found.extend(lag_obstacle(side, &trials, unit(cell.spec)));
         }
     }
     found
@@ -326,7 +343,7 @@ fn keeps_rate(trial: &TrialRecord) -> bool {
     })
 }
 
-fn lag_obstacle(side: &str, trials: &[&TrialRecord]) -> Option<String> {
+fn lag_obstacle(side: &str, trials: &[&TrialRecord], unit: &str) -> Option<String> {
     let shares: Vec<f64> = trials
         .iter()
         .filter_map(|trial| {
@@ -338,7 +355,7 @@ fn lag_obstacle(side: &str, trials: &[&TrialRecord]) -> Option<String> {
         .collect();
     match median(&shares) {
         None if trials.is_empty() => None,
-        None => Some(format!("too few messages to know the generator's lag against {side}")),
+        None => Some(format!("too few {unit}s to know the generator's lag against {side}")),
         Some(share) => (share > LAG_SHARE_MAX).then(|| {
             format!(
                 "the generator's p99 lag against {side} is {:.0} % of the median response time",
@@ -349,8 +366,8 @@ fn lag_obstacle(side: &str, trials: &[&TrialRecord]) -> Option<String> {
 }
 
 /// ">= X" for each side whose pairs were mostly limited by the generator.
-fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, load: LoadMode) -> Vec<String> {
-    if !matches!(load, LoadMode::Closed) {
+fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<String> {
+    if !matches!(cell.load, LoadMode::Closed) {
         return Vec::new();
     }
     let mut bounds = Vec::new();
@@ -359,10 +376,15 @@ fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, load: LoadMode
         let throughput: Vec<f64> = loads.iter().map(|load| load.throughput_per_second).collect();
         let bound = loads.iter().filter(|load| load.generator_bound).count();
         if let (true, Some(median)) = (2 * bound > loads.len(), median(&throughput)) {
-            bounds.push(format!("{side} >= {median:.0} messages/s (generator-bound)"));
+            bounds.push(format!("{side} >= {median:.0} {}s/s (generator-bound)", unit(cell)));
         }
     }
     bounds
+}
+
+/// What is counted in a cell: a message of echo, or a request of HTTP.
+fn unit(cell: &CellSpec) -> &'static str {
+    if cell.http.is_some() { "request" } else { "message" }
 }
 
 /// Holm over the claims, then a verdict for each comparison.
@@ -462,7 +484,8 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let levels = |cell: &CellSpec| {
         (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
     };
-    (levels(other) == levels(shape)).then_some(rate_per_second)
+    let asked = |cell: &CellSpec| cell.http.clone().map(|http| (http.content, http.close));
+    (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
 
 fn headline(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

@@ -5,7 +5,7 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 use thiserror::Error;
 use weir_record::{
     load::LoadReport,
-    machine::CrossCoreReading,
+    machine::{CrossCoreReading, NetworkCounters},
     spec::{ArmSpec, CellSpec},
     trial::Taint,
 };
@@ -36,6 +36,8 @@ pub struct TrialOutcome {
     pub reading_before: CrossCoreReading,
     /// Cross-core reading after, when both children were gone.
     pub reading_after: CrossCoreReading,
+    /// What the kernel counted between the two readings.
+    pub network: NetworkCounters,
     /// The generator's report, or what failed.
     pub report: Result<Box<LoadReport>, TrialFailure>,
 }

@@ -28,6 +28,7 @@ enum Choice {
     Order = 2,
     Trial = 3,
     Interval = 4,
+    Attribution = 5,
 }
 
 /// All blocks in the order they run.
@@ -78,6 +79,11 @@ pub fn trial_seed(spec: &StudySpec, block: PlannedBlock, attempt: u32) -> u64 {
 /// Seed of resampling for one comparison.
 pub(crate) fn interval_seed(spec: &StudySpec, comparison: usize) -> u64 {
     part(spec.seed, Choice::Interval, &[comparison as u64])
+}
+
+/// Seed of resampling for what one cause makes.
+pub(crate) fn attribution_seed(spec: &StudySpec, number: usize) -> u64 {
+    part(spec.seed, Choice::Attribution, &[number as u64])
 }
 
 fn part(seed: u64, choice: Choice, path: &[u64]) -> u64 {

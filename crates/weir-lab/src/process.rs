@@ -6,6 +6,7 @@
 //! own; it runs under `supervise`, which ends all of them when this process is gone. There is no other way short of a
 //! control group, which needs rights an ordinary user does not have.
 
+mod files;
 mod generator;
 mod group;
 mod pipe;
@@ -18,11 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_evidence::crosscore::read_cross_core;
+use weir_evidence::{crosscore::read_cross_core, network};
 use weir_record::{machine::CrossCoreReading, spec::StudySpec};
 use weir_stats::random::{Random, derived_seed};
 
 use crate::launch::{LaunchError, Launcher, TrialOutcome, TrialRequest};
+use files::Files;
 use server::{NoServer, Server};
 
 /// Most tries at one cross-core reading; other work may hold a CPU for a moment.
@@ -30,6 +32,9 @@ const READING_TRIES: u32 = 3;
 
 /// Longest padding of a child's environment: a page, so that its stack starts anywhere within one.
 const PADDING_BYTES_MAX: u64 = 4096;
+
+/// Folders that trials may make in the run folder.
+pub const FOLDERS: [&str; 2] = [files::CONTENTS, files::SCRATCH];
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,7 @@ pub struct ProcessLauncher {
     pair: Option<(usize, usize)>,
     began: Instant,
     trials: u64,
+    files: Files,
 }
 
 impl ProcessLauncher {
@@ -70,7 +76,12 @@ impl ProcessLauncher {
             (Some(server), Some(load)) if server != load => Some((*server, *load)),
             _ => None,
         };
-        Self { weir, deadlines, pair, began: Instant::now(), trials: 0 }
+        Self { weir, deadlines, pair, began: Instant::now(), trials: 0, files: Files::default() }
+    }
+
+    /// The same with a run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
+    pub fn in_folder(self, folder: PathBuf) -> Self {
+        Self { files: Files::below(folder), ..self }
     }
 
     fn reading(&self) -> CrossCoreReading {
@@ -89,8 +100,10 @@ impl Launcher for ProcessLauncher {
             return Err(LaunchError::Interrupted);
         }
         self.trials += 1;
+        let files = self.files.prepare(request, server::words(&request.arm.subject))?;
         let reading_before = self.reading();
-        let report = match Server::start(&self.weir, request, self.trials, &self.deadlines) {
+        let counters = network::read();
+        let report = match Server::start(&self.weir, request, &files, self.trials, &self.deadlines) {
             Err(NoServer::Stop(error)) => return Err(error),
             Err(NoServer::Failed(failure)) => Err(failure),
             Ok(mut server) => {
@@ -99,7 +112,8 @@ impl Launcher for ProcessLauncher {
                 loaded?
             }
         };
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), report })
+        let network = network::read().since(&counters);
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {

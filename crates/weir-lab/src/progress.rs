@@ -56,6 +56,7 @@ impl Progress {
         let state = if *has_near_state { " in the near state" } else { "" };
         match blocks_to_repeat {
             0 => done,
+            1 => format!("{done}, 1 of these lacks a clean pair{state} and may be run again"),
             _ => format!("{done}, {blocks_to_repeat} of these lack a clean pair{state} and may be run again"),
         }
     }
@@ -85,7 +86,8 @@ pub(crate) fn gaps(
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
             let has_pair = |against| !gate.pairs(&own, &spec.arms[0].name, against, wanted).used.is_empty();
-            let is_filled = others.iter().copied().map(Against::Arm).chain([Against::Itself]).all(has_pair);
+            let own_others = others.iter().copied().filter(|arm| spec.cells[planned.cell].has_arm(arm));
+            let is_filled = own_others.map(Against::Arm).chain([Against::Itself]).all(has_pair);
             (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))
         })
         .collect();

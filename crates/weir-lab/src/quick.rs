@@ -65,12 +65,14 @@ pub fn quick(
         load_cpus: load_cpus.to_vec(),
         smallest_effect: 0.03,
         time_cap_ns: TIME_CAP_NS,
+        published: Vec::new(),
     };
     (spec, missing)
 }
 
 fn arm(driver: &str) -> ArmSpec {
-    let subject = Subject::Weir { driver: driver.to_owned(), options: BTreeMap::new() };
+    let subject =
+        Subject::Weir { driver: driver.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
     ArmSpec { name: driver.to_owned(), subject, load_options: BTreeMap::new() }
 }
 
@@ -87,6 +89,8 @@ fn cell(role: CellRole, connections: u32, load: LoadMode, blocks: u32) -> CellSp
         window_ns: WINDOW_NS,
         warmup_ns_max: WARMUP_NS_MAX,
         blocks,
+        http: None,
+        arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);
     cell

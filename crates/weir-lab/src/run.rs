@@ -380,7 +380,7 @@ impl Session<'_> {
             .trials()
             .flat_map(|trial| &trial.taints)
             .find_map(failure_reason)
-            .unwrap_or("no message came back");
+            .unwrap_or("nothing came back");
         let reason = format!("no pilot of {} gave a capacity: {failure}", self.header.spec.cells[index].id);
         Err(RunError::Environment(reason).into())
     }
@@ -409,8 +409,10 @@ impl Session<'_> {
         attempt: u32,
     ) -> Result<StoredBlock, Stop> {
         let missing = self.missing_arms();
-        let is_present =
-            |arm: usize| !missing.iter().any(|gone| gone.name == self.header.spec.arms[arm].name);
+        let is_present = |arm: usize| {
+            let name = &self.header.spec.arms[arm].name;
+            cell.has_arm(name) && !missing.iter().any(|gone| gone.name == *name)
+        };
         let order = plan::order(&self.header.spec, planned, attempt, is_present);
         let mut trials = Vec::with_capacity(order.len());
         for (position, run) in (0_u32..).zip(&order) {
@@ -439,6 +441,7 @@ impl Session<'_> {
                     let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
                     let taints = taint::find(
                         &load,
+                        &outcome.network,
                         taint::foreign_cpus_max(noise, self.header.fingerprint.cpus_online),
                     );
                     (Some(*load), taints)
@@ -459,6 +462,7 @@ impl Session<'_> {
                 elapsed_ns: nanoseconds(self.elapsed().saturating_sub(started)),
                 reading_before: outcome.reading_before,
                 reading_after: outcome.reading_after,
+                network: outcome.network,
                 load,
                 taints,
             };

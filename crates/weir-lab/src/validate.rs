@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use thiserror::Error;
-use weir_record::spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject};
+use weir_proto::content::Content;
+use weir_record::spec::{CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
 
 /// Most arms of a study.
 pub const ARMS_MAX: usize = 16;
@@ -27,6 +28,19 @@ const DESCRIPTORS_BESIDE: u32 = 12;
 
 /// Further ones for each worker: its listener and the descriptor that wakes it.
 const DESCRIPTORS_PER_WORKER: u32 = 2;
+
+/// Most further words of `weir serve` an arm may have.
+pub const ARGUMENTS_MAX: usize = 32;
+
+/// Most published figures a study may carry.
+pub const PUBLISHED_MAX: usize = 32;
+
+/// What the laboratory says to `weir serve` itself; an arm that said it too would contradict it.
+const ARGUMENTS_TAKEN: [&str; 8] =
+    ["--driver", "--listen", "--workers", "--stats-socket", "--pin", "--body", "--option", "-o"];
+
+/// Longest ramp-up, and longest timeout of a connection or a response.
+pub const HTTP_LENGTH_NS_MAX: u64 = 60_000_000_000;
 
 /// A quantity with a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,9 +147,14 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", spec.cells.len());
         return Err(SpecError::new("factors", message));
     }
+    if spec.cells.iter().any(|cell| cell.http.is_none()) && spec.is_http() {
+        let message = "some cells are HTTP and some are not; a study has one protocol".to_owned();
+        return Err(SpecError::new("protocol", message));
+    }
     let mut ids = BTreeSet::new();
     for cell in &spec.cells {
         check_cell(cell)?;
+        cell_arms(spec, cell)?;
         if !ids.insert(&cell.id) {
             return Err(SpecError::new("factors", format!("the cell {} occurs twice", cell.id)));
         }
@@ -146,6 +165,38 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
             "headline",
             format!("{headlines} cells are the headline; exactly one must be"),
         ));
+    }
+    published(spec)
+}
+
+/// The arms of a cell are arms of the study, the baseline is one of them, and there is another.
+fn cell_arms(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
+    let wrong = |message: String| Err(SpecError::new("arms", message));
+    if let Some(unknown) = cell.arms.iter().find(|name| spec.arms.iter().all(|arm| arm.name != **name)) {
+        return wrong(format!("{} names an arm {unknown:?} that is not there", cell.id));
+    }
+    let own = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count();
+    match spec.arms.first() {
+        Some(baseline) if !cell.has_arm(&baseline.name) => {
+            wrong(format!("{} lacks the baseline {:?}", cell.id, baseline.name))
+        }
+        _ if own < 2 => wrong(format!("{} has the baseline alone", cell.id)),
+        _ => Ok(()),
+    }
+}
+
+fn published(spec: &StudySpec) -> Result<(), SpecError> {
+    let wrong = |message: String| Err(SpecError::new("published", message));
+    if spec.published.len() > PUBLISHED_MAX {
+        return wrong(format!("{} figures; at most {PUBLISHED_MAX} are allowed", spec.published.len()));
+    }
+    for claim in &spec.published {
+        if spec.cells.iter().all(|cell| cell.id != claim.cell_id) {
+            return wrong(format!("{} stands beside a cell {:?} that is not there", claim.id, claim.cell_id));
+        }
+        if claim.ratio.is_some_and(|ratio| !ratio.is_finite() || ratio <= 0.0) {
+            return wrong(format!("{} has a ratio that is none", claim.id));
+        }
     }
     Ok(())
 }
@@ -166,7 +217,10 @@ fn arms(spec: &StudySpec) -> Result<(), SpecError> {
             return Err(SpecError::new("arm.name", format!("two arms are named {:?}", arm.name)));
         }
         match &arm.subject {
-            Subject::Weir { driver: chosen, .. } => driver(chosen)?,
+            Subject::Weir { driver: chosen, arguments: words, .. } => {
+                driver(chosen)?;
+                arguments(words)?;
+            }
             Subject::Command { argv } => command(argv)?,
         }
     }
@@ -229,6 +283,40 @@ pub(crate) fn command(argv: &[String]) -> Result<(), SpecError> {
     Ok(())
 }
 
+/// Further words of `weir serve`: not too many, and none the laboratory says itself.
+pub(crate) fn arguments(words: &[String]) -> Result<(), SpecError> {
+    if words.len() > ARGUMENTS_MAX {
+        let message = format!("{} words; at most {ARGUMENTS_MAX} are allowed", words.len());
+        return Err(SpecError::new("arm.arguments", message));
+    }
+    let is_taken = |word: &&String| {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        ARGUMENTS_TAKEN.contains(&name)
+    };
+    match words.iter().find(is_taken) {
+        Some(word) => {
+            let message = format!(
+                "{word:?} is what the laboratory says itself, from the arm's and the cell's own keys"
+            );
+            Err(SpecError::new("arm.arguments", message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a response carries, from its name.
+pub(crate) fn content(text: &str) -> Result<Content, SpecError> {
+    text.parse::<Content>().map_err(|error| {
+        let message = format!("{text:?} is none: {error}");
+        SpecError::new("content", message)
+    })
+}
+
+/// Length of a content, as message size.
+pub(crate) fn content_bytes(content: Content) -> u32 {
+    u32::try_from(content.len()).unwrap_or(u32::MAX)
+}
+
 pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Result<(), SpecError> {
     if range.contains(&value) {
         return Ok(());
@@ -258,6 +346,9 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
         );
         return Err(SpecError::new("factors", message));
     }
+    if let Some(http) = &cell.http {
+        check_http(cell, http)?;
+    }
     if !WINDOW_NS.contains(&cell.window_ns) {
         return Err(SpecError::new("window", "it must be from 100ms to 10min".to_owned()));
     }
@@ -271,9 +362,36 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
     }
 }
 
-/// Identifier of a cell from its levels: `c100-d1-m64-closed`.
+fn check_http(cell: &CellSpec, http: &HttpCell) -> Result<(), SpecError> {
+    let content = content(&http.content)?;
+    if content_bytes(content) != cell.message_bytes {
+        let message =
+            format!("{} says {} bytes, and {content} has {}", cell.id, cell.message_bytes, content.len());
+        return Err(SpecError::new("content", message));
+    }
+    if http.close && cell.depth > 1 {
+        let message = format!("{} closes after each request, so that only one can be in flight", cell.id);
+        return Err(SpecError::new("depth", message));
+    }
+    let lengths = [http.ramp_up_ns, http.connect_timeout_ns, http.response_timeout_ns];
+    if lengths.iter().any(|length_ns| *length_ns > HTTP_LENGTH_NS_MAX) {
+        let message = format!("{} has a ramp-up or a timeout of more than a minute", cell.id);
+        return Err(SpecError::new("factors", message));
+    }
+    Ok(())
+}
+
+/// Identifier of a cell from its levels: `c100-d1-m64-closed`, `c100-d1-html-closed`, `c50-d1-b1024-reconnect-closed`.
 pub fn cell_id(cell: &CellSpec) -> String {
-    let mut id = format!("c{}-d{}-m{}", cell.connections, cell.depth, cell.message_bytes);
+    let what = match &cell.http {
+        None => format!("m{}", cell.message_bytes),
+        Some(http) => {
+            let is_size = http.content.bytes().all(|symbol| symbol.is_ascii_digit());
+            let content = if is_size { format!("b{}", http.content) } else { http.content.clone() };
+            if http.close { format!("{content}-reconnect") } else { content }
+        }
+    };
+    let mut id = format!("c{}-d{}-{what}", cell.connections, cell.depth);
     if cell.workers != 1 {
         id.push_str(&format!("-w{}", cell.workers));
     }

@@ -71,6 +71,40 @@ pub struct NoiseWindow {
     pub listen_overflows: u64,
 }
 
+/// What the kernel counted about TCP connections that had trouble, in one network namespace, between two moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetworkCounters {
+    /// Connections that found the accept queue full.
+    pub listen_overflows: u64,
+    /// Connections a listener dropped for any reason, overflows included.
+    pub listen_drops: u64,
+    /// Segments sent again, first ones of a connection included.
+    pub tcp_retransmits: u64,
+    /// First segments of a connection sent again: the client waited for the SYN timer.
+    pub syn_retransmits: u64,
+}
+
+impl NetworkCounters {
+    /// What was added since `earlier`. A counter that fell, because the namespace is another one, counts nothing.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            listen_overflows: self.listen_overflows.saturating_sub(earlier.listen_overflows),
+            listen_drops: self.listen_drops.saturating_sub(earlier.listen_drops),
+            tcp_retransmits: self.tcp_retransmits.saturating_sub(earlier.tcp_retransmits),
+            syn_retransmits: self.syn_retransmits.saturating_sub(earlier.syn_retransmits),
+        }
+    }
+
+    /// Adds what another trial counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.listen_overflows += other.listen_overflows;
+        self.listen_drops += other.listen_drops;
+        self.tcp_retransmits += other.tcp_retransmits;
+        self.syn_retransmits += other.syn_retransmits;
+    }
+}
+
 /// One line of `weir doctor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::verdict::Metric;
+
 /// A whole study, resolved: nothing in it depends on a default that could change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudySpec {
@@ -25,6 +27,16 @@ pub struct StudySpec {
     pub smallest_effect: f64,
     /// No new block starts after this much time; what is finished is judged.
     pub time_cap_ns: u64,
+    /// What others published about such cells; the report sets it beside what was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedClaim>,
+}
+
+impl StudySpec {
+    /// Whether its messages are HTTP requests and their responses. A study has one protocol.
+    pub fn is_http(&self) -> bool {
+        self.cells.iter().any(|cell| cell.http.is_some())
+    }
 }
 
 /// One way of serving the workload.
@@ -43,15 +55,19 @@ pub struct ArmSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
-    /// `weir serve echo` on a driver with options (`buffer-bytes = "2048"`, …).
+    /// `weir serve` on a driver with options (`buffer-bytes = "2048"`, …).
     Weir {
         /// Driver name as on the command line; never `auto` in a study.
         driver: String,
         /// Engine options, sorted by name.
         options: BTreeMap<String, String>,
+        /// Further words of `weir serve` (`--backlog`, `10`), substituted like those of a command.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        arguments: Vec<String>,
     },
     /// A foreign server. `{port}`, `{cpus}`, `{workers}` and `{bin}` (the folder of the running `weir`) are
-    /// substituted; ready when the port accepts.
+    /// substituted, and in an HTTP study `{content}` (the file to answer with), `{content_type}`, `{content_dir}`
+    /// (its folder) and `{scratch}` (a folder of this trial alone); ready when the port accepts.
     Command {
         /// Program and arguments.
         argv: Vec<String>,
@@ -61,7 +77,7 @@ pub enum Subject {
 /// One combination of factor levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSpec {
-    /// Stable identifier, e.g. `c100-d1-m64-closed`.
+    /// Stable identifier, e.g. `c100-d1-m64-closed`, or `c100-d1-html-keepalive-closed` for HTTP.
     pub id: String,
     /// What a verdict on this cell may claim.
     pub role: CellRole,
@@ -69,7 +85,7 @@ pub struct CellSpec {
     pub connections: u32,
     /// Messages in flight per connection (closed loop).
     pub depth: u32,
-    /// Bytes per message.
+    /// Bytes per message; the content of a response for HTTP.
     pub message_bytes: u32,
     /// Further connections that stay idle.
     pub idle_connections: u32,
@@ -83,6 +99,75 @@ pub struct CellSpec {
     pub warmup_ns_max: u64,
     /// Blocks to run.
     pub blocks: u32,
+    /// What is asked over HTTP; absent for echo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<HttpCell>,
+    /// Arms that run in this cell, the baseline among them; empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<String>,
+}
+
+impl CellSpec {
+    /// Whether the arm runs in this cell.
+    pub fn has_arm(&self, arm: &str) -> bool {
+        self.arms.is_empty() || self.arms.iter().any(|own| own == arm)
+    }
+}
+
+/// The HTTP side of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpCell {
+    /// What a response carries: `html`, `image`, or a number of bytes.
+    pub content: String,
+    /// A new connection for each request.
+    pub close: bool,
+    /// Time over which the connections are opened; zero for at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ramp_up_ns: u64,
+    /// Longest wait for a connection; zero for the generator's own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub connect_timeout_ns: u64,
+    /// Longest wait for a response; zero for the generator's own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub response_timeout_ns: u64,
+}
+
+fn is_zero(length_ns: &u64) -> bool {
+    *length_ns == 0
+}
+
+/// A figure that somebody published, and where in this study its counterpart is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedClaim {
+    /// Item in the list of what the source documents hold, e.g. `S2-08`.
+    pub id: String,
+    /// What was published, in one sentence.
+    pub claim: String,
+    /// The published figure of `arm` over that of `baseline`; absent when there is none.
+    pub ratio: Option<f64>,
+    /// What the figure is of.
+    pub metric: Metric,
+    /// The cell it is set beside.
+    pub cell_id: String,
+    /// The arm it is set beside.
+    pub arm: String,
+    /// What that arm is compared with. The same as `arm` when no clean counterpart is in this study.
+    pub baseline: String,
+    /// Why the measured figure is what it is, in one line.
+    pub explanation: String,
+    /// Pairs of arms in which one cause of the published figure is switched on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+}
+
+/// Two arms between which a published difference should come back, because one of them has its cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// What stands above the line.
+    pub arm: String,
+    /// What stands below it.
+    pub baseline: String,
 }
 
 /// How much a cell's verdict may claim.
@@ -117,4 +202,41 @@ pub enum LoadMode {
         /// Exponential gaps (`true`) or equal gaps.
         poisson: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study as it was stored before there was HTTP.
+    const OLD: &str = r#"{"name":"quick","title":"t","seed":7,
+        "arms":[{"name":"epoll","subject":{"weir":{"driver":"epoll","options":{}}}},
+                {"name":"go","subject":{"command":{"argv":["go-echo","{port}"]}},"load_options":{"spin-us":"50"}}],
+        "cells":[{"id":"c100-d1-m64-closed","role":"headline","connections":100,"depth":1,"message_bytes":64,
+                  "idle_connections":0,"workers":1,"load":"closed","window_ns":800000000,
+                  "warmup_ns_max":1000000000,"blocks":12}],
+        "server_cpus":[0],"load_cpus":[1],"smallest_effect":0.03,"time_cap_ns":215000000000}"#;
+
+    #[test]
+    fn a_study_stored_before_http_means_what_it_meant() {
+        let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
+        assert!(!spec.is_http() && spec.published.is_empty());
+        assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
+        let subject =
+            Subject::Weir { driver: "epoll".to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
+        assert_eq!(spec.arms[0].subject, subject);
+        let again = serde_json::to_string(&spec).expect("it serialises");
+        for new in ["http", "arguments", "published", "\"arms\":[]"] {
+            assert!(!again.contains(new), "an echo study does not speak of {new}: {again}");
+        }
+        assert_eq!(serde_json::from_str::<StudySpec>(&again).expect("it is a study"), spec);
+    }
+
+    #[test]
+    fn an_http_cell_leaves_out_what_it_does_not_ask() {
+        let cell = HttpCell { content: "html".to_owned(), close: true, ..HttpCell::default() };
+        let text = serde_json::to_string(&cell).expect("it serialises");
+        assert_eq!(text, r#"{"content":"html","close":true}"#);
+        assert_eq!(serde_json::from_str::<HttpCell>(&text).expect("it is a cell"), cell);
+    }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    machine::Fingerprint,
+    machine::{Fingerprint, NetworkCounters},
     spec::StudySpec,
     verdict::{Comparison, Verdict},
 };
@@ -39,6 +39,83 @@ pub struct StudyResult {
     pub elapsed_ns: u64,
     /// Command that runs this study again.
     pub reproduce: String,
+    /// What each cause of a published difference makes here; empty when the study has no such arms.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributions: Vec<Attribution>,
+    /// How connections came about, by cell and arm; empty unless a listener lost some or was made to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listening: Vec<ListenSummary>,
+    /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub syn_ladder_s: Vec<u32>,
+}
+
+/// What one cause of a published difference makes in this study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attribution {
+    /// The claim, by its identifier.
+    pub claim: String,
+    /// Cell.
+    pub cell_id: String,
+    /// What stands above the line.
+    pub arm: String,
+    /// What stands below it.
+    pub baseline: String,
+    /// Throughput of one over the other.
+    pub throughput: Option<PairedRatio>,
+    /// Server CPU per message of one over the other.
+    pub server_cpu: Option<PairedRatio>,
+    /// Share of the published difference that the cause makes in throughput, on the scale of logarithms.
+    pub throughput_share: Option<f64>,
+    /// The same for what the server could do with one CPU, from its CPU per message.
+    pub server_cpu_share: Option<f64>,
+}
+
+/// A median of paired ratios with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairedRatio {
+    /// exp(median of paired log-ratios).
+    pub ratio: f64,
+    /// Lower and upper end.
+    pub interval: Option<(f64, f64)>,
+    /// Pairs used.
+    pub pairs: u32,
+}
+
+/// How connections of one arm in one cell came about, over all its trials, the ones set aside included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListenSummary {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Trials.
+    pub trials: u32,
+    /// What the kernel counted, over all trials.
+    pub network: NetworkCounters,
+    /// Connection times.
+    pub connect: TimesSummary,
+    /// Times to the first byte of a response.
+    pub first_byte: TimesSummary,
+    /// Times to the last byte of a response.
+    pub last_byte: TimesSummary,
+    /// Connections that took as long as a step of the ladder: (seconds, how many).
+    pub stalled: Vec<(u32, u64)>,
+}
+
+/// A distribution in a few figures; absent ones had too few samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TimesSummary {
+    /// Samples.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Largest.
+    pub ns_max: u64,
 }
 
 /// Median figures of one arm in one cell over its clean trials.
@@ -145,4 +222,24 @@ pub struct MissingArm {
     pub reason: String,
     /// What would unlock it.
     pub unlock: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_stored_before_http_opens() {
+        let old = r#"{"schema_version":1,
+            "spec":{"name":"quick","title":"t","seed":7,"arms":[],"cells":[],"server_cpus":[],"load_cpus":[],
+                    "smallest_effect":0.03,"time_cap_ns":1},
+            "fingerprint":{"kernel_release":"6.18.2"},"headline":null,"verdict":"inconclusive","comparisons":[],
+            "arms":[{"cell_id":"c100-d1-m64-closed","arm":"epoll","trials":24}],"checks":[],
+            "states":{"boundary_ns":null,"near_ns":0.0,"far_ns":null,"trials":[0,0,0]},"timeline":[],
+            "missing_arms":[],"complete":false,"elapsed_ns":5,"reproduce":"weir study quick --seed 7"}"#;
+        let result: StudyResult = serde_json::from_str(old).expect("it is a result");
+        assert_eq!(result.arms[0].trials, 24);
+        assert!(result.attributions.is_empty() && result.listening.is_empty());
+        assert!(result.syn_ladder_s.is_empty());
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     engine::EngineStats,
     load::LoadReport,
-    machine::{CrossCoreReading, NoiseWindow},
+    machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
 };
 
 /// What was seen of the target's processes between the edges of the measured window.
@@ -87,8 +87,24 @@ pub struct TrialRecord {
     pub reading_before: CrossCoreReading,
     /// Cross-core reading after, when both children were gone.
     pub reading_after: CrossCoreReading,
+    /// What the kernel counted between the two readings: also while connections opened, before the window.
+    pub network: NetworkCounters,
     /// The generator's report; absent when it failed.
     pub load: Option<LoadReport>,
     /// Reasons to keep it out of the comparison; empty when it is clean.
     pub taints: Vec<Taint>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_stored_before_http_opens() {
+        let old = r#"{"cell_id":"c100-d1-m64-closed","block":3,"attempt":0,"position":1,"arm":"epoll","repeat":true,
+            "started_ns":5,"elapsed_ns":6,"load":null,"taints":[{"kind":"errors","count":2}]}"#;
+        let trial: TrialRecord = serde_json::from_str(old).expect("it is a trial");
+        assert_eq!((trial.block, trial.repeat, trial.network), (3, true, NetworkCounters::default()));
+        assert_eq!(trial.taints, [Taint::Errors { count: 2 }]);
+    }
 }

@@ -2,7 +2,7 @@
 //! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
 use weir_record::{
-    study::{ArmSummary, Spread, StudyResult},
+    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
     verdict::{Comparison, Metric, Verdict},
 };
 
@@ -14,6 +14,24 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     }
     for it in &result.comparisons {
         comparison(&mut rows, it);
+    }
+    for claim in &result.spec.published {
+        let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
+        if let Some(ratio) = claim.ratio {
+            rows.number(
+                subject,
+                &format!("published-{}", metric_name(claim.metric)),
+                &claim.id,
+                ratio,
+                "ratio",
+            );
+        }
+    }
+    for it in &result.attributions {
+        attribution(&mut rows, it);
+    }
+    for it in &result.listening {
+        listening(&mut rows, it);
     }
     for entry in &result.timeline {
         let subject = [entry.cell_id.as_str(), &entry.arm, ""];
@@ -99,6 +117,53 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
     }
     for note in it.notes.iter().chain(&it.pairs_excluded) {
         rows.line(subject, metric, "note", note, "");
+    }
+}
+
+fn attribution(rows: &mut Rows, it: &Attribution) {
+    let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
+    let mut cause = |metric: &str, ratio: Option<PairedRatio>, share: Option<f64>| {
+        let metric = format!("cause-of-{}-{metric}", it.claim);
+        let figures = [
+            ("ratio", ratio.map(|it| it.ratio), "ratio"),
+            ("interval-low", ratio.and_then(|it| it.interval).map(|(low, _)| low), "ratio"),
+            ("interval-high", ratio.and_then(|it| it.interval).map(|(_, high)| high), "ratio"),
+            ("pairs", ratio.map(|it| f64::from(it.pairs)), "count"),
+            ("share", share, "fraction"),
+        ];
+        for (statistic, value, unit) in figures {
+            if let Some(value) = value {
+                rows.number(subject, &metric, statistic, value, unit);
+            }
+        }
+    };
+    cause("throughput", it.throughput, it.throughput_share);
+    cause("server-cpu-per-message", it.server_cpu, it.server_cpu_share);
+}
+
+fn listening(rows: &mut Rows, it: &ListenSummary) {
+    let subject = [it.cell_id.as_str(), &it.arm, ""];
+    for (metric, count) in [
+        ("listen-overflows", it.network.listen_overflows),
+        ("listen-drops", it.network.listen_drops),
+        ("syn-retransmits", it.network.syn_retransmits),
+        ("tcp-retransmits", it.network.tcp_retransmits),
+    ] {
+        rows.number(subject, metric, "all-trials", count as f64, "count");
+    }
+    for (metric, times) in
+        [("connect-time", it.connect), ("first-byte-time", it.first_byte), ("last-byte-time", it.last_byte)]
+    {
+        let known = [("q0.5", times.p50_ns), ("q0.99", times.p99_ns)];
+        for (statistic, ns) in known.into_iter().filter_map(|(name, ns)| Some((name, ns?))) {
+            rows.number(subject, metric, statistic, ns as f64, "ns");
+        }
+        if times.count > 0 {
+            rows.number(subject, metric, "max", times.ns_max as f64, "ns");
+        }
+    }
+    for (step_s, count) in &it.stalled {
+        rows.number(subject, "connect-stalled", &format!("step-{step_s}-s"), *count as f64, "count");
     }
 }
 

@@ -22,11 +22,70 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         let name = format!("{} {}", words::verdict_sign(verdict), view.verdict_word(verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
-    let terms = TERMS
-        .into_iter()
-        .map(|(word, texts)| (view.word(word).to_owned(), view.language.choose(texts).to_owned()));
+    let terms = TERMS.into_iter().map(|(word, texts)| {
+        let of_requests = REQUEST_TERMS.into_iter().find(|(other, _)| view.is_http && *other == word);
+        let texts = of_requests.map_or(texts, |(_, texts)| texts);
+        (view.word(word).to_owned(), view.language.choose(texts).to_owned())
+    });
     verdicts.chain(terms).collect()
 }
+
+/// Those of [`TERMS`] that speak of messages, for studies of HTTP.
+const REQUEST_TERMS: [(Word, [&str; 3]); 5] = [
+    (
+        Word::ServerCpu,
+        [
+            "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
+             the requests answered in the same window. From the scheduler's nanosecond accounting, not sampled. The \
+             headline metric, because a checking generator tires before a good server does.",
+            "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간에 응답한 요청 수로 나눈 값입니다. \
+             표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \
+             이르기 때문에 대표 지표로 씁니다.",
+            "服务器进程全部线程（含为其工作的内核线程）所用的 CPU 时间，除以同一窗口内应答的请求数。取自调度器的纳秒级记账，而非抽样。\
+             由于校验响应的负载生成器会先于优秀的服务器到达极限，故以此为主要指标。",
+        ],
+    ),
+    (
+        Word::MachineCpu,
+        [
+            "Non-idle CPU time of the whole machine per request: server, generator and kernel together. On loopback \
+             the kernel does one side's work on the other side's time; this sum is immune to that.",
+            "서버, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 요청당으로 나타낸 값입니다. 루프백에서는 커널이 \
+             한쪽의 일을 다른 쪽의 시간으로 처리하기도 하지만, 이 합계는 그 영향을 받지 않습니다.",
+            "整机每个请求的非空闲 CPU 时间：服务器、负载生成器与内核之和。在回环接口上，内核会用一方的时间替另一方做事，而这个总和不受其影响。",
+        ],
+    ),
+    (
+        Word::Throughput,
+        [
+            "Requests per second whose response came back complete, with the status and the length it should have. The \
+             content is compared byte for byte in the share that the check names. “≥” marks a lower bound: the \
+             generator was the limit, so no throughput verdict is given.",
+            "상태와 길이가 맞는 응답이 끝까지 돌아온 요청의 초당 처리 건수(TPS)입니다. 본문은 유효성 검사에 적힌 비율만큼 바이트 단위로 \
+             비교합니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 판정하지 않습니다.",
+            "每秒得到完整响应、且状态与长度正确的请求数（TPS）。内容按有效性检查所示的比例逐字节比较。“≥” 表示下限：瓶颈在负载生成器，\
+             因此不对吞吐量下判定。",
+        ],
+    ),
+    (
+        Word::ResponseTime,
+        [
+            "From the moment a request was due to be sent to the last byte of its response, connecting included where \
+             each request has a connection of its own. A stalled server cannot hide its queue.",
+            "요청을 보내기로 한 시각부터 응답의 마지막 바이트가 돌아올 때까지의 시간이며, 요청마다 새 연결을 여는 조건에서는 연결 시간을 \
+             포함합니다. 서버가 멈춰도 대기열이 가려지지 않습니다.",
+            "从请求应当发出的时刻到收到响应最后一个字节的时间；在每个请求新建连接的条件下包含建立连接的时间。服务器停顿时，排队无法被掩盖。",
+        ],
+    ),
+    (
+        Word::ServiceTime,
+        [
+            "From the moment a request was really begun to the last byte of its response.",
+            "요청을 실제로 시작한 시각부터 응답의 마지막 바이트가 돌아올 때까지의 시간입니다.",
+            "从请求实际开始的时刻到收到响应最后一个字节的时间。",
+        ],
+    ),
+];
 
 /// In English, Korean and Chinese; `{smallest}` is the smallest effect that matters.
 fn of_verdict(verdict: Verdict) -> [&'static str; 3] {

@@ -22,6 +22,7 @@ mod html;
 mod language;
 mod markdown;
 mod phrases;
+mod published;
 mod sentence;
 mod tables;
 mod terminal;

@@ -1,7 +1,7 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
 use crate::{
-    definitions, sentence,
+    definitions, published, sentence,
     tables::{self, CELLS_MAX, Table},
     view::View,
     words::{self, Word},
@@ -24,9 +24,11 @@ pub(crate) fn document(view: &View<'_>) -> String {
     missing_arms(view, &mut out);
     section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
     notes(view, &mut out);
+    published(view, &mut out);
     section(view, &mut out, Word::FiguresTitle, &tables::figures(view), Word::NoFigures);
     latency(view, &mut out);
     why(view, &mut out);
+    listening(view, &mut out);
     section(view, &mut out, Word::ChecksTitle, &tables::checks(view), Word::NoChecks);
     heading(view, &mut out, Word::DefinitionsTitle);
     for (term, text) in definitions::all(view) {
@@ -44,7 +46,7 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
     }
     heading(view, out, Word::MissingTitle);
     for arm in &view.result.missing_arms {
-        out.push_str(&format!("- **{}**: {}\n", escape(&arm.name), escape(&arm.reason)));
+        out.push_str(&format!("- **{}**: {}\n", escape(&arm.name), escape(&view.finding(&arm.reason).0)));
         if let Some(unlock) = &arm.unlock {
             out.push_str(&format!("  - {}: `{}`\n", view.word(Word::Unlock), code(unlock)));
         }
@@ -61,6 +63,29 @@ fn notes(view: &View<'_>, out: &mut String) {
         out.push_str(&lines.concat());
         out.push('\n');
     }
+}
+
+fn published(view: &View<'_>, out: &mut String) {
+    if published::has_claims(view) {
+        heading(view, out, Word::PublishedTitle);
+        paragraph(out, view.word(Word::PublishedHelp));
+        table(view, out, &published::claims(view));
+    }
+    if !view.result.attributions.is_empty() {
+        heading(view, out, Word::AttributionsTitle);
+        paragraph(out, view.word(Word::AttributionsHelp));
+        table(view, out, &published::attributions(view));
+    }
+}
+
+fn listening(view: &View<'_>, out: &mut String) {
+    if view.result.listening.is_empty() {
+        return;
+    }
+    heading(view, out, Word::ListeningTitle);
+    paragraph(out, view.word(Word::ListeningHelp));
+    paragraph(out, &published::ladder(view).unwrap_or_default());
+    table(view, out, &published::listening(view));
 }
 
 fn latency(view: &View<'_>, out: &mut String) {

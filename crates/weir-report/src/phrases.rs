@@ -2,18 +2,23 @@
 //! told in Korean and Chinese with the same numbers and names. One that is not listed stays as it was recorded, and the
 //! page marks it as English.
 
-use crate::{format, language::Language};
+use crate::{format, language::Language, published};
 
 /// A recorded form and what it reads in Korean and Chinese. `{n}` stands for a number, which is written with commas,
 /// `{i}` for one that is a name, and `{}` for any text; `{0}` is
 /// the first of them, and `{~0}` the first told in the reader's language where it is a finding itself.
-type Phrase = [&'static str; 3];
+pub(crate) type Phrase = [&'static str; 3];
 
 const CHECKS: &[Phrase] = &[
     [
         "{n} of {n} bytes compared, {n} responses wrong",
         "{1}바이트 중 {0}바이트 비교, 잘못된 응답 {2}건",
         "共 {1} 字节，已比较 {0} 字节，{2} 个响应有误",
+    ],
+    [
+        "{n} of {n} content bytes checked for framing and length; {n} of {n} responses compared byte for byte ({n} %), {n} wrong",
+        "본문 {1}바이트 중 {0}바이트의 프레이밍과 길이 확인, 응답 {3}건 중 {2}건({4} %)을 바이트 단위로 비교, 잘못된 응답 {5}건",
+        "共 {1} 内容字节，已检查 {0} 字节的分帧与长度；{3} 个响应中逐字节比较 {2} 个（{4} %），有误 {5} 个",
     ],
     ["no response failed", "실패한 응답 없음", "没有响应失败"],
     ["{n} responses failed: {}", "응답 {0}건 실패: {~1}", "{0} 个响应失败：{~1}"],
@@ -29,6 +34,13 @@ const CHECKS: &[Phrase] = &[
         "센 값과 ‘처리량 × 지연시간’으로 구한 동시 메시지 수의 차이는 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %(와 측정 구간 \
          경계로 설명되는 몫)를 넘어 제외됨",
         "在途消息数的计数值与“吞吐量 × 延迟”之差，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %（以及窗口边缘所能解释的部分），已剔除",
+    ],
+    [
+        "requests in flight as counted and as throughput times latency differ by {n} % in the median trial; {n} of {n} \
+         trials over {n} % (and what the window's edges explain) and set aside",
+        "센 값과 ‘처리량 × 지연시간’으로 구한 동시 요청 수의 차이는 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %(와 측정 구간 \
+         경계로 설명되는 몫)를 넘어 제외됨",
+        "在途请求数的计数值与“吞吐量 × 延迟”之差，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %（以及窗口边缘所能解释的部分），已剔除",
     ],
     [
         "the generator was the limit in {n} of {n} closed-loop trials",
@@ -103,6 +115,16 @@ const CHECKS: &[Phrase] = &[
         "블록 {1}개 중 {0}개 완료, 그중 {2}개는 ‘가까움’ 상태의 정상 쌍이 없어 다시 실행할 수 있음",
         "{1} 个区组已完成 {0} 个，其中 {2} 个缺少“近”状态下的有效配对，可重新运行",
     ],
+    [
+        "{n} of {n} blocks are done, {n} of these lacks a clean pair and may be run again",
+        "블록 {1}개 중 {0}개 완료, 그중 {2}개는 정상 쌍이 없어 다시 실행할 수 있음",
+        "{1} 个区组已完成 {0} 个，其中 {2} 个缺少有效配对，可重新运行",
+    ],
+    [
+        "{n} of {n} blocks are done, {n} of these lacks a clean pair in the near state and may be run again",
+        "블록 {1}개 중 {0}개 완료, 그중 {2}개는 ‘가까움’ 상태의 정상 쌍이 없어 다시 실행할 수 있음",
+        "{1} 个区组已完成 {0} 个，其中 {2} 个缺少“近”状态下的有效配对，可重新运行",
+    ],
     ["{n} of {n} blocks are done", "블록 {1}개 중 {0}개 완료", "{1} 个区组已完成 {0} 个"],
     [
         "the baseline was never paired with itself",
@@ -118,6 +140,16 @@ const CHECKS: &[Phrase] = &[
         "in {n} blocks the baseline's second run took {n} % more CPU per message than its first (median)",
         "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 메시지당 CPU를 {1} % 많이 씀(중앙값)",
         "在 {0} 个区组中，基线第二次运行的每条消息 CPU 比第一次多 {1} %（中位数）",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % less CPU per request than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 요청당 CPU를 {1} % 적게 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每个请求 CPU 比第一次少 {1} %（中位数）",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % more CPU per request than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 요청당 CPU를 {1} % 많이 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每个请求 CPU 比第一次多 {1} %（中位数）",
     ],
 ];
 
@@ -151,12 +183,22 @@ const NOTES: &[Phrase] = &[
         "{0}：消息太少，无法得知负载生成器的滞后",
     ],
     [
+        "too few requests to know the generator's lag against {}",
+        "{0}: 요청이 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}：请求太少，无法得知负载生成器的滞后",
+    ],
+    [
         "the generator's p99 lag against {} is {n} % of the median response time",
         "{0}: 부하 생성기의 p99 지연이 응답시간 중앙값의 {1} %임",
         "{0}：负载生成器的 p99 滞后为响应时间中位数的 {1} %",
     ],
     [
         "{} >= {n} messages/s (generator-bound)",
+        "{0} ≥ {1} TPS(부하 생성기 한계)",
+        "{0} ≥ {1} TPS（受限于负载生成器）",
+    ],
+    [
+        "{} >= {n} requests/s (generator-bound)",
         "{0} ≥ {1} TPS(부하 생성기 한계)",
         "{0} ≥ {1} TPS（受限于负载生成器）",
     ],
@@ -179,6 +221,47 @@ const NOTES: &[Phrase] = &[
     ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"],
     ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
     ["which is not comparable either", "이 역시 비교할 수 없음", "同样不可比较"],
+    [
+        "which are too few to bear this out",
+        "결과를 뒷받침하기에는 쌍이 너무 적음",
+        "配对太少，不足以证实此结论",
+    ],
+];
+
+/// Why arms could not run. What a program said itself stays as it said it.
+const MISSING: &[Phrase] = &[
+    ["cannot start {}: {}", "{0} 실행 불가: {1}", "无法启动 {0}：{1}"],
+    ["exited with status {i}: {}", "종료 상태 {0}: {1}", "以状态 {0} 退出：{1}"],
+    ["exited with status {i}", "종료 상태 {0}", "以状态 {0} 退出"],
+    ["was killed by signal {i}: {}", "시그널 {0}에 의해 종료됨: {1}", "被信号 {0} 终止：{1}"],
+    ["was killed by signal {i}", "시그널 {0}에 의해 종료됨", "被信号 {0} 终止"],
+    [
+        "did not accept connections within {n} s: {}",
+        "{0}초 안에 연결을 받지 않음: {1}",
+        "{0} 秒内未接受连接：{1}",
+    ],
+    ["did not accept connections within {n} s", "{0}초 안에 연결을 받지 않음", "{0} 秒内未接受连接"],
+    ["during the load it {}", "부하 중에 {~0}", "在负载期间{~0}"],
+    [
+        "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)",
+        "이 커널에 io_uring이 없거나 seccomp 필터가 감추고 있음(ENOSYS)",
+        "本内核没有 io_uring，或被 seccomp 过滤器隐藏（ENOSYS）",
+    ],
+    [
+        "kernel.io_uring_disabled is {i} (EPERM)",
+        "kernel.io_uring_disabled 값이 {0}임(EPERM)",
+        "kernel.io_uring_disabled 为 {0}（EPERM）",
+    ],
+    [
+        "a sandbox forbids io_uring (EPERM): containers do so by default through seccomp",
+        "샌드박스가 io_uring을 금지함(EPERM). 컨테이너는 기본적으로 seccomp로 막음",
+        "沙箱禁止 io_uring（EPERM）：容器默认通过 seccomp 禁止",
+    ],
+    [
+        "the kernel refused the ring's memory (ENOMEM)",
+        "커널이 링에 필요한 메모리를 거부함(ENOMEM)",
+        "内核拒绝为环分配内存（ENOMEM）",
+    ],
 ];
 
 /// Why trials and pairs are set aside, and the classes of failed responses.
@@ -200,13 +283,15 @@ const REASONS: &[Phrase] = &[
     ["response timeout", "응답 시간 초과", "响应超时"],
     ["cut short", "응답 잘림", "响应不完整"],
     ["wrong bytes", "잘못된 바이트", "字节有误"],
+    ["wrong status", "다른 상태 코드", "状态码不符"],
+    ["malformed", "형식이 잘못된 응답", "格式错误"],
     ["local limit", "로컬 한도", "本机限制"],
     ["unexplained", "원인 불명", "原因不明"],
 ];
 
 /// A finding in one language; `None` when it is not listed and stays English.
 pub(crate) fn told(finding: &str, language: Language) -> Option<String> {
-    let sentence = CHECKS.iter().chain(NOTES).find_map(|phrase| {
+    let sentence = CHECKS.iter().chain(NOTES).chain(MISSING).chain(published::SENTENCES).find_map(|phrase| {
         let values = captured(phrase[0], finding)?;
         Some(match language {
             Language::English => refilled(phrase[0], &values),
@@ -289,7 +374,8 @@ mod tests {
 
     #[test]
     fn every_translation_uses_every_value_and_none_that_is_not_there() {
-        for phrase in CHECKS.iter().chain(NOTES).chain(REASONS) {
+        let sentences = CHECKS.iter().chain(NOTES).chain(MISSING).chain(published::SENTENCES);
+        for phrase in sentences.chain(REASONS) {
             let places = phrase[0].matches('{').count();
             for translation in &phrase[1..] {
                 assert_eq!(translation.matches('{').count(), places, "{translation}");

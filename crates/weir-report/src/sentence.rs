@@ -26,6 +26,7 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     let situation = situation(view, comparison);
     let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
     let claim = match (view.result.verdict, ratio) {
+        (Verdict::Inconclusive, None) => unmeasured(view, comparison),
         (Verdict::NotComparable, _) | (_, None) => not_comparable(view, comparison),
         (Verdict::Faster | Verdict::Slower, Some(ratio)) => {
             let reason = reason(view, comparison).unwrap_or_default();
@@ -66,13 +67,8 @@ fn situation(view: &View<'_>, comparison: &Comparison) -> String {
 }
 
 fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
-    let size = format::bytes(u64::from(cell.message_bytes));
-    let (size, separator) = match view.language {
-        Language::English => (format!("{size} messages"), ", "),
-        Language::Korean => (format!("{size} 메시지"), ", "),
-        Language::Chinese => (format!("{size} 消息"), "、"),
-    };
-    let mut parts = vec![view.connections(cell.connections), size];
+    let separator = if view.language == Language::Chinese { "、" } else { ", " };
+    let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
     parts.extend(view.further_conditions(cell));
     parts.join(separator)
 }
@@ -106,12 +102,13 @@ fn reason(view: &View<'_>, comparison: &Comparison) -> Option<String> {
         Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotComparable => false,
     };
     let (own, base) = (format::per_message_in_prose(own), format::per_message_in_prose(base));
+    let unit = view.unit();
     agrees.then(|| match view.language {
         Language::English => {
-            format!(", because it enters the kernel {own} times a message instead of {base}")
+            format!(", because it enters the kernel {own} times a {unit} instead of {base}")
         }
-        Language::Korean => format!(". 메시지당 커널 진입이 {base}회가 아니라 {own}회이기 때문입니다"),
-        Language::Chinese => format!("，因为它每条消息进入内核 {own} 次，而不是 {base} 次"),
+        Language::Korean => format!(". {unit}당 커널 진입이 {base}회가 아니라 {own}회이기 때문입니다"),
+        Language::Chinese => format!("，因为它每{unit}进入内核 {own} 次，而不是 {base} 次"),
     })
 }
 
@@ -152,6 +149,25 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
         Language::Chinese => {
             format!("{arm} 与 {baseline} 的{noun}无法判定高下：{number} 倍{range}，{why}")
         }
+    }
+}
+
+/// Nothing was called because no pair was finished.
+fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
+    let (arm, baseline) = (&comparison.arm, &comparison.baseline);
+    let noun = noun(view, comparison.metric);
+    match view.language {
+        Language::English => {
+            format!(
+                "nothing is decided between {arm} and {baseline} in {noun}: no pair of trials was finished"
+            )
+        }
+        Language::Korean => {
+            format!(
+                "{arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다. 끝까지 실행된 시행 쌍이 없습니다"
+            )
+        }
+        Language::Chinese => format!("{arm} 与 {baseline} 的{noun}尚无法判定：没有一对试次完成"),
     }
 }
 
@@ -255,10 +271,11 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
         let summary = view.summary(&comparison.cell_id, arm)?;
         let cpu = format::micros(summary.server_cpu_us_per_message.median);
         let throughput = view.throughput_in_words(summary);
+        let unit = view.unit();
         Some(match view.language {
-            Language::English => format!("{arm}: {cpu} of server CPU per message at {throughput}"),
-            Language::Korean => format!("{arm}: 메시지당 서버 CPU {cpu}, 처리량 {throughput}"),
-            Language::Chinese => format!("{arm}：每条消息服务器 CPU {cpu}，吞吐量 {throughput}"),
+            Language::English => format!("{arm}: {cpu} of server CPU per {unit} at {throughput}"),
+            Language::Korean => format!("{arm}: {unit}당 서버 CPU {cpu}, 처리량 {throughput}"),
+            Language::Chinese => format!("{arm}：每{unit}服务器 CPU {cpu}，吞吐量 {throughput}"),
         })
     };
     [&comparison.baseline, &comparison.arm].into_iter().filter_map(|arm| figures(arm)).collect()

@@ -33,7 +33,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn new(view: &View<'_>, text: &[Word], numbers: &[Word], mut rows: Vec<Vec<String>>) -> Self {
+    pub(crate) fn new(view: &View<'_>, text: &[Word], numbers: &[Word], mut rows: Vec<Vec<String>>) -> Self {
         let left_out = rows.len().saturating_sub(ROWS_MAX);
         rows.truncate(ROWS_MAX);
         let head = text.iter().chain(numbers).map(|word| view.word(*word).to_owned()).collect();

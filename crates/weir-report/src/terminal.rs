@@ -7,7 +7,7 @@ use weir_record::{
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, sentence,
+    format, published, sentence,
     view::{METRICS, View},
     words::{self, Word},
 };
@@ -37,6 +37,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         }
     }
     notes(view, &mut out);
+    published(view, &mut out);
     missing_arms(view, &mut out);
     out.blank();
     out.wrapped(&format!("{}: {}", view.word(Word::ReproduceTitle), view.result.reproduce), "  ");
@@ -254,6 +255,20 @@ fn notes(view: &View<'_>, out: &mut Output) {
     }
 }
 
+fn published(view: &View<'_>, out: &mut Output) {
+    if published::has_claims(view) {
+        out.blank();
+        out.styled(Style::Bold, view.word(Word::PublishedTitle));
+        for paragraph in published::paragraphs(view) {
+            out.wrapped(&format!("- {paragraph}"), "  ");
+        }
+    }
+    if let Some(ladder) = published::ladder(view) {
+        out.blank();
+        out.wrapped(&ladder, "");
+    }
+}
+
 fn missing_arms(view: &View<'_>, out: &mut Output) {
     if view.result.missing_arms.is_empty() {
         return;
@@ -261,7 +276,7 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
     out.blank();
     out.styled(Style::Bold, view.word(Word::MissingTitle));
     for arm in &view.result.missing_arms {
-        out.wrapped(&format!("- {}: {}", arm.name, arm.reason), "  ");
+        out.wrapped(&format!("- {}: {}", arm.name, view.finding(&arm.reason).0), "  ");
         if let Some(unlock) = &arm.unlock {
             out.wrapped(&format!("  {}: {unlock}", view.word(Word::Unlock)), "    ");
         }

@@ -32,6 +32,8 @@ pub(crate) struct View<'a> {
     pub cells: Vec<&'a str>,
     /// Names of all arms, as planned, then any only the results know; the position decides the colour.
     pub arms: Vec<&'a str>,
+    /// Its messages are HTTP requests.
+    pub is_http: bool,
 }
 
 impl<'a> View<'a> {
@@ -50,11 +52,25 @@ impl<'a> View<'a> {
             language,
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
+            is_http: result.spec.is_http(),
         }
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
+        let word = if self.is_http { words::of_requests(word) } else { word };
         word.text(self.language)
+    }
+
+    /// One of what is counted, as it stands behind "per": a message or a request.
+    pub(crate) fn unit(&self) -> &'static str {
+        match (self.language, self.is_http) {
+            (Language::English, false) => "message",
+            (Language::English, true) => "request",
+            (Language::Korean, false) => "메시지",
+            (Language::Korean, true) => "요청",
+            (Language::Chinese, false) => "条消息",
+            (Language::Chinese, true) => "个请求",
+        }
     }
 
     /// A finding of the laboratory in the reader's language, or as it was recorded, and whether that is English in
@@ -118,10 +134,32 @@ impl<'a> View<'a> {
     /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
     pub(crate) fn cell_label(&self, id: &str) -> String {
         let Some(cell) = self.cell(id) else { return id.to_owned() };
-        let mut parts =
-            vec![self.connections(cell.connections), format::bytes(u64::from(cell.message_bytes))];
+        let mut parts = vec![self.connections(cell.connections), self.asked(cell)];
         parts.extend(self.further_conditions(cell));
         parts.join(" · ")
+    }
+
+    /// The size of a message, or what a response carries: `64 B`, `HTML page 592 B`.
+    fn asked(&self, cell: &CellSpec) -> String {
+        let size = format::bytes(u64::from(cell.message_bytes));
+        let Some(http) = &cell.http else { return size };
+        let name = match http.content.as_str() {
+            "html" => ["HTML page", "HTML 페이지", "HTML 页面"],
+            "image" => ["image", "이미지", "图片"],
+            _ => ["content", "본문", "内容"],
+        };
+        format!("{} {size}", self.language.choose(name))
+    }
+
+    /// The same inside a sentence.
+    pub(crate) fn asked_in_prose(&self, cell: &CellSpec) -> String {
+        let asked = self.asked(cell);
+        match self.language {
+            _ if cell.http.is_some() => asked,
+            Language::English => format!("{asked} messages"),
+            Language::Korean => format!("{asked} 메시지"),
+            Language::Chinese => format!("{asked} 消息"),
+        }
     }
 
     /// `100 connections`.
@@ -157,6 +195,10 @@ impl<'a> View<'a> {
     pub(crate) fn further_conditions(&self, cell: &CellSpec) -> Vec<String> {
         let (depth, idle, workers) = (cell.depth, cell.idle_connections, cell.workers);
         let mut parts = Vec::new();
+        if cell.http.as_ref().is_some_and(|http| http.close) {
+            let words = ["new connection each", "요청마다 새 연결", "每个请求新建连接"];
+            parts.push(self.language.choose(words).to_owned());
+        }
         if depth > 1 {
             parts.push(match self.language {
                 Language::English => format!("{depth} in flight each"),

@@ -53,6 +53,54 @@ words! {
     LatencyP99Short: "response p99" | "응답 p99" | "响应 p99";
     MessagesPerSecond: "messages/s" | "TPS" | "TPS";
 
+    ServerCpuRequest: "Server CPU per request" | "요청당 서버 CPU" | "每个请求的服务器 CPU";
+    MachineCpuRequest: "Whole-machine CPU per request" | "요청당 전체 머신 CPU" | "每个请求的整机 CPU";
+    GeneratorCpuRequest: "Generator CPU per request" | "요청당 부하 생성기 CPU" | "每个请求的负载生成器 CPU";
+    ServerCpuProseRequest: "server CPU per request" | "요청당 서버 CPU 사용량" | "每个请求服务器 CPU 用量";
+    MachineCpuProseRequest: "whole-machine CPU per request" | "요청당 전체 머신 CPU 사용량" | "每个请求整机 CPU 用量";
+    ServerCpuShortRequest: "CPU/req" | "CPU/요청" | "CPU/请求";
+    RequestsPerSecond: "requests/s" | "TPS" | "TPS";
+    LatencyHelpRequest: "Solid: response time, counted from the moment a request was due. Dashed: service time, counted \
+        from the moment it was sent. The gap between them is waiting that a closed loop would hide."
+        | "실선은 요청을 보내기로 한 시각부터 잰 응답시간, 점선은 실제로 보낸 시각부터 잰 서비스 시간입니다. 둘의 \
+        차이는 폐쇄형 부하가 숨기는 대기 시간입니다."
+        | "实线为响应时间，从请求应发出的时刻算起；虚线为服务时间，从实际发出的时刻算起。两者之差就是闭环负载会掩盖的等待时间。";
+    WhyTitleRequest: "What differs per request" | "요청당 무엇이 다른가" | "每个请求的差异";
+
+    PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
+    PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline."
+        | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다."
+        | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。";
+    PublishedClaim: "published" | "발표 내용" | "已发表内容";
+    PublishedWhy: "why" | "이유" | "原因";
+    PublishedRatio: "published ratio" | "발표된 비율" | "已发表比值";
+    MeasuredThroughput: "throughput measured" | "측정한 처리량 비율" | "实测吞吐量比值";
+    MeasuredCpu: "server CPU measured" | "측정한 서버 CPU 비율" | "实测服务器 CPU 比值";
+    AttributionsTitle: "How much each cause explains" | "원인별로 설명되는 정도" | "各原因所能解释的程度";
+    AttributionsHelp: "The published pair again, with one cause switched on. The share is what the cause adds to the clean \
+        ratio, of the published one, on the scale of logarithms: 100 % is the whole published difference. From server CPU \
+        it says what one CPU could serve, also where the generator was the limit. Shares need not add up to 100 %."
+        | "발표된 쌍을 원인 하나만 켜고 다시 측정했습니다. 몫은 그 원인이 깨끗한 비율에 더하는 정도를 로그 척도에서 발표된 비율로 나눈 \
+        값으로, 100 %면 발표된 차이 전체입니다. 서버 CPU로 구한 몫은 부하 생성기가 한계일 때도 CPU 하나가 처리할 수 있는 양을 \
+        나타냅니다. 몫의 합이 100 %일 필요는 없습니다."
+        | "打开一个原因后重新测量已发表的配对。份额为该原因在对数尺度上给干净比值增加的部分占已发表比值的比例：100 % 即全部已发表的差异。\
+        由服务器 CPU 得出的份额表示一个 CPU 能处理的量，即使瓶颈在负载生成器也成立。各份额之和不必为 100 %。";
+    ShareOfIt: "share of the published" | "발표된 차이 중 몫" | "占已发表差异的份额";
+    ListeningTitle: "How connections came about" | "연결이 맺어진 과정" | "连接的建立";
+    ListeningHelp: "Counted by the kernel over all trials of an arm, those set aside included. Times are median / 99 % / \
+        largest. Connections that took as long as a step of the SYN timer waited for it, not for the server."
+        | "제외된 시행을 포함해 각 대상의 모든 시행에서 커널이 센 값입니다. 시간은 중앙값 / 99 % / 최댓값입니다. SYN 타이머의 한 단계만큼 \
+        걸린 연결은 서버가 아니라 그 타이머를 기다린 것입니다."
+        | "由内核在每个方案的全部试次（含被剔除的）中计数。时间为中位数 / 99 % / 最大值。耗时恰为 SYN 定时器某一台阶的连接，等待的是该定时器而非服务器。";
+    Overflows: "queue full" | "대기열 넘침" | "队列已满";
+    ListenDrops: "dropped" | "버려진 연결" | "被丢弃";
+    SynsAgain: "SYNs sent again" | "SYN 재전송" | "SYN 重传";
+    SegmentsAgain: "segments sent again" | "세그먼트 재전송" | "报文段重传";
+    ConnectTime: "connect" | "연결 시간" | "连接时间";
+    FirstByte: "first byte" | "첫 바이트" | "首字节";
+    LastByte: "last byte" | "마지막 바이트" | "末字节";
+    Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
+
     Verdict: "verdict" | "판정" | "判定";
     Arm: "arm" | "비교 대상" | "方案";
     Cell: "cell" | "조건" | "条件";
@@ -162,6 +210,7 @@ words! {
     MachineFacts: "all facts about the machine" | "머신 상세 정보" | "机器的全部信息";
     NumbersInTable: "the numbers as a table" | "수치를 표로 보기" | "以表格查看数据";
     StudyOf: "Weir study" | "Weir 연구" | "Weir 研究";
+    CheckResponses: "every response was right" | "모든 응답이 올바름" | "所有响应均正确";
     CheckBytes: "every byte came back" | "모든 바이트 일치" | "所有字节均正确返回";
     CheckFailures: "every failure has a class" | "모든 실패가 분류됨" | "所有失败均已归类";
     CheckLittle: "Little's law holds" | "리틀의 법칙 성립" | "利特尔法则成立";
@@ -176,6 +225,22 @@ words! {
     CheckInterleaving: "arms took turns in random order" | "무작위 순서로 번갈아 실행됨" | "各方案按随机顺序轮流运行";
     CheckSchedule: "the schedule was finished" | "계획한 일정을 마침" | "已完成全部计划";
     CheckItself: "the baseline agrees with itself" | "기준이 자기 자신과 일치" | "基线与自身一致";
+}
+
+/// What is said of requests where echo has messages.
+pub(crate) fn of_requests(word: Word) -> Word {
+    match word {
+        Word::ServerCpu => Word::ServerCpuRequest,
+        Word::MachineCpu => Word::MachineCpuRequest,
+        Word::GeneratorCpu => Word::GeneratorCpuRequest,
+        Word::ServerCpuProse => Word::ServerCpuProseRequest,
+        Word::MachineCpuProse => Word::MachineCpuProseRequest,
+        Word::ServerCpuShort => Word::ServerCpuShortRequest,
+        Word::MessagesPerSecond => Word::RequestsPerSecond,
+        Word::LatencyHelp => Word::LatencyHelpRequest,
+        Word::WhyTitle => Word::WhyTitleRequest,
+        other => other,
+    }
 }
 
 /// The word of a verdict.
@@ -246,6 +311,7 @@ pub(crate) fn role(role: CellRole) -> Word {
 pub(crate) fn check(name: &str) -> Option<Word> {
     match name {
         "bytes-verified" => Some(Word::CheckBytes),
+        "responses-checked" => Some(Word::CheckResponses),
         "failures-classified" => Some(Word::CheckFailures),
         "littles-law" => Some(Word::CheckLittle),
         "generator-headroom" => Some(Word::CheckHeadroom),
@@ -304,14 +370,30 @@ mod tests {
 
     #[test]
     fn every_text_is_written_in_its_own_script() {
-        let same_everywhere =
-            [Word::MessagesPerSecond, Word::DetectableShort, Word::PHolm, Word::PValue, Word::Steal];
+        let same_everywhere = [
+            Word::MessagesPerSecond,
+            Word::RequestsPerSecond,
+            Word::DetectableShort,
+            Word::PHolm,
+            Word::PValue,
+            Word::Steal,
+        ];
         for word in Word::ALL.iter().filter(|word| !same_everywhere.contains(word)) {
             let [english, korean, chinese] = Language::ALL.map(|language| word.text(language));
             assert!(english.is_ascii() || english.contains(['←', '→']), "{english}");
             assert!(korean.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {korean}");
             assert!(chinese.chars().any(|letter| ('一'..='鿿').contains(&letter)), "{word:?}: {chinese}");
             assert!(!chinese.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {chinese}");
+        }
+    }
+
+    #[test]
+    fn an_http_study_never_speaks_of_messages() {
+        for word in Word::ALL.iter().map(|word| of_requests(*word)) {
+            let texts = Language::ALL.map(|language| word.text(language));
+            for (text, message) in texts.into_iter().zip(["essage", "메시지", "消息"]) {
+                assert!(!text.contains(message), "{word:?}: {text}");
+            }
         }
     }
 

@@ -7,10 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_record::{load::LoadReport, spec::LoadMode};
+use weir_proto::content::Content;
+use weir_record::{
+    load::LoadReport,
+    spec::{HttpCell, LoadMode},
+};
 
 use super::{
-    Deadlines,
+    Deadlines, files,
     group::{Bond, Group},
     server::{Server, cpu_list},
 };
@@ -34,7 +38,9 @@ pub(crate) fn load(
     super::vary_environment(&mut command, request, "generator");
     let mut group = Group::start(&mut command, Bond::Dies)
         .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
-    let busy = Duration::from_nanos(request.cell.window_ns.saturating_add(request.cell.warmup_ns_max));
+    let ramp_up_ns = request.cell.http.as_ref().map_or(0, |http| http.ramp_up_ns);
+    let busy_ns = request.cell.window_ns.saturating_add(request.cell.warmup_ns_max);
+    let busy = Duration::from_nanos(busy_ns.saturating_add(ramp_up_ns));
     let longest = busy + deadlines.load_margin;
     let deadline = Instant::now() + longest;
     while !group.has_ended() {
@@ -77,12 +83,18 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
 
 fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     let cell = request.cell;
-    let mut arguments: Vec<String> = ["load", "echo", "--json"].map(str::to_owned).to_vec();
+    let mut arguments = match &cell.http {
+        Some(http) => http_arguments(http, &server.address),
+        None => {
+            let bytes = cell.message_bytes.to_string();
+            ["load", "echo", "--json", "--target", &server.address, "--message-bytes", &bytes]
+                .map(str::to_owned)
+                .to_vec()
+        }
+    };
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--target", server.address.clone());
     option("--connections", cell.connections.to_string());
     option("--depth", cell.depth.to_string());
-    option("--message-bytes", cell.message_bytes.to_string());
     option("--duration", seconds(cell.window_ns));
     option("--warmup-max", seconds(cell.warmup_ns_max));
     option("--seed", request.seed.to_string());
@@ -103,6 +115,28 @@ fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     }
     for (name, value) in &request.arm.load_options {
         option("--option", format!("{name}={value}"));
+    }
+    arguments
+}
+
+/// What only a generator of HTTP is told.
+fn http_arguments(http: &HttpCell, address: &str) -> Vec<String> {
+    // A content that is none was refused before anything ran; the generator would say so too.
+    let path = http.content.parse::<Content>().map_or_else(|_| "/".to_owned(), files::url_path);
+    let url = format!("http://{address}{path}");
+    let mut arguments: Vec<String> = ["load", "http", "--json", &url].map(str::to_owned).to_vec();
+    arguments.extend(["--expect-content".to_owned(), http.content.clone()]);
+    if http.close {
+        arguments.push("--close".to_owned());
+    }
+    for (name, length_ns) in [
+        ("--ramp-up", http.ramp_up_ns),
+        ("--connect-timeout", http.connect_timeout_ns),
+        ("--response-timeout", http.response_timeout_ns),
+    ] {
+        if length_ns > 0 {
+            arguments.extend([name.to_owned(), seconds(length_ns)]);
+        }
     }
     arguments
 }

@@ -12,6 +12,7 @@ use weir_record::spec::{CellSpec, Subject};
 
 use super::{
     Deadlines,
+    files::TrialFiles,
     group::{Bond, Group, TICK},
 };
 use crate::{
@@ -53,22 +54,19 @@ impl Server {
     pub(crate) fn start(
         weir: &std::path::Path,
         request: &TrialRequest<'_>,
+        files: &TrialFiles,
         number: u64,
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         match &request.arm.subject {
-            Subject::Weir { driver, options } => {
+            Subject::Weir { driver, options, arguments } => {
                 let stats_socket = format!("@weir-{}-{number}", std::process::id());
                 let mut command = Command::new(weir);
-                command.args(["serve", "echo", "--driver", driver, "--listen", "127.0.0.1:0"]);
-                command.args(["--workers", &request.cell.workers.to_string()]);
-                command.args(["--stats-socket", &stats_socket]);
-                if !request.server_cpus.is_empty() {
-                    command.args(["--pin", &cpu_list(request.server_cpus)]);
-                }
+                command.args(own_arguments(request, driver, &stats_socket));
                 for (name, value) in options {
                     command.args(["--option", &format!("{name}={value}")]);
                 }
+                command.args(arguments.iter().map(|word| files.substituted(word)));
                 let group = spawn(&mut command, request, Bond::Dies)?;
                 let server = Self {
                     group,
@@ -83,7 +81,8 @@ impl Server {
                 let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
                 let mut command = Command::new(weir);
                 command.args(supervise::arguments(request.server_cpus));
-                command.args(substituted(argv, weir, port, request));
+                command
+                    .args(substituted(argv, weir, port, request).iter().map(|word| files.substituted(word)));
                 let group = spawn(&mut command, request, Bond::CleansUp)?;
                 let server =
                     Self { group, kind: Kind::Supervised, address: String::new(), stats_socket: None };
@@ -179,6 +178,33 @@ impl Server {
         }
         self.group.wait(deadlines.stop);
     }
+}
+
+/// What a study wrote for the server's command line.
+pub(crate) fn words(subject: &Subject) -> &[String] {
+    match subject {
+        Subject::Weir { arguments, .. } => arguments,
+        Subject::Command { argv } => argv,
+    }
+}
+
+/// What the laboratory says to `weir serve`.
+fn own_arguments(request: &TrialRequest<'_>, driver: &str, stats_socket: &str) -> Vec<String> {
+    let protocol = if request.cell.http.is_some() { "http" } else { "echo" };
+    let listen = ["serve", protocol, "--driver", driver, "--listen", "127.0.0.1:0"];
+    let mut arguments: Vec<String> = listen.map(str::to_owned).to_vec();
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    option("--workers", request.cell.workers.to_string());
+    option("--stats-socket", stats_socket.to_owned());
+    if !request.server_cpus.is_empty() {
+        option("--pin", cpu_list(request.server_cpus));
+    }
+    // A server of files has no one body.
+    let serves_files = words(&request.arm.subject).iter().any(|word| word == "--root");
+    if let Some(http) = request.cell.http.as_ref().filter(|_| !serves_files) {
+        option("--body", http.content.clone());
+    }
+    arguments
 }
 
 fn spawn(command: &mut Command, request: &TrialRequest<'_>, bond: Bond) -> Result<Group, NoServer> {

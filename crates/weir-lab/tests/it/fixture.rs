@@ -17,9 +17,15 @@ use weir_record::{
 };
 use weir_store::NewStudy;
 
-/// A folder that does not exist yet; an earlier run's is removed.
+/// The folder of this name, of this run of the tests alone.
+pub fn folder(name: &str) -> PathBuf {
+    let run = format!("weir-lab-{}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(run).join(name)
+}
+
+/// The same when it does not exist yet; an earlier test's is removed.
 pub fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join(name);
+    let folder = folder(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }

@@ -2,6 +2,7 @@
 
 mod fixture;
 
+mod http;
 mod judging;
 mod sessions;
 mod study_file;

@@ -13,7 +13,7 @@ use weir_lab::{
 use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::Taint, verdict::Verdict};
 use weir_store::{Store, StoreError};
 
-use crate::fixture::{fresh_folder, launcher, new_study, resume, start};
+use crate::fixture::{folder, fresh_folder, launcher, new_study, resume, start};
 
 const SEED: u64 = 6;
 
@@ -120,7 +120,7 @@ fn no_block_starts_after_the_time_cap_and_a_resumed_session_goes_on() {
     assert_eq!(way_on, format!("{cut}: {words}; go on with: weir study --resume run"));
     let check = outcome.result.checks.iter().find(|check| check.name == "schedule").expect("it is checked");
     assert!(!check.passed && check.detail.contains(&words), "{check:?}");
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cap");
+    let folder = folder("cap");
     let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
     assert!(resumed.trials.len() > outcome.trials.len());
 }
@@ -136,9 +136,9 @@ fn a_time_cap_that_leaves_spoilt_blocks_unrepeated_leaves_the_study_incomplete()
     spec.time_cap_ns = first_attempts.map(|trial| trial.started_ns).max().expect("there are trials");
     let outcome = start("cut-in-gaps", &spec, &mut dying_once()).expect("the cap is no error");
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::TimeCap, false));
-    let words = "12 of 12 blocks are done, 1 of these lack a clean pair and may be run again";
+    let words = "12 of 12 blocks are done, 1 of these lacks a clean pair and may be run again";
     assert_eq!(outcome.progress.words(), words);
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("cut-in-gaps");
+    let folder = folder("cut-in-gaps");
     let resumed = resume(&folder, &mut launcher(SEED, FakeStates::Near, 0.8), &NEVER).expect("it resumes");
     assert_eq!((resumed.ended, resumed.result.complete), (Ended::Complete, true));
 }

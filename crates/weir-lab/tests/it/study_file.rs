@@ -36,13 +36,13 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
         ]
     );
     assert_eq!(spec.cells[2].load, LoadMode::OpenShare { share: 0.6, poisson: true });
-    let Subject::Weir { driver, options } = &spec.arms[1].subject else { panic!("{:?}", spec.arms[1]) };
+    let Subject::Weir { driver, options, .. } = &spec.arms[1].subject else { panic!("{:?}", spec.arms[1]) };
     assert_eq!((driver.as_str(), options["buffer-bytes"].as_str()), ("uring", "16384"));
 }
 
 #[test]
 fn mistakes_are_named_with_file_line_and_key() {
-    insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: unknown field `conections`, expected one of `connections`, `depth`, `message_bytes`, `workers`, `idle_connections`");
+    insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: unknown field `conections`, expected one of `connections`, `depth`, `message_bytes`, `workers`, `idle_connections`, `content`, `close`");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = [100, 0]"), @"a.toml:8: connections: 0 is out of range; it must be from 1 to 60000");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = []"), @"a.toml:8: connections: the list is empty; it must hold at least one level");
     insta::assert_snapshot!(mistake("depth = 16", "depth = 8"), @"a.toml:4: headline.depth: 8 is not a level of the factor; there are 1, 16");
@@ -58,6 +58,60 @@ fn mistakes_are_named_with_file_line_and_key() {
     insta::assert_snapshot!(mistake("share = 0.6", "share = 0.6, rate = 100"), @"a.toml:5: latency.rate: give either `share` or `rate`");
     insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nmessage_bytes = [16_000_000]"), @"a.toml:7: factors: c100-d1-m16000000-closed has 1525 MiB in flight (connections x depth x message_bytes); at most 256 MiB are allowed");
     insta::assert_snapshot!(mistake("window = \"1s\"", "window ="), @"a.toml:3: string values must be quoted, expected literal string");
+}
+
+/// The example as a study of HTTP.
+fn http(factors: &str) -> String {
+    EXAMPLE
+        .replacen("window = \"1s\"", "protocol = \"http\"\nwindow = \"1s\"", 1)
+        .replacen("headline = { depth = 16 }", "headline = { content = \"html\", close = false }", 1)
+        .replacen("depth = [1, 16]", factors, 1)
+}
+
+#[test]
+fn an_http_study_has_content_and_close_among_its_factors() {
+    let text = http("content = [\"html\", \"image\", 1024]\nclose = [false, true]");
+    let arguments = "driver = \"epoll\"\narguments = [\"--backlog\", 10, \"{scratch}/log\"]";
+    let spec = read(&text.replacen("driver = \"epoll\"", arguments, 1)).expect("it is right");
+    assert!(spec.is_http());
+    let cells: Vec<_> =
+        spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role, cell.message_bytes)).collect();
+    let page = spec.cells[0].message_bytes;
+    assert!((400..1_000).contains(&page), "{page}");
+    assert_eq!(
+        cells,
+        [
+            ("c100-d1-html-closed", CellRole::Headline, page),
+            ("c100-d1-html-reconnect-closed", CellRole::Exploratory, page),
+            ("c100-d1-image-closed", CellRole::Exploratory, 151_552),
+            ("c100-d1-image-reconnect-closed", CellRole::Exploratory, 151_552),
+            ("c100-d1-b1024-closed", CellRole::Exploratory, 1_024),
+            ("c100-d1-b1024-reconnect-closed", CellRole::Exploratory, 1_024),
+            ("c100-d1-html-open60pct", CellRole::Exploratory, page),
+        ]
+    );
+    let asked = spec.cells[5].http.as_ref().expect("it is HTTP");
+    assert_eq!((asked.content.as_str(), asked.close), ("1024", true));
+    let Subject::Weir { arguments, .. } = &spec.arms[0].subject else { panic!("{:?}", spec.arms[0]) };
+    assert_eq!(arguments, &["--backlog", "10", "{scratch}/log"]);
+    let plain = read(&http("").replacen("headline = { content = \"html\", close = false }", "", 1));
+    assert_eq!(plain.expect("html is the default").cells[0].id, "c100-d1-html-closed");
+}
+
+#[test]
+fn mistakes_of_http_are_named_too() {
+    let wrong = |factors: &str| read(&http(factors)).expect_err("it is a mistake");
+    let content = "content = [\"html\"]";
+    insta::assert_snapshot!(wrong("content = [\"png\"]"), @r#"a.toml:10: content: "png" is none: a content is `html`, `image` or a number of bytes"#);
+    insta::assert_snapshot!(wrong("content = [64, \"64\"]"), @"a.toml:10: content: 64 occurs twice");
+    insta::assert_snapshot!(wrong("content = [\"image\"]"), @"a.toml:5: headline.content: html is not a level of the factor; there are image");
+    insta::assert_snapshot!(wrong("message_bytes = [64]"), @"a.toml:10: message_bytes: an HTTP study has `content` instead");
+    insta::assert_snapshot!(wrong(&format!("{content}\nclose = [false, true]\ndepth = [4]")), @"a.toml:12: depth: c100-d4-html-reconnect-closed closes after each request, so that only one can be in flight");
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
+    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
+    insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: "gopher" is not known; use "echo" or "http""#);
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\narguments = [\"--listen=1\"]"), @r#"a.toml:11: arm.arguments: "--listen=1" is what the laboratory says itself, from the arm's and the cell's own keys"#);
+    insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"x\", \"{port}\"]\narguments = [\"y\"]"), @"a.toml:11: arm: `options` and `arguments` belong to a driver; write a command's into the command");
 }
 
 #[test]

@@ -219,7 +219,8 @@ fn an_interrupted_trial_leaves_nothing() {
 /// Twenty kills, fifty with `WEIR_SLOW_TESTS=1`.
 fn a_killed_laboratory_leaves_nothing_but_its_store() {
     let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 20 };
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("weir-lab").join("killed");
+    let folder =
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("weir-lab-{}-killed", std::process::id()));
     if folder.exists() {
         std::fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }
@@ -252,4 +253,5 @@ fn a_killed_laboratory_leaves_nothing_but_its_store() {
         stored = blocks;
     }
     assert!(stored > 0, "no block was ever finished");
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
 }

@@ -154,7 +154,7 @@ fn laboratory(folder: &Path) {
     let mut spec = super::foreign(&["listen-with-orphan", "{port}"]);
     spec.arms[1] = ArmSpec {
         name: "own".to_owned(),
-        subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into() },
+        subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
     };
     spec.cells[0].blocks = 1_000;

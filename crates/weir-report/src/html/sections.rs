@@ -6,7 +6,7 @@ use weir_record::{study::ArmSummary, verdict::Metric};
 use super::{chart, table};
 use crate::{
     chart::{self as charts, ARM_STYLES, Figure},
-    definitions, display, format, sentence,
+    definitions, display, format, published, sentence,
     tables::{self, CELLS_MAX},
     view::{METRICS, View},
     words::{self, Word},
@@ -73,6 +73,35 @@ fn notes(view: &View<'_>) -> Markup {
         }
         @if left_out > 0 { p.hint { (sentence::left_out(view, left_out)) } }
     }
+}
+
+/// Published figures beside the measured ones; nothing for a study without any.
+pub(super) fn published(view: &View<'_>) -> Markup {
+    if !published::has_claims(view) {
+        return html! {};
+    }
+    section(view, Word::PublishedTitle, Some(Word::PublishedHelp), &table(view, &published::claims(view)))
+}
+
+/// What each cause of a published difference makes; nothing for a study without such arms.
+pub(super) fn attributions(view: &View<'_>) -> Markup {
+    if view.result.attributions.is_empty() {
+        return html! {};
+    }
+    let body = table(view, &published::attributions(view));
+    section(view, Word::AttributionsTitle, Some(Word::AttributionsHelp), &body)
+}
+
+/// How connections came about; nothing when no listener lost one.
+pub(super) fn listening(view: &View<'_>) -> Markup {
+    if view.result.listening.is_empty() {
+        return html! {};
+    }
+    let body = html! {
+        @if let Some(ladder) = published::ladder(view) { p { (display::keep_together(&ladder)) } }
+        (table(view, &published::listening(view)))
+    };
+    section(view, Word::ListeningTitle, Some(Word::ListeningHelp), &body)
 }
 
 pub(super) fn figures(view: &View<'_>) -> Markup {

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    machine::Fingerprint,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
-    study::{ArmSummary, Check, MachineStates, MissingArm, Spread, StudyResult, TimelineEntry},
+    machine::{Fingerprint, NetworkCounters},
+    spec::{ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject},
+    study::{
+        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MissingArm, PairedRatio, Spread,
+        StudyResult, TimelineEntry, TimesSummary,
+    },
     verdict::{Comparison, Metric, Verdict},
 };
 
@@ -26,7 +29,7 @@ impl Jitter {
 }
 
 fn arm(name: &str) -> ArmSpec {
-    let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new() };
+    let subject = Subject::Weir { driver: name.to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
     ArmSpec { name: name.to_owned(), subject, load_options: BTreeMap::new() }
 }
 
@@ -44,6 +47,8 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         window_ns: 1_200_000_000,
         warmup_ns_max: 500_000_000,
         blocks,
+        http: None,
+        arms: Vec::new(),
     }
 }
 
@@ -64,6 +69,7 @@ fn spec() -> StudySpec {
         load_cpus: vec![1],
         smallest_effect: 0.03,
         time_cap_ns: 240 * SECOND_NS,
+        published: Vec::new(),
     }
 }
 
@@ -300,6 +306,9 @@ pub fn quick() -> StudyResult {
         elapsed_ns: 192 * SECOND_NS,
         reproduce: "weir study quick --seed 20261121".to_owned(),
         spec,
+        attributions: Vec::new(),
+        listening: Vec::new(),
+        syn_ladder_s: Vec::new(),
     }
 }
 
@@ -508,6 +517,118 @@ pub fn ten_arms() -> StudyResult {
     result
 }
 
+fn claims(cell_id: &str) -> Vec<PublishedClaim> {
+    let text = |text: &str| text.to_owned();
+    vec![
+        PublishedClaim {
+            id: text("S2-08 page"),
+            claim: text(
+                "Document 002: HTML page, 100 connections: uring 4800+ requests/s at 20 ms, epoll 4000+ at 23 ms",
+            ),
+            ratio: Some(1.2),
+            metric: Metric::Throughput,
+            cell_id: text(cell_id),
+            arm: text("uring"),
+            baseline: text("epoll"),
+            explanation: text(
+                "A connection for every request, and a log line flushed for every connection by the epoll server alone; the tool stopped its clock at the head.",
+            ),
+            causes: vec![Cause { arm: text("uring"), baseline: text("epoll-log-lines") }],
+        },
+        PublishedClaim {
+            id: text("S4-09"),
+            claim: text("Document 004: the bottleneck is not the network"),
+            ratio: None,
+            metric: Metric::Throughput,
+            cell_id: text(cell_id),
+            arm: text("gone"),
+            baseline: text("epoll"),
+            explanation: text(
+                "True, and it was not the way of waiting either, but the listener's queue of 10: http-confounders switches it on.",
+            ),
+            causes: Vec::new(),
+        },
+    ]
+}
+
+fn listening(cell_id: &str) -> Vec<ListenSummary> {
+    let text = |text: &str| text.to_owned();
+    let times = |p50_ns: u64, ns_max: u64| TimesSummary {
+        count: 90_000,
+        p50_ns: Some(p50_ns),
+        p99_ns: Some(p50_ns * 3),
+        ns_max,
+    };
+    vec![
+        ListenSummary {
+            cell_id: cell_id.to_owned(),
+            arm: text("epoll"),
+            trials: 12,
+            connect: times(80_000, 2_000_000),
+            first_byte: times(900_000, 4_000_000),
+            last_byte: times(905_000, 4_100_000),
+            ..ListenSummary::default()
+        },
+        ListenSummary {
+            cell_id: cell_id.to_owned(),
+            arm: text("uring"),
+            trials: 6,
+            network: NetworkCounters {
+                listen_overflows: 5_231,
+                listen_drops: 5_231,
+                tcp_retransmits: 6_200,
+                syn_retransmits: 5_102,
+            },
+            connect: times(90_000, 3_020_000_000),
+            stalled: vec![(1, 4_800), (3, 12)],
+            ..ListenSummary::default()
+        },
+    ]
+}
+
+/// A study of HTTP with published figures, causes switched on, and a listener that lost connections.
+pub fn http() -> StudyResult {
+    let mut result = quick();
+    result.spec.name = "http-confounders".to_owned();
+    result.spec.title =
+        "How much of the published differences does each of their causes make here?".to_owned();
+    for cell in &mut result.spec.cells {
+        let content = if cell.connections == 1000 { "image" } else { "html" };
+        cell.message_bytes = if content == "image" { 151_552 } else { 592 };
+        let close = cell.role == CellRole::Headline;
+        cell.http = Some(HttpCell { content: content.to_owned(), close, ..HttpCell::default() });
+    }
+    let cell_id = result.comparisons[0].cell_id.clone();
+    let text = |text: &str| text.to_owned();
+    result.spec.published = claims(&cell_id);
+    let ratio =
+        |ratio: f64| Some(PairedRatio { ratio, interval: Some((ratio * 0.98, ratio * 1.02)), pairs: 6 });
+    result.attributions = vec![Attribution {
+        claim: text("S2-08 page"),
+        cell_id: cell_id.clone(),
+        arm: text("uring"),
+        baseline: text("epoll-log-lines"),
+        throughput: ratio(1.14),
+        server_cpu: ratio(0.71),
+        throughput_share: Some(0.37),
+        server_cpu_share: Some(0.524),
+    }];
+    result.listening = listening(&cell_id);
+    result.syn_ladder_s = vec![1, 2, 3, 4, 5, 7, 11, 19];
+    result.fingerprint.limits.insert(text("tcp_syn_linear_timeouts"), text("4"));
+    result.checks = vec![Check {
+        name: text("responses-checked"),
+        passed: true,
+        detail: text(
+            "592000 of 592000 content bytes checked for framing and length; 1000 of 1000 responses compared byte for byte (100.0 %), 0 wrong",
+        ),
+    }];
+    for note in result.comparisons.iter_mut().flat_map(|comparison| &mut comparison.notes) {
+        *note = note.replace("messages/s", "requests/s");
+    }
+    result
+}
+
 /// Every study, with a name for failure messages.
 pub fn all() -> Vec<(&'static str, StudyResult)> {
     vec![
@@ -521,6 +642,7 @@ pub fn all() -> Vec<(&'static str, StudyResult)> {
         ("all not comparable", all_not_comparable()),
         ("not finite", not_finite()),
         ("hostile names", hostile_names()),
+        ("http", http()),
         ("ten arms", ten_arms()),
         ("two hundred cells", two_hundred_cells()),
     ]

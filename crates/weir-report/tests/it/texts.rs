@@ -26,6 +26,89 @@ fn markdown_reads_well_in_every_language() {
 }
 
 #[test]
+fn an_http_study_speaks_of_requests_in_every_language() {
+    for (language, messages) in
+        [(Language::English, "essage"), (Language::Korean, "메시지"), (Language::Chinese, "消息")]
+    {
+        let result = fixture::http();
+        for text in [terminal(&result, language, 120, false), markdown(&result, language)] {
+            let found = text.lines().find(|line| line.contains(messages));
+            assert_eq!(found, None, "{language:?}");
+        }
+    }
+    let text = markdown(&fixture::http(), Language::English);
+    assert!(text.contains("100 connections · HTML page 592 B · new connection each"), "{text}");
+    assert!(text.contains("1,000 connections · image 148 KiB"), "{text}");
+}
+
+#[test]
+fn published_figures_stand_beside_the_measured_ones_in_every_language() {
+    let english = terminal(&fixture::http(), Language::English, 120, false);
+    let from = english.find("Published beside measured").expect("the section is there");
+    let until = english.find("Run it again").expect("the end is there");
+    insta::assert_snapshot!("published-terminal", &english[from..until]);
+    for (language, claim, why, ladder) in [
+        (Language::Korean, "문서 002: HTML 페이지", "원인별로 설명되는 정도", "1, 2, 3, 4, 5, 7, 11초"),
+        (Language::Chinese, "文档 002：HTML 页面", "各原因所能解释的程度", "1, 2, 3, 4, 5, 7, 11 秒"),
+    ] {
+        let text = markdown(&fixture::http(), language);
+        for told in [claim, why, ladder, "1.200", "37 %", "52.4 %", "5,231", "1 s: 4,800 · 3 s: 12"] {
+            assert!(text.contains(told), "{language:?}: {told} in {text}");
+        }
+        assert!(!text.contains("Document 00") && !text.contains("bottleneck"), "{text}");
+        let page = weir_report::html(&fixture::http(), language);
+        assert!(page.contains(claim) && page.contains(why) && page.contains("4,800"));
+    }
+}
+
+#[test]
+fn the_ladder_is_told_for_old_and_new_kernels() {
+    let mut result = fixture::http();
+    assert!(
+        markdown(&result, Language::English)
+            .contains("after 1, 2, 3, 4, 5, 7, 11 s (tcp_syn_linear_timeouts = 4)")
+    );
+    result.syn_ladder_s = vec![1, 3, 7, 15, 31, 63];
+    result.fingerprint.limits.clear();
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("after 1, 3, 7, 15, 31, 63 s, as the 5.7 of document 004 did"), "{text}");
+    result.syn_ladder_s.clear();
+    assert!(!markdown(&result, Language::English).contains("unanswered SYN"));
+}
+
+#[test]
+fn an_echo_study_without_claims_has_no_section_about_them() {
+    let text = markdown(&fixture::quick(), Language::English);
+    for section in ["Published", "How much each cause", "How connections came about"] {
+        assert!(!text.contains(section), "{section}");
+    }
+}
+
+#[test]
+fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
+    let mut result = fixture::with_verdict(Verdict::Inconclusive);
+    let headline = &mut result.comparisons[0];
+    (headline.ratio, headline.interval) = (None, None);
+    for (language, told, wrong) in [
+        (Language::English, "no pair of trials was finished", "cannot be compared"),
+        (Language::Korean, "시행 쌍이 없습니다", "비교할 수 없습니다"),
+        (Language::Chinese, "没有一对试次完成", "不可比较"),
+    ] {
+        let said = sentence(&result, language);
+        assert!(said.contains(told) && !said.contains(wrong), "{said}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_missing_arm_is_told_in_the_language_of_the_report() {
+    let mut result = fixture::one_arm_missing();
+    result.missing_arms[0].reason = "exited with status 3: no luck at 7000".to_owned();
+    assert!(terminal(&result, Language::Korean, 80, false).contains("종료 상태 3: no luck at 7000"));
+    assert!(markdown(&result, Language::Chinese).contains("以状态 3 退出：no luck at 7000"));
+    assert!(markdown(&result, Language::English).contains("exited with status 3: no luck at 7000"));
+}
+
+#[test]
 fn the_sentence_respects_the_verdict_in_every_language() {
     let verdicts = [
         Verdict::Faster,
@@ -206,6 +289,15 @@ fn the_csv_has_every_figure_of_a_comparison() {
         "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,pairs,12,count\n",
         "c100-d1-m64-open,uring,epoll,latency-p99,verdict,inconclusive,\n",
         "c100-d1-m64-closed,uring,,engine-enters-per-message,value,0.0312,count\n",
+    ] {
+        assert!(text.contains(line), "{line}");
+    }
+    let text = csv(&fixture::http());
+    for line in [
+        "c100-d1-m64-closed,uring,epoll,published-throughput,S2-08 page,1.2,ratio\n",
+        "c100-d1-m64-closed,uring,epoll-log-lines,cause-of-S2-08 page-throughput,share,0.37,fraction\n",
+        "c100-d1-m64-closed,uring,,listen-overflows,all-trials,5231,count\n",
+        "c100-d1-m64-closed,uring,,connect-stalled,step-1-s,4800,count\n",
     ] {
         assert!(text.contains(line), "{line}");
     }

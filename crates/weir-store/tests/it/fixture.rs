@@ -13,9 +13,10 @@ use weir_record::{
 };
 use weir_store::{BlockKey, NewStudy, StoredBlock};
 
-/// A folder that does not exist yet; an earlier run's is removed.
+/// A folder of this run of the tests that does not exist yet; an earlier test's is removed.
 pub fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir-store").join(name);
+    let run = format!("weir-store-{}", std::process::id());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(run).join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }
@@ -25,7 +26,7 @@ pub fn fresh_folder(name: &str) -> PathBuf {
 pub fn study() -> NewStudy {
     let arm = |name: &str| ArmSpec {
         name: name.to_owned(),
-        subject: Subject::Weir { driver: name.to_owned(), options: [].into() },
+        subject: Subject::Weir { driver: name.to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
     };
     let spec = StudySpec {
@@ -45,11 +46,14 @@ pub fn study() -> NewStudy {
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,
             blocks: 4,
+            http: None,
+            arms: Vec::new(),
         }],
         server_cpus: vec![0],
         load_cpus: vec![1],
         smallest_effect: 0.03,
         time_cap_ns: 60_000_000_000,
+        published: Vec::new(),
     };
     NewStudy {
         spec,

@@ -111,6 +111,9 @@ fn result(complete: bool) -> StudyResult {
         complete,
         elapsed_ns: 5,
         reproduce: String::new(),
+        attributions: Vec::new(),
+        listening: Vec::new(),
+        syn_ladder_s: Vec::new(),
     }
 }
 

@@ -1,0 +1,209 @@
+//! Files of a trial: what HTTP servers answer with, and a folder for what they write.
+//!
+//! Weir's own server and generator make a content from its name. A foreign server is given it as a file, once for
+//! each study and below the run folder, so that whoever reads the results can see what was served.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use weir_proto::content::Content;
+
+use crate::launch::{LaunchError, TrialRequest};
+
+/// Folder of all contents, in the run folder.
+pub(crate) const CONTENTS: &str = "content";
+
+/// Folder of what a trial writes, in the run folder; gone when the trial is.
+pub(crate) const SCRATCH: &str = "scratch";
+
+/// The run folder, and what was written into it.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    folder: Option<PathBuf>,
+    written: BTreeSet<String>,
+}
+
+/// What words of a command stand for in one trial.
+#[derive(Debug, Default)]
+pub(crate) struct TrialFiles {
+    words: Vec<(&'static str, String)>,
+    scratch: Option<PathBuf>,
+}
+
+impl Files {
+    pub(crate) fn below(folder: PathBuf) -> Self {
+        Self { folder: Some(folder), written: BTreeSet::new() }
+    }
+
+    /// Makes what the server's words name, and nothing else.
+    pub(crate) fn prepare(
+        &mut self,
+        request: &TrialRequest<'_>,
+        words: &[String],
+    ) -> Result<TrialFiles, LaunchError> {
+        let names = |place: &str| words.iter().any(|word| word.contains(place));
+        let mut files = TrialFiles::default();
+        if names("{content") {
+            let asked = request.cell.http.as_ref().ok_or_else(|| {
+                let arm = &request.arm.name;
+                LaunchError::Usage(format!("arm {arm}: a study of echo has no content to put into a command"))
+            })?;
+            let content: Content =
+                asked.content.parse().map_err(|error| LaunchError::Usage(format!("{error}")))?;
+            files.words = self.content(content).map_err(unable)?;
+        }
+        if names("{scratch}") {
+            let scratch = self.make(Path::new(SCRATCH)).map_err(unable)?;
+            files.words.push(("{scratch}", scratch.display().to_string()));
+            files.scratch = Some(scratch);
+        }
+        Ok(files)
+    }
+
+    fn content(&mut self, content: Content) -> io::Result<Vec<(&'static str, String)>> {
+        let name = content.to_string();
+        let folder = self.make(&Path::new(CONTENTS).join(&name))?;
+        let path = folder.join(file_name(content));
+        if self.written.insert(name) {
+            fs::write(&path, content.bytes())?;
+        }
+        Ok(vec![
+            ("{content}", path.display().to_string()),
+            ("{content_type}", content.media_type().to_owned()),
+            ("{content_dir}", folder.display().to_string()),
+        ])
+    }
+
+    /// A folder below the run folder, with its whole path: a server may change its own.
+    fn make(&self, name: &Path) -> io::Result<PathBuf> {
+        let run = self.folder.as_ref().ok_or_else(|| io::Error::other("this session has no run folder"))?;
+        let folder = run.join(name);
+        fs::create_dir_all(&folder)?;
+        folder.canonicalize()
+    }
+}
+
+impl TrialFiles {
+    /// The word with everything replaced that stands for a file here.
+    pub(crate) fn substituted(&self, word: &str) -> String {
+        self.words.iter().fold(word.to_owned(), |word, (place, path)| word.replace(place, path))
+    }
+}
+
+impl Drop for TrialFiles {
+    fn drop(&mut self) {
+        if let Some(scratch) = &self.scratch {
+            // What cannot be removed stays in the run folder, where it is seen.
+            let _ = fs::remove_dir_all(scratch);
+        }
+    }
+}
+
+fn unable(error: io::Error) -> LaunchError {
+    LaunchError::Environment(format!("cannot write what the servers answer with: {error}"))
+}
+
+/// What the file is called, and where a client finds it below the root.
+fn file_name(content: Content) -> String {
+    match content {
+        Content::Html => "index.html".to_owned(),
+        Content::Image => "image.jpg".to_owned(),
+        Content::Bytes(bytes) => format!("{bytes}.bin"),
+    }
+}
+
+/// The path a generator asks for. Servers of one content answer it like any other.
+pub(crate) fn url_path(content: Content) -> String {
+    match content {
+        Content::Html => "/".to_owned(),
+        other => format!("/{}", file_name(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use weir_record::spec::{CellSpec, HttpCell, StudySpec};
+
+    use super::*;
+    use crate::fake;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("weir-lab-{name}-{}", std::process::id()))
+    }
+
+    fn asking(content: Option<&str>) -> StudySpec {
+        let mut spec = fake::study(&["epoll", "uring"], 4, 1);
+        let http = content.map(|name| HttpCell { content: name.to_owned(), ..HttpCell::default() });
+        spec.cells[0] = CellSpec { http, ..spec.cells[0].clone() };
+        spec
+    }
+
+    fn prepare(files: &mut Files, spec: &StudySpec, words: &[&str]) -> Result<TrialFiles, LaunchError> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let request = TrialRequest {
+            arm: &spec.arms[0],
+            cell: &spec.cells[0],
+            server_cpus: &[],
+            load_cpus: &[],
+            seed: 1,
+            position: 0,
+            interrupt: &AtomicBool::new(false),
+        };
+        files.prepare(&request, &words)
+    }
+
+    #[test]
+    fn a_command_gets_the_file_its_type_and_its_folder() {
+        let run = folder("content");
+        let mut files = Files::below(run.clone());
+        for (content, name, media_type) in [
+            ("html", "index.html", "text/html; charset=utf-8"),
+            ("image", "image.jpg", "image/jpeg"),
+            ("65", "65.bin", "application/octet-stream"),
+        ] {
+            let trial =
+                prepare(&mut files, &asking(Some(content)), &["{port}", "{content}"]).expect("it can");
+            let path = PathBuf::from(trial.substituted("{content}"));
+            assert!(path.is_absolute() && path.ends_with(format!("content/{content}/{name}")), "{path:?}");
+            let bytes = content.parse::<Content>().expect("a content").bytes();
+            assert!(fs::read(&path).expect("it was written") == bytes, "{content}");
+            let whole = trial.substituted("a {content_type} in {content_dir}/x");
+            assert_eq!(whole, format!("a {media_type} in {}/x", path.parent().expect("a folder").display()));
+        }
+        fs::remove_dir_all(&run).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_scratch_folder_lasts_as_long_as_the_trial() {
+        let run = folder("scratch");
+        let mut files = Files::below(run.clone());
+        let trial = prepare(&mut files, &asking(Some("html")), &["--log={scratch}/l"]).expect("it can");
+        let log = PathBuf::from(trial.substituted("{scratch}/l"));
+        fs::write(&log, "a line").expect("it can be written");
+        assert!(!run.join(CONTENTS).exists(), "nobody asked for a content");
+        drop(trial);
+        assert!(!log.parent().expect("a folder").exists());
+        fs::remove_dir_all(&run).expect("it can be removed");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_said() {
+        let mut files = Files::below(folder("usage"));
+        let error = prepare(&mut files, &asking(None), &["{content}"]).expect_err("it is echo");
+        assert_eq!(error.to_string(), "arm epoll: a study of echo has no content to put into a command");
+        assert!(prepare(&mut files, &asking(None), &["{port}"]).is_ok());
+        let error = prepare(&mut Files::default(), &asking(Some("html")), &["{content}"]);
+        assert!(matches!(error, Err(LaunchError::Environment(_))), "{error:?}");
+    }
+
+    #[test]
+    fn a_page_is_asked_for_at_the_root_and_others_by_name() {
+        let paths = [Content::Html, Content::Image, Content::Bytes(64)].map(url_path);
+        assert_eq!(paths, ["/", "/image.jpg", "/64.bin"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! Studies of HTTP on the fake machine: arms that run in some cells only, words for requests, published figures.
+
+use weir_lab::{
+    fake::{FakeArm, FakeLauncher, FakeStates},
+    file::Surroundings,
+    http::{confounders, http},
+    quick::Availability,
+    run::Ended,
+    survey::{Plan, survey},
+};
+use weir_record::{
+    spec::StudySpec,
+    verdict::{Metric, Verdict},
+};
+use weir_report::Language;
+
+use crate::fixture::{comparison, start};
+
+const SURROUNDINGS: Surroundings = Surroundings { seed: 3, server_cpus: Vec::new(), load_cpus: Vec::new() };
+
+/// A healthy machine on which every arm costs the same, but for those named.
+fn launcher(spec: &StudySpec, costs: &[(&str, f64)]) -> FakeLauncher {
+    let cost = |name: &str| costs.iter().find(|(arm, _)| *arm == name).map_or(20.0, |(_, cost)| *cost);
+    let arms: Vec<(&str, FakeArm)> =
+        spec.arms.iter().map(|arm| (arm.name.as_str(), FakeArm::costing(cost(&arm.name)))).collect();
+    FakeLauncher::new(3, FakeStates::Near, &arms)
+}
+
+#[test]
+fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
+    let (spec, _) = confounders(&SURROUNDINGS, &Availability::Runs);
+    let mut launcher = launcher(&spec, &[("epoll-log-lines", 24.0), ("uring", 18.0)]);
+    let outcome = start("confounders", &spec, &mut launcher).expect("a healthy study runs");
+    assert_eq!((outcome.ended, outcome.result.complete), (Ended::Complete, true));
+    for trial in &outcome.trials {
+        let cell = spec.cells.iter().find(|cell| trial.cell_id.starts_with(&cell.id)).expect("it is planned");
+        assert!(cell.has_arm(&trial.arm), "{} in {}", trial.arm, trial.cell_id);
+    }
+    for comparison in &outcome.result.comparisons {
+        let cell = spec.cells.iter().find(|cell| cell.id == comparison.cell_id).expect("it is planned");
+        assert!(cell.has_arm(&comparison.arm), "{} in {}", comparison.arm, comparison.cell_id);
+    }
+    let interleaving = outcome.result.checks.iter().find(|check| check.name == "interleaving");
+    assert!(interleaving.is_some_and(|check| check.passed), "{interleaving:?}");
+    let headline = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
+    assert_eq!((headline.arm.as_str(), headline.verdict), ("uring", Verdict::Faster));
+    let causes: usize = spec.published.iter().map(|claim| claim.causes.len()).sum();
+    assert_eq!(outcome.result.attributions.len(), causes);
+    // A fifth dearer: 1.2 of 1.2.
+    let log = outcome.result.attributions.iter().find(|it| it.baseline == "epoll-log-lines").expect("there");
+    let share = log.server_cpu_share.expect("there are pairs");
+    assert_eq!(log.claim, "S2-08 page");
+    assert!((share - 1.0).abs() < 0.1, "{log:?}");
+    // Arms with a short queue are there, so that how connections came about is told.
+    assert!(outcome.result.listening.iter().any(|it| it.arm == "epoll-backlog-10"));
+}
+
+#[test]
+fn findings_of_an_http_study_speak_of_requests() {
+    let (spec, _) = http(&SURROUNDINGS, &Availability::Runs);
+    let mut launcher = launcher(&spec, &[("uring", 16.0)]);
+    launcher.generator_us_per_message = 17.0;
+    let outcome = start("http-words", &spec, &mut launcher).expect("a healthy study runs");
+    let notes = outcome.result.comparisons.iter().flat_map(|comparison| &comparison.notes);
+    let details = outcome.result.checks.iter().map(|check| &check.detail);
+    let told: Vec<&String> = notes.chain(details).collect();
+    assert!(told.iter().any(|text| text.contains("requests/s (generator-bound)")), "{told:?}");
+    assert!(told.iter().any(|text| text.starts_with("requests in flight as counted")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("CPU per request than its first")), "{told:?}");
+    assert!(told.iter().all(|text| !text.contains("message")), "{told:?}");
+    let checked = outcome.result.checks.iter().find(|check| check.name == "responses-checked");
+    // The fake compares nothing, and this is seen.
+    assert!(checked.is_some_and(|check| !check.passed && check.detail.contains("; 0 of ")), "{checked:?}");
+    assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
+}
+
+#[test]
+fn every_published_sentence_of_the_built_in_studies_is_translated() {
+    let studies = [
+        http(&SURROUNDINGS, &Availability::Runs).0,
+        confounders(&SURROUNDINGS, &Availability::Runs).0,
+        survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled).0,
+    ];
+    for spec in studies {
+        let mut launcher = launcher(&spec, &[]);
+        let outcome = start(&format!("told-{}", spec.name), &spec, &mut launcher).expect("it runs");
+        assert!(!spec.published.is_empty());
+        for language in [Language::Korean, Language::Chinese] {
+            let text = weir_report::markdown(&outcome.result, language);
+            for claim in &spec.published {
+                assert!(text.contains(&claim.id), "{}", claim.id);
+                for sentence in [&claim.claim, &claim.explanation] {
+                    assert!(!text.contains(sentence.as_str()), "{language:?}: {sentence}");
+                }
+            }
+        }
+        let english = weir_report::markdown(&outcome.result, Language::English);
+        let whole = spec.published.iter().all(|claim| english.contains(&claim.explanation));
+        assert!(whole, "{english}");
+    }
+}
