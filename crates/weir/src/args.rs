@@ -8,7 +8,7 @@ mod load_http;
 mod serve;
 
 pub(crate) use load_http::LoadHttp;
-pub(crate) use serve::{Accept, ServeEcho, ServeHttp, ServeShared};
+pub(crate) use serve::{Accept, FileIo, ServeEcho, ServeHttp, ServeShared};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\

@@ -60,6 +60,15 @@ pub(crate) struct ServeEcho {
     pub(crate) plant_ns: u64,
 }
 
+/// How the content of files reaches the sockets.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FileIo {
+    /// Read into memory, then sent
+    Read,
+    /// From the page cache to the socket
+    Sendfile,
+}
+
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct ServeHttp {
@@ -69,6 +78,12 @@ pub(crate) struct ServeHttp {
     /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's content)
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
+    /// Answer with the files below this folder instead
+    #[arg(long, value_name = "DIR", conflicts_with = "body")]
+    pub(crate) root: Option<PathBuf>,
+    /// How the content of files reaches the sockets
+    #[arg(long, value_enum, default_value = "sendfile", requires = "root")]
+    pub(crate) file_io: FileIo,
     #[command(flatten)]
     pub(crate) shared: ServeShared,
     /// Longest pause between two requests; then the connection ends silently

@@ -9,11 +9,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
-use weir_servers::http::{Body, Clock, HttpConfig, HttpCounters, HttpLogs, HttpServer, Timeouts};
+use weir_servers::http::{
+    Body, Clock, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, Root, Timeouts,
+};
 
 use super::{engine, serve};
 use crate::{
-    args::ServeHttp,
+    args::{self, ServeHttp},
     exit::{Exit, UsageError},
     output,
 };
@@ -33,7 +35,7 @@ pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
 fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
     let defaults = Limits::default();
     Ok(HttpConfig {
-        body: body(&arguments.body)?,
+        body: body(arguments)?,
         limits: Limits {
             first_line_bytes: defaults.first_line_bytes.min(arguments.head_bytes_max),
             head_bytes: arguments.head_bytes_max,
@@ -52,7 +54,19 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
     })
 }
 
-fn body(text: &str) -> Result<Body> {
+fn body(arguments: &ServeHttp) -> Result<Body> {
+    if let Some(path) = &arguments.root {
+        let root = Root::open(path).map_err(|error| {
+            let path = path.display();
+            UsageError(format!("--root {path} cannot be served: {error}; choose a folder that can be read"))
+        })?;
+        let io = match arguments.file_io {
+            args::FileIo::Read => FileIo::Read,
+            args::FileIo::Sendfile => FileIo::Sendfile,
+        };
+        return Ok(Body::Files { root, io });
+    }
+    let text = arguments.body.as_str();
     if text == "echo" {
         return Ok(Body::Echo);
     }

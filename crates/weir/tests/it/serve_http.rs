@@ -202,6 +202,33 @@ fn limits_logs_and_experiments_do_what_their_flags_say() {
 }
 
 #[test]
+fn curl_gets_files_and_parts_of_files_in_both_ways() {
+    if !is_there("curl") {
+        return;
+    }
+    let folder = folder("http-files");
+    let content = super::harness::bytes(300 << 10, 9);
+    fs::write(folder.join("large.bin"), &content).expect("a file can be written");
+    fs::write(folder.join("index.html"), "<p>here</p>").expect("a file can be written");
+    for (driver, io) in DRIVERS.into_iter().flat_map(|driver| [(driver, "read"), (driver, "sendfile")]) {
+        let words = ["--root", shown(&folder), "--file-io", io];
+        let Some(server) = HttpServer::start(driver, &words) else { continue };
+        let curl = |words: &[&str], path: &str| {
+            let quiet = ["-sS", "--noproxy", "*", "-m", "30", "--path-as-is"];
+            run(Command::new("curl").args(quiet).args(words).arg(server.url(path)))
+        };
+        assert!(curl(&[], "/large.bin") == content, "{driver} {io}");
+        assert!(curl(&["-r", "1000-299999"], "/large.bin") == content[1000..300_000], "{driver} {io}");
+        assert_eq!(curl(&[], "/"), b"<p>here</p>", "{driver} {io}");
+        let status = ["-o", "/dev/null", "-w", "%{http_code}"];
+        assert_eq!(curl(&status, "/../../etc/passwd"), b"400", "{driver} {io}");
+        assert_eq!(curl(&status, "/nothing"), b"404", "{driver} {io}");
+        let told = server.terminate();
+        assert!(told.contains("refused 1: no such file (status 404)"), "{driver} {io}: {told}");
+    }
+}
+
+#[test]
 fn the_access_log_can_be_standard_output() {
     let Some(server) = HttpServer::start("epoll", &["--access-log", "-", "--say-close"]) else { return };
     let reply = server.exchange(b"HEAD /x HTTP/1.0\r\n\r\n");
@@ -213,7 +240,8 @@ fn the_access_log_can_be_standard_output() {
 
 #[test]
 fn a_wrong_value_is_told_with_its_flag() {
-    let cases: [(&[&str], &[&str]); 6] = [
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&["--root", "/dev/null"], &["--root", "/dev/null", "choose a folder"]),
         (&["--body", "purple"], &["--body", "purple", "html, image, echo"]),
         (&["--body", "99999999999"], &["--body", "number of bytes up to"]),
         (&["--idle-timeout", "soon"], &["--idle-timeout", "soon", "500ms"]),
