@@ -63,12 +63,16 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
-    /// Built-in study (quick, peers) or a study file (NAME.toml); not needed with --resume
+    /// Built-in study (quick, http, http-confounders, survey, peers) or a study file (NAME.toml); not needed with
+    /// --resume
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) study: Option<String>,
-    /// Protocol of the peers study
+    /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
+    /// The survey with the users, ramp-up and length that were published: about an hour
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) published_plan: bool,
     /// Folder for the results [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

@@ -18,9 +18,11 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     exit::ExitCode,
     file::{self, Surroundings},
-    process::{Deadlines, ProcessLauncher},
+    http,
+    process::{self, Deadlines, ProcessLauncher},
     quick::{self, Availability},
     run::{self, Event, Hands, RunError},
+    survey,
 };
 use weir_record::{
     machine::Fingerprint,
@@ -36,8 +38,9 @@ use crate::{
     orphans, output, signals,
 };
 
-/// The peers study, embedded so that the name works from anywhere; its arms are built by `peers/build`.
+/// The peers studies, embedded so that the name works from anywhere; their arms are built by `peers/build`.
 const PEERS_ECHO: &str = include_str!("../../../../docs/studies/peers-echo.toml");
+const PEERS_HTTP: &str = include_str!("../../../../docs/studies/peers-http.toml");
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let language = report::language(&arguments.lang)?;
@@ -62,7 +65,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     };
     let session = if let Some(folder) = &arguments.resume {
         let spec = Store::open_read_only(folder)?.study()?.spec;
-        let mut launcher = ProcessLauncher::new(program, &spec, Deadlines::default());
+        let mut launcher =
+            ProcessLauncher::new(program, &spec, Deadlines::default()).in_folder(folder.clone());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         run::resume(folder, &fingerprint, hands).map(|outcome| (folder.clone(), outcome))
     } else {
@@ -70,7 +74,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {title} (seed {seed})"));
-        let mut launcher = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+        let mut launcher =
+            ProcessLauncher::new(program, &study.spec, Deadlines::default()).in_folder(folder.clone());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);
         let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error));
@@ -93,28 +98,20 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
     let seed = arguments.seed.unwrap_or_else(seed_from_clock);
     let surroundings = Surroundings { seed, server_cpus, load_cpus };
-    let mut missing_arms: Vec<MissingArm> = Vec::new();
+    if arguments.published_plan && name != survey::NAME {
+        return Err(UsageError("--published-plan belongs to the survey; leave it out".into()).into());
+    }
     if arguments.protocol.is_some() && name != "peers" {
         return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
     }
-    let mut spec = match name {
-        quick::NAME => {
-            let (spec, missing) = quick::quick(
-                seed,
-                &availability(Driver::Uring),
-                &surroundings.server_cpus,
-                &surroundings.load_cpus,
-            );
-            missing_arms = missing;
-            spec
-        }
-        "peers" => match arguments.protocol.as_deref() {
-            None | Some("echo") => file::parse(Path::new("peers-echo.toml"), PEERS_ECHO, &surroundings)?,
-            Some(other) => {
-                return Err(UsageError(format!("--protocol {other:?} is not known; use echo")).into());
-            }
-        },
-        _ => from_file(name, &surroundings)?,
+    let uring = || availability(Driver::Uring);
+    let (mut spec, missing_arms): (StudySpec, Vec<MissingArm>) = match name {
+        quick::NAME => quick::quick(seed, &uring(), &surroundings.server_cpus, &surroundings.load_cpus),
+        http::NAME => http::http(&surroundings, &uring()),
+        http::CONFOUNDERS => http::confounders(&surroundings, &uring()),
+        survey::NAME => survey::survey(&surroundings, &uring(), survey_plan(arguments)),
+        "peers" => (peers(arguments.protocol.as_deref(), &surroundings)?, Vec::new()),
+        _ => (from_file(name, &surroundings)?, Vec::new()),
     };
     if let Some(seed) = arguments.seed {
         spec.seed = seed;
@@ -123,11 +120,26 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
 }
 
+fn survey_plan(arguments: &Study) -> survey::Plan {
+    if arguments.published_plan { survey::Plan::Published } else { survey::Plan::Scaled }
+}
+
+fn peers(protocol: Option<&str>, surroundings: &Surroundings) -> Result<StudySpec> {
+    match protocol {
+        None | Some("echo") => Ok(file::parse(Path::new("peers-echo.toml"), PEERS_ECHO, surroundings)?),
+        Some("http") => Ok(file::parse(Path::new("peers-http.toml"), PEERS_HTTP, surroundings)?),
+        Some(other) => Err(UsageError(format!("--protocol {other:?} is not known; use echo or http")).into()),
+    }
+}
+
 fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
     let path = Path::new(name);
     let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
     if !looks_like_file {
-        let text = format!("there is no study {name:?}; use quick, peers, or a study file ending in .toml");
+        let text = format!(
+            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, or a study file ending in \
+             .toml"
+        );
         return Err(UsageError(text).into());
     }
     let text = std::fs::read_to_string(path)
@@ -143,7 +155,7 @@ fn check_options(file: &str, text: &str, spec: &StudySpec) -> Result<()> {
         options.iter().map(|(name, value)| format!("{name}={value}")).collect()
     };
     for arm in &spec.arms {
-        let Subject::Weir { driver, options } = &arm.subject else { continue };
+        let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
         let server = engine::config(driver, &written(options));
         if let Err(error) = server.and_then(|_| engine::config("auto", &written(&arm.load_options))) {
             let line = line_of_arm(text, &arm.name);
@@ -186,6 +198,9 @@ impl Fresh {
             let _ = std::fs::remove_file(folder.join(format!("{}{suffix}", weir_store::FILE_NAME)));
         }
         if !self.had_folder {
+            for name in process::FOLDERS {
+                let _ = std::fs::remove_dir_all(folder.join(name));
+            }
             let _ = std::fs::remove_dir(folder);
         }
     }
@@ -208,7 +223,8 @@ fn availability(driver: Driver) -> Availability {
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let protocol =
         arguments.protocol.as_ref().map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
-    format!("weir study {name}{protocol} --seed {seed}")
+    let plan = if arguments.published_plan { " --published-plan" } else { "" };
+    format!("weir study {name}{protocol}{plan} --seed {seed}")
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
@@ -292,7 +308,7 @@ impl Display {
                 }
             }
             Event::RateFixed { cell_id, rate_per_second } => {
-                self.line(&format!("{cell_id}: the rate is {rate_per_second:.0} messages a second"));
+                self.line(&format!("{cell_id}: the rate is {rate_per_second:.0} a second"));
             }
             Event::WaitingForNear { blocks } => {
                 self.line(&format!("{blocks} blocks wait for the machine's near state"));
