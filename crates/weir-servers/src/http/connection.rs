@@ -613,3 +613,31 @@ impl Drop for Connection {
         self.worker.shared.counters.add_requests(self.requests_answered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use weir_engine::{
+        Config, Driver, Runtime,
+        net::{Listener, Stream},
+    };
+
+    use super::*;
+    use crate::http::{HttpConfig, HttpLogs, worker::Shared};
+
+    #[test]
+    fn an_idle_connection_is_small() {
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        runtime.block_on(async {
+            let any = "127.0.0.1:0".parse().expect("an address");
+            let listener = Listener::bind(&any, Default::default()).expect("a simulated port");
+            let address = listener.local_address().expect("it has one");
+            let stream = Stream::connect(&address).await.expect("it listens");
+            let shared = Shared::new(HttpConfig::new(Body::Echo), HttpLogs::default()).expect("no thread");
+            let bytes = size_of_val(&serve(Worker::of_thread(&Arc::new(shared)), stream));
+            // Ten thousand of them may cost 2 KiB each, and the engine's part is in that.
+            assert!(bytes <= 1200, "{bytes} bytes");
+        });
+    }
+}

@@ -275,8 +275,8 @@ impl Answer {
         Self { fault: Some(fault), ..Self::of_text(status, &fault.to_string()) }
     }
 
-    /// To the folder's own name, so that relative links lead where they should. Written anew from the decoded path: what
-    /// was asked for may begin with two slashes, and then a reader would take its first name for a host.
+    /// To the folder's own name, so that relative links lead where they should. Written anew from the decoded path:
+    /// what was asked for may begin with two slashes, and then a reader would take its first name for a host.
     fn redirect(path: &[u8]) -> Self {
         let mut location = String::from("/");
         for byte in path.iter().copied().chain([b'/']) {

@@ -75,7 +75,7 @@ pub(crate) struct ServeHttp {
     /// Address: HOST:PORT (port 0 takes a free one), unix:/path or @name
     #[arg(long, default_value = "127.0.0.1:8088", value_name = "ADDR")]
     pub(crate) listen: String,
-    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's content)
+    /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's own)
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
     /// Answer with the files below this folder instead
