@@ -165,6 +165,52 @@ fn python_gets_what_it_asks_for() {
     }
 }
 
+const GO: &str = r#"
+package main
+
+import ("fmt"; "io"; "net/http"; "os"; "strings")
+
+func ask(method, body string) {
+	request, err := http.NewRequest(method, "http://" + os.Args[1] + "/go", io.NopCloser(strings.NewReader(body)))
+	if err != nil { panic(err) }
+	if body == "" { request.Body = nil }
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil { panic(err) }
+	content, err := io.ReadAll(reply.Body)
+	if err != nil { panic(err) }
+	reply.Body.Close()
+	fmt.Println(method, reply.StatusCode, reply.ContentLength, len(content), reply.Close)
+}
+
+func main() {
+	ask("GET", "")
+	ask("HEAD", "")
+	// Of unknown length: in chunks.
+	ask("POST", strings.Repeat("x", 100000))
+	ask("GET", "")
+}
+"#;
+
+#[test]
+fn go_gets_what_it_asks_for() {
+    if !Command::new("go").arg("version").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: go is not installed");
+        return;
+    }
+    let folder = folder("http-go");
+    let (source, client) = (folder.join("main.go"), folder.join("client"));
+    fs::write(&source, GO).expect("a file can be written");
+    run(Command::new("go").args(["build", "-o", shown(&client), shown(&source)]).env("GO111MODULE", "off"));
+    for driver in DRIVERS {
+        let Some(server) = HttpServer::start(driver, &["--body", "1000"]) else { continue };
+        let told = run(Command::new(&client).arg(&server.address));
+        let expected = "GET 200 1000 1000 false\nHEAD 200 1000 0 false\nPOST 200 1000 1000 false\n\
+                        GET 200 1000 1000 false\n";
+        assert_eq!(String::from_utf8(told).expect("text"), expected, "{driver}");
+        assert_eq!(server.terminate(), "", "{driver}");
+    }
+}
+
 #[test]
 fn limits_logs_and_experiments_do_what_their_flags_say() {
     let folder = folder("http-flags");
