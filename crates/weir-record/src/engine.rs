@@ -22,7 +22,7 @@ pub struct EngineStats {
     pub wait_calls: u64,
     /// `recv` system calls (zero on io_uring).
     pub recv_calls: u64,
-    /// `send` system calls (zero on io_uring).
+    /// `send` and `sendfile` system calls (on io_uring those for files only).
     pub send_calls: u64,
     /// Calls that change the kernel's interest list (`epoll_ctl`).
     pub interest_calls: u64,

@@ -49,8 +49,15 @@ async fn send_pieces(
     stream.flush().await
 }
 
-/// A file of 3 MB in parts between other sends, to a reader that is slow at first.
+/// A file of 3 MB in parts between other sends, to a reader that is slow at first, over TCP and a Unix socket.
 pub fn interleaved(rig: &mut Rig) {
+    for address in [rig.listen.clone(), rig.abstract_address()] {
+        rig.listen = address;
+        interleaved_on(rig);
+    }
+}
+
+fn interleaved_on(rig: &mut Rig) {
     const FILE_BYTES: usize = 3 << 20;
     let contents = Pattern::new(rig.seed ^ 1);
     let file = contents.bytes(0, FILE_BYTES);
