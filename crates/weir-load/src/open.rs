@@ -144,6 +144,8 @@ impl<W: Workload> OpenLoop<W> {
                 Seat::Lane(lane) => lane,
                 Seat::User(user) => {
                     self.made();
+                    // In flight from here on: a run whose starts are all spent is over when nothing is in flight.
+                    shared.started(flight);
                     shared.spend();
                     user.give(flight);
                     continue;
@@ -214,7 +216,7 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Waits at `place`, without a connection, for a start. It is spent already.
+    /// Waits at `place`, without a connection, for a start. It is noted and spent already.
     pub(crate) async fn turn(&self, place: usize) -> Flight {
         let user = Rc::new(User::default());
         self.seats.borrow_mut()[place] = Some(Seat::User(Rc::clone(&user)));

@@ -52,14 +52,15 @@ pub(crate) async fn keep_asking<W: Workload>(
                 if !shared.may_start() {
                     return;
                 }
-                shared.spend();
                 let now_ns = now().as_nanos();
-                Flight { intended_ns: now_ns, started_ns: now_ns }
+                let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
+                shared.started(flight);
+                shared.spend();
+                flight
             }
             Turns::Open { open, place } => open.turn(*place).await,
         };
         quota.set(quota.get() - 1);
-        shared.started(flight);
         match ask(&shared, flight, first.take()).await {
             Ok(()) => pauses.reset(),
             Err(_) => pauses.pause().await,
