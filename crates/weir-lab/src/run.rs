@@ -17,7 +17,7 @@ use rustix::{
 use thiserror::Error;
 use weir_record::{
     machine::Fingerprint,
-    spec::{CellSpec, LoadMode, StudySpec},
+    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Taint, TrialRecord},
 };
@@ -36,6 +36,9 @@ pub use crate::progress::ATTEMPTS_MAX;
 
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
+
+/// Where `peers/build` puts what it builds.
+const PEERS: &str = "peers/bin/";
 
 /// Pilot blocks of one cell in one session at most.
 const PILOTS_MAX: u32 = 2;
@@ -577,8 +580,17 @@ impl Session<'_> {
         if self.refused.iter().any(|refused| refused.name == arm) {
             return;
         }
-        let unlock = Some("weir doctor".to_owned());
+        let unlock = Some(self.way_out(arm).to_owned());
         self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
+    }
+
+    /// What may bring an arm back that the environment refused.
+    fn way_out(&self, arm: &str) -> &'static str {
+        let is_peer = |spec: &&ArmSpec| {
+            let Subject::Command { argv } = &spec.subject else { return false };
+            spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
+        };
+        if self.header.spec.arms.iter().any(|spec| is_peer(&spec)) { "peers/build" } else { "weir doctor" }
     }
 
     /// Tells of arms that went missing, and ends the session when nothing is left to compare.

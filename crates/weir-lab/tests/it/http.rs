@@ -1,7 +1,7 @@
 //! Studies of HTTP on the fake machine: arms that run in some cells only, words for requests, published figures.
 
 use weir_lab::{
-    fake::{FakeArm, FakeLauncher, FakeStates},
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
     file::Surroundings,
     http::{confounders, http},
     quick::Availability,
@@ -98,4 +98,16 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
         let whole = spec.published.iter().all(|claim| english.contains(&claim.explanation));
         assert!(whole, "{english}");
     }
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_compared() {
+    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+    let mut launcher = launcher(&spec, &[("uring", 16.0)]);
+    launcher.arms.get_mut("go").expect("it is an arm").fault = FakeFault::Environment;
+    let outcome = start("survey-without-go", &spec, &mut launcher).expect("it runs");
+    let [go] = outcome.result.missing_arms.as_slice() else { panic!("{:?}", outcome.result.missing_arms) };
+    assert_eq!((go.name.as_str(), go.unlock.as_deref()), ("go", Some("peers/build")));
+    assert_eq!((outcome.result.verdict, outcome.result.complete), (Verdict::Faster, true));
+    assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
 }
