@@ -12,7 +12,7 @@ use compio::net::{TcpListener, TcpStream};
 const BUFFER_BYTES: usize = 16 * 1024;
 
 fn main() -> io::Result<()> {
-    let address = start::address_from_arguments();
+    let (address, []) = start::from_arguments([]);
     let mut proactor = compio::driver::ProactorBuilder::new();
     proactor.capacity(4096).coop_taskrun(true).single_issuer(true).defer_taskrun(true);
     let runtime = compio::runtime::RuntimeBuilder::new().with_proactor(proactor).build()?;

@@ -12,7 +12,7 @@ use glommio::{LocalExecutorBuilder, Placement};
 const BUFFER_BYTES: usize = 16 * 1024;
 
 fn main() -> io::Result<()> {
-    let address = start::address_from_arguments();
+    let (address, []) = start::from_arguments([]);
     let executor = LocalExecutorBuilder::new(Placement::Unbound).make()?;
     executor.run(async {
         let listener = TcpListener::bind(address)?;

@@ -12,7 +12,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const RING_ENTRIES: u32 = 4096;
 
 fn main() -> io::Result<()> {
-    let address = start::address_from_arguments();
+    let (address, []) = start::from_arguments([]);
     let mut runtime =
         monoio::RuntimeBuilder::<monoio::IoUringDriver>::new().with_entries(RING_ENTRIES).build()?;
     runtime.block_on(async {

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 const BUFFER_BYTES: usize = 16 * 1024;
 
 fn main() -> io::Result<()> {
-    let address = start::address_from_arguments();
+    let (address, []) = start::from_arguments([]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(address).await?;
