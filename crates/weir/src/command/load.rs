@@ -249,13 +249,10 @@ pub(super) fn latency(summary: &LatencySummary) -> String {
         format!("p{percent} {}", micros(*nanoseconds as f64))
     };
     let shown = summary.quantiles.iter().filter(|(quantile, _)| QUANTILES_SHOWN.contains(quantile));
-    let quantiles: Vec<String> = shown.map(quantile).collect();
-    format!(
-        "mean {}, {}, max {}",
-        micros(summary.ns_mean),
-        quantiles.join(", "),
-        micros(summary.ns_max as f64)
-    )
+    let mut parts = vec![format!("mean {}", micros(summary.ns_mean))];
+    parts.extend(shown.map(quantile));
+    parts.push(format!("max {}", micros(summary.ns_max as f64)));
+    parts.join(", ")
 }
 
 pub(super) fn failures(report: &LoadReport) -> String {

@@ -145,6 +145,13 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
         let count = http.redirects;
         remarks.push(format!("{count} redirects were not followed{}", to.unwrap_or_default()));
     }
+    if report.failures.local_limit > 0 {
+        remarks.push(
+            "local ports, descriptors or memory ran out here; with few ports, spread connections over more local \
+             addresses with --source-addresses"
+                .into(),
+        );
+    }
     if http.connections_kept_open > 0 {
         remarks
             .push("the server keeps connections open that it should close; the generator closed them".into());
@@ -218,6 +225,7 @@ mod tests {
     fn what_limits_the_numbers_is_said() {
         let mut doubtful = report();
         doubtful.generator_bound = true;
+        doubtful.failures.local_limit = 1;
         let plain = HttpLoadReport::default();
         assert_eq!(remarks(&report(), &plain), [] as [String; 0]);
         let http = HttpLoadReport {
@@ -234,6 +242,7 @@ mod tests {
             "too short",
             "lower bound",
             "3 redirects were not followed, the first to /elsewhere",
+            "--source-addresses",
             "keeps",
             "sent again",
             "7 were dropped",
