@@ -12,6 +12,7 @@ mod catalog;
 mod children;
 mod counts;
 mod goal;
+mod http_idle;
 mod memory;
 mod plan;
 mod sample;
@@ -185,6 +186,7 @@ fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
         "power" => counts::power(laboratory, group),
         "display" => counts::display(laboratory),
         "memory" => memory::rows(laboratory),
+        "http-idle" => http_idle::rows(laboratory),
         "matrix" => match exports.remove("matrix") {
             Some(Ok(export)) => Ok(counts::matrix(&export)),
             Some(Err(reason)) => Err(Stop::Failed(reason)),

@@ -1,5 +1,5 @@
 //! The figures as data: which study, which cell, which arm, which bound. Those that count whole runs are in `counts`,
-//! memory in `memory`.
+//! memory in `memory` and `http_idle`.
 
 use weir_record::verdict::Metric;
 
@@ -17,7 +17,7 @@ pub struct Group {
 }
 
 /// All groups in the order they run: what acceptance rests on comes first. Groups without studies run what
-/// `counts::runs_of` lists, or, for memory, no study at all.
+/// `counts::runs_of` lists, or, for memory and idle HTTP connections, no study at all.
 pub const GROUPS: &[Group] = &[
     Group { name: "quick", studies: &[] },
     Group { name: "aa", studies: &[] },
@@ -25,6 +25,8 @@ pub const GROUPS: &[Group] = &[
     Group { name: "generator", studies: &["controls-uring"] },
     Group { name: "peers", studies: &["peers-epoll", "peers-uring"] },
     Group { name: "memory", studies: &[] },
+    Group { name: "http", studies: &["peers-http", "http-depth"] },
+    Group { name: "http-idle", studies: &[] },
     Group { name: "spin", studies: &["spin"] },
     Group { name: "idle", studies: &["idle", "idle-4000"] },
     Group { name: "scaling", studies: &["scaling"] },
@@ -67,6 +69,10 @@ const C1000: &str = "c1000-d1-m64-closed";
 const C4000: &str = "c4000-d1-m64-closed";
 const C10_I900: &str = "c10-d1-m64-i900-closed";
 const C10_I4000: &str = "c10-d1-m64-i4000-closed";
+const HTML: &str = "c100-d1-html-closed";
+const HTML_D16: &str = "c100-d16-html-closed";
+const HTML_RECONNECT: &str = "c100-d1-html-reconnect-closed";
+const IMAGE: &str = "c100-d1-image-closed";
 
 const CPU: Metric = Metric::ServerCpuPerMessage;
 
@@ -85,6 +91,8 @@ pub fn figures() -> Vec<Figure> {
     all.extend(spin());
     all.extend(idle());
     all.extend(scaling());
+    all.extend(http_peers());
+    all.extend(http_depth());
     all
 }
 
@@ -224,6 +232,49 @@ fn scaling() -> Vec<Figure> {
         goal: Goal::at_most(1.20),
     };
     ["epoll", "uring"].map(grown).into()
+}
+
+/// HTTP beside what people run today. "Never slower" leaves a margin of the smallest effect; "1.25 times better" is
+/// 0.8 of the CPU.
+fn http_peers() -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut add = |cell, ours: &'static str, peer: &'static str, bound| {
+        let name = format!("{ours} / {peer}, CPU per request");
+        let source = Source::Paired { of: cpu(cell, ours), to: cpu(cell, peer) };
+        let goal = Goal::at_most(bound);
+        all.push(Figure { group: "http", study: "peers-http", cell, name, source, goal });
+    };
+    for (ours, page_bound) in [("weir-epoll", 0.95), ("weir-uring", 0.75)] {
+        add(HTML, ours, "hyper", page_bound);
+        add(IMAGE, ours, "nginx", 1.0 + SMALLEST_EFFECT);
+        for peer in ["hyper", "axum", "go"] {
+            add(IMAGE, ours, peer, 0.80);
+        }
+        add(HTML_RECONNECT, ours, "nginx", 1.0 + SMALLEST_EFFECT);
+    }
+    all
+}
+
+/// What a pipeline gains, and what the generator spends on a small response.
+fn http_depth() -> Vec<Figure> {
+    let figure = |cell, name, of: Side<'static>, to: Side<'static>, goal| {
+        let source = Source::Paired { of, to };
+        Figure { group: "http", study: "http-depth", cell, name, source, goal }
+    };
+    let rate = |cell, arm| Side { cell, arm, quantity: Quantity::Throughput };
+    let deep = |arm| {
+        let name = format!("{arm}, 16 requests in flight / one, throughput");
+        figure(HTML_D16, name, rate(HTML_D16, arm), rate(HTML, arm), Goal::at_least(3.0))
+    };
+    let spent = |quantity| Side { cell: HTML, arm: "weir-uring", quantity };
+    let generator = figure(
+        HTML,
+        "generator / weir-uring server, CPU per response".to_owned(),
+        spent(Quantity::GeneratorCpu),
+        spent(Quantity::ServerCpu),
+        Goal::at_most(1.20),
+    );
+    vec![deep("weir-epoll"), deep("weir-uring"), generator]
 }
 
 fn cpu(cell: &'static str, arm: &'static str) -> Side<'static> {

@@ -24,12 +24,18 @@ impl Goal {
     pub fn at_most(high: f64) -> Self {
         Self::Within(0.0, high)
     }
+
+    /// A bound from below.
+    pub fn at_least(low: f64) -> Self {
+        Self::Within(low, f64::INFINITY)
+    }
 }
 
 impl fmt::Display for Goal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Within(low, high) if low <= 0.0 => write!(formatter, "≤ {high:.3}"),
+            Self::Within(low, high) if high.is_infinite() => write!(formatter, "≥ {low:.3}"),
             Self::Within(low, high) => write!(formatter, "{low:.3} to {high:.3}"),
             Self::NotSlower(_) => formatter.write_str("not slower"),
         }
@@ -173,6 +179,15 @@ mod tests {
         assert_eq!(judge(goal, &measured(1.05, 1.04, 1.06)), Outcome::Missed);
         assert_eq!(judge(Goal::Within(0.95, 1.05), &measured(0.97, 0.94, 1.0)), Outcome::MetByPointOnly);
         assert_eq!(judge(Goal::Within(0.95, 1.05), &measured(1.0, 0.96, 1.04)), Outcome::Met);
+    }
+
+    #[test]
+    fn a_bound_from_below_is_judged_and_written_as_one() {
+        let goal = Goal::at_least(3.0);
+        assert_eq!(goal.to_string(), "≥ 3.000");
+        assert_eq!(judge(goal, &measured(4.0, 3.0, 5.0)), Outcome::Met);
+        assert_eq!(judge(goal, &measured(3.1, 2.9, 3.3)), Outcome::MetByPointOnly);
+        assert_eq!(judge(goal, &measured(2.5, 2.4, 2.6)), Outcome::Missed);
     }
 
     #[test]

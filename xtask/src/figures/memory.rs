@@ -4,12 +4,11 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::PathBuf,
     process::Stdio,
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use weir_record::{load::LoadReport, trial::ObservedWindow};
 use weir_stats::order;
 
@@ -21,14 +20,14 @@ use super::{
     session::{Laboratory, Stop},
 };
 
-const DRIVERS: [&str; 2] = ["epoll", "uring"];
+pub(super) const DRIVERS: [&str; 2] = ["epoll", "uring"];
 
 /// Servers looked at for each driver: six give an interval of 97 % between the smallest and the largest.
-const SERVERS: usize = 6;
+pub(super) const SERVERS: usize = 6;
 
 /// Silent connections; client and server each need a descriptor for every one.
-const IDLE_CONNECTIONS: u32 = 10_000;
-const IDLE_CONNECTIONS_REHEARSED: u32 = 500;
+pub(super) const IDLE_CONNECTIONS: u32 = 10_000;
+pub(super) const IDLE_CONNECTIONS_REHEARSED: u32 = 500;
 
 const BYTES_PER_CONNECTION_MAX: f64 = 1024.0;
 
@@ -70,7 +69,7 @@ impl Look {
 pub fn plan(laboratory: &Laboratory) -> (Plan, Plan) {
     let look = Look::of(laboratory);
     let of = |drivers: usize| Plan::of_trials(2 * (drivers * look.servers) as u64, WARMUP_MAX + look.window);
-    let left = DRIVERS.iter().filter(|driver| stored(laboratory, driver).is_none());
+    let left = DRIVERS.iter().filter(|driver| stored::<Vec<Growth>>(laboratory, &key(driver)).is_none());
     (of(DRIVERS.len()), of(left.count()))
 }
 
@@ -85,7 +84,7 @@ pub fn rows(laboratory: &Laboratory) -> Result<Vec<Row>, Stop> {
 
 fn driver_rows(laboratory: &Laboratory, driver: &str) -> Result<Vec<Row>, Stop> {
     let look = Look::of(laboratory);
-    let growths = match stored(laboratory, driver) {
+    let growths: Result<Vec<Growth>, String> = match stored(laboratory, &key(driver)) {
         Some(growths) => Ok(growths),
         None => (0..look.servers).map(|_| growth(laboratory, driver, look)).collect(),
     };
@@ -93,7 +92,7 @@ fn driver_rows(laboratory: &Laboratory, driver: &str) -> Result<Vec<Row>, Stop> 
         return Err(Stop::Interrupted);
     }
     if let Ok(growths) = &growths {
-        store(laboratory, driver, growths).map_err(Stop::Failed)?;
+        store(laboratory, &key(driver), growths).map_err(Stop::Failed)?;
     }
     let row = |what: &str, unit: &str, bound: f64, value: fn(&Growth) -> f64| {
         let measured = growths.as_ref().map_err(Clone::clone).and_then(|growths| {
@@ -120,23 +119,29 @@ fn driver_rows(laboratory: &Laboratory, driver: &str) -> Result<Vec<Row>, Stop> 
     ])
 }
 
-/// Where the looks at one driver are kept for the next call.
-fn path(laboratory: &Laboratory, driver: &str) -> PathBuf {
-    laboratory.out.join(format!("memory-{driver}.json"))
+/// Under which name the looks at one driver are kept for the next call.
+fn key(driver: &str) -> String {
+    format!("memory-{driver}")
 }
 
-fn stored(laboratory: &Laboratory, driver: &str) -> Option<Vec<Growth>> {
-    let text = fs::read(path(laboratory, driver)).ok()?;
+/// What an earlier call kept under this name.
+pub(super) fn stored<T: DeserializeOwned>(laboratory: &Laboratory, name: &str) -> Option<T> {
+    let text = fs::read(laboratory.out.join(format!("{name}.json"))).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-fn store(laboratory: &Laboratory, driver: &str, growths: &[Growth]) -> Result<(), String> {
-    let text = serde_json::to_vec(growths).map_err(|error| error.to_string())?;
-    fs::write(path(laboratory, driver), text).map_err(|error| format!("memory: {error}"))
+/// Keeps it for the next call.
+pub(super) fn store<T: Serialize + ?Sized>(
+    laboratory: &Laboratory,
+    name: &str,
+    looks: &T,
+) -> Result<(), String> {
+    let text = serde_json::to_vec(looks).map_err(|error| error.to_string())?;
+    fs::write(laboratory.out.join(format!("{name}.json")), text).map_err(|error| format!("{name}: {error}"))
 }
 
 /// Median between smallest and largest, which is an interval of known confidence.
-fn spread(values: &[f64]) -> Option<Measured> {
+pub(super) fn spread(values: &[f64]) -> Option<Measured> {
     let (spread, interval) =
         (order::spread(values)?, weir_stats::interval::order_statistics_interval(values)?);
     Some(Measured {
@@ -149,13 +154,15 @@ fn spread(values: &[f64]) -> Option<Measured> {
 }
 
 /// A server that listens. It ends with this value.
-struct Server {
-    process: Running,
-    address: String,
+pub(super) struct Server {
+    /// Its process.
+    pub process: Running,
+    /// Where it listens.
+    pub address: String,
 }
 
 fn growth(laboratory: &Laboratory, driver: &str, look: Look) -> Result<Growth, String> {
-    let server = start(laboratory, driver)?;
+    let server = start(laboratory, "echo", driver)?;
     let before = window(laboratory, &server, look.window, 0)?;
     let after = window(laboratory, &server, look.window, look.idle_connections)?;
     let share = |(observed, window_ns): &(ObservedWindow, u64)| observed.cpu_ns as f64 / *window_ns as f64;
@@ -166,9 +173,10 @@ fn growth(laboratory: &Laboratory, driver: &str, look: Look) -> Result<Growth, S
     })
 }
 
-fn start(laboratory: &Laboratory, driver: &str) -> Result<Server, String> {
+/// Starts `weir serve` with everything else as it is by default.
+pub(super) fn start(laboratory: &Laboratory, protocol: &str, driver: &str) -> Result<Server, String> {
     let mut command = laboratory.command(laboratory.weir.as_os_str());
-    command.args(["serve", "echo", "--driver", driver, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    command.args(["serve", protocol, "--driver", driver, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
     let started = laboratory.children.start(&mut command);
     let mut process = started.map_err(|error| format!("cannot start the server: {error}"))?;
     let mut line = String::new();

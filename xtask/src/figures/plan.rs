@@ -4,8 +4,9 @@
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
 use serde::Deserialize;
+use toml::Value;
 
-use super::{catalog::Group, counts, memory, session::Laboratory};
+use super::{catalog::Group, counts, http_idle, memory, session::Laboratory};
 
 /// Name of the built-in study.
 pub const QUICK: &str = "quick";
@@ -30,6 +31,10 @@ const EXPLORATORY_BLOCKS_MAX: u64 = 6;
 const WINDOW: Duration = Duration::from_secs(1);
 const WARMUP_MAX: Duration = Duration::from_millis(800);
 const TIME_CAP: Duration = Duration::from_secs(3600);
+
+/// The two contents that have names; the page is a little smaller.
+const IMAGE_BYTES: u64 = 148 << 10;
+const PAGE_BYTES: u64 = 1 << 10;
 
 /// Trials and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,7 +69,7 @@ struct File {
     warmup_max: Option<String>,
     time_cap: Option<String>,
     #[serde(default)]
-    factors: BTreeMap<String, Vec<u64>>,
+    factors: BTreeMap<String, Vec<Value>>,
     in_flight_max_mib: Option<u64>,
     #[serde(default)]
     declared: Vec<toml::Table>,
@@ -94,16 +99,30 @@ pub fn of_study(text: &str) -> Result<Plan, String> {
 /// Combinations of the factors' levels that may run.
 fn cells(file: &File) -> u64 {
     let bytes_max = file.in_flight_max_mib.map_or(u64::MAX, |mib| mib << 20);
-    let carried = |name: &str, default: u64| file.factors.get(name).cloned().unwrap_or(vec![default]);
-    let [connections, depths, sizes] =
-        [carried("connections", 100), carried("depth", 1), carried("message_bytes", 64)];
+    let carried = |name: &str, default: u64| -> Vec<u64> {
+        let levels = file.factors.get(name).map(|levels| levels.iter().map(bytes_or_number).collect());
+        levels.unwrap_or(vec![default])
+    };
+    let [connections, depths] = [carried("connections", 100), carried("depth", 1)];
+    // Of HTTP a message is the content of a response.
+    let size = if file.factors.contains_key("content") { "content" } else { "message_bytes" };
+    let sizes = carried(size, 64);
     let in_flight = connections.iter().flat_map(|connections| {
         let of_depth = depths.iter().map(move |depth| connections * depth);
         of_depth.flat_map(|messages| sizes.iter().map(move |bytes| messages * bytes))
     });
     let loads = in_flight.filter(|bytes| *bytes <= bytes_max).count() as u64;
-    let others = ["workers", "idle_connections"].map(|name| carried(name, 0).len() as u64);
-    loads * others.iter().product::<u64>()
+    let others = ["workers", "idle_connections", "close"];
+    loads * others.map(|name| file.factors.get(name).map_or(1, Vec::len) as u64).iter().product::<u64>()
+}
+
+/// A level as a number: what has a name is a content, whose bytes in flight are what decides.
+fn bytes_or_number(level: &Value) -> u64 {
+    match level {
+        Value::String(name) if name == "image" => IMAGE_BYTES,
+        Value::String(_) => PAGE_BYTES,
+        level => level.as_integer().and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
+    }
 }
 
 /// A length of time as study files write it.
@@ -139,8 +158,11 @@ pub fn page(laboratory: &Laboratory, groups: &[&Group]) -> Result<String, String
     let (mut sum, mut sum_left) = (Plan::default(), Plan::default());
     let mut seen: Vec<String> = Vec::new();
     for group in groups {
-        let (mut all, mut left) =
-            if group.name == "memory" { memory::plan(laboratory) } else { Default::default() };
+        let (mut all, mut left) = match group.name {
+            "memory" => memory::plan(laboratory),
+            "http-idle" => http_idle::plan(laboratory),
+            _ => Default::default(),
+        };
         for run in counts::runs_of(laboratory, group) {
             // A study that several groups use runs once.
             if seen.contains(&run.folder) {
@@ -208,6 +230,24 @@ mod tests {
         assert_eq!((all.trials, all.time), (7 * 8 * 3, Duration::from_millis(7 * 8 * 3 * 900)));
         let one = of_study(&text.replace("declare_all = true", "")).expect("it is right");
         assert_eq!(one.trials, (8 + 6 * 4) * 3);
+    }
+
+    #[test]
+    fn contents_and_ways_to_connect_multiply_the_cells() {
+        let text = r#"
+            protocol = "http"
+            blocks = 8
+            exploratory_blocks = 4
+            arm = [{}, {}]
+            [factors]
+            content = ["html", "image", 64]
+            close = [false, true]
+        "#;
+        let all = of_study(text).expect("it is right");
+        assert_eq!(all.trials, (8 + 5 * 4) * 3);
+        // A thousand images are more than 100 MiB in flight, a thousand pages are not.
+        let few = format!("in_flight_max_mib = 100\n{text}\nconnections = [1000]");
+        assert_eq!(of_study(&few).expect("it is right").trials, (8 + 3 * 4) * 3);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Quantity {
     ServerCpu,
     /// Messages per second of the server's CPU time: throughput that no generator limits.
     MessagesPerServerCpu,
+    /// Messages per second of the window, whatever limits them.
+    Throughput,
     /// CPU time of the generator's threads per message.
     GeneratorCpu,
     /// Median response time.
@@ -176,6 +178,7 @@ fn value(trial: &TrialRecord, quantity: Quantity) -> Option<f64> {
     match quantity {
         Quantity::ServerCpu => server_ns.map(|ns| ns / messages),
         Quantity::MessagesPerServerCpu => server_ns.map(|ns| messages / ns),
+        Quantity::Throughput => Some(load.throughput_per_second),
         Quantity::GeneratorCpu => Some(load.generator_cpu_ns as f64 / messages),
         Quantity::ResponseP50 => load.response.quantile_ns(0.5).map(|ns| ns as f64),
     }
@@ -207,6 +210,8 @@ pub(super) mod tests {
             window_ns: 1,
             warmup_ns_max: 1,
             blocks: 6,
+            http: None,
+            arms: vec![],
         }
     }
 
@@ -227,6 +232,7 @@ pub(super) mod tests {
             load_cpus: vec![],
             smallest_effect: 0.03,
             time_cap_ns: 1,
+            published: vec![],
         };
         let result = StudyResult {
             schema_version: 1,
@@ -243,6 +249,9 @@ pub(super) mod tests {
             complete: true,
             elapsed_ns: 0,
             reproduce: String::new(),
+            attributions: vec![],
+            listening: vec![],
+            syn_ladder_s: vec![],
         };
         Export { result, trials: vec![] }
     }
@@ -283,6 +292,23 @@ pub(super) mod tests {
 
         export.result.states.boundary_ns = Some(50.0);
         assert_eq!(ratio(&export).expect("all are far").note, "far state");
+    }
+
+    #[test]
+    fn throughput_is_what_the_generator_counted_and_not_what_it_could_have_been() {
+        let mut export = export();
+        for block in 0..6 {
+            for (cell, per_second) in [("a", 100.0), ("b", 350.0)] {
+                let mut trial = trial(cell, "x", block, 1_000);
+                if let Some(load) = &mut trial.load {
+                    load.throughput_per_second = per_second;
+                }
+                export.trials.push(trial);
+            }
+        }
+        let throughput = |cell| Side { cell, arm: "x", quantity: Quantity::Throughput };
+        let measured = paired(&export, &throughput("b"), &throughput("a")).expect("six pairs");
+        assert!((measured.ratio - 3.5).abs() < 1e-9, "{measured:?}");
     }
 
     #[test]
