@@ -111,3 +111,37 @@ fn an_arm_that_never_answers_takes_bounded_time() {
     });
     assert_eq!(left.count(), 0, "{sleeper} is left");
 }
+
+#[test]
+fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
+    let folder = folder("study-http");
+    let head = study_head(4, "6s").replacen("blocks", "protocol = \"http\"\nblocks", 1);
+    let arms = TWO_ARMS.replacen(
+        "driver = \"poll\"",
+        "driver = \"poll\"\narguments = [\"--log-connections\", \"{scratch}/connections.log\"]",
+        1,
+    );
+    let foreign = "[[arm]]\nname = \"foreign\"\ncommand = [\"{bin}/weir\", \"serve\", \"http\", \"--listen\", \
+                   \"127.0.0.1:{port}\", \"--root\", \"{content_dir}\"]\n";
+    let (file, out) =
+        study_file(&folder, &(head + "content = [\"html\"]\nclose = [true]\n" + &arms + foreign));
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}", said.code, said.stderr);
+    let data: serde_json::Value =
+        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+    let result: weir_record::study::StudyResult =
+        serde_json::from_value(data["result"].clone()).expect("the judged result");
+    let checked = result.checks.iter().find(|check| check.name == "responses-checked").expect("it is there");
+    assert!(checked.passed && checked.detail.contains("(100.0 %), 0 wrong"), "{checked:?}");
+    assert!(result.missing_arms.is_empty(), "{:?}", result.missing_arms);
+    let trials = data["trials"].as_array().expect("a list");
+    for arm in ["epoll", "poll", "foreign"] {
+        let answers = |trial: &&serde_json::Value| {
+            trial["arm"] == arm && trial["load"]["messages"].as_u64().is_some_and(|count| count > 0)
+        };
+        assert!(trials.iter().any(|trial| answers(&trial)), "{arm}");
+    }
+    let page = fs::read(out.join("content/html/index.html")).expect("the foreign arm's file");
+    assert_eq!(page.len() as u64, u64::from(result.spec.cells[0].message_bytes));
+    assert!(!out.join("scratch").exists());
+}
