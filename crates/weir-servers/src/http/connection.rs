@@ -1,7 +1,7 @@
 //! One connection: what arrives is decoded and answered in order, without waiting, into a batch; then the batch is
 //! sent. Everything that waits is in [`Connection::run`] and below; everything that decides is plain code.
 
-use std::{rc::Rc, thread, time::Duration};
+use std::{io, rc::Rc, thread, time::Duration};
 
 use weir_engine::{
     Lease, Outgoing,
@@ -15,7 +15,7 @@ use weir_proto::http1::{
 };
 
 use super::{
-    config::Body,
+    config::{Body, Timeouts},
     counters::Refusal,
     deadline::Deadline,
     files::{Answer, Asked, FileFault, FileIo, FileSlice},
@@ -40,15 +40,19 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let now = worker.greet();
     let mut connection = Connection::new(worker, stream, now);
-    if connection.run().await == Ending::Ours {
-        connection.linger().await;
+    match connection.run().await {
+        Ending::Gone => {}
+        Ending::Done => connection.finish().await,
+        Ending::Ours => connection.linger().await,
     }
 }
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// Nothing more is expected of either side, or the other side is gone.
+    /// The other side is gone, or does not read: what is queued is given up.
+    Gone,
+    /// Nothing more is expected of either side.
     Done,
     /// By us, and the client may still be sending.
     Ours,
@@ -136,6 +140,8 @@ struct Connection {
     requests_answered: u64,
     /// Replies that are not sent yet. Empty, and without memory, whenever something is received.
     batch: Vec<u8>,
+    /// Bytes handed to the engine since nothing was queued for certain.
+    queued_bytes: u64,
     /// The target of the last request, if there is a log.
     target: String,
     /// What the request gets, where that is a file.
@@ -154,6 +160,7 @@ impl Connection {
             requests_left: config.requests_max,
             requests_answered: 0,
             batch: Vec::new(),
+            queued_bytes: 0,
             target: String::new(),
             answer: None,
             stream,
@@ -168,8 +175,8 @@ impl Connection {
             let ending = match received {
                 Some(Ok(Some(lease))) => self.take(lease).await,
                 Some(Ok(None)) => Some(self.ended()),
-                Some(Err(_)) => Some(Ending::Done),
-                None => Some(self.late().await),
+                Some(Err(error)) => Some(self.failed(&error)),
+                None => self.late().await,
             };
             if let Some(ending) = ending {
                 return ending;
@@ -187,10 +194,16 @@ impl Connection {
             input.release();
             let then = pause.then;
             if !self.send(pause, &replies).await {
-                return Some(Ending::Done);
+                return Some(Ending::Gone);
             }
             match then {
-                Then::Receive => return None,
+                Then::Receive => {
+                    if self.deadline.take_has_waited() {
+                        // The time that our own replies took is not the client's.
+                        self.waiting.until = self.worker.tick() + self.limit(self.waiting.stage);
+                    }
+                    return None;
+                }
                 Then::Decode => {}
                 Then::End(ending) => return Some(ending),
             }
@@ -203,13 +216,16 @@ impl Connection {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
             let sent = self.deadline.within(limit, self.stream.send_slice(&batch)).await;
+            self.queued_bytes += batch.len() as u64;
             self.worker.give_back(batch);
             if !self.is_sent(&sent) {
                 return false;
             }
         }
         if let Some(form) = pause.rendered {
-            let sent = self.deadline.within(limit, self.stream.send_slice(replies.bytes(form))).await;
+            let bytes = replies.bytes(form);
+            self.queued_bytes += bytes.len() as u64;
+            let sent = self.deadline.within(limit, self.stream.send_slice(bytes)).await;
             if !self.is_sent(&sent) {
                 return false;
             }
@@ -217,6 +233,7 @@ impl Connection {
         match pause.content {
             Behind::None => {}
             Behind::Memory(bytes) => {
+                self.queued_bytes += bytes.len() as u64;
                 for piece in bytes.chunks(CONTENT_WINDOW_BYTES) {
                     let sent = self.deadline.within(limit, self.stream.send(Outgoing::Static(piece))).await;
                     if !self.is_sent(&sent) {
@@ -234,6 +251,7 @@ impl Connection {
     async fn send_file(&mut self, slice: FileSlice, limit: Duration) -> bool {
         let FileSlice { descriptor, mut offset, length } = slice;
         let end = offset + length;
+        self.queued_bytes += length;
         let Ok(file) = File::from_descriptor(descriptor) else { return false };
         let Body::Files { io, .. } = self.worker.shared.config.body else { return false };
         while offset < end {
@@ -262,11 +280,21 @@ impl Connection {
         true
     }
 
-    fn is_sent(&self, outcome: &Option<std::io::Result<()>>) -> bool {
-        if outcome.is_none() {
-            self.count_refusal(Refusal::ReplyNotTaken);
+    fn is_sent(&self, outcome: &Option<io::Result<()>>) -> bool {
+        match outcome {
+            Some(Ok(())) => return true,
+            Some(Err(error)) => _ = self.failed(error),
+            None => self.count_refusal(Refusal::ReplyNotTaken),
         }
-        matches!(outcome, Some(Ok(())))
+        false
+    }
+
+    /// The connection has failed, which is the client's affair, unless the engine missed the end of a file.
+    fn failed(&self, error: &io::Error) -> Ending {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            self.count_refusal(Refusal::File(FileFault::Shrunk));
+        }
+        Ending::Gone
     }
 
     /// Nothing more comes: the client has ended its direction, or the server drains.
@@ -277,35 +305,60 @@ impl Connection {
         Ending::Done
     }
 
-    /// The client took too long.
-    async fn late(&mut self) -> Ending {
+    /// The client took too long. `None`: it has time left.
+    async fn late(&mut self) -> Option<Ending> {
         let refusal = match self.waiting.stage {
             Stage::Head => Refusal::HeadLate,
             Stage::Content => Refusal::ContentLate,
-            Stage::Request => {
-                // Idle, unless it has still to take what we sent.
-                if self.deadline.within(Duration::ZERO, self.stream.flush()).await.is_none() {
-                    self.count_refusal(Refusal::ReplyNotTaken);
-                } else {
-                    self.worker.shared.counters.count_idle();
-                }
-                return Ending::Done;
-            }
+            Stage::Request => return self.idle().await,
         };
         self.worker.tick();
         let replies = self.worker.replies();
         let explains = self.request.is_some_and(|request| request.method != Method::Head);
         let pause = self.refuse(refusal, explains, &replies);
-        if self.send(pause, &replies).await { Ending::Ours } else { Ending::Done }
+        Some(if self.send(pause, &replies).await { Ending::Ours } else { Ending::Gone })
+    }
+
+    /// No request came. A client that has still to take what we sent has the time of content for that, from when it
+    /// was queued; then its next request is waited for anew.
+    async fn idle(&mut self) -> Option<Ending> {
+        if let Some(flushed) = self.deadline.within(Duration::ZERO, self.stream.flush()).await {
+            if let Err(error) = flushed {
+                return Some(self.failed(&error));
+            }
+            self.worker.shared.counters.count_idle();
+            return Some(Ending::Done);
+        }
+        let Timeouts { idle, content, .. } = self.worker.shared.config.timeouts;
+        let until = self.waiting.until + content.saturating_sub(idle);
+        let flushed = self.deadline.until(until, self.stream.flush()).await;
+        if !self.is_sent(&flushed) {
+            return Some(Ending::Gone);
+        }
+        self.queued_bytes = 0;
+        self.waiting.until = self.worker.tick() + idle;
+        None
+    }
+
+    /// Waits until the client has taken the last replies, as it would have been waited for were they not the last:
+    /// what a closed connection has queued, the engine gives up sooner.
+    async fn finish(&mut self) {
+        // The kernel takes a small one at once, and it is not worth the look.
+        if self.queued_bytes > BATCH_BYTES_MAX as u64 {
+            let limit = self.worker.shared.config.timeouts.content;
+            let flushed = self.deadline.within(limit, self.stream.flush()).await;
+            self.is_sent(&flushed);
+        }
     }
 
     /// Ends our direction, and throws away what still arrives until the client has ended too.
     async fn linger(&mut self) {
-        let until = time::now() + LINGER;
-        let ended = self.deadline.until(until, self.stream.shutdown()).await;
-        if !matches!(ended, Some(Ok(()))) {
+        let limit = self.worker.shared.config.timeouts.content;
+        let ended = self.deadline.within(limit, self.stream.shutdown()).await;
+        if !self.is_sent(&ended) {
             return;
         }
+        let until = time::now() + LINGER;
         let mut left = LINGER_BYTES_MAX;
         loop {
             let received = self.deadline.until(until, self.stream.recv()).await;
@@ -559,16 +612,26 @@ impl Connection {
     /// does content until a window of it is there.
     #[inline]
     fn wait_on(&mut self, now: Instant) {
-        let timeouts = &self.worker.shared.config.timeouts;
-        let (stage, limit) = if self.request.is_some() {
-            (Stage::Content, timeouts.content)
+        let stage = if self.request.is_some() {
+            Stage::Content
         } else if self.decoder.is_between_messages() {
-            (Stage::Request, timeouts.idle)
+            Stage::Request
         } else {
-            (Stage::Head, timeouts.head)
+            Stage::Head
         };
         if stage == Stage::Request || stage != self.waiting.stage {
-            self.waiting = Waiting { stage, until: now + limit, content_bytes: 0 };
+            self.waiting = Waiting { stage, until: now + self.limit(stage), content_bytes: 0 };
+        }
+    }
+
+    /// How long a client may keep us waiting.
+    #[inline]
+    fn limit(&self, stage: Stage) -> Duration {
+        let timeouts = &self.worker.shared.config.timeouts;
+        match stage {
+            Stage::Request => timeouts.idle,
+            Stage::Head => timeouts.head,
+            Stage::Content => timeouts.content,
         }
     }
 

@@ -21,12 +21,20 @@ pub(super) struct Deadline {
     sleep: Sleep,
     /// When the timer fires; no sooner than any deadline that was waited for since it was set.
     fires: Instant,
+    /// Whether [`Self::within`] had to wait since this was last taken.
+    has_waited: bool,
 }
 
 impl Deadline {
     pub(super) fn new() -> Self {
         // It becomes a timer when something is waited for.
-        Self { sleep: sleep_until(NEVER), fires: NEVER }
+        Self { sleep: sleep_until(NEVER), fires: NEVER, has_waited: false }
+    }
+
+    /// Whether something that was waited for by [`Self::within`], since this was last asked, was not ready at once.
+    #[inline]
+    pub(super) fn take_has_waited(&mut self) -> bool {
+        std::mem::take(&mut self.has_waited)
     }
 
     /// Waits for a future, at most until `at`: `None`.
@@ -47,6 +55,7 @@ impl Deadline {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => {
                 let at = *at.get_or_insert_with(|| now() + limit);
+                self.has_waited = true;
                 self.poll(at, context).map(|()| None)
             }
         })
@@ -130,7 +139,10 @@ mod tests {
             time::sleep(Duration::from_secs(1)).await;
             assert_eq!(deadline.until(past, async { 7 }).await, Some(7));
             assert_eq!(deadline.until(past, pending::<()>()).await, None);
+            assert_eq!(deadline.within(Duration::ZERO, async { 7 }).await, Some(7));
+            assert!(!deadline.take_has_waited());
             assert_eq!(deadline.within(Duration::ZERO, pending::<()>()).await, None);
+            assert!(deadline.take_has_waited() && !deadline.take_has_waited());
         });
     }
 }

@@ -121,6 +121,18 @@ impl Client {
         }
     }
 
+    /// Reads until so many bytes are held that no response was made of.
+    pub async fn take_in(&mut self, bytes: usize) {
+        while self.input.len() < bytes {
+            assert_ne!(
+                self.read().await.expect("it goes on"),
+                0,
+                "it ended after {} bytes",
+                self.input.len()
+            );
+        }
+    }
+
     /// The next response to a request with this method, or how the connection ended instead.
     pub async fn response(&mut self, method: Method) -> Result<Response, Ending> {
         let mut response = Response {

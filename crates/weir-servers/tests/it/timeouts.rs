@@ -162,6 +162,88 @@ fn a_client_that_reads_nothing_is_let_go_and_others_do_not_wait_for_it() {
 }
 
 #[test]
+fn who_reads_slowly_but_steadily_gets_everything_and_is_served_on() {
+    const LARGE_BYTES: usize = 4 << 20;
+    const PIECE_BYTES: usize = 256 << 10;
+    let served = serve(Body::Fixed(Content::Bytes(LARGE_BYTES as u32)), async |network| {
+        let mut slow = network.connect().await;
+        slow.write(get("/")).await;
+        let start = now();
+        for piece in 1..=LARGE_BYTES / PIECE_BYTES {
+            sleep(seconds(20)).await;
+            slow.take_in(piece * PIECE_BYTES).await;
+        }
+        assert!(now().since(start) > Timeouts::default().idle * 5);
+        assert_eq!(slow.response(Method::Get).await.expect("a response").content.len(), LARGE_BYTES);
+        sleep(seconds(20)).await;
+        assert_eq!(slow.ask(Method::Get, get("/")).await.content.len(), LARGE_BYTES);
+    });
+    assert_refused(&served, &[]);
+    assert_eq!(served.http.counters().idle_closed(), 0);
+}
+
+#[test]
+fn a_short_pause_between_requests_is_not_the_time_to_take_a_reply() {
+    let timeouts = Timeouts { idle: seconds(3), ..Timeouts::default() };
+    let config = HttpConfig { timeouts, ..HttpConfig::new(Body::Fixed(Content::Image)) };
+    let image = Content::Image.bytes();
+    let script = async |network: &Network| {
+        let mut slow = network.connect().await;
+        for _ in 0..2 {
+            slow.write(get("/")).await;
+            sleep(timeouts.content - seconds(1)).await;
+            assert!(slow.response(Method::Get).await.expect("a response").content == image);
+        }
+        let last = now();
+        slow.expect_end().await;
+        assert_after(last, timeouts.idle);
+        // Who never takes it has the time that content has.
+        let (mut mute, start) = (network.connect().await, now());
+        mute.write(get("/")).await;
+        network.until(|network| !network.http.counters().refusals().is_empty()).await;
+        assert_after(start, timeouts.content);
+    };
+    let served = on_sim(Config::with_driver(Driver::Sim), config, HttpLogs::default(), script);
+    assert_refused(&served, &[(Refusal::ReplyNotTaken, 1)]);
+    assert_eq!(served.http.counters().idle_closed(), 1);
+}
+
+#[test]
+fn the_last_reply_of_a_connection_has_the_time_of_every_other() {
+    let config = HttpConfig { requests_max: 3, ..HttpConfig::new(Body::Fixed(Content::Bytes(1 << 20))) };
+    let script = async |network: &Network| {
+        let last = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let asked_and_answered = [
+            (last.to_owned(), 1, false),
+            // Half-closed behind the request.
+            (get("/"), 1, true),
+            // More requests than are answered.
+            (get("/").repeat(4), 3, false),
+            (format!("{}BREW", get("/").repeat(2)), 2, true),
+        ];
+        for (asked, answered, ends) in asked_and_answered {
+            let mut slow = network.connect().await;
+            slow.write(asked).await;
+            if ends {
+                slow.shutdown().await;
+            }
+            for piece in 1..=answered * 4 {
+                // Longer than the engine's linger and this server's own.
+                sleep(seconds(20)).await;
+                slow.take_in(piece << 18).await;
+            }
+            for _ in 0..answered {
+                let reply = slow.response(Method::Get).await.expect("a response");
+                assert_eq!(reply.content.len(), 1 << 20);
+            }
+            slow.expect_end().await;
+        }
+    };
+    let served = on_sim(Config::with_driver(Driver::Sim), config, HttpLogs::default(), script);
+    assert_eq!(served.connections_cut, 0);
+}
+
+#[test]
 fn a_reply_that_stays_queued_is_no_idle_connection() {
     let served = serve(Body::Fixed(Content::Image), async |network| {
         let mut mute = network.connect().await;
