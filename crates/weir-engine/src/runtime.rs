@@ -23,7 +23,7 @@ use crate::{
     driver::{AnyDriver, Mechanism, Parts, StartError, Wait, dispatch},
     remote::{self, Inbox, Remote},
     slots::{SlotId, Slots},
-    task::{JoinHandle, JoinState},
+    task::{Finishing, JoinHandle, JoinState},
     time::{Instant, monotonic},
     timer::{TimerId, TimerWheel},
     waker::{INDEX_MAIN, TaskName},
@@ -184,8 +184,7 @@ impl Core {
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
         let state = JoinState::new();
-        let shared = Rc::clone(&state);
-        let future: BoxedTask = Box::pin(async move { shared.finish(future.await) });
+        let future: BoxedTask = Box::pin(Finishing::new(future, Rc::clone(&state)));
         let task = Task { future: Some(future), queued: true };
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
         let slot = self.tasks.borrow_mut().insert(task).map_err(|_| limit())?;
