@@ -30,6 +30,9 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 /// Content that [`Timeouts::content`](super::Timeouts::content) is for, in either direction.
 const CONTENT_WINDOW_BYTES: usize = 256 << 10;
 
+/// What one connection may be sent before others get their turn, however fast it takes that.
+const SHARE_BYTES_MAX: usize = 1 << 20;
+
 /// How long a connection that we end may take to see that.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -142,6 +145,8 @@ struct Connection {
     batch: Vec<u8>,
     /// Bytes handed to the engine since nothing was queued for certain.
     queued_bytes: u64,
+    /// Bytes sent since others had their turn.
+    share_bytes: usize,
     /// The target of the last request, if there is a log.
     target: String,
     /// What the request gets, where that is a file.
@@ -161,6 +166,7 @@ impl Connection {
             requests_answered: 0,
             batch: Vec::new(),
             queued_bytes: 0,
+            share_bytes: 0,
             target: String::new(),
             answer: None,
             stream,
@@ -173,7 +179,12 @@ impl Connection {
         loop {
             let received = self.deadline.until(self.waiting.until, self.stream.recv()).await;
             let ending = match received {
-                Some(Ok(Some(lease))) => self.take(lease).await,
+                Some(Ok(Some(lease))) => {
+                    if self.deadline.take_has_waited() {
+                        self.share_bytes = 0;
+                    }
+                    self.take(lease).await
+                }
                 Some(Ok(None)) => Some(self.ended()),
                 Some(Err(error)) => Some(self.failed(&error)),
                 None => self.late().await,
@@ -216,11 +227,13 @@ impl Connection {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
             let sent = self.deadline.within(limit, self.stream.send_slice(&batch)).await;
-            self.queued_bytes += batch.len() as u64;
+            let batch_bytes = batch.len();
+            self.queued_bytes += batch_bytes as u64;
             self.worker.give_back(batch);
             if !self.is_sent(&sent) {
                 return false;
             }
+            self.share(batch_bytes).await;
         }
         if let Some(form) = pause.rendered {
             let bytes = replies.bytes(form);
@@ -239,6 +252,7 @@ impl Connection {
                     if !self.is_sent(&sent) {
                         return false;
                     }
+                    self.share(piece.len()).await;
                 }
             }
             // In a box, because few connections send files and all of them would have to have room for it.
@@ -275,9 +289,20 @@ impl Connection {
             if !self.is_sent(&sent) {
                 return false;
             }
+            self.share(window as usize).await;
             offset += window;
         }
         true
+    }
+
+    /// Lets others have their turn, once in a while.
+    #[inline]
+    async fn share(&mut self, sent_bytes: usize) {
+        self.share_bytes += sent_bytes;
+        if self.share_bytes >= SHARE_BYTES_MAX {
+            self.share_bytes = 0;
+            time::yield_now().await;
+        }
     }
 
     fn is_sent(&self, outcome: &Option<io::Result<()>>) -> bool {

@@ -21,7 +21,7 @@ pub(super) struct Deadline {
     sleep: Sleep,
     /// When the timer fires; no sooner than any deadline that was waited for since it was set.
     fires: Instant,
-    /// Whether [`Self::within`] had to wait since this was last taken.
+    /// Whether anything had to be waited for since this was last taken.
     has_waited: bool,
 }
 
@@ -31,7 +31,7 @@ impl Deadline {
         Self { sleep: sleep_until(NEVER), fires: NEVER, has_waited: false }
     }
 
-    /// Whether something that was waited for by [`Self::within`], since this was last asked, was not ready at once.
+    /// Whether, since this was last asked, something was not ready at once.
     #[inline]
     pub(super) fn take_has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
@@ -55,7 +55,6 @@ impl Deadline {
             Poll::Ready(output) => Poll::Ready(Some(output)),
             Poll::Pending => {
                 let at = *at.get_or_insert_with(|| now() + limit);
-                self.has_waited = true;
                 self.poll(at, context).map(|()| None)
             }
         })
@@ -63,6 +62,7 @@ impl Deadline {
     }
 
     fn poll(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
+        self.has_waited = true;
         if at < self.fires {
             self.set(at);
         }
@@ -139,6 +139,7 @@ mod tests {
             time::sleep(Duration::from_secs(1)).await;
             assert_eq!(deadline.until(past, async { 7 }).await, Some(7));
             assert_eq!(deadline.until(past, pending::<()>()).await, None);
+            assert!(deadline.take_has_waited() && !deadline.take_has_waited());
             assert_eq!(deadline.within(Duration::ZERO, async { 7 }).await, Some(7));
             assert!(!deadline.take_has_waited());
             assert_eq!(deadline.within(Duration::ZERO, pending::<()>()).await, None);

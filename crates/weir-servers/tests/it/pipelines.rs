@@ -152,3 +152,20 @@ fn more_replies_than_a_batch_holds_come_in_order_and_whole() {
         });
     }
 }
+
+#[test]
+fn who_reads_as_fast_as_it_is_sent_to_gets_no_more_than_a_share_of_a_turn() {
+    const REQUESTS: usize = 30;
+    const LARGE_BYTES: usize = 16 << 20;
+    const SHARE_BYTES_MAX: u64 = 2 << 20;
+    let config = HttpConfig::new(Body::Fixed(Content::Bytes(LARGE_BYTES as u32)));
+    on_every_driver(config, async |network| {
+        let Some(before) = network.stats() else { return };
+        let mut client = network.connect().await;
+        client.write(get("/").repeat(REQUESTS)).await;
+        assert!(client.discard(REQUESTS * LARGE_BYTES));
+        let after = network.stats().expect("as before");
+        let share_bytes = (after.bytes_sent - before.bytes_sent) / (after.turns - before.turns).max(1);
+        assert!(share_bytes <= SHARE_BYTES_MAX, "{}: {share_bytes} bytes in each turn", network.driver);
+    });
+}
