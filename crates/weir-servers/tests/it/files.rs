@@ -267,3 +267,82 @@ fn a_root_is_a_folder_that_is_there() {
     assert!(Root::open(&folder.join("site/a.txt")).is_err());
     assert!(Root::open(&folder.join("site")).is_ok());
 }
+
+#[test]
+fn lengths_beyond_32_bits_are_whole() {
+    const HUGE_BYTES: u64 = (5 << 30) + 3;
+    let folder = Folder::new("huge");
+    let file = fs::File::create(folder.join("site/huge.bin")).expect("a file can be made");
+    file.set_len(HUGE_BYTES).expect("a sparse file takes no room");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"end", HUGE_BYTES - 3).expect("it is ours");
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        on_every_driver(folder.config(io), async |network| {
+            let mut client = network.connect().await;
+            let head = "HEAD /huge.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-9\r\n\r\n";
+            let whole = client.ask(Method::Head, head).await;
+            let length = whole.header("content-length").map(str::to_owned);
+            assert_eq!((whole.status, length), (200, Some(HUGE_BYTES.to_string())));
+            let range = format!("Range: bytes={}-\r\n", HUGE_BYTES - 300_003);
+            let part = client.ask(Method::Get, get_with("/huge.bin", &range)).await;
+            let expected = format!("bytes {}-{}/{HUGE_BYTES}", HUGE_BYTES - 300_003, HUGE_BYTES - 1);
+            assert_eq!((part.status, part.header("content-range")), (206, Some(expected.as_str())));
+            assert!(part.content[..300_000].iter().all(|byte| *byte == 0) && part.content.ends_with(b"end"));
+        });
+    }
+}
+
+#[test]
+fn an_empty_file_a_socket_and_a_head_with_conditions_are_answered_by_the_book() {
+    let folder = Folder::new("corners");
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("site/socket")).expect("a name");
+    on_every_driver(folder.config(FileIo::default()), async |network| {
+        let mut client = network.connect().await;
+        let first = client.ask(Method::Get, get_with("/empty", "Range: bytes=0-\r\n")).await;
+        assert_eq!((first.status, first.header("content-range")), (416, Some("bytes */0")));
+        let last = client.ask(Method::Get, get_with("/empty", "Range: bytes=-5\r\n")).await;
+        assert_eq!((last.status, last.header("content-length")), (200, Some("0")));
+        assert_eq!(client.ask(Method::Get, get("/socket")).await.status, 404);
+        for (fields, status) in [
+            ("If-None-Match: *\r\n", 304),
+            ("Range: bytes=0-1\r\n", 200),
+            ("Range: bytes=99-\r\n", 200),
+            ("If-Match: \"x\"\r\n", 412),
+        ] {
+            let head = format!("HEAD /a.txt HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+            assert_eq!(client.ask(Method::Head, head).await.status, status, "{fields}");
+        }
+        // Content of a GET is read and thrown away, and so the next request is found.
+        let with_content = get_with("/a.txt", "Content-Length: 5\r\nExpect: 100-continue\r\n");
+        client.write(with_content).await;
+        client.expect_interim().await;
+        client.write(["GET /", &get("/a.txt")].concat()).await;
+        for _ in 0..2 {
+            assert_eq!(client.response(Method::Get).await.expect("a response").content, b"0123456789");
+        }
+    });
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_sent_ends_the_connection_and_is_counted() {
+    const LENGTH: u64 = 64 << 20;
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Sim) {
+            let folder = Folder::new("shrinks");
+            let file = fs::File::create(folder.join("site/shrinks")).expect("a file can be made");
+            file.set_len(LENGTH).expect("a sparse file takes no room");
+            let served = on_driver(driver, folder.config(io), HttpLogs::default(), async |network| {
+                let mut client = network.connect_narrow().await;
+                client.write(get("/shrinks")).await;
+                client.take_in(1 << 20).await;
+                file.set_len(1000).expect("it is ours");
+                let (bytes, _) = client.rest().await;
+                assert!((bytes.len() as u64) < LENGTH);
+                let mut other = network.connect().await;
+                assert_eq!(other.ask(Method::Get, get("/a.txt")).await.content, b"0123456789");
+            });
+            let Some(served) = served else { continue };
+            let shrunk = (Refusal::File(FileFault::Shrunk), 1);
+            assert_eq!(served.http.counters().refusals(), [shrunk], "{driver}, {io:?}");
+        }
+    }
+}
