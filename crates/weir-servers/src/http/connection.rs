@@ -33,6 +33,9 @@ const CONTENT_WINDOW_BYTES: usize = 256 << 10;
 /// What one connection may be sent before others get their turn, however fast it takes that.
 const SHARE_BYTES_MAX: usize = 1 << 20;
 
+/// What the access log says of a target: its queue is bounded in lines.
+const LOGGED_TARGET_BYTES_MAX: usize = 1024;
+
 /// How long a connection that we end may take to see that.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -437,7 +440,12 @@ impl Connection {
             Event::Head(head) => {
                 if self.worker.shared.access_log.is_some() {
                     self.target.clear();
-                    self.target.push_str(head.target);
+                    match head.target.get(..LOGGED_TARGET_BYTES_MAX) {
+                        Some(start) if start.len() < head.target.len() => {
+                            self.target.extend([start, "..."]);
+                        }
+                        _ => self.target.push_str(head.target),
+                    }
                 }
                 if let Body::Files { root, .. } = &self.worker.shared.config.body {
                     let now_seconds = replies.seconds();

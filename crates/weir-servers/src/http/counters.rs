@@ -102,8 +102,8 @@ impl HttpCounters {
         self.log_lines_dropped.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn count_failed_line(&self) {
-        self.log_lines_failed.fetch_add(1, Relaxed);
+    pub(super) fn count_failed_lines(&self, count: u64) {
+        self.log_lines_failed.fetch_add(count, Relaxed);
     }
 
     /// A refusal costs a connection: a lock beside that is nothing.

@@ -5,9 +5,11 @@ use std::{
     io::{self, BufWriter, Write},
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
     },
     thread,
+    time::Duration,
 };
 
 use super::counters::HttpCounters;
@@ -15,9 +17,21 @@ use super::counters::HttpCounters;
 /// Lines that may wait to be written.
 const QUEUE_LINES_MAX: usize = 16 << 10;
 
+/// How long the last lines may take to be written.
+const FINISH_LIMIT: Duration = Duration::from_secs(5);
+
 enum Entry {
     Line(String),
     End,
+}
+
+/// What the writer and those who wait for its end know of each other.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The writer ends when its queue is empty.
+    is_ending: AtomicBool,
+    /// Lines in the queue.
+    queued: AtomicU64,
 }
 
 /// The queue, and the thread behind it.
@@ -25,45 +39,64 @@ enum Entry {
 pub(super) struct AccessLog {
     queue: SyncSender<Entry>,
     counters: Arc<HttpCounters>,
-    writer: Mutex<Option<thread::JoinHandle<()>>>,
+    progress: Arc<Progress>,
+    /// Disconnected when the writer has ended.
+    writer: Mutex<Option<Receiver<()>>>,
 }
 
 impl AccessLog {
     pub(super) fn start(sink: Box<dyn Write + Send>, counters: Arc<HttpCounters>) -> io::Result<Self> {
         let (queue, lines) = sync_channel(QUEUE_LINES_MAX);
-        let failed = Arc::clone(&counters);
-        let write = move || write(&lines, BufWriter::new(sink), &failed);
-        let writer = thread::Builder::new().name("weir-access-log".into()).spawn(write)?;
-        Ok(Self { queue, counters, writer: Mutex::new(Some(writer)) })
+        let (failed, progress) = (Arc::clone(&counters), Arc::new(Progress::default()));
+        let (alive, writer) = sync_channel(0);
+        let known = Arc::clone(&progress);
+        thread::Builder::new().name("weir-access-log".into()).spawn(move || {
+            let _alive = alive;
+            write(&lines, BufWriter::new(sink), &known, &failed);
+        })?;
+        Ok(Self { queue, counters, progress, writer: Mutex::new(Some(writer)) })
     }
 
     /// Queues a line, with its end.
     pub(super) fn line(&self, text: String) {
+        self.progress.queued.fetch_add(1, Relaxed);
         if self.queue.try_send(Entry::Line(text)).is_err() {
+            self.progress.queued.fetch_sub(1, Relaxed);
             self.counters.count_dropped_line();
         }
     }
 
-    /// Waits until everything queued before is written.
+    /// Waits until everything queued before is written; not for ever, because a sink may be a pipe that nobody reads.
     pub(super) fn finish(&self) {
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
-            // Fails only when the thread has ended already.
-            let _ = self.queue.send(Entry::End);
-            // A panic of the sink has been printed.
-            let _ = writer.join();
+        self.finish_within(FINISH_LIMIT);
+    }
+
+    fn finish_within(&self, limit: Duration) {
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        self.progress.is_ending.store(true, Relaxed);
+        // A writer that waits is woken by it. In a full queue there is no room, and nobody who waits for more.
+        let _ = self.queue.try_send(Entry::End);
+        // Nothing is ever sent: it disconnects, after a panic of the sink too.
+        if writer.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            self.counters.count_failed_lines(self.progress.queued.load(Relaxed));
         }
     }
 }
 
-fn write(lines: &Receiver<Entry>, mut sink: BufWriter<Box<dyn Write + Send>>, counters: &HttpCounters) {
-    while let Some(Entry::Line(line)) = next(lines, &mut sink, counters) {
+fn write(
+    lines: &Receiver<Entry>,
+    mut sink: BufWriter<Box<dyn Write + Send>>,
+    progress: &Progress,
+    counters: &HttpCounters,
+) {
+    while let Some(Entry::Line(line)) = next(lines, &mut sink, progress, counters) {
+        progress.queued.fetch_sub(1, Relaxed);
         if sink.write_all(line.as_bytes()).is_err() {
-            counters.count_failed_line();
+            counters.count_failed_lines(1);
         }
     }
     if sink.flush().is_err() {
-        counters.count_failed_line();
+        counters.count_failed_lines(1);
     }
 }
 
@@ -71,6 +104,7 @@ fn write(lines: &Receiver<Entry>, mut sink: BufWriter<Box<dyn Write + Send>>, co
 fn next(
     lines: &Receiver<Entry>,
     sink: &mut BufWriter<Box<dyn Write + Send>>,
+    progress: &Progress,
     counters: &HttpCounters,
 ) -> Option<Entry> {
     match lines.try_recv() {
@@ -79,7 +113,10 @@ fn next(
         Err(TryRecvError::Empty) => {}
     }
     if sink.flush().is_err() {
-        counters.count_failed_line();
+        counters.count_failed_lines(1);
+    }
+    if progress.is_ending.load(Relaxed) {
+        return None;
     }
     lines.recv().ok()
 }
@@ -148,6 +185,20 @@ mod tests {
         log.line("too late\n".into());
         log.finish();
         assert!(!gate.text().contains("late"));
+    }
+
+    #[test]
+    fn a_sink_that_takes_nothing_ends_no_later_and_its_lines_are_counted() {
+        let (gate, counters) = (Gate::default(), Arc::new(HttpCounters::default()));
+        let log = AccessLog::start(Box::new(gate.clone()), Arc::clone(&counters)).expect("a thread");
+        let line = format!("{}\n", "x".repeat(100));
+        let full = QUEUE_LINES_MAX + 10_000;
+        (0..full).for_each(|_| log.line(line.clone()));
+        log.finish_within(Duration::from_millis(10));
+        let lost = counters.log_lines_dropped() + counters.log_lines_failed();
+        // One write's worth was taken.
+        assert!((full as u64 - 1000..=full as u64).contains(&lost), "{lost} lost");
+        gate.open();
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Shared {
         let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("{} connection {number}\n", String::from_utf8_lossy(date));
         if log.write_all(line.as_bytes()).and_then(|()| log.flush()).is_err() {
-            self.counters.count_failed_line();
+            self.counters.count_failed_lines(1);
         }
     }
 

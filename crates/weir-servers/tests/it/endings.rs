@@ -141,6 +141,7 @@ fn the_access_log_has_a_line_for_each_request_in_order() {
             let mut client = network.connect().await;
             client.ask(Method::Get, get("/a?\"b\"")).await;
             client.ask(Method::Head, "HEAD /c HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
+            client.ask(Method::Get, get(&format!("/{}", "\"".repeat(5000)))).await;
             client.ask(Method::Get, "\u{16}\u{3}\u{1}").await;
         });
         let Some(served) = served else { continue };
@@ -151,6 +152,8 @@ fn the_access_log_has_a_line_for_each_request_in_order() {
         let expected = [
             format!("\"GET /a?%22b%22 HTTP/1.1\" 200 {length}"),
             "\"HEAD /c HTTP/1.0\" 200 0".to_owned(),
+            // A queue of lines is bounded only if lines are.
+            format!("\"GET /{}... HTTP/1.1\" 200 {length}", "%22".repeat(1023)),
             "\"-\" 400 0".to_owned(),
         ];
         assert_eq!(told, expected, "{driver}");
