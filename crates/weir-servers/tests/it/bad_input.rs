@@ -1,7 +1,10 @@
 //! Clients that are wrong, hostile or gone: each gets the right status or a clean end, and nobody else notices.
 
 use weir_engine::Driver;
-use weir_proto::{content::Content, http1::Method};
+use weir_proto::{
+    content::Content,
+    http1::{Limits, Method},
+};
 use weir_servers::http::{Body, HttpConfig, HttpLogs};
 
 use crate::{
@@ -151,4 +154,35 @@ fn clients_that_never_read_a_megabyte_hold_up_nobody() {
         }
         mute.into_iter().for_each(crate::client::Client::reset);
     });
+}
+
+#[test]
+fn an_echo_takes_no_more_than_its_client_reads() {
+    const OFFERED_BYTES: usize = 256 << 20;
+    const TAKEN_BYTES_MAX: u64 = 32 << 20;
+    for driver in Driver::ALL.into_iter().filter(|driver| *driver != Driver::Sim) {
+        let config = HttpConfig {
+            limits: Limits { body_bytes: u64::MAX, ..Limits::default() },
+            ..HttpConfig::new(Body::Echo)
+        };
+        on_driver(driver, config, HttpLogs::default(), async |network| {
+            for framing in
+                ["Transfer-Encoding: chunked".to_owned(), format!("Content-Length: {OFFERED_BYTES}")]
+            {
+                let mut mute = network.connect_narrow().await;
+                mute.write(format!("POST / HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n")).await;
+                // As chunks: a hundred bytes in frames of three.
+                let block = "64\r\n".to_owned() + &"x".repeat(100) + "\r\n";
+                let before = network.stats().expect("a server of its own").bytes_received;
+                let taken = mute.write_while_taken(block.repeat(10_000).as_bytes(), OFFERED_BYTES);
+                assert!(taken < OFFERED_BYTES, "{driver}: everything was taken");
+                let received = network.stats().expect("as before").bytes_received - before;
+                assert!(received < TAKEN_BYTES_MAX, "{driver}: {received} bytes were read");
+                let mut other = network.connect().await;
+                let reply = other.ask(Method::Get, get("/")).await;
+                assert_eq!(reply.status, 200);
+                mute.reset();
+            }
+        });
+    }
 }

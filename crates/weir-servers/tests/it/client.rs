@@ -87,6 +87,22 @@ impl Client {
         }
     }
 
+    /// Sends the same bytes over a socket again and again, as long as they are taken; says how many were.
+    pub fn write_while_taken(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
+        let End::Socket(socket) = &mut self.end else { panic!("a simulated stream has to be awaited") };
+        socket.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
+        let mut taken = 0;
+        while taken < bytes_max {
+            match socket.write(&bytes[taken % bytes.len()..]) {
+                Ok(count) => taken += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => panic!("it goes on: {error}"),
+            }
+        }
+        taken
+    }
+
     pub async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_write(bytes.as_ref()).await.expect("the server listens");
     }

@@ -346,3 +346,33 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection_and_is_counted() {
         }
     }
 }
+
+#[test]
+fn a_drain_sends_a_file_to_its_end() {
+    const LENGTH: u64 = 24 << 20;
+    for io in [FileIo::Read, FileIo::Sendfile] {
+        let folder = Folder::new("drained");
+        let file = fs::File::create(folder.join("site/long")).expect("a file can be made");
+        file.set_len(LENGTH).expect("a sparse file takes no room");
+        on_every_driver(folder.config(io), async |network| {
+            if network.is_simulated() {
+                return;
+            }
+            let mut half_closed = network.connect_narrow().await;
+            half_closed.write(get("/long")).await;
+            half_closed.shutdown().await;
+            half_closed.take_in(1).await;
+            let mut client = network.connect_narrow().await;
+            client.write([get("/long"), get("/a.txt")].concat()).await;
+            client.take_in(1).await;
+            network.drain();
+            for client in [&mut client, &mut half_closed] {
+                let reply = client.response(Method::Get).await.expect("a response");
+                assert_eq!(reply.content.len() as u64, LENGTH);
+            }
+            assert_eq!(client.response(Method::Get).await.expect("a response").content, b"0123456789");
+            client.expect_end().await;
+            half_closed.expect_end().await;
+        });
+    }
+}
