@@ -67,6 +67,10 @@ pub(crate) const IMAGE_RECONNECT: Asked = Asked { close: true, ..IMAGE };
 /// The largest content of the curve.
 pub(crate) const LARGEST: Asked = Asked { content: Content::Bytes(CURVE[CURVE.len() - 1]), ..IMAGE };
 
+/// A file of 300 KB for 300 users, as it was published.
+pub(crate) const LARGE_FILE: Asked =
+    Asked { connections: 300, content: Content::Bytes(300 << 10), close: false };
+
 /// epoll against io_uring for this machine, and the arm that is missing when io_uring does not run: poll then takes its
 /// place.
 pub fn http(surroundings: &Surroundings, uring: &Availability) -> (StudySpec, Vec<MissingArm>) {

@@ -13,7 +13,12 @@
 //!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it:
 //!    `equal_rate` says what that means. This holds in exploratory cells too: they are not corrected for being many,
 //!    but *faster* is a verdict there as well, and their ratio is printed with or without one.
-//! 5. Latency has no verdict when the generator's own lag is more than a tenth of it.
+//! 5. Each arm is compared with the study's first. A published figure of two other arms is set beside a comparison of
+//!    these two, in its cell and in the open-loop cells of the same shape; the noise floor is then still that of the
+//!    first arm, the only one that runs twice in a block.
+//! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
+
+use std::collections::BTreeSet;
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -177,29 +182,51 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     if is_missing(&spec.arms[0].name) {
         return drafts;
     }
-    for (index, cell) in cells.iter().enumerate() {
+    let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for arm in spec.arms.iter().skip(1).filter(|arm| has_run(&arm.name)) {
-            for metric in metrics(cell.spec.load) {
-                let seed = plan::interval_seed(spec, drafts.len());
-                drafts.push(draft(spec, gate, (index, cell), &arm.name, *metric, seed));
-            }
+        for metric in metrics(cell.spec.load).iter().filter(|_| has_run(arm) && has_run(baseline)) {
+            let seed = plan::interval_seed(spec, drafts.len());
+            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), *metric, seed));
+        }
+    };
+    for cell in cells.iter().enumerate() {
+        for arm in spec.arms.iter().skip(1) {
+            add(cell, &arm.name, &spec.arms[0].name);
         }
     }
+    for (cell, arm, baseline) in published_pairs(spec, cells) {
+        add((cell, &cells[cell]), arm, baseline);
+    }
     drafts
+}
+
+/// Pairs of arms without the study's first that published figures stand beside: in the cell they name, and in those
+/// that show the two at one equal rate.
+fn published_pairs<'s>(spec: &'s StudySpec, cells: &[CellTrials<'_>]) -> BTreeSet<(usize, &'s str, &'s str)> {
+    let first = &spec.arms[0].name;
+    let own = spec.published.iter().filter(|it| ![&it.arm, &it.baseline].contains(&first));
+    own.filter(|claim| claim.arm != claim.baseline)
+        .flat_map(|claim| {
+            let shape = spec.cells.iter().find(|cell| cell.id == claim.cell_id);
+            let is_there = move |cell: &CellSpec| {
+                shape.is_some_and(|shape| cell.id == shape.id || equal_rate_of(cell, shape).is_some())
+            };
+            let there = cells.iter().enumerate().filter(move |(_, cell)| is_there(cell.spec));
+            there.map(|(index, _)| (index, claim.arm.as_str(), claim.baseline.as_str()))
+        })
+        .collect()
 }
 
 fn draft(
     spec: &StudySpec,
     gate: &Gate,
     (index, cell): (usize, &CellTrials<'_>),
-    arm: &str,
+    (arm, baseline): (&str, &str),
     metric: Metric,
     seed: u64,
 ) -> Draft {
-    let baseline = &spec.arms[0].name;
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
-    let pairs_self = gate.pairs(&cell.trials, baseline, Against::Itself, cell.state);
+    let pairs_self = gate.pairs(&cell.trials, &spec.arms[0].name, Against::Itself, cell.state);
     let logs = log_ratios(&pairs.used, metric);
     let logs_self = log_ratios(&pairs_self.used, metric);
     let interval = paired_interval(&logs, seed);
@@ -213,7 +240,7 @@ fn draft(
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
-        baseline: baseline.clone(),
+        baseline: baseline.to_owned(),
         metric,
         ratio: effect.map(|effect| effect.median.exp()),
         interval: interval.map(|interval| (interval.low.exp(), interval.high.exp())),
@@ -456,7 +483,8 @@ fn confirm_at_equal_rate(
         }
         let shape = cells[draft.cell].spec;
         let equal_rate = drafts.iter().zip(comparisons.iter()).find_map(|(other, comparison)| {
-            let is_same = other.comparison.metric == metric && other.comparison.arm == draft.comparison.arm;
+            let pair = |it: &Comparison| (it.metric, it.arm.clone(), it.baseline.clone());
+            let is_same = pair(&other.comparison) == pair(&draft.comparison);
             let rate_per_second = equal_rate_of(cells[other.cell].spec, shape).filter(|_| is_same)?;
             Some((comparison, rate_per_second))
         });

@@ -343,6 +343,8 @@ pub(crate) fn spread(spread: weir_record::study::Spread, number: impl Fn(f64) ->
 pub(crate) struct Note<'a> {
     /// Arm.
     pub arm: &'a str,
+    /// What it is compared with.
+    pub baseline: &'a str,
     /// Cell.
     pub cell_id: &'a str,
     /// The metrics; empty when all that were compared there carry it.
@@ -359,7 +361,8 @@ impl Note<'_> {
     /// `uring · CPU/msg, throughput · 100 connections`, in the words for metrics that the view uses.
     pub fn subject(&self, view: &View<'_>, word: impl Fn(Metric) -> Word, separator: &str) -> String {
         let metrics: Vec<&str> = self.metrics.iter().map(|metric| view.word(word(*metric))).collect();
-        let parts = [self.arm.to_owned(), metrics.join(", "), view.cell_label(self.cell_id)];
+        let compared = view.compared(self.arm, self.baseline);
+        let parts = [compared, metrics.join(", "), view.cell_label(self.cell_id)];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
     }
 }
@@ -382,9 +385,11 @@ pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     }
     for note in &mut notes {
         note.text.push_str(&ratios_all_pairs(view, note));
-        let compared =
-            view.result.comparisons.iter().filter(|it| it.cell_id == note.cell_id && it.arm == note.arm);
-        if note.metrics.len() > 1 && note.metrics.len() == compared.count() {
+        let is_same = |it: &&Comparison| {
+            it.cell_id == note.cell_id && it.arm == note.arm && it.baseline == note.baseline
+        };
+        let compared = view.result.comparisons.iter().filter(is_same).count();
+        if note.metrics.len() > 1 && note.metrics.len() == compared {
             note.metrics.clear();
         }
     }
@@ -397,9 +402,11 @@ fn add_note<'a>(
     (text, is_foreign): (String, bool),
     ratio: Option<f64>,
 ) {
-    let Comparison { arm, cell_id, metric, .. } = comparison;
+    let Comparison { arm, baseline, cell_id, metric, .. } = comparison;
     let ratio = ratio.map(|ratio| (*metric, ratio));
-    let same = |it: &&mut Note<'_>| it.arm == arm && it.cell_id == cell_id && it.text == text;
+    let same = |it: &&mut Note<'_>| {
+        it.arm == arm && it.baseline == baseline && it.cell_id == cell_id && it.text == text
+    };
     match notes.iter_mut().find(same) {
         Some(note) => {
             note.metrics.push(*metric);
@@ -407,6 +414,7 @@ fn add_note<'a>(
         }
         None => notes.push(Note {
             arm,
+            baseline,
             cell_id,
             metrics: vec![*metric],
             text,

@@ -108,9 +108,31 @@ impl<'a> View<'a> {
         self.arms.iter().filter_map(|arm| self.summary(cell_id, arm)).collect()
     }
 
+    /// The arm against the study's baseline; pairs of other arms come after these.
     pub(crate) fn comparison(&self, cell_id: &str, arm: &str, metric: Metric) -> Option<&'a Comparison> {
         let comparisons = &self.result.comparisons;
         comparisons.iter().find(|it| it.cell_id == cell_id && it.arm == arm && it.metric == metric)
+    }
+
+    /// Two arms of a cell, whichever they are.
+    pub(crate) fn pair(
+        &self,
+        cell_id: &str,
+        (arm, baseline): (&str, &str),
+        metric: Metric,
+    ) -> Option<&'a Comparison> {
+        let is_asked = |it: &&Comparison| {
+            it.cell_id == cell_id && it.arm == arm && it.baseline == baseline && it.metric == metric
+        };
+        self.result.comparisons.iter().find(is_asked)
+    }
+
+    /// What is compared in short: the arm, with the other one where that is not the study's baseline.
+    pub(crate) fn compared(&self, arm: &str, baseline: &str) -> String {
+        match self.baseline().is_none_or(|first| first == baseline) {
+            true => arm.to_owned(),
+            false => format!("{arm} / {baseline}"),
+        }
     }
 
     /// Position of an arm; decides colour and marker everywhere.

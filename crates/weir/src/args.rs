@@ -70,7 +70,7 @@ pub(crate) struct Study {
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
-    /// The survey with the users, ramp-up and length that were published: about an hour
+    /// The survey with the users, ramp-up and length that were published: under two hours
     #[arg(long, conflicts_with = "resume")]
     pub(crate) published_plan: bool,
     /// Folder for the results [default: weir-results/NAME-TIME]

@@ -1,20 +1,21 @@
 //! Studies of HTTP on the fake machine: arms that run in some cells only, words for requests, published figures.
 
 use weir_lab::{
-    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     file::Surroundings,
     http::{confounders, http},
     quick::Availability,
-    run::Ended,
+    run::{self, Ended, Hands},
     survey::{Plan, survey},
 };
 use weir_record::{
     spec::StudySpec,
-    verdict::{Metric, Verdict},
+    verdict::{Comparison, Metric, Verdict},
 };
 use weir_report::Language;
+use weir_store::NewStudy;
 
-use crate::fixture::{comparison, start};
+use crate::fixture::{comparison, fresh_folder, new_study, start};
 
 const SURROUNDINGS: Surroundings = Surroundings { seed: 3, server_cpus: Vec::new(), load_cpus: Vec::new() };
 
@@ -98,6 +99,69 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
         let whole = spec.published.iter().all(|claim| english.contains(&claim.explanation));
         assert!(whole, "{english}");
     }
+}
+
+#[test]
+fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
+    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+    // Reading costs the half more; uring reads a fifth cheaper than epoll, sendfile a quarter.
+    let costs = [("epoll-read", 30.0), ("uring-read", 24.0), ("epoll-sendfile", 22.5)];
+    let outcome = start("survey-files", &spec, &mut launcher(&spec, &costs)).expect("it runs");
+    assert_eq!((outcome.ended, outcome.result.complete), (Ended::Complete, true));
+    assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
+    let found = |cell_id: &str, arm: &str, baseline: &str| {
+        let cpu = outcome.result.comparisons.iter().find(|it| {
+            it.metric == Metric::ServerCpuPerMessage
+                && (it.cell_id.as_str(), it.arm.as_str(), it.baseline.as_str()) == (cell_id, arm, baseline)
+        });
+        let cpu = cpu.unwrap_or_else(|| panic!("{arm} / {baseline} in {cell_id}"));
+        (cpu.verdict, cpu.ratio.expect("there are pairs"), cpu.pairs, cpu.noise_floor.is_some())
+    };
+    for (cell_id, arm, baseline, verdict, expected) in [
+        ("c100-d1-html-reconnect-closed", "epoll-read", "epoll", Verdict::Slower, 1.5),
+        ("c100-d1-html-reconnect-closed", "uring-read", "epoll-read", Verdict::Faster, 0.8),
+        ("c300-d1-b307200-closed", "uring-read", "epoll-read", Verdict::Faster, 0.8),
+        ("c300-d1-b307200-closed", "epoll-sendfile", "epoll-read", Verdict::Faster, 0.75),
+        ("c300-d1-b307200-open60pct", "epoll-sendfile", "epoll-read", Verdict::Faster, 0.75),
+    ] {
+        let (found, ratio, pairs, has_floor) = found(cell_id, arm, baseline);
+        assert_eq!((found, pairs, has_floor), (verdict, 6, true), "{arm} / {baseline} in {cell_id}");
+        assert!((ratio / expected).ln().abs() < 0.03, "{arm} / {baseline} in {cell_id}: {ratio}");
+    }
+    // Only pairs that are claimed are added, each once.
+    let other = outcome.result.comparisons.iter().filter(|it| it.baseline != "epoll");
+    let cpu = other.filter(|it| it.metric == Metric::ServerCpuPerMessage);
+    let mut pairs: Vec<(&str, &str)> = cpu.map(|it| (it.cell_id.as_str(), it.arm.as_str())).collect();
+    pairs.sort_unstable();
+    assert_eq!(
+        pairs,
+        [
+            ("c100-d1-html-reconnect-closed", "uring-read"),
+            ("c300-d1-b307200-closed", "epoll-sendfile"),
+            ("c300-d1-b307200-closed", "uring-read"),
+            ("c300-d1-b307200-open60pct", "epoll-sendfile"),
+            ("c300-d1-b307200-open60pct", "uring-read"),
+        ]
+    );
+    let text = weir_report::markdown(&outcome.result, Language::English);
+    let row = text.lines().find(|line| line.contains("S4-11 sendfile")).expect("the claim is told");
+    assert!(row.contains("epoll-sendfile / epoll-read") && row.contains("| 1.116 |"), "{row}");
+    assert!(row.trim_end().ends_with("faster |"), "{row}");
+}
+
+#[test]
+fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
+    let gone = Availability::Missing { reason: "kernel.io_uring_disabled is 2".to_owned(), unlock: None };
+    let (spec, missing_arms) = survey(&SURROUNDINGS, &gone, Plan::Scaled);
+    let mut launcher = launcher(&spec, &[("epoll-sendfile", 15.0)]);
+    let study = NewStudy { missing_arms, ..new_study(spec) };
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    let outcome = run::start(&fresh_folder("survey-without-uring"), &study, hands).expect("it runs");
+    let names: Vec<&str> = outcome.result.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(names, ["uring", "uring-read"]);
+    let of_uring = |it: &&Comparison| it.arm.starts_with("uring") || it.baseline.starts_with("uring");
+    assert_eq!(outcome.result.comparisons.iter().find(of_uring), None);
+    assert!(outcome.result.comparisons.iter().any(|it| it.baseline == "epoll-read"));
 }
 
 #[test]

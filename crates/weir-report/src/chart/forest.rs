@@ -136,7 +136,7 @@ fn draw_row(canvas: &mut Canvas, view: &View<'_>, scale: &Scale, row: &Compariso
 fn row_label(view: &View<'_>, row: &Comparison) -> String {
     let cell = view.cell_label(&row.cell_id);
     // With two arms in the study the arm is always the same one.
-    if view.arms.len() > 2 { format!("{} · {cell}", row.arm) } else { cell }
+    if view.arms.len() > 2 { format!("{} · {cell}", view.compared(&row.arm, &row.baseline)) } else { cell }
 }
 
 fn tick_label(tick: f64) -> String {
