@@ -48,7 +48,8 @@ impl Body {
 /// How long a client may take. None of them is extended byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Between two requests, and before the first one.
+    /// Between two requests, and before the first one. It begins when a reply is handed to the engine, and does not
+    /// end before that has had the time of `content`.
     pub idle: Duration,
     /// From the first byte of a head to its last.
     pub head: Duration,

@@ -21,13 +21,14 @@
 //!
 //! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
 //! its bytes drip; content, in both directions, by a time for each quarter of a mebibyte; the replies that wait for a
-//! client by the engine's high-water mark, above which nothing more is read. A lease never waits for a client: what is
-//! left of it is copied before a send can wait.
+//! client by the engine's high-water mark, above which nothing more is read. However fast a client takes a reply, after
+//! a mebibyte of it others have their turn. A lease never waits for a client: what is left of it is copied before a send
+//! can wait.
 //!
 //! How connections end. After a refusal, and whenever the client may not know that nothing more is read, our direction
 //! ends first and what still arrives is thrown away for a while: closing with unread bytes would make the kernel send
-//! a reset, which may overtake the reply. A connection that is idle for too long ends silently; one that has begun a
-//! request gets a 408. In a drain, what has arrived is answered.
+//! a reset, which may overtake the reply. The last reply has the time of every other. A connection that is idle for too
+//! long ends silently; one that has begun a request gets a 408. In a drain, what has arrived is answered.
 //!
 //! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
 //! and it compresses nothing.

@@ -90,7 +90,7 @@ impl Client {
     /// Sends the same bytes over a socket again and again, as long as they are taken; says how many were.
     pub fn write_while_taken(&mut self, bytes: &[u8], bytes_max: usize) -> usize {
         let End::Socket(socket) = &mut self.end else { panic!("a simulated stream has to be awaited") };
-        socket.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket");
+        socket.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket");
         let mut taken = 0;
         while taken < bytes_max {
             match socket.write(&bytes[taken % bytes.len()..]) {
