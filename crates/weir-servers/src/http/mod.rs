@@ -22,8 +22,8 @@
 //! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
 //! its bytes drip; content, in both directions, by a time for each quarter of a mebibyte; the replies that wait for a
 //! client by the engine's high-water mark, above which nothing more is read. However fast a client takes a reply, after
-//! a mebibyte of it others have their turn. A lease never waits for a client: what is left of it is copied before a send
-//! can wait.
+//! a mebibyte of it others have their turn. A lease never waits for a client: what is left of it is copied before a
+//! send can wait.
 //!
 //! How connections end. After a refusal, and whenever the client may not know that nothing more is read, our direction
 //! ends first and what still arrives is thrown away for a while: closing with unread bytes would make the kernel send
