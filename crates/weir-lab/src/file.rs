@@ -315,6 +315,7 @@ impl File {
             smallest_effect,
             time_cap_ns,
             published: Vec::new(),
+            ways: Vec::new(),
         })
     }
 }

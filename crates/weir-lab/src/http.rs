@@ -101,6 +101,7 @@ pub fn http(surroundings: &Surroundings, uring: &Availability) -> (StudySpec, Ve
         smallest_effect: SMALLEST_EFFECT,
         time_cap_ns: TIME_CAP_NS,
         published: published::of_http(other),
+        ways: Vec::new(),
     };
     (spec, missing("uring", uring))
 }
@@ -159,6 +160,7 @@ pub fn confounders(surroundings: &Surroundings, uring: &Availability) -> (StudyS
         smallest_effect: SMALLEST_EFFECT,
         time_cap_ns: CONFOUNDERS_TIME_CAP_NS,
         published: published::of_confounders(),
+        ways: Vec::new(),
     };
     let gone = ["uring", "uring-submit-each", "uring-1ms-backlog-10"];
     (spec, gone.into_iter().flat_map(|name| missing(name, uring)).collect())

@@ -14,6 +14,7 @@ pub mod http;
 pub mod quick;
 pub mod survey;
 pub mod validate;
+pub mod ways;
 
 pub mod plan;
 

@@ -66,6 +66,7 @@ pub fn quick(
         smallest_effect: 0.03,
         time_cap_ns: TIME_CAP_NS,
         published: Vec::new(),
+        ways: Vec::new(),
     };
     (spec, missing)
 }

@@ -11,6 +11,7 @@ use crate::{
     http::{self, EQUAL_RATE, LARGE_FILE, PAGE, PAGE_RECONNECT, SMALLEST_EFFECT, arm},
     published,
     quick::Availability,
+    ways::{self, DriverFound},
 };
 
 /// Name of the study.
@@ -82,7 +83,12 @@ impl Plan {
 
 /// The study for this machine, and the arms that are missing when io_uring does not run. Whether the foreign server is
 /// there is found out when it is started.
-pub fn survey(surroundings: &Surroundings, uring: &Availability, plan: Plan) -> (StudySpec, Vec<MissingArm>) {
+pub fn survey(
+    surroundings: &Surroundings,
+    uring: &Availability,
+    drivers: &[DriverFound],
+    plan: Plan,
+) -> (StudySpec, Vec<MissingArm>) {
     let spec = StudySpec {
         name: NAME.to_owned(),
         title: "Which way of waiting serves a small page over HTTP with the least CPU?".to_owned(),
@@ -94,6 +100,7 @@ pub fn survey(surroundings: &Surroundings, uring: &Availability, plan: Plan) -> 
         smallest_effect: SMALLEST_EFFECT,
         time_cap_ns: plan.lengths().time_cap_ns,
         published: published::of_survey(),
+        ways: ways::found(drivers),
     };
     let gone = ["uring", "uring-read"];
     (spec, gone.into_iter().flat_map(|name| http::missing(name, uring)).collect())
@@ -159,12 +166,12 @@ mod tests {
     #[test]
     fn both_plans_are_valid_and_fit_their_time() {
         for plan in [Plan::Scaled, Plan::Published] {
-            let (spec, missing) = survey(&SURROUNDINGS, &Availability::Runs, plan);
+            let (spec, missing) = survey(&SURROUNDINGS, &Availability::Runs, &[], plan);
             assert_eq!((validate::study(&spec), missing.len()), (Ok(()), 0));
             let longest_ns = longest_ns(&spec);
             assert!(longest_ns < spec.time_cap_ns, "{plan:?}: {} s", longest_ns / 1_000_000_000);
         }
-        let (scaled, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+        let (scaled, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
         assert!(scaled.time_cap_ns < 600_000 * MILLISECOND_NS);
         assert!(scaled.cells.iter().all(|cell| cell.window_ns <= 5_000 * MILLISECOND_NS));
         assert!(scaled.cells.iter().all(|cell| cell.blocks >= 6));
@@ -172,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_driver_serves_the_page_from_memory_and_from_a_file_on_the_same_connections() {
-        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
         let cell = spec.cells.iter().find(|cell| cell.id == "c100-d1-html-reconnect-closed");
         let cell = cell.expect("it is there");
         for driver in validate::DRIVERS {
@@ -192,7 +199,7 @@ mod tests {
 
     #[test]
     fn every_claim_stands_beside_two_arms_of_its_cell() {
-        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
         for claim in &spec.published {
             let cell = spec.cells.iter().find(|cell| cell.id == claim.cell_id).expect("it is planned");
             for name in [&claim.arm, &claim.baseline] {
@@ -206,7 +213,7 @@ mod tests {
     #[test]
     fn without_io_uring_both_its_arms_are_named() {
         let gone = Availability::Missing { reason: "kernel.io_uring_disabled is 2".to_owned(), unlock: None };
-        let (spec, missing) = survey(&SURROUNDINGS, &gone, Plan::Scaled);
+        let (spec, missing) = survey(&SURROUNDINGS, &gone, &[], Plan::Scaled);
         assert_eq!(validate::study(&spec), Ok(()));
         let names: Vec<&str> = missing.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["uring", "uring-read"]);
@@ -214,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_published_plan_is_the_sources() {
-        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Published);
+        let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Published);
         let cell = &spec.cells[0];
         let http = cell.http.as_ref().expect("it is HTTP");
         let seconds = [cell.window_ns, http.ramp_up_ns, http.connect_timeout_ns, http.response_timeout_ns]

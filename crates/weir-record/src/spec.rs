@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::Metric;
+use crate::{machine::FindingState, verdict::Metric};
 
 /// A whole study, resolved: nothing in it depends on a default that could change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct StudySpec {
     /// What others published about such cells; the report sets it beside what was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedClaim>,
+    /// Ways of waiting for I/O as they were found where the study was made; for studies that compare them all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<WayOfWaiting>,
 }
 
 impl StudySpec {
@@ -170,6 +173,21 @@ pub struct Cause {
     pub baseline: String,
 }
 
+/// A way of waiting for I/O, and whether the machine has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WayOfWaiting {
+    /// Name people know it by: `epoll`, `io_uring`, `aio`.
+    pub name: String,
+    /// Whether it can be used here.
+    pub state: FindingState,
+    /// What was found, in words.
+    pub detail: String,
+    /// What told it: a test, or a file of the kernel.
+    pub source: String,
+    /// What would unlock it.
+    pub unlock: Option<String>,
+}
+
 /// How much a cell's verdict may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -220,13 +238,13 @@ mod tests {
     #[test]
     fn a_study_stored_before_http_means_what_it_meant() {
         let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
-        assert!(!spec.is_http() && spec.published.is_empty());
+        assert!(!spec.is_http() && spec.published.is_empty() && spec.ways.is_empty());
         assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
         let subject =
             Subject::Weir { driver: "epoll".to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
         assert_eq!(spec.arms[0].subject, subject);
         let again = serde_json::to_string(&spec).expect("it serialises");
-        for new in ["http", "arguments", "published", "\"arms\":[]"] {
+        for new in ["http", "arguments", "published", "ways", "\"arms\":[]"] {
             assert!(!again.contains(new), "an echo study does not speak of {new}: {again}");
         }
         assert_eq!(serde_json::from_str::<StudySpec>(&again).expect("it is a study"), spec);

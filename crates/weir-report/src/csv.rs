@@ -2,6 +2,7 @@
 //! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
 use weir_record::{
+    machine::FindingState,
     study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
     verdict::{Comparison, Metric, Verdict},
 };
@@ -26,6 +27,14 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
                 "ratio",
             );
         }
+    }
+    for way in &result.spec.ways {
+        let state = match way.state {
+            FindingState::Yes => "yes",
+            FindingState::Limited => "limited",
+            FindingState::No => "no",
+        };
+        rows.line(["", &way.name, ""], "way-of-waiting", "state", state, "");
     }
     for it in &result.attributions {
         attribution(&mut rows, it);

@@ -27,6 +27,7 @@ mod sentence;
 mod tables;
 mod terminal;
 mod view;
+mod ways;
 mod words;
 
 use weir_record::study::StudyResult;

@@ -4,6 +4,7 @@ use crate::{
     definitions, published, sentence,
     tables::{self, CELLS_MAX, Table},
     view::View,
+    ways,
     words::{self, Word},
 };
 
@@ -25,6 +26,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
     notes(view, &mut out);
     published(view, &mut out);
+    ways(view, &mut out);
     section(view, &mut out, Word::FiguresTitle, &tables::figures(view), Word::NoFigures);
     latency(view, &mut out);
     why(view, &mut out);
@@ -75,6 +77,14 @@ fn published(view: &View<'_>, out: &mut String) {
         heading(view, out, Word::AttributionsTitle);
         paragraph(out, view.word(Word::AttributionsHelp));
         table(view, out, &published::attributions(view));
+    }
+}
+
+fn ways(view: &View<'_>, out: &mut String) {
+    if ways::has_ways(view) {
+        heading(view, out, Word::WaysTitle);
+        paragraph(out, view.word(Word::WaysHelp));
+        table(view, out, &ways::table(view));
     }
 }
 

@@ -289,15 +289,66 @@ const REASONS: &[Phrase] = &[
     ["unexplained", "원인 불명", "原因不明"],
 ];
 
+/// What a way of waiting was found to be, and what told it.
+const WAYS: &[Phrase] = &[
+    [
+        "a byte sent through it over a socket pair",
+        "소켓 쌍으로 1바이트를 보내 확인",
+        "经它在套接字对上发送一个字节",
+    ],
+    [
+        "two buffers written to a file in memory",
+        "메모리 파일에 버퍼 두 개를 써서 확인",
+        "向内存文件写入两个缓冲区",
+    ],
+    ["two buffers in one call", "호출 한 번에 버퍼 두 개", "一次调用写入两个缓冲区"],
+    [
+        "{n} of {n} requests of the machine are taken",
+        "머신 전체 요청 {1}개 중 {0}개 사용 중",
+        "整机 {1} 个请求中已占用 {0} 个",
+    ],
+    [
+        "all {n} requests of the machine are taken",
+        "머신 전체 요청 {0}개가 모두 사용 중",
+        "整机 {0} 个请求已全部占用",
+    ],
+    [
+        "this kernel has no native AIO (CONFIG_AIO)",
+        "이 커널에는 네이티브 AIO가 없음(CONFIG_AIO)",
+        "本内核没有原生 AIO（CONFIG_AIO）",
+    ],
+];
+
+/// What a driver was granted, in the parts of a list.
+const GRANTED: &[Phrase] = &[
+    ["edge-triggered", "에지 트리거", "边沿触发"],
+    ["level-triggered", "레벨 트리거", "水平触发"],
+    ["registered once", "한 번만 등록", "只注册一次"],
+    ["the whole list in every call", "호출마다 목록 전체", "每次调用传入整个列表"],
+    ["descriptors below 1024", "1024 미만의 디스크립터", "1024 以下的描述符"],
+    ["one thread a connection", "연결당 스레드 하나", "每个连接一个线程"],
+    ["deferred task run", "작업 지연 실행", "延迟任务运行"],
+    ["single issuer", "단일 제출자", "单一提交者"],
+    ["multishot receive", "멀티샷 수신", "多次触发接收"],
+    ["no index array", "인덱스 배열 없음", "无索引数组"],
+    ["registered ring", "등록된 링", "已注册的环"],
+    ["completions skipped on success", "성공 시 완료 생략", "成功时省略完成项"],
+    ["no iowait", "iowait 없음", "无 iowait"],
+    ["basic ring", "기본 링", "基本环"],
+];
+
 /// A finding in one language; `None` when it is not listed and stays English.
 pub(crate) fn told(finding: &str, language: Language) -> Option<String> {
-    let sentence = CHECKS.iter().chain(NOTES).chain(MISSING).chain(published::SENTENCES).find_map(|phrase| {
-        let values = captured(phrase[0], finding)?;
-        Some(match language {
-            Language::English => refilled(phrase[0], &values),
-            _ => filled(language.choose(*phrase), &values, language),
-        })
-    });
+    let sentence =
+        CHECKS.iter().chain(NOTES).chain(MISSING).chain(WAYS).chain(published::SENTENCES).find_map(
+            |phrase| {
+                let values = captured(phrase[0], finding)?;
+                Some(match language {
+                    Language::English => refilled(phrase[0], &values),
+                    _ => filled(language.choose(*phrase), &values, language),
+                })
+            },
+        );
     match language {
         Language::English => Some(sentence.unwrap_or_else(|| finding.to_owned()).replace(" >= ", " ≥ ")),
         _ => sentence.or_else(|| reasons(finding, language)),
@@ -311,7 +362,7 @@ fn reasons(list: &str, language: Language) -> Option<String> {
             Some((count, reason)) if is_number(count) => (Some(count), reason),
             _ => (None, item),
         };
-        let phrase = REASONS.iter().find(|phrase| phrase[0] == reason)?;
+        let phrase = REASONS.iter().chain(GRANTED).find(|phrase| phrase[0] == reason)?;
         let told = language.choose(*phrase);
         Some(match (count, language) {
             (None, _) => told.to_owned(),
@@ -374,8 +425,8 @@ mod tests {
 
     #[test]
     fn every_translation_uses_every_value_and_none_that_is_not_there() {
-        let sentences = CHECKS.iter().chain(NOTES).chain(MISSING).chain(published::SENTENCES);
-        for phrase in sentences.chain(REASONS) {
+        let sentences = CHECKS.iter().chain(NOTES).chain(MISSING).chain(WAYS).chain(published::SENTENCES);
+        for phrase in sentences.chain(REASONS).chain(GRANTED) {
             let places = phrase[0].matches('{').count();
             for translation in &phrase[1..] {
                 assert_eq!(translation.matches('{').count(), places, "{translation}");

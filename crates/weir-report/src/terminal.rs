@@ -9,6 +9,7 @@ use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
     format, published, sentence,
     view::{METRICS, View},
+    ways,
     words::{self, Word},
 };
 
@@ -38,6 +39,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     }
     notes(view, &mut out);
     published(view, &mut out);
+    ways(view, &mut out);
     missing_arms(view, &mut out);
     out.blank();
     out.wrapped(&format!("{}: {}", view.word(Word::ReproduceTitle), view.result.reproduce), "  ");
@@ -266,6 +268,17 @@ fn published(view: &View<'_>, out: &mut Output) {
     if let Some(ladder) = published::ladder(view) {
         out.blank();
         out.wrapped(&ladder, "");
+    }
+}
+
+fn ways(view: &View<'_>, out: &mut Output) {
+    if !ways::has_ways(view) {
+        return;
+    }
+    out.blank();
+    out.styled(Style::Bold, view.word(Word::WaysTitle));
+    for way in &view.result.spec.ways {
+        out.wrapped(&format!("- {} · {}", way.name, ways::here(view, way)), "  ");
     }
 }
 

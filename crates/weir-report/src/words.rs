@@ -101,6 +101,26 @@ words! {
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
 
+    WaysTitle: "Ways of waiting, and which of them this machine has" | "대기 방식과 이 머신에서의 사용 가능 여부"
+        | "等待方式，以及本机具备哪些";
+    WaysHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
+        Document 004 has such a table; it takes two kinds of AIO for one, and says wrongly that epoll uses interrupts and \
+        that pwritev scatters."
+        | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다. 문서 004에도 이런 표가 있으나 \
+        AIO는 서로 다른 두 가지를 섞었고, epoll은 인터럽트를 쓴다고, pwritev는 나눠 읽기도 한다고 잘못 적었습니다."
+        | "关于本机的内容在建立研究时实际探测；其余来自手册页。文档 004 也有这样的表：其中 AIO 混淆了两种东西，误称 epoll 使用中断、\
+        pwritev 能分散读。";
+    Way: "way" | "방식" | "方式";
+    WayHere: "on this machine" | "이 머신에서" | "在本机";
+    WaySource: "found by" | "확인 방법" | "探测方法";
+    WayModel: "I/O model" | "I/O 모델" | "I/O 模型";
+    WaySince: "since" | "도입" | "始于";
+    WayStrength: "main advantage" | "주요 장점" | "主要优点";
+    WayWeakness: "main drawback" | "주요 단점" | "主要缺点";
+    WayYes: "yes" | "가능" | "可用";
+    WayLimited: "limited" | "제한적" | "受限";
+    WayNo: "no" | "불가" | "不可用";
+
     Verdict: "verdict" | "판정" | "判定";
     Arm: "arm" | "비교 대상" | "方案";
     Cell: "cell" | "조건" | "条件";

@@ -80,7 +80,7 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
     let studies = [
         http(&SURROUNDINGS, &Availability::Runs).0,
         confounders(&SURROUNDINGS, &Availability::Runs).0,
-        survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled).0,
+        survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled).0,
     ];
     for spec in studies {
         let mut launcher = launcher(&spec, &[]);
@@ -103,7 +103,7 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
 
 #[test]
 fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
-    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
     // Reading costs the half more; uring reads a fifth cheaper than epoll, sendfile a quarter.
     let costs = [("epoll-read", 30.0), ("uring-read", 24.0), ("epoll-sendfile", 22.5)];
     let outcome = start("survey-files", &spec, &mut launcher(&spec, &costs)).expect("it runs");
@@ -152,7 +152,7 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
 #[test]
 fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
     let gone = Availability::Missing { reason: "kernel.io_uring_disabled is 2".to_owned(), unlock: None };
-    let (spec, missing_arms) = survey(&SURROUNDINGS, &gone, Plan::Scaled);
+    let (spec, missing_arms) = survey(&SURROUNDINGS, &gone, &[], Plan::Scaled);
     let mut launcher = launcher(&spec, &[("epoll-sendfile", 15.0)]);
     let study = NewStudy { missing_arms, ..new_study(spec) };
     let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
@@ -166,7 +166,7 @@ fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
 
 #[test]
 fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_compared() {
-    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, Plan::Scaled);
+    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.arms.get_mut("go").expect("it is an arm").fault = FakeFault::Environment;
     let outcome = start("survey-without-go", &spec, &mut launcher).expect("it runs");

@@ -41,6 +41,7 @@ pub(crate) fn page(view: &View<'_>) -> String {
                     (sections::comparisons(view))
                     (sections::published(view))
                     (sections::attributions(view))
+                    (sections::ways(view))
                     (sections::figures(view))
                     (sections::latency(view))
                     (sections::why(view))

@@ -9,6 +9,7 @@ use crate::{
     definitions, display, format, published, sentence,
     tables::{self, CELLS_MAX},
     view::{METRICS, View},
+    ways,
     words::{self, Word},
 };
 
@@ -90,6 +91,14 @@ pub(super) fn attributions(view: &View<'_>) -> Markup {
     }
     let body = table(view, &published::attributions(view));
     section(view, Word::AttributionsTitle, Some(Word::AttributionsHelp), &body)
+}
+
+/// Which ways of waiting the machine has; nothing for a study of a few.
+pub(super) fn ways(view: &View<'_>) -> Markup {
+    if !ways::has_ways(view) {
+        return html! {};
+    }
+    section(view, Word::WaysTitle, Some(Word::WaysHelp), &table(view, &ways::table(view)))
 }
 
 /// How connections came about; nothing when no listener lost one.

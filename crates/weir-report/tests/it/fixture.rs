@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    machine::{Fingerprint, NetworkCounters},
-    spec::{ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject},
+    machine::{FindingState, Fingerprint, NetworkCounters},
+    spec::{
+        ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject,
+        WayOfWaiting,
+    },
     study::{
         ArmSummary, Attribution, Check, ListenSummary, MachineStates, MissingArm, PairedRatio, Spread,
         StudyResult, TimelineEntry, TimesSummary,
@@ -70,6 +73,7 @@ fn spec() -> StudySpec {
         smallest_effect: 0.03,
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
+        ways: Vec::new(),
     }
 }
 
@@ -629,6 +633,49 @@ pub fn http() -> StudyResult {
     result
 }
 
+/// The same with a table of ways of waiting, of which one is missing and one used up.
+pub fn survey() -> StudyResult {
+    let way =
+        |name: &str, state: FindingState, detail: &str, source: &str, unlock: Option<&str>| WayOfWaiting {
+            name: name.to_owned(),
+            state,
+            detail: detail.to_owned(),
+            source: source.to_owned(),
+            unlock: unlock.map(str::to_owned),
+        };
+    let tested = "a byte sent through it over a socket pair";
+    let mut result = http();
+    result.spec.name = "survey".to_owned();
+    result.spec.ways = vec![
+        way("blocking", FindingState::Yes, "one thread a connection", tested, None),
+        way("select", FindingState::Yes, "level-triggered, descriptors below 1024", tested, None),
+        way("poll", FindingState::Yes, "level-triggered, the whole list in every call", tested, None),
+        way("epoll", FindingState::Yes, "edge-triggered, registered once", tested, None),
+        way(
+            "aio",
+            FindingState::Limited,
+            "all 65536 requests of the machine are taken",
+            "/proc/sys/fs/aio-max-nr",
+            Some("sudo sysctl -w fs.aio-max-nr=1048576"),
+        ),
+        way(
+            "io_uring",
+            FindingState::No,
+            "kernel.io_uring_disabled is 2 (EPERM)",
+            tested,
+            Some("run: sudo sysctl -w kernel.io_uring_disabled=0"),
+        ),
+        way(
+            "pwritev",
+            FindingState::Yes,
+            "two buffers in one call",
+            "two buffers written to a file in memory",
+            None,
+        ),
+    ];
+    result
+}
+
 /// Every study, with a name for failure messages.
 pub fn all() -> Vec<(&'static str, StudyResult)> {
     vec![
@@ -643,6 +690,7 @@ pub fn all() -> Vec<(&'static str, StudyResult)> {
         ("not finite", not_finite()),
         ("hostile names", hostile_names()),
         ("http", http()),
+        ("survey", survey()),
         ("ten arms", ten_arms()),
         ("two hundred cells", two_hundred_cells()),
     ]

@@ -62,6 +62,59 @@ fn published_figures_stand_beside_the_measured_ones_in_every_language() {
 }
 
 #[test]
+fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_language() {
+    let result = fixture::survey();
+    let english = markdown(&result, Language::English);
+    let from = english.find("## Ways of waiting").expect("the section is there");
+    let until = english.find("## Throughput").expect("the next one is there");
+    insta::assert_snapshot!("ways-markdown", &english[from..until]);
+    for (language, told) in [
+        (
+            Language::Korean,
+            [
+                "가능: 에지 트리거, 한 번만 등록",
+                "제한적: 머신 전체 요청 65,536개가 모두 사용 중",
+                "소켓 쌍으로 1바이트",
+                "호출 한 번에 버퍼",
+            ],
+        ),
+        (
+            Language::Chinese,
+            [
+                "可用：边沿触发、只注册一次",
+                "受限：整机 65,536 个请求已全部占用",
+                "在套接字对上发送一个字节",
+                "一次调用写入两个",
+            ],
+        ),
+    ] {
+        let views = [
+            markdown(&result, language),
+            weir_report::html(&result, language),
+            terminal(&result, language, 120, false),
+        ];
+        for (view, shown) in views.iter().zip([told.as_slice(), &told, &told[..2]]) {
+            for text in shown {
+                assert!(view.contains(text), "{language:?}: {text} in {view}");
+            }
+            // The page has the record itself as well.
+            if view.starts_with("<!DOCTYPE") {
+                continue;
+            }
+            for untold in ["triggered", "thread a connection", "socket pair", "are taken", "one call"] {
+                assert!(!view.contains(untold), "{language:?}: {untold} in {view}");
+            }
+        }
+    }
+    let granted = "deferred task run, single issuer, multishot receive, no index array, registered ring, \
+                   completions skipped on success, no iowait";
+    let mut result = result;
+    result.spec.ways[5].detail = granted.to_owned();
+    assert!(!markdown(&result, Language::Korean).contains("single issuer"));
+    assert!(csv(&result).contains("\n,aio,,way-of-waiting,state,limited,\n"));
+}
+
+#[test]
 fn the_ladder_is_told_for_old_and_new_kernels() {
     let mut result = fixture::http();
     assert!(
@@ -79,7 +132,7 @@ fn the_ladder_is_told_for_old_and_new_kernels() {
 #[test]
 fn an_echo_study_without_claims_has_no_section_about_them() {
     let text = markdown(&fixture::quick(), Language::English);
-    for section in ["Published", "How much each cause", "How connections came about"] {
+    for section in ["Published", "How much each cause", "How connections came about", "Ways of waiting"] {
         assert!(!text.contains(section), "{section}");
     }
 }

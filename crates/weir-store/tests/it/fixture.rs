@@ -54,6 +54,7 @@ pub fn study() -> NewStudy {
         smallest_effect: 0.03,
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
+        ways: Vec::new(),
     };
     NewStudy {
         spec,

@@ -23,6 +23,7 @@ use weir_lab::{
     quick::{self, Availability},
     run::{self, Event, Hands, RunError},
     survey,
+    ways::DriverFound,
 };
 use weir_record::{
     machine::Fingerprint,
@@ -109,7 +110,7 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         quick::NAME => quick::quick(seed, &uring(), &surroundings.server_cpus, &surroundings.load_cpus),
         http::NAME => http::http(&surroundings, &uring()),
         http::CONFOUNDERS => http::confounders(&surroundings, &uring()),
-        survey::NAME => survey::survey(&surroundings, &uring(), survey_plan(arguments)),
+        survey::NAME => survey::survey(&surroundings, &uring(), &drivers(), survey_plan(arguments)),
         "peers" => (peers(arguments.protocol.as_deref(), &surroundings)?, Vec::new()),
         _ => (from_file(name, &surroundings)?, Vec::new()),
     };
@@ -218,6 +219,17 @@ fn availability(driver: Driver) -> Availability {
         }
         _ => Availability::Runs,
     }
+}
+
+/// What the engine finds about each of its drivers.
+fn drivers() -> Vec<DriverFound> {
+    let found = |report: weir_engine::DriverReport| DriverFound {
+        driver: report.driver.name().to_owned(),
+        available: report.available,
+        detail: report.detail,
+        unlock: report.unlock,
+    };
+    weir_engine::probe(&Config::default()).into_iter().map(found).collect()
 }
 
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {

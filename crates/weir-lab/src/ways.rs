@@ -1,0 +1,151 @@
+//! Which ways of waiting for I/O this machine has, for the table of the survey: facts, each with what told it.
+//!
+//! Whether a driver runs is found out by the engine, which the laboratory does not link; whoever asks brings that
+//! along. What is no driver is looked at here: native AIO by what the kernel says of it, `pwritev` by a call.
+
+use std::{
+    fs,
+    io::{self, IoSlice},
+};
+
+use rustix::fs::MemfdFlags;
+use weir_record::{machine::FindingState, spec::WayOfWaiting};
+
+/// What the engine found about one of its drivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverFound {
+    /// Name as on the command line.
+    pub driver: String,
+    /// Whether it passed its start-up test.
+    pub available: bool,
+    /// What was granted, or why not.
+    pub detail: String,
+    /// What would unlock it.
+    pub unlock: Option<String>,
+}
+
+/// Drivers in the order of their age, with the name people know them by. AIO comes before the last.
+const DRIVERS: [(&str, &str); 5] = [
+    ("blocking", "blocking"),
+    ("select", "select"),
+    ("poll", "poll"),
+    ("epoll", "epoll"),
+    ("uring", "io_uring"),
+];
+
+/// What told whether a driver runs.
+const START_UP_TEST: &str = "a byte sent through it over a socket pair";
+
+const AIO_MAX: &str = "/proc/sys/fs/aio-max-nr";
+const AIO_TAKEN: &str = "/proc/sys/fs/aio-nr";
+
+/// The ways of waiting, oldest first; then `pwritev`, which is none and is often named among them.
+pub fn found(drivers: &[DriverFound]) -> Vec<WayOfWaiting> {
+    let mut ways: Vec<WayOfWaiting> = DRIVERS.iter().filter_map(|names| driver(drivers, *names)).collect();
+    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
+    let newest = ways.iter().position(|way| way.name == "io_uring").unwrap_or(ways.len());
+    ways.insert(newest, aio(number(AIO_MAX), number(AIO_TAKEN)));
+    ways.push(pwritev(write_gathered()));
+    ways
+}
+
+fn driver(drivers: &[DriverFound], (driver, name): (&str, &str)) -> Option<WayOfWaiting> {
+    let found = drivers.iter().find(|found| found.driver == driver)?;
+    Some(WayOfWaiting {
+        name: name.to_owned(),
+        state: if found.available { FindingState::Yes } else { FindingState::No },
+        detail: found.detail.clone(),
+        source: START_UP_TEST.to_owned(),
+        unlock: found.unlock.clone(),
+    })
+}
+
+/// Native AIO, from how many requests the kernel allows on the whole machine and how many are taken. Whether a sandbox
+/// forbids its calls is not tried.
+fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
+    let (state, detail) = match (most, taken) {
+        (None, _) => (FindingState::No, "this kernel has no native AIO (CONFIG_AIO)".to_owned()),
+        (Some(most), taken) if taken.unwrap_or(0) >= most => {
+            (FindingState::Limited, format!("all {most} requests of the machine are taken"))
+        }
+        (Some(most), taken) => {
+            (FindingState::Yes, format!("{} of {most} requests of the machine are taken", taken.unwrap_or(0)))
+        }
+    };
+    let unlock = (state == FindingState::Limited).then(|| "sudo sysctl -w fs.aio-max-nr=1048576".to_owned());
+    WayOfWaiting { name: "aio".to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
+}
+
+fn pwritev(outcome: io::Result<()>) -> WayOfWaiting {
+    let (state, detail) = match outcome {
+        Ok(()) => (FindingState::Yes, "two buffers in one call".to_owned()),
+        Err(error) => (FindingState::No, error.to_string()),
+    };
+    let source = "two buffers written to a file in memory".to_owned();
+    WayOfWaiting { name: "pwritev".to_owned(), state, detail, source, unlock: None }
+}
+
+/// Writes two buffers at a position with one call, and reads them back.
+fn write_gathered() -> io::Result<()> {
+    const AT: u64 = 3;
+    let file = rustix::fs::memfd_create("weir-probe", MemfdFlags::CLOEXEC)?;
+    let written = rustix::io::pwritev(&file, &[IoSlice::new(b"we"), IoSlice::new(b"ir")], AT)?;
+    let mut back = [0; 4];
+    let read = rustix::io::pread(&file, &mut back, AT)?;
+    match (written, read, &back) {
+        (4, 4, b"weir") => Ok(()),
+        _ => Err(io::Error::other(format!("{written} of 4 bytes were written, {read} came back"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn driver_found(driver: &str, available: bool) -> DriverFound {
+        DriverFound { driver: driver.to_owned(), available, detail: format!("about {driver}"), unlock: None }
+    }
+
+    #[test]
+    fn the_table_has_the_drivers_by_age_and_what_is_no_driver() {
+        let engine = ["uring", "epoll", "poll", "select", "blocking"];
+        let drivers = engine.map(|driver| driver_found(driver, driver != "uring"));
+        let ways = found(&drivers);
+        let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
+        assert_eq!(names, ["blocking", "select", "poll", "epoll", "aio", "io_uring", "pwritev"]);
+        for way in &ways {
+            assert!(!way.detail.is_empty() && !way.source.is_empty(), "{way:?}");
+        }
+        assert_eq!((ways[3].state, ways[5].state), (FindingState::Yes, FindingState::No));
+        assert_eq!(ways[5].detail, "about uring");
+        // Linux has had it since 2.6.30; a sandbox that forbids it names the error.
+        let pwritev = &ways[6];
+        assert!(pwritev.state == FindingState::Yes || pwritev.detail.contains("os error"), "{pwritev:?}");
+    }
+
+    #[test]
+    fn a_driver_nobody_looked_at_has_no_row() {
+        let names: Vec<String> = found(&[]).into_iter().map(|way| way.name).collect();
+        assert_eq!(names, ["aio", "pwritev"]);
+    }
+
+    #[test]
+    fn native_aio_is_there_when_the_kernel_has_requests_left() {
+        assert_eq!(aio(None, None).state, FindingState::No);
+        let free = aio(Some(65_536), Some(12));
+        assert_eq!((free.state, free.unlock), (FindingState::Yes, None));
+        assert_eq!(free.detail, "12 of 65536 requests of the machine are taken");
+        for (most, taken) in [(64, 64), (0, 0)] {
+            let full = aio(Some(most), Some(taken));
+            assert_eq!(full.state, FindingState::Limited, "{taken} of {most}");
+            assert!(full.unlock.is_some());
+        }
+    }
+
+    #[test]
+    fn a_refused_call_is_quoted() {
+        let refused = pwritev(Err(io::Error::from_raw_os_error(libc::ENOSYS)));
+        assert_eq!(refused.state, FindingState::No);
+        assert!(refused.detail.contains("os error"), "{refused:?}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Ways of waiting for I/O side by side: what each is, from the manual pages, and whether this machine has it, as the
+//! laboratory found it when the study was made.
+
+use weir_record::{machine::FindingState, spec::WayOfWaiting};
+
+use crate::{language::Language, tables::Table, view::View, words::Word};
+
+/// A text in three languages.
+type Text = [&'static str; 3];
+
+/// What a way of waiting is.
+struct Guide {
+    name: &'static str,
+    /// What a program gets: that it may act, or that it has been done.
+    model: Text,
+    /// The system, or the kernel, that brought it.
+    since: &'static str,
+    strength: Text,
+    weakness: Text,
+}
+
+const SYNCHRONOUS: Text = ["the call waits", "호출이 기다림", "调用等待"];
+const READINESS: Text = ["readiness", "준비 알림", "就绪通知"];
+const COMPLETION: Text = ["completion", "완료 알림", "完成通知"];
+
+const GUIDES: [Guide; 7] = [
+    Guide {
+        name: "blocking",
+        model: SYNCHRONOUS,
+        since: "Unix",
+        strength: [
+            "the simplest program: one call after the other",
+            "가장 단순한 프로그램으로, 호출을 차례로 하면 됨",
+            "程序最简单：依次调用即可",
+        ],
+        weakness: [
+            "a thread, its stack and a context switch for every connection that waits",
+            "기다리는 연결마다 스레드와 스택, 문맥 교환이 하나씩 필요함",
+            "每个等待的连接都需要一个线程、它的栈和一次上下文切换",
+        ],
+    },
+    Guide {
+        name: "select",
+        model: READINESS,
+        since: "4.2BSD",
+        strength: ["every Unix has it", "모든 유닉스에 있음", "所有 Unix 都有"],
+        weakness: [
+            "descriptors below 1024 only; its sets are passed and scanned anew in every call",
+            "1024 미만의 디스크립터만 가능하며, 호출마다 집합을 다시 넘기고 훑음",
+            "只支持 1024 以下的描述符；每次调用都要重新传入并扫描集合",
+        ],
+    },
+    Guide {
+        name: "poll",
+        model: READINESS,
+        since: "Linux 2.1.23",
+        strength: ["any number of descriptors", "디스크립터 수에 제한이 없음", "描述符数量不限"],
+        weakness: [
+            "the whole list is passed and scanned in every call",
+            "호출마다 목록 전체를 넘기고 훑음",
+            "每次调用都要传入并扫描整个列表",
+        ],
+    },
+    Guide {
+        name: "epoll",
+        model: READINESS,
+        since: "Linux 2.6",
+        strength: [
+            "registered once; callbacks on wait queues collect what is ready, so that idle connections cost nothing in a call",
+            "한 번만 등록하고 대기 큐의 콜백이 준비된 것만 모으므로, 쉬는 연결은 호출 비용에 영향을 주지 않음",
+            "只需注册一次；等待队列上的回调收集就绪项，空闲连接不增加调用开销",
+        ],
+        weakness: [
+            "reading and writing are further calls; files are always ready, so it does not help with them",
+            "읽기와 쓰기는 별도의 호출이며, 파일은 언제나 준비 상태라 도움이 되지 않음",
+            "读写仍需另外的调用；文件总是就绪，因此对文件没有帮助",
+        ],
+    },
+    Guide {
+        name: "aio",
+        model: COMPLETION,
+        since: "Linux 2.6",
+        strength: [
+            "many reads and writes of files in flight from one thread",
+            "한 스레드에서 여러 파일 읽기와 쓰기를 동시에 진행함",
+            "单个线程可同时进行多个文件读写",
+        ],
+        weakness: [
+            "waits inside the call unless the file was opened with O_DIRECT; of sockets it can only poll (4.19); POSIX AIO \
+             is another thing, threads of the C library",
+            "O_DIRECT로 열지 않은 파일은 호출 안에서 기다리고 소켓은 폴링만 가능함(4.19). POSIX AIO는 이와 다른 것으로, C \
+             라이브러리의 스레드임",
+            "除非以 O_DIRECT 打开文件，否则会在调用内等待；对套接字只能轮询（4.19）；POSIX AIO 是另一回事，由 C 库的线程实现",
+        ],
+    },
+    Guide {
+        name: "io_uring",
+        model: COMPLETION,
+        since: "Linux 5.1",
+        strength: [
+            "files, sockets and timers alike; many operations in one system call, or none",
+            "파일, 소켓, 타이머를 같은 방식으로 다루며, 시스템 콜 한 번 또는 0번으로 여러 연산을 처리함",
+            "文件、套接字与定时器方式一致；一次系统调用可完成多个操作，甚至无需系统调用",
+        ],
+        weakness: [
+            "abilities differ from kernel to kernel, containers often forbid it; a plain read or write is copied as ever",
+            "커널마다 가능한 기능이 다르고 컨테이너가 막는 일이 많으며, 일반 읽기와 쓰기의 복사는 그대로임",
+            "各内核的能力不同，容器常常禁止；普通读写的复制并未减少",
+        ],
+    },
+    Guide {
+        name: "pwritev",
+        model: SYNCHRONOUS,
+        since: "Linux 2.6.30",
+        strength: [
+            "several buffers at a position of a file in one call",
+            "버퍼 여러 개를 파일의 한 위치에 호출 한 번으로 씀",
+            "一次调用把多个缓冲区写到文件的指定位置",
+        ],
+        weakness: [
+            "no way of waiting, the call does; it gathers only, preadv scatters",
+            "대기 방식이 아니라 호출 자체가 기다림. 모아 쓰기만 하며, 나눠 읽기는 preadv가 함",
+            "不是等待方式，调用本身会等待；只能聚集写，分散读由 preadv 完成",
+        ],
+    },
+];
+
+/// Whether the study compares ways of waiting at large.
+pub(crate) fn has_ways(view: &View<'_>) -> bool {
+    !view.result.spec.ways.is_empty()
+}
+
+/// Each way with what it is, whether it is here, and what told that.
+pub(crate) fn table(view: &View<'_>) -> Table {
+    let rows = view.result.spec.ways.iter().map(|way| {
+        let guide = GUIDES.iter().find(|guide| guide.name == way.name);
+        let told = |text: fn(&Guide) -> Text| {
+            guide.map_or(crate::format::ABSENT, |guide| view.language.choose(text(guide))).to_owned()
+        };
+        vec![
+            way.name.clone(),
+            here(view, way),
+            view.finding(&way.source).0,
+            told(|guide| guide.model),
+            guide.map_or(crate::format::ABSENT, |guide| guide.since).to_owned(),
+            told(|guide| guide.strength),
+            told(|guide| guide.weakness),
+        ]
+    });
+    let columns = [
+        Word::Way,
+        Word::WayHere,
+        Word::WaySource,
+        Word::WayModel,
+        Word::WaySince,
+        Word::WayStrength,
+        Word::WayWeakness,
+    ];
+    Table::new(view, &columns, &[], rows.collect())
+}
+
+/// `yes: edge-triggered, registered once`.
+pub(crate) fn here(view: &View<'_>, way: &WayOfWaiting) -> String {
+    let colon = if view.language == Language::Chinese { "：" } else { ": " };
+    let mut text = format!("{}{colon}{}", view.word(state(way.state)), view.finding(&way.detail).0);
+    if let Some(unlock) = &way.unlock {
+        text.push_str(&format!("; {}{colon}{unlock}", view.word(Word::Unlock)));
+    }
+    text
+}
+
+fn state(state: FindingState) -> Word {
+    match state {
+        FindingState::Yes => Word::WayYes,
+        FindingState::Limited => Word::WayLimited,
+        FindingState::No => Word::WayNo,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_guide_is_written_in_three_scripts() {
+        for guide in &GUIDES {
+            for [english, korean, chinese] in [guide.model, guide.strength, guide.weakness] {
+                assert!(english.is_ascii(), "{english}");
+                assert!(korean.chars().any(|letter| ('가'..='힣').contains(&letter)), "{korean}");
+                assert!(chinese.chars().any(|letter| ('一'..='鿿').contains(&letter)), "{chinese}");
+                assert!(!chinese.chars().any(|letter| ('가'..='힣').contains(&letter)), "{chinese}");
+            }
+        }
+    }
+}
