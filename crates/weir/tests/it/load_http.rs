@@ -110,7 +110,8 @@ fn seconds_and_responses_go_into_files() {
 #[test]
 fn the_plan_of_load_testers_is_one_line() {
     let url = url(serve(), "/");
-    let words = ["load", "http", &url, "--users", "3", "--ramp-up", "100ms", "-d", "300ms", "--warmup-max", "0s"];
+    let words =
+        ["load", "http", &url, "--users", "3", "--ramp-up", "100ms", "-d", "300ms", "--warmup-max", "0s"];
     let times = ["--connect-timeout", "5000ms", "--response-timeout", "3000ms", "--close", "--json"];
     let said = weir(&[&words[..], &times].concat());
     assert_eq!(said.code, Some(0), "{}", said.stderr);
