@@ -233,6 +233,7 @@ pub(super) mod tests {
             smallest_effect: 0.03,
             time_cap_ns: 1,
             published: vec![],
+            ways: vec![],
         };
         let result = StudyResult {
             schema_version: 1,
