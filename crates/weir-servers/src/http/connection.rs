@@ -30,6 +30,9 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 /// Content that [`Timeouts::content`](super::Timeouts::content) is for, in either direction.
 const CONTENT_WINDOW_BYTES: usize = 256 << 10;
 
+/// What is read of a file at a time: the largest of the engine's buffers, which are warm and need no zeroing.
+const FILE_READ_BYTES: u64 = 128 << 10;
+
 /// What one connection may be sent before others get their turn, however fast it takes that.
 const SHARE_BYTES_MAX: usize = 1 << 20;
 
@@ -272,7 +275,11 @@ impl Connection {
         let Ok(file) = File::from_descriptor(descriptor) else { return false };
         let Body::Files { io, .. } = self.worker.shared.config.body else { return false };
         while offset < end {
-            let window = (end - offset).min(CONTENT_WINDOW_BYTES as u64);
+            let most = match io {
+                FileIo::Sendfile => CONTENT_WINDOW_BYTES as u64,
+                FileIo::Read => FILE_READ_BYTES,
+            };
+            let window = (end - offset).min(most);
             let sent = match io {
                 FileIo::Sendfile => {
                     self.deadline.within(limit, self.stream.send_file(&file, offset, window)).await
