@@ -203,7 +203,7 @@ fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
     let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::ForeignCpu)).count();
     let detail = format!(
         "other processes used {:.3} of a CPU in the median trial; {over} of {} trials over the machine's background \
-         ({:.0} % of it at most) by {FOREIGN_CPUS_MAX} or more and set aside",
+         ({:.0} % of the machine at most) by {FOREIGN_CPUS_MAX} or a quarter of it and set aside",
         median(&used).unwrap_or(0.0),
         used.len(),
         100.0 * BACKGROUND_SHARE_MAX

@@ -81,9 +81,9 @@ const CHECKS: &[Phrase] = &[
         "被虚拟机监控程序窃取的 CPU 时间，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %，已剔除",
     ],
     [
-        "other processes used {n} of a CPU in the median trial; {n} of {n} trials over the machine's background ({n} % of it at most) by {n} or more and set aside",
-        "다른 프로세스가 쓴 CPU는 시행 중앙값 {0}개분. 시행 {2}회 중 {1}회가 이 기계의 평상시(기계 전체의 {3} %까지만 인정)보다 {4} 이상 많아 제외됨",
-        "其他进程占用的 CPU，试次中位数为 {0} 个；{2} 个试次中有 {1} 个比本机常态（至多按整机的 {3} % 计）高出 {4} 或更多，已剔除",
+        "other processes used {n} of a CPU in the median trial; {n} of {n} trials over the machine's background ({n} % of the machine at most) by {n} or a quarter of it and set aside",
+        "다른 프로세스가 쓴 CPU는 시행 중앙값 {0}개분. 시행 {2}회 중 {1}회가 이 기계의 평상시(기계 전체의 {3} %까지만 인정)보다 {4} 또는 그 4분의 1 넘게 많아 제외됨",
+        "其他进程占用的 CPU，试次中位数为 {0} 个；{2} 个试次中有 {1} 个比本机常态（至多按整机的 {3} % 计）高出 {4} 或其四分之一，已剔除",
     ],
     [
         "steady before the window in {n} of {n} trials; the others ran to the cap",

@@ -79,7 +79,8 @@ impl Files {
 
     /// A folder below the run folder, with its whole path: a server may change its own.
     fn make(&self, name: &Path) -> io::Result<PathBuf> {
-        let run = self.folder.as_ref().ok_or_else(|| io::Error::other("this session has no run folder"))?;
+        let run =
+            self.folder.as_ref().ok_or_else(|| io::Error::other("the launcher was given no run folder"))?;
         let folder = run.join(name);
         fs::create_dir_all(&folder)?;
         folder.canonicalize()

@@ -62,7 +62,7 @@ fn a_quiet_machine_shows_equality() {
     assert_eq!(outcome.result.verdict, Verdict::Equivalent);
     assert!(outcome.result.checks.iter().all(|check| check.passed), "{:#?}", outcome.result.checks);
     let foreign = outcome.result.checks.iter().find(|check| check.name == "foreign-cpu").expect("there");
-    insta::assert_snapshot!(foreign.detail, @"other processes used 0.000 of a CPU in the median trial; 0 of 36 trials over the machine's background (5 % of it at most) by 0.02 or more and set aside");
+    insta::assert_snapshot!(foreign.detail, @"other processes used 0.000 of a CPU in the median trial; 0 of 36 trials over the machine's background (5 % of the machine at most) by 0.02 or a quarter of it and set aside");
     assert!(outcome.result.complete);
 }
 
