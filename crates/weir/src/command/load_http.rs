@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write,
     net::{IpAddr, Ipv4Addr},
     path::Path,
 };
@@ -36,12 +37,15 @@ pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
             observe_stats: arguments.observe_stats.as_deref(),
         },
     )?;
+    // A path that cannot be written is known before the load, not after it.
+    let csv = arguments.csv.as_deref().map(|path| open_csv(path).map(|file| (path, file))).transpose()?;
     let (report, exit) = load::carry_out(&spec, arguments.json, "responses", with_flag)?;
-    if let Some(path) = &arguments.csv {
-        write_csv(path, &report)?;
-    }
     let text = if arguments.json { serde_json::to_string(&report)? } else { load_http_table::table(&report) };
     output::print(&text)?;
+    // Last, so that a full disk costs the file and not the report.
+    if let Some((path, file)) = csv {
+        write_csv(file, &report).with_context(|| format!("--csv {}: cannot write", path.display()))?;
+    }
     Ok(exit)
 }
 
@@ -216,13 +220,17 @@ fn with_flag(error: LoadError) -> anyhow::Error {
 }
 
 /// A row for each whole second.
-fn write_csv(path: &Path, report: &LoadReport) -> Result<()> {
+fn open_csv(path: &Path) -> Result<fs::File> {
+    fs::File::create(path).with_context(|| format!("--csv {}: cannot write", path.display()))
+}
+
+fn write_csv(mut file: fs::File, report: &LoadReport) -> std::io::Result<()> {
     let mut text = String::from("second,responses,errors,p50_ns,p99_ns\n");
     for (second, row) in report.seconds.iter().enumerate() {
         let SecondRow { messages, errors, p50_ns, p99_ns } = row;
         text.push_str(&format!("{},{messages},{errors},{p50_ns},{p99_ns}\n", second + 1));
     }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

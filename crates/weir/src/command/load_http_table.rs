@@ -165,7 +165,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
     if http.jtl_rows_dropped > 0 {
         let (rows, dropped) = (http.jtl_rows, http.jtl_rows_dropped);
         remarks.push(format!(
-            "the JTL file has {rows} rows; {dropped} were dropped: its disk could not keep up"
+            "the JTL file has {rows} rows; {dropped} were dropped: its disk was too slow, or full"
         ));
     }
     if !remarks.is_empty() {

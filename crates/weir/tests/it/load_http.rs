@@ -108,6 +108,19 @@ fn seconds_and_responses_go_into_files() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_load_and_a_full_disk_costs_no_report() {
+    let url = url(serve(), "/");
+    let words = ["load", "http", &url, "-c", "2", "-n", "5", "--csv"];
+    let refused = weir(&[&words[..], &["/nowhere/seconds.csv"]].concat());
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+    assert!(refused.stderr.contains("--csv /nowhere/seconds.csv"), "{}", refused.stderr);
+    let full = weir(&[&words[..], &["/dev/full"]].concat());
+    assert_eq!(full.code, Some(1));
+    assert!(full.stdout.contains("failures      none"), "{}", full.stdout);
+    assert!(full.stderr.contains("--csv /dev/full"), "{}", full.stderr);
+}
+
+#[test]
 fn the_plan_of_load_testers_is_one_line() {
     let url = url(serve(), "/");
     let words =
