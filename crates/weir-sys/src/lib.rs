@@ -1,7 +1,13 @@
 //! Thin safe wrappers over the kernel interfaces Weir uses.
 pub mod affinity;
+pub mod aio;
+pub mod blocks;
 pub mod child;
 pub mod clock;
+pub mod placement;
+pub mod posix_aio;
+pub mod raw_ring;
 pub mod readiness;
 pub mod region;
 pub mod ring;
+pub mod timer;

@@ -1,0 +1,190 @@
+//! POSIX asynchronous I/O (`aio_read(3)`). With the GNU C library these are threads of the process that call `pread`
+//! and `pwrite`, one for each open file at a time; the kernel knows nothing of it.
+//!
+//! Invariants of [`PosixAioQueue`]: (1) `controls` holds one control block for each slot, in memory of its own;
+//! (2) a control block and its buffer belong to the C library from a successful `aio_*` call until `aio_error` says
+//! something else than `EINPROGRESS`: until then they are only passed to the library by address; (3) `order` names the
+//! slots in that state, the oldest first.
+
+use std::{fs::File, io, os::fd::AsRawFd, time::Duration};
+
+use libc::aiocb;
+
+use crate::{
+    blocks::{Blocks, Completed, Operation, OperationKind},
+    region::Region,
+};
+
+/// As many of the oldest operations are waited for at once. The library serves a file in order, and looks at every
+/// entry of the list under a lock.
+const WAITED_MAX: usize = 8;
+
+/// Operations of one file.
+#[derive(Debug)]
+pub struct PosixAioQueue {
+    controls: Region,
+    order: Vec<u32>,
+    refused: Vec<Completed>,
+    blocks: Blocks,
+    file: File,
+}
+
+impl PosixAioQueue {
+    /// Room for `slots` operations on one file.
+    pub fn new(file: File, slots: u32, block_bytes: u32) -> io::Result<Self> {
+        let blocks = Blocks::new(slots, block_bytes)?;
+        Ok(Self {
+            controls: Region::new(slots as usize * size_of::<aiocb>())?,
+            order: Vec::with_capacity(slots as usize),
+            refused: Vec::with_capacity(slots as usize),
+            blocks,
+            file,
+        })
+    }
+
+    /// The buffers.
+    pub fn blocks(&mut self) -> &mut Blocks {
+        &mut self.blocks
+    }
+
+    /// Address of a slot's control block; the slot must exist.
+    fn control(&self, slot: u32) -> *mut aiocb {
+        debug_assert!(slot < self.blocks.slots());
+        // SAFETY: invariant 1: inside the region, whose base is page-aligned.
+        unsafe { self.controls.base().as_ptr().cast::<aiocb>().add(slot as usize) }
+    }
+
+    /// Hands operations over, one call for each. What the library refuses becomes a completion; `EAGAIN` means fewer
+    /// are taken.
+    pub fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {
+        for (taken, operation) in operations.iter().enumerate() {
+            let buffer = match self.blocks.start(operation) {
+                Ok(buffer) => buffer,
+                Err(error) if taken == 0 => return Err(error),
+                Err(_) => return Ok(taken),
+            };
+            match self.begin(operation, buffer).map_err(|error| error.raw_os_error()) {
+                Ok(()) => self.order.push(operation.slot),
+                Err(Some(libc::EAGAIN)) => {
+                    self.blocks.finish(operation.slot);
+                    return Ok(taken);
+                }
+                Err(number) => {
+                    let result = -number.unwrap_or(libc::EIO);
+                    self.refused.push(Completed { slot: operation.slot, result });
+                }
+            }
+        }
+        Ok(operations.len())
+    }
+
+    fn begin(&mut self, operation: &Operation, buffer: *mut u8) -> io::Result<()> {
+        let control = self.control(operation.slot);
+        // SAFETY: invariant 2: the slot was idle, so the control block is ours; all-zero is a valid one. The call
+        // gets a buffer that stays in flight in `blocks`, and memory that lives until `drop` has waited.
+        let result = unsafe {
+            control.write_bytes(0, 1);
+            (*control).aio_fildes = self.file.as_raw_fd();
+            (*control).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
+            if operation.kind != OperationKind::Fsync {
+                (*control).aio_buf = buffer.cast();
+                (*control).aio_nbytes = operation.bytes as usize;
+                (*control).aio_offset = operation.offset_bytes as libc::off_t;
+            }
+            match operation.kind {
+                OperationKind::Read => libc::aio_read(control),
+                OperationKind::Write => libc::aio_write(control),
+                OperationKind::Fsync => libc::aio_fsync(libc::O_SYNC, control),
+            }
+        };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// Adds what is complete; no system call.
+    pub fn poll(&mut self, completed: &mut Vec<Completed>) {
+        for refused in self.refused.drain(..) {
+            self.blocks.finish(refused.slot);
+            completed.push(refused);
+        }
+        let mut kept = 0;
+        for index in 0..self.order.len() {
+            let slot = self.order[index];
+            let control = self.control(slot);
+            // SAFETY: invariants 1 and 2: the library was given this control block.
+            let error = unsafe { libc::aio_error(control) };
+            if error == libc::EINPROGRESS {
+                self.order[kept] = slot;
+                kept += 1;
+                continue;
+            }
+            // SAFETY: as above, and the operation is over; its result is taken once.
+            let done = unsafe { libc::aio_return(control) };
+            let result = if error == 0 { i32::try_from(done).unwrap_or(i32::MAX) } else { -error };
+            self.blocks.finish(slot);
+            completed.push(Completed { slot, result });
+        }
+        self.order.truncate(kept);
+    }
+
+    /// Adds what is complete; sleeps until that is at least one, or the limit is over.
+    pub fn wait(&mut self, limit: Option<Duration>, completed: &mut Vec<Completed>) -> io::Result<()> {
+        let before = completed.len();
+        self.poll(completed);
+        while completed.len() == before && !self.order.is_empty() {
+            self.suspend(limit)?;
+            self.poll(completed);
+            if limit.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until one of the oldest is complete, a signal came, or the limit is over.
+    fn suspend(&self, limit: Option<Duration>) -> io::Result<()> {
+        let mut waited = [std::ptr::null::<aiocb>(); WAITED_MAX];
+        for (place, &slot) in waited.iter_mut().zip(&self.order) {
+            *place = self.control(slot);
+        }
+        let time = limit.map(|limit| libc::timespec {
+            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: limit.subsec_nanos() as libc::c_long,
+        });
+        let count = self.order.len().min(WAITED_MAX) as libc::c_int;
+        // SAFETY: invariants 1 and 2: the list names control blocks the library was given; null entries are skipped.
+        let result = unsafe {
+            libc::aio_suspend(
+                waited.as_ptr(),
+                count,
+                time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            )
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR) => Ok(()),
+            _ => Err(error),
+        }
+    }
+}
+
+impl Drop for PosixAioQueue {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is open; without a control block the call asks to cancel all of this file's.
+        unsafe { libc::aio_cancel(self.file.as_raw_fd(), std::ptr::null_mut()) };
+        let mut ended = Vec::with_capacity(self.order.len());
+        while !self.order.is_empty() {
+            if self.wait(None, &mut ended).is_err() {
+                // The library may still write: keep the control blocks too.
+                let one_page = Region::new(1);
+                if let Ok(one_page) = one_page {
+                    std::mem::forget(std::mem::replace(&mut self.controls, one_page));
+                }
+                return;
+            }
+        }
+        self.poll(&mut ended);
+    }
+}
