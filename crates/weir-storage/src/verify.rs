@@ -1,0 +1,257 @@
+//! What a block holds: seeded bytes that depend on nothing but the seed and the offset, and, for blocks a job writes,
+//! a header that says which block it is, with a checksum over everything.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0..4 | `WBLK` |
+//! | 4..8 | CRC-32C of bytes 8 to the end |
+//! | 8..16 | seed of the job |
+//! | 16..24 | offset in the file |
+//! | 24..32 | generation: how often the job has written this block |
+//! | 32.. | seeded bytes |
+//!
+//! Numbers are little-endian. A torn write, a write at another place and a lost write (an older generation) are all
+//! seen; the same block written twice by two jobs with one seed is not.
+
+/// Bytes of a block's header; the smallest block that can be verified.
+pub const HEADER_BYTES: usize = 32;
+
+const MAGIC: [u8; 4] = *b"WBLK";
+
+/// Which block it is, and which writing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Seed of the job.
+    pub seed: u64,
+    /// Offset in the file.
+    pub offset_bytes: u64,
+    /// How often it was written before.
+    pub generation: u64,
+}
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VerifyError {
+    /// Nothing that a job stamped.
+    #[error("no block header: it was never written, or by somebody else")]
+    NoHeader,
+    /// The bytes do not give the checksum that is in the header.
+    #[error("checksum {found:#010x}, and the header says {expected:#010x}")]
+    Checksum {
+        /// Of the bytes.
+        found: u32,
+        /// In the header.
+        expected: u32,
+    },
+    /// A whole block, but another one, or an older writing.
+    #[error(
+        "seed {}, offset {}, generation {} where seed {}, offset {}, generation {} was written",
+        found.seed, found.offset_bytes, found.generation, expected.seed, expected.offset_bytes, expected.generation
+    )]
+    Other {
+        /// In the header.
+        found: Stamp,
+        /// What was written last.
+        expected: Stamp,
+    },
+}
+
+/// Writes the header and the checksum into a block whose other bytes are already there.
+///
+/// # Panics
+/// If the block is shorter than [`HEADER_BYTES`]: jobs with such blocks are refused before.
+pub fn stamp(block: &mut [u8], stamp: &Stamp) {
+    assert!(block.len() >= HEADER_BYTES, "a block of {} bytes has no room for a header", block.len());
+    block[0..4].copy_from_slice(&MAGIC);
+    block[8..16].copy_from_slice(&stamp.seed.to_le_bytes());
+    block[16..24].copy_from_slice(&stamp.offset_bytes.to_le_bytes());
+    block[24..32].copy_from_slice(&stamp.generation.to_le_bytes());
+    let checksum = crc32c(&block[8..]);
+    block[4..8].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Whether a block is the one that was written, whole.
+pub fn check(block: &[u8], expected: &Stamp) -> Result<(), VerifyError> {
+    if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
+        return Err(VerifyError::NoHeader);
+    }
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| block[at + index]));
+    let checksum = u32::from_le_bytes(std::array::from_fn(|index| block[4 + index]));
+    let found = crc32c(&block[8..]);
+    if found != checksum {
+        return Err(VerifyError::Checksum { found, expected: checksum });
+    }
+    let found = Stamp { seed: number(8), offset_bytes: number(16), generation: number(24) };
+    if found != *expected {
+        return Err(VerifyError::Other { found, expected: *expected });
+    }
+    Ok(())
+}
+
+/// Fills bytes that lie at an offset of a file: each depends on the seed and on its own place alone, so any part of
+/// a file can be compared without the rest. Offset and length are best multiples of 8.
+pub fn fill(seed: u64, offset_bytes: u64, bytes: &mut [u8]) {
+    let skipped = (offset_bytes % 8) as usize;
+    let mut word = offset_bytes / 8;
+    let (first, rest) =
+        if skipped == 0 { bytes.split_at_mut(0) } else { bytes.split_at_mut((8 - skipped).min(bytes.len())) };
+    if !first.is_empty() {
+        first.copy_from_slice(&word_at(seed, word)[skipped..skipped + first.len()]);
+        word += 1;
+    }
+    let mut words = rest.chunks_exact_mut(8);
+    for place in &mut words {
+        place.copy_from_slice(&word_at(seed, word));
+        word += 1;
+    }
+    let rest = words.into_remainder();
+    rest.copy_from_slice(&word_at(seed, word)[..rest.len()]);
+}
+
+/// The output function of SplitMix64 (Steele, Lea and Flood, 2014) at a place of its sequence.
+fn word_at(seed: u64, word: u64) -> [u8; 8] {
+    let mut mixed = seed.wrapping_add(word.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)).to_le_bytes()
+}
+
+/// CRC-32C (Castagnoli; RFC 3720, appendix B.4), eight bytes a step.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    let mut steps = bytes.chunks_exact(8);
+    for step in &mut steps {
+        let low = crc ^ u32::from_le_bytes([step[0], step[1], step[2], step[3]]);
+        let [a, b, c, d] = low.to_le_bytes();
+        crc = TABLES[7][usize::from(a)]
+            ^ TABLES[6][usize::from(b)]
+            ^ TABLES[5][usize::from(c)]
+            ^ TABLES[4][usize::from(d)]
+            ^ TABLES[3][usize::from(step[4])]
+            ^ TABLES[2][usize::from(step[5])]
+            ^ TABLES[1][usize::from(step[6])]
+            ^ TABLES[0][usize::from(step[7])];
+    }
+    for &byte in steps.remainder() {
+        crc = (crc >> 8) ^ TABLES[0][usize::from((crc as u8) ^ byte)];
+    }
+    !crc
+}
+
+/// `TABLES[k][b]`: what byte `b` does to the remainder `k` bytes later ("slicing by eight", Kounavis and Berry, 2005).
+static TABLES: [[u32; 256]; 8] = tables();
+
+const fn tables() -> [[u32; 256]; 8] {
+    const POLYNOMIAL_REFLECTED: u32 = 0x82f6_3b78;
+    let mut tables = [[0_u32; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL_REFLECTED } else { crc >> 1 };
+            bit += 1;
+        }
+        tables[0][byte] = crc;
+        byte += 1;
+    }
+    let mut later = 1;
+    while later < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let before = tables[later - 1][byte];
+            tables[later][byte] = (before >> 8) ^ tables[0][(before & 0xff) as usize];
+            byte += 1;
+        }
+        later += 1;
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const STAMP: Stamp = Stamp { seed: 7, offset_bytes: 4096, generation: 2 };
+
+    fn stamped(bytes: usize) -> Vec<u8> {
+        let mut block = vec![0; bytes];
+        fill(STAMP.seed, STAMP.offset_bytes, &mut block);
+        stamp(&mut block, &STAMP);
+        block
+    }
+
+    /// RFC 3720, appendix B.4.
+    #[test]
+    fn checksums_are_those_of_the_standard() {
+        let rising: Vec<u8> = (0..32).collect();
+        let falling: Vec<u8> = (0..32).rev().collect();
+        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(crc32c(&rising), 0x46dd_794e);
+        assert_eq!(crc32c(&falling), 0x113f_db5c);
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(b""), 0);
+    }
+
+    #[test]
+    fn a_stamped_block_is_itself_and_no_other() {
+        for bytes in [HEADER_BYTES, 512, 4096] {
+            let block = stamped(bytes);
+            assert_eq!(check(&block, &STAMP), Ok(()));
+            for other in [
+                Stamp { seed: 8, ..STAMP },
+                Stamp { offset_bytes: 0, ..STAMP },
+                Stamp { generation: 1, ..STAMP },
+            ] {
+                assert_eq!(check(&block, &other), Err(VerifyError::Other { found: STAMP, expected: other }));
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_pieces_are_no_block() {
+        assert_eq!(check(&[0; 512], &STAMP), Err(VerifyError::NoHeader));
+        assert_eq!(check(&stamped(512)[..31], &STAMP), Err(VerifyError::NoHeader));
+        assert_eq!(check(&[], &STAMP), Err(VerifyError::NoHeader));
+    }
+
+    #[test]
+    fn a_torn_block_is_seen() {
+        let mut block = stamped(4096);
+        block[512..].fill(0);
+        assert!(matches!(check(&block, &STAMP), Err(VerifyError::Checksum { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn every_flipped_bit_is_seen(bit in 0_usize..512 * 8) {
+            let mut block = stamped(512);
+            block[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(check(&block, &STAMP).is_err());
+        }
+
+        #[test]
+        fn the_checksum_is_that_of_the_plain_algorithm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let plain = !bytes.iter().fold(u32::MAX, |mut crc, &byte| {
+                crc ^= u32::from(byte);
+                for _ in 0..8 {
+                    crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+                }
+                crc
+            });
+            prop_assert_eq!(crc32c(&bytes), plain);
+        }
+
+        #[test]
+        fn a_part_is_filled_as_in_the_whole(seed in any::<u64>(), start in 0_usize..100, length in 0_usize..100) {
+            let mut whole = vec![0; 300];
+            fill(seed, 4096, &mut whole);
+            let mut part = vec![0; length];
+            fill(seed, 4096 + start as u64, &mut part);
+            prop_assert_eq!(&part[..], &whole[start..start + length]);
+        }
+    }
+}
