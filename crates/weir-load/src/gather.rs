@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use weir_record::load::SecondRow;
+use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
     http::notes::ResponseNotes,
-    recorder::{Keeps, PacedTimes, Part, Stretch, empty_histogram},
+    recorder::{Keeps, PacedTimes, Part, Stretch},
     summary::second_row,
     warmup::Bucket,
 };

@@ -69,7 +69,6 @@ mod spin;
 mod warmup;
 mod worker;
 
-mod encoding;
 mod gather;
 mod little;
 mod recorder;

@@ -14,7 +14,7 @@ use std::sync::{
 };
 
 use hdrhistogram::Histogram;
-use weir_record::load::FailureCounts;
+use weir_record::{latency::empty_histogram, load::FailureCounts};
 
 use crate::{
     failure::{self, Class},
@@ -24,22 +24,7 @@ use crate::{
     warmup,
 };
 
-/// Smallest and largest time a histogram tells apart, and its digits. Part of the format: only equal ones add up.
-pub const HISTOGRAM_NS_MIN: u64 = 1;
-/// One hour; longer times count as one hour.
-pub const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
-/// Significant decimal digits.
-pub const HISTOGRAM_DIGITS: u8 = 3;
-
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// An empty histogram with the bounds of the format.
-pub fn empty_histogram() -> Histogram<u64> {
-    match Histogram::new_with_bounds(HISTOGRAM_NS_MIN, HISTOGRAM_NS_MAX, HISTOGRAM_DIGITS) {
-        Ok(histogram) => histogram,
-        Err(error) => panic!("the bounds are constants: {error}"),
-    }
-}
 
 /// When the window opens and closes; each unknown until it is published.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ use crate::{
     http::{self, journal::Written, standard::Standards},
     little::littles_law,
     spec::{Arrivals, LoadSpec},
-    summary::latency_summary,
     worker::Outcome,
 };
 
@@ -52,9 +51,9 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
     ends.iter().for_each(|end| failures.merge(&end.leftover.failures));
     let missed_starts = ends.iter().map(|end| end.missed_starts).sum();
     let area = ends.iter().map(|end| end.leftover.window_area).sum();
-    let service = latency_summary(&gather.window.service);
+    let service = LatencySummary::from_histogram(&gather.window.service);
     let (response, send_lag) = match &gather.paced {
-        Some(paced) => (latency_summary(&paced.response), latency_summary(&paced.lag)),
+        Some(paced) => (LatencySummary::from_histogram(&paced.response), LatencySummary::from_histogram(&paced.lag)),
         None => (service.clone(), LatencySummary::default()),
     };
     let busy_max = busy_max(measured);
@@ -92,6 +91,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
         http: None,
+        storage: None,
     };
     http::outcome::add(&mut report, spec, &gather, ends, written);
     report

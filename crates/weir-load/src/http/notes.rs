@@ -1,9 +1,9 @@
 //! What is noted about responses and connections of HTTP besides times every message has. Pure.
 
 use hdrhistogram::Histogram;
-use weir_record::http::StatusCount;
+use weir_record::{http::StatusCount, latency::empty_histogram};
 
-use crate::{gather::add, recorder::empty_histogram};
+use crate::gather::add;
 
 /// A response that is what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use weir_record::{
 };
 
 use super::{journal::Written, notes::ConnectionNotes, workload::is_redirect};
-use crate::{gather::Gather, spec::LoadSpec, summary::latency_summary, worker::Outcome};
+use crate::{gather::Gather, spec::LoadSpec, worker::Outcome};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;
@@ -29,7 +29,7 @@ pub(crate) fn add(
     let mut statuses = responses.statuses.list().to_vec();
     statuses.sort_unstable_by_key(|entry| entry.status);
     let redirects = statuses.iter().filter(|entry| is_redirect(entry.status)).map(|entry| entry.count).sum();
-    let connect = latency_summary(&connections.connect);
+    let connect = LatencySummary::from_histogram(&connections.connect);
     let ramp_seconds = ramp_seconds(spec);
     report.http = Some(HttpLoadReport {
         urls: http.urls.iter().map(|url| url.text.clone()).collect(),
@@ -37,7 +37,7 @@ pub(crate) fn add(
         connection_per_request: http.connection_per_request,
         connections_opened: connect.count,
         connect,
-        first_byte: latency_summary(&responses.first_byte),
+        first_byte: LatencySummary::from_histogram(&responses.first_byte),
         last_byte: report.service.clone(),
         responses_by_status: statuses,
         responses_compared: responses.compared,

@@ -1,0 +1,344 @@
+//! Histograms as text: HdrHistogram's V2 encoding, uncompressed, in base64 (RFC 4648). Pure.
+//!
+//! V2 is a header of 40 bytes, big endian, and the counts in order of value:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 0..4 | cookie 0x1c849303 with the word size in bits 4 to 7; 0x1c849313 is written |
+//! | 4..8 | bytes of the counts |
+//! | 8..12 | normalising offset, 0 |
+//! | 12..16 | significant digits |
+//! | 16..24 | smallest discernible value |
+//! | 24..32 | largest trackable value |
+//! | 32..40 | ratio of integer to floating-point values, 1.0 |
+//!
+//! Each count is a zig-zag number in base 128, lowest group first, at most nine bytes of which the ninth holds
+//! eight bits. A run of two or more zero counts is the negative of its length. Counts end with the largest value.
+
+use hdrhistogram::Histogram;
+use thiserror::Error;
+
+const COOKIE: u32 = 0x1c84_9313;
+const COOKIE_MASK: u32 = 0xf0;
+const HEADER_BYTES: usize = 40;
+
+/// Longest text that is decoded; a histogram of three digits up to an hour has fewer than 35,000 counts.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Why a histogram cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HistogramError {
+    /// A letter that base64 does not have.
+    #[error("not base64")]
+    Base64,
+    /// Fewer bytes than the header says.
+    #[error("cut short")]
+    Short,
+    /// Another format.
+    #[error("not an uncompressed HdrHistogram V2")]
+    Cookie,
+    /// A header that no histogram has.
+    #[error("bounds that no histogram has")]
+    Bounds,
+    /// A count outside the bounds.
+    #[error("a count beyond the highest value")]
+    Overflow,
+    /// More text than the largest histogram needs.
+    #[error("longer than a histogram can be")]
+    Long,
+}
+
+/// The V2 encoding of a histogram. Counts beyond 2^63 - 1 are cut to it.
+pub fn histogram_v2(histogram: &Histogram<u64>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + 4096);
+    bytes.extend_from_slice(&COOKIE.to_be_bytes());
+    bytes.extend_from_slice(&[0; 8]);
+    bytes.extend_from_slice(&u32::from(histogram.sigfig()).to_be_bytes());
+    bytes.extend_from_slice(&histogram.low().to_be_bytes());
+    bytes.extend_from_slice(&histogram.high().to_be_bytes());
+    bytes.extend_from_slice(&1.0_f64.to_be_bytes());
+    let mut zeros = 0_i64;
+    let last = histogram.max();
+    for step in histogram.iter_all() {
+        let count = step.count_at_value();
+        if count == 0 {
+            zeros += 1;
+        } else {
+            push_zeros(&mut bytes, std::mem::take(&mut zeros));
+            push_number(&mut bytes, i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        if step.value_iterated_to() >= last {
+            break;
+        }
+    }
+    // Only an empty histogram ends in zeros; it keeps its one zero, as every histogram has at least one count.
+    push_zeros(&mut bytes, zeros);
+    let counts_bytes = u32::try_from(bytes.len() - HEADER_BYTES).unwrap_or(u32::MAX);
+    bytes[4..8].copy_from_slice(&counts_bytes.to_be_bytes());
+    bytes
+}
+
+fn push_zeros(bytes: &mut Vec<u8>, zeros: i64) {
+    match zeros {
+        0 => {}
+        1 => push_number(bytes, 0),
+        _ => push_number(bytes, -zeros),
+    }
+}
+
+fn push_number(bytes: &mut Vec<u8>, number: i64) {
+    let mut rest = ((number << 1) ^ (number >> 63)) as u64;
+    for _ in 0..8 {
+        if rest < 0x80 {
+            bytes.push(rest as u8);
+            return;
+        }
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+}
+
+/// Base64 with padding.
+pub fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let padded = [group[0], group.get(1).copied().unwrap_or(0), group.get(2).copied().unwrap_or(0)];
+        let word = u32::from(padded[0]) << 16 | u32::from(padded[1]) << 8 | u32::from(padded[2]);
+        for place in 0..4 {
+            let letter = LETTERS[(word >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Reads the text of a histogram.
+pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(HistogramError::Long);
+    }
+    let bytes = from_base64(text)?;
+    let (header, counts) = bytes.split_at_checked(HEADER_BYTES).ok_or(HistogramError::Short)?;
+    let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
+    if word(0) & !COOKIE_MASK != COOKIE & !COOKIE_MASK {
+        return Err(HistogramError::Cookie);
+    }
+    let length = word(4) as usize;
+    let counts = counts.get(..length).ok_or(HistogramError::Short)?;
+    if word(8) != 0 {
+        return Err(HistogramError::Bounds);
+    }
+    let digits = u8::try_from(word(12)).map_err(|_| HistogramError::Bounds)?;
+    let (low, high) = (long(16), long(24));
+    let mut histogram = empty(low, high, digits)?;
+    let layout = Layout::new(low, digits);
+    let mut index: u64 = 0;
+    let mut rest = counts;
+    while !rest.is_empty() {
+        let number = zig_zag(&mut rest)?;
+        match u64::try_from(number) {
+            Ok(0) => index += 1,
+            Ok(count) => {
+                let value = layout.value(index).ok_or(HistogramError::Overflow)?;
+                histogram.record_n(value, count).map_err(|_| HistogramError::Overflow)?;
+                index += 1;
+            }
+            Err(_) => index = index.checked_add(number.unsigned_abs()).ok_or(HistogramError::Overflow)?,
+        }
+    }
+    Ok(histogram)
+}
+
+fn empty(low: u64, high: u64, digits: u8) -> Result<Histogram<u64>, HistogramError> {
+    Histogram::new_with_bounds(low, high, digits).map_err(|_| HistogramError::Bounds)
+}
+
+/// Where a count's index lies on the scale of values.
+struct Layout {
+    unit_magnitude: u32,
+    half_magnitude: u32,
+}
+
+impl Layout {
+    fn new(low: u64, digits: u8) -> Self {
+        // Values up to twice ten to the digits have a resolution of one unit.
+        let linear = 2 * 10_u64.pow(u32::from(digits));
+        Self { unit_magnitude: low.max(1).ilog2(), half_magnitude: linear.next_power_of_two().ilog2() - 1 }
+    }
+
+    /// Smallest value counted at this index.
+    fn value(&self, index: u64) -> Option<u64> {
+        let half = 1_u64 << self.half_magnitude;
+        let (bucket, sub) = match index >> self.half_magnitude {
+            0 => (0, index),
+            row => (u32::try_from(row - 1).ok()?, index % half + half),
+        };
+        let shift = bucket + self.unit_magnitude;
+        let value = sub.checked_shl(shift)?;
+        (value >> shift == sub).then_some(value)
+    }
+}
+
+/// One zig-zag LEB128 number: seven bits a byte, least first; the ninth byte holds eight.
+fn zig_zag(rest: &mut &[u8]) -> Result<i64, HistogramError> {
+    let mut value: u64 = 0;
+    for place in 0..9 {
+        let (byte, after) = rest.split_first().ok_or(HistogramError::Short)?;
+        *rest = after;
+        if place == 8 {
+            value |= u64::from(*byte) << 56;
+            break;
+        }
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+}
+
+/// Standard alphabet; padding is optional, anything else is an error.
+fn from_base64(text: &str) -> Result<Vec<u8>, HistogramError> {
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut held) = (0_u32, 0_u32);
+    for symbol in text.trim_end_matches('=').bytes() {
+        let six = match symbol {
+            b'A'..=b'Z' => symbol - b'A',
+            b'a'..=b'z' => symbol - b'a' + 26,
+            b'0'..=b'9' => symbol - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return Err(HistogramError::Base64),
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::latency::empty_histogram;
+
+    #[test]
+    fn the_encoding_is_byte_for_byte_that_of_the_reference_library() {
+        // Made with the V2 serializer of the hdrhistogram crate, version 7.6.0.
+        let cases: [(&[(u64, u64)], &str); 3] = [
+            (&[], "HISTEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAA="),
+            (&[(0, 1)], "HISTEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAI="),
+            (
+                &[
+                    (1, 1),
+                    (2, 70),
+                    (4, 1),
+                    (2047, 300),
+                    (2048, 5),
+                    (51_234, 1_000_000),
+                    (57_001, u64::MAX >> 1),
+                    (3_600_000_000_000, 2),
+                ],
+                "HISTEwAAAB8AAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAACjAEAAvMf2AQK/0iAiXrlAv7//////////6ueAwQ=",
+            ),
+        ];
+        for (values, expected) in cases {
+            let mut histogram = empty_histogram();
+            for (value, count) in values {
+                histogram.saturating_record_n(*value, *count);
+            }
+            assert_eq!(base64(&histogram_v2(&histogram)), expected);
+        }
+    }
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        // RFC 4648, section 10.
+        let cases = ["", "f", "fo", "foo", "foob", "fooba", "foobar"];
+        let expected = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        for (text, expected) in cases.iter().zip(expected) {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn base64_of_known_texts() {
+        for (text, plain) in [("", ""), ("TQ==", "M"), ("TWE=", "Ma"), ("TWFu", "Man"), ("TWFuTQ", "ManM")] {
+            assert_eq!(from_base64(text), Ok(plain.as_bytes().to_vec()));
+        }
+        assert_eq!(from_base64("TW-u"), Err(HistogramError::Base64));
+    }
+
+    #[test]
+    fn rising_bucket_widths_have_the_values_of_the_format() {
+        let layout = Layout::new(1, 3);
+        let values: Vec<_> =
+            [0, 1, 2_047, 2_048, 2_049, 3_071, 3_072].map(|index| layout.value(index)).to_vec();
+        assert_eq!(values, [0, 1, 2_047, 2_048, 2_050, 4_094, 4_096].map(Some));
+        assert_eq!(layout.value(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_text_of_the_reference_library_has_the_counts_it_was_made_from() {
+        // Made with the V2 serializer of the hdrhistogram crate, version 7.6.0: 1 ns to 1 h, three digits.
+        let text = "HISTEwAAAB8AAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAACjAEAAvMf2AQK/0iAiXrlAv7//////////6ueAwQ=";
+        let histogram = decode(text).expect("it is a histogram");
+        let expected = [
+            (1, 1),
+            (2, 70),
+            (4, 1),
+            (2_047, 300),
+            (2_048, 5),
+            (51_234, 1_000_000),
+            (57_001, u64::MAX >> 1),
+            (3_600_000_000_000, 2),
+        ];
+        for (value, count) in expected {
+            assert_eq!(histogram.count_at(value), count, "at {value}");
+        }
+        assert_eq!(
+            decode("HISTEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAA=").map(|empty| empty.len()),
+            Ok(0)
+        );
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let mut histogram = empty_histogram();
+        histogram.saturating_record(70);
+        let text = base64(&histogram_v2(&histogram));
+        assert_eq!(decode(&text[..40]).err(), Some(HistogramError::Short));
+        assert_eq!(decode(&base64(&[7; 60])).err(), Some(HistogramError::Cookie));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_decodes_or_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), length in 0_u8..60) {
+            let mut whole = COOKIE.to_be_bytes().to_vec();
+            whole.extend([0, 0, 0, length, 0, 0, 0, 0, 0, 0, 0, 3]);
+            whole.extend(bytes);
+            // Only that it returns: what random bytes mean does not matter.
+            let _ = decode(&base64(&whole));
+        }
+
+        #[test]
+        fn what_is_encoded_can_be_read_back(
+            values in prop::collection::vec((0_u64..4_000_000_000_000, 1_u64..1_000_000), 0..200),
+        ) {
+            let mut histogram = empty_histogram();
+            for (value, count) in values {
+                histogram.saturating_record_n(value, count);
+            }
+            prop_assert_eq!(decode(&base64(&histogram_v2(&histogram))), Ok(histogram));
+        }
+    }
+}
