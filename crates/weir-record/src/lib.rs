@@ -1,16 +1,21 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`,
-//! `http`, `machine`, `trial`) and what was concluded (`verdict`, `study`).
+//! `http`, `storage`, `machine`, `trial`) and what was concluded (`verdict`, `study`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
 //! when the defaults of a later version differ.
 
+mod encoding;
 pub mod engine;
 pub mod http;
+pub mod latency;
 pub mod load;
 pub mod machine;
 pub mod spec;
+pub mod storage;
+pub mod storage_trial;
 pub mod study;
+pub mod sweep;
 pub mod trial;
 pub mod verdict;
 

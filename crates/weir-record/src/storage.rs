@@ -1,0 +1,481 @@
+//! Storage: what a job asks, and what was measured.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::LatencySummary;
+
+/// How operations reach the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StorageEngine {
+    /// `pread(2)` and `pwrite(2)` in the job's own thread.
+    Pread,
+    /// `preadv2(2)` and `pwritev2(2)` in the job's own thread.
+    Pwritev,
+    /// A pool of our threads, each in `pread(2)` or `pwrite(2)`.
+    Threads,
+    /// `aio_read(3)` and `aio_write(3)`: threads of the C library.
+    Posixaio,
+    /// `io_submit(2)`: the kernel's own asynchronous I/O.
+    Libaio,
+    /// io_uring.
+    IoUring,
+}
+
+impl StorageEngine {
+    /// All, in the order people list them.
+    pub const ALL: [Self; 6] =
+        [Self::Pread, Self::Pwritev, Self::Threads, Self::Posixaio, Self::Libaio, Self::IoUring];
+
+    /// Name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pread => "pread",
+            Self::Pwritev => "pwritev",
+            Self::Threads => "threads",
+            Self::Posixaio => "posixaio",
+            Self::Libaio => "libaio",
+            Self::IoUring => "io_uring",
+        }
+    }
+
+    /// Whether the kernel has the operation while the thread goes on: only then is there a wait to choose.
+    pub fn is_asynchronous(self) -> bool {
+        !matches!(self, Self::Pread | Self::Pwritev)
+    }
+}
+
+impl fmt::Display for StorageEngine {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for StorageEngine {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == text);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!("there is no storage engine {text}; use one of {}", names.join(", "))
+        })
+    }
+}
+
+/// Which blocks are touched, in which order. Names are those of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessPattern {
+    /// Reads, one block after the other.
+    Read,
+    /// Writes, one block after the other.
+    Write,
+    /// Reads at random.
+    RandRead,
+    /// Writes at random.
+    RandWrite,
+    /// Reads and writes mixed, one block after the other.
+    ReadWrite,
+    /// Reads and writes mixed, at random.
+    RandRw,
+}
+
+impl AccessPattern {
+    /// All, in the order people list them.
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Write, Self::RandRead, Self::RandWrite, Self::ReadWrite, Self::RandRw];
+
+    /// Name on the command line, in job files and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::ReadWrite => "readwrite",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    /// Whether some operations read.
+    pub fn reads(self) -> bool {
+        !matches!(self, Self::Write | Self::RandWrite)
+    }
+
+    /// Whether some operations write.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+
+    /// Whether blocks are chosen at random.
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+}
+
+impl fmt::Display for AccessPattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for AccessPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // `rw` is fio's other name of `readwrite`.
+        let text = if text == "rw" { "readwrite" } else { text };
+        let found = Self::ALL.into_iter().find(|pattern| pattern.name() == text);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            format!("there is no access pattern {text}; use one of {}", names.join(", "))
+        })
+    }
+}
+
+/// When completions of an io_uring are made visible.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RingMode {
+    /// The thread is interrupted.
+    Default,
+    /// `IORING_SETUP_COOP_TASKRUN` with `IORING_SETUP_TASKRUN_FLAG`: at the next system call.
+    Coop,
+    /// `IORING_SETUP_DEFER_TASKRUN`: when the thread enters the ring.
+    #[default]
+    Defer,
+}
+
+/// Options of the engines; a field that the engine has no use for must have its default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageEngineOptions {
+    /// io_uring: a kernel thread takes submissions.
+    pub sqpoll: bool,
+    /// io_uring: the device is polled for completions (needs polled queues).
+    pub iopoll: bool,
+    /// io_uring: the kernel's own hybrid of both (6.13 and later).
+    pub hybrid_iopoll: bool,
+    /// io_uring: buffers registered in advance.
+    pub fixed_buffers: bool,
+    /// io_uring: the file registered in advance.
+    pub fixed_files: bool,
+    /// io_uring: see [`RingMode`].
+    pub ring_mode: RingMode,
+    /// pwritev: `RWF_HIPRI` on each call (ignored by the kernel since 5.19).
+    pub high_priority: bool,
+}
+
+/// What a thread sleeps with, where it sleeps before it polls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SleepPrimitive {
+    /// The one with the smallest lag here, by calibration.
+    #[default]
+    Auto,
+    /// `clock_nanosleep(2)` with a timer slack of 1 ns.
+    ClockNanosleep,
+    /// `io_uring_enter(2)` with a time limit.
+    RingTimeout,
+    /// `timerfd`, read.
+    Timerfd,
+}
+
+/// How the thread waits for completions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompletionMethod {
+    /// `interrupt`, `poll`, or a predictor with its parameters: `linux-mean:0.5`.
+    pub predictor: String,
+    /// A sleep ends at the completion or at its time, whichever is first.
+    pub armed: bool,
+    /// What it sleeps with.
+    pub sleep: SleepPrimitive,
+}
+
+impl Default for CompletionMethod {
+    fn default() -> Self {
+        Self { predictor: "interrupt".to_owned(), armed: false, sleep: SleepPrimitive::Auto }
+    }
+}
+
+/// One job, complete: what a line of `weir storage run` or a section of a job file resolves to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageJob {
+    /// Name in tables.
+    pub name: String,
+    /// File or block device.
+    pub file: String,
+    /// Whether the user named the file: then it is never laid out.
+    pub file_given: bool,
+    /// Bytes of the file that are used; absent means all of it.
+    pub size_bytes: Option<u64>,
+    /// Where the used part begins.
+    pub offset_bytes: u64,
+    /// Bytes of one operation.
+    pub block_bytes: u32,
+    /// See [`AccessPattern`].
+    pub pattern: AccessPattern,
+    /// Percent of operations that read, for mixed patterns.
+    pub read_percent: u8,
+    /// `O_DIRECT`.
+    pub direct: bool,
+    /// See [`StorageEngine`].
+    pub engine: StorageEngine,
+    /// See [`StorageEngineOptions`].
+    pub options: StorageEngineOptions,
+    /// See [`CompletionMethod`].
+    pub completion: CompletionMethod,
+    /// Operations in flight of one thread.
+    pub depth: u32,
+    /// Threads that do the same.
+    pub threads: u32,
+    /// Longest run, warm-up not included; absent means until the size is done once.
+    pub runtime_ns: Option<u64>,
+    /// Begin again when the size is done, until the run time is over.
+    pub time_based: bool,
+    /// Operations of one thread at most.
+    pub operations_max: Option<u64>,
+    /// Time before anything is counted.
+    pub ramp_ns: u64,
+    /// Time before the job begins.
+    pub start_delay_ns: u64,
+    /// Wait for all jobs before it to end.
+    pub stonewall: bool,
+    /// Operations a second of one thread; latency counts from the intended start.
+    pub rate_iops: Option<u32>,
+    /// Pause after each completion.
+    pub think_time_ns: u64,
+    /// CPUs the threads are pinned to, in turn; empty means not pinned.
+    pub cpus: Vec<usize>,
+    /// Seed of offsets and data.
+    pub seed: u64,
+    /// Random offsets depend on the thread's number alone, not on the seed (`randrepeat` of fio).
+    pub random_repeat: bool,
+    /// Number of the job's first thread among all threads of the run, from 1: no two threads have the same offsets.
+    pub thread_first: u32,
+    /// Random blocks may repeat before all were touched.
+    pub no_random_map: bool,
+    /// `fsync(2)` after so many writes; 0 for never.
+    pub fsync_every: u32,
+    /// Written blocks carry a checksum and are read back when the job is done.
+    pub verify_crc32c: bool,
+    /// Path before the names of latency and IOPS logs in fio's format; absent for none.
+    pub log_prefix: Option<String>,
+    /// Mean over so many milliseconds for each line of a log; 0 for every operation.
+    pub log_average_ms: u32,
+    /// Percentiles (0 to 100) of the printed report; empty means fio's own list.
+    pub percentiles: Vec<f64>,
+    /// Length of an interval of the measurement tool.
+    pub interval_ns: u64,
+    /// Where the truth about device times shall come from.
+    pub device_clock: DeviceClock,
+}
+
+impl Default for StorageJob {
+    /// Random reads of 4 KiB, one at a time, past the page cache, until the size is done once. Without a file.
+    fn default() -> Self {
+        Self {
+            name: "job".to_owned(),
+            file: String::new(),
+            file_given: false,
+            size_bytes: None,
+            offset_bytes: 0,
+            block_bytes: 4096,
+            pattern: AccessPattern::RandRead,
+            read_percent: 50,
+            direct: true,
+            engine: StorageEngine::IoUring,
+            options: StorageEngineOptions::default(),
+            completion: CompletionMethod::default(),
+            depth: 1,
+            threads: 1,
+            runtime_ns: None,
+            time_based: false,
+            operations_max: None,
+            ramp_ns: 0,
+            start_delay_ns: 0,
+            stonewall: false,
+            rate_iops: None,
+            think_time_ns: 0,
+            cpus: Vec::new(),
+            seed: 1,
+            random_repeat: false,
+            thread_first: 1,
+            no_random_map: false,
+            fsync_every: 0,
+            verify_crc32c: false,
+            log_prefix: None,
+            log_average_ms: 0,
+            percentiles: Vec::new(),
+            interval_ns: 1_000_000_000,
+            device_clock: DeviceClock::default(),
+        }
+    }
+}
+
+/// Result of `weir storage run`, the `weir` key of its JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageReport {
+    /// [`crate::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// One for each job, in the order asked.
+    pub jobs: Vec<StorageJobReport>,
+    /// Things a reader must know: what was refused and why, how the file lies on the device.
+    pub notes: Vec<String>,
+}
+
+/// What one job measured. Sums over its threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageJobReport {
+    /// What was asked; absent only in a default value.
+    pub job: Option<StorageJob>,
+    /// Measured window, without the ramp.
+    pub elapsed_ns: u64,
+    /// Reads.
+    pub reads: DirectionReport,
+    /// Writes.
+    pub writes: DirectionReport,
+    /// `fsync(2)` calls.
+    pub fsyncs: u64,
+    /// Failed operations by error name (`EIO`).
+    pub errors: Vec<(String, u64)>,
+    /// Blocks whose checksum was compared after the run.
+    pub verified_blocks: u64,
+    /// Blocks whose checksum or header was wrong.
+    pub verify_failures: u64,
+    /// An error, a wrong block or an interruption makes the run a failed one; what was measured stays.
+    pub failed: bool,
+    /// CPU of the job.
+    pub cpu: StorageCpu,
+    /// The measurement points, where the wait was ours to choose.
+    pub waiting: Option<WaitingReport>,
+    /// The same for each interval.
+    pub intervals: Vec<WaitingInterval>,
+}
+
+/// One direction of one job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DirectionReport {
+    /// Operations completed in the window.
+    pub operations: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Operations a second.
+    pub iops: f64,
+    /// From the decision to issue (before the system call) to its return.
+    pub submission: LatencySummary,
+    /// From the return of the submission to the completion being noticed.
+    pub completion: LatencySummary,
+    /// From the issue, or the intended start when there is a rate, to the completion being noticed.
+    pub total: LatencySummary,
+}
+
+/// CPU time of one job over the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageCpu {
+    /// The job's threads, those of its engine included: what they used in user mode.
+    pub user_ns: u64,
+    /// The same in the kernel.
+    pub system_ns: u64,
+    /// Threads the kernel runs for this process (`iou-sqp-*`, `iou-wrk-*`).
+    pub kernel_threads_ns: u64,
+    /// All CPUs of the machine, not idle.
+    pub machine_busy_ns: u64,
+    /// Voluntary context switches of the job's threads.
+    pub switches_voluntary: u64,
+    /// Involuntary ones.
+    pub switches_involuntary: u64,
+}
+
+/// Where the truth about device times comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceClock {
+    /// Only what the thread saw: after a sleep that was too long the device's time is not known.
+    #[default]
+    Observed,
+    /// The kernel's `block_rq_complete` tracepoint.
+    Tracepoint,
+    /// The model knows.
+    Simulated,
+}
+
+/// The measurement points over a whole run. Sums are over `operations`; divide for means.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WaitingReport {
+    /// Completed operations.
+    pub operations: u64,
+    /// Of these, slept before polling.
+    pub slept: u64,
+    /// Polled at once.
+    pub polled: u64,
+    /// Left to the interrupt.
+    pub interrupted: u64,
+    /// Complete when an unarmed sleep ended.
+    pub misses: u64,
+    /// Misses that came later than an interrupt would have told.
+    pub misses_harmful: u64,
+    /// Armed sleeps the completion ended.
+    pub woken_early: u64,
+    /// Requested sleep, summed.
+    pub sleep_requested_ns: u64,
+    /// Slept, summed.
+    pub sleep_actual_ns: u64,
+    /// From issue to completion at the device, summed (estimated where [`DeviceClock::Observed`]).
+    pub device_ns: u64,
+    /// Complete, and the requested sleep not over, summed.
+    pub oversleep_ns: u64,
+    /// Complete, the requested sleep over (or the interrupt sent), and the thread not yet running, summed.
+    pub wake_ns: u64,
+    /// Complete, the thread running, and not yet noticed, summed.
+    pub notice_ns: u64,
+    /// From issue to notice, summed: the four parts above.
+    pub total_ns: u64,
+    /// Time spent looking, summed.
+    pub spin_ns: u64,
+    /// Where `device_ns` comes from.
+    pub device_clock: DeviceClock,
+    /// Operations whose device time was known exactly.
+    pub device_known: u64,
+    /// From completion at the device to notice, where known.
+    pub added: LatencySummary,
+    /// From issue to notice.
+    pub latency: LatencySummary,
+    /// CPU of the thread.
+    pub cpu_ns: u64,
+    /// Time over which this was measured.
+    pub elapsed_ns: u64,
+}
+
+/// The measurement points in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WaitingInterval {
+    /// Start since the run began.
+    pub start_ns: u64,
+    /// Length.
+    pub elapsed_ns: u64,
+    /// Completed operations.
+    pub operations: u64,
+    /// Operations that slept.
+    pub slept: u64,
+    /// Operations complete when an unarmed sleep ended.
+    pub misses: u64,
+    /// Requested sleep, summed.
+    pub sleep_requested_ns: u64,
+    /// Slept, summed.
+    pub sleep_actual_ns: u64,
+    /// CPU of the thread.
+    pub cpu_ns: u64,
+    /// All CPUs of the machine, not idle; 0 where unknown.
+    pub machine_busy_ns: u64,
+}
