@@ -15,9 +15,12 @@ use crate::{
     region::Region,
 };
 
-/// As many of the oldest operations are waited for at once. The library serves a file in order, and looks at every
-/// entry of the list under a lock.
+/// Entries in the list that is waited for: the library takes its lock and looks at each.
 const WAITED_MAX: usize = 8;
+
+/// The thread sleeps until such a part of what is in flight is complete. The library serves a file in order, one after
+/// the other, so at great depths the first completion alone is not worth a wake-up.
+const GATHERED_DIVISOR: usize = 8;
 
 /// Operations of one file.
 #[derive(Debug)]
@@ -140,17 +143,19 @@ impl PosixAioQueue {
         Ok(())
     }
 
-    /// Sleeps until one of the oldest is complete, a signal came, or the limit is over.
+    /// Sleeps until some are complete, a signal came, or the limit is over. With fewer than eight in flight that is
+    /// the first one.
     fn suspend(&self, limit: Option<Duration>) -> io::Result<()> {
         let mut waited = [std::ptr::null::<aiocb>(); WAITED_MAX];
-        for (place, &slot) in waited.iter_mut().zip(&self.order) {
+        let awaited = &self.order[self.order.len() / GATHERED_DIVISOR..];
+        for (place, &slot) in waited.iter_mut().zip(awaited) {
             *place = self.control(slot);
         }
         let time = limit.map(|limit| libc::timespec {
             tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: limit.subsec_nanos() as libc::c_long,
         });
-        let count = self.order.len().min(WAITED_MAX) as libc::c_int;
+        let count = awaited.len().min(WAITED_MAX) as libc::c_int;
         // SAFETY: invariants 1 and 2: the list names control blocks the library was given; null entries are skipped.
         let result = unsafe {
             libc::aio_suspend(

@@ -58,6 +58,8 @@ pub trait Engine {
     fn poll(&mut self, completed: &mut Vec<Completed>) -> io::Result<()>;
 
     /// Adds what is complete; sleeps until that is at least one. Returns at once if nothing is in flight.
+    ///
+    /// An engine whose completions come in order may gather a few when many are in flight; never when it is one.
     fn wait(&mut self, completed: &mut Vec<Completed>) -> io::Result<()>;
 
     /// As [`Self::wait`], but sleeps no longer than the limit (an armed sleep): it may add nothing.
