@@ -1,0 +1,163 @@
+//! Which way of waiting is worth its price: when to be awake, or the interrupt.
+//!
+//! A price is given, in CPU time for a unit of time that a completion is noticed sooner. Every operation tells, after
+//! the fact, what each way would have cost: how long it would have looked, and how late it would have been. After 200
+//! operations the cheapest way is taken for the next 200. Interrupts tell the device's time as well as polling does, so
+//! there is no blind spot: the way back is judged by the same sums. It asks for a clear gain, so that two ways that cost
+//! the same do not alternate.
+//!
+//! Where the completion may end the sleep ("armed", seen from the first sleep it ended) a sleep that is too long costs
+//! no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at quantiles that would
+//! be far too many misses otherwise. A device of two speeds is where it pays: asleep through the fast operations, which
+//! the interrupt ends, and awake shortly before the slow ones.
+
+use super::{
+    Costs, DeviceTime, Outcome, Plan,
+    tracker::{Aim, Tracker},
+};
+
+/// Wakes that compete where sleeps are armed; else the first alone.
+const RUNGS: usize = 4;
+const LATER_QUANTILES: [f64; RUNGS - 1] = [0.1, 0.25, 0.5];
+
+const STEP_LEAST: f64 = 0.01;
+const STEP_MOST: f64 = 0.5;
+
+const WINDOW: u32 = 200;
+const PRICE_SHARE_FOR_RETURN: f64 = 0.7;
+
+/// What all choices of one predictor share.
+pub struct Terms {
+    aims: [Aim; RUNGS],
+    price: f64,
+    costs: Costs,
+    armed: bool,
+}
+
+impl Terms {
+    pub fn new(quantile: f64, price: f64, costs: &Costs) -> Self {
+        let [second, third, fourth] = LATER_QUANTILES;
+        let aims =
+            [quantile, second, third, fourth].map(|quantile| Aim::adaptive(quantile, STEP_LEAST, STEP_MOST));
+        Self { aims, price, costs: *costs, armed: false }
+    }
+
+    /// Sees whether completions end sleeps.
+    pub fn note(&mut self, outcome: &Outcome) {
+        self.armed |= outcome.woken_early;
+    }
+
+    fn rungs(&self) -> usize {
+        if self.armed { RUNGS } else { 1 }
+    }
+}
+
+/// The wakes that compete.
+#[derive(Clone, Copy)]
+pub struct Ladder {
+    trackers: [Tracker; RUNGS],
+}
+
+impl Ladder {
+    pub fn new() -> Self {
+        Self { trackers: [Tracker::new(); RUNGS] }
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.trackers[0].has_begun()
+    }
+}
+
+/// The way in use, and what every way would have cost since it was chosen.
+#[derive(Clone, Copy)]
+pub struct Choice {
+    way: Way,
+    operations: u32,
+    spent: [Spent; RUNGS],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Awake { rung: usize },
+    Interrupt,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    /// Sleeping and looking.
+    cpu_ns: u64,
+    /// From completion to notice.
+    late_ns: u64,
+}
+
+impl Choice {
+    pub fn new() -> Self {
+        Self { way: Way::Awake { rung: 0 }, operations: 0, spent: [Spent::default(); RUNGS] }
+    }
+
+    pub fn plan(&self, terms: &Terms, ladder: &Ladder) -> Plan {
+        match self.way {
+            Way::Awake { rung } => ladder.trackers[rung].plan(terms.costs.wake_lag_ns),
+            Way::Interrupt => Plan::Interrupt,
+        }
+    }
+
+    pub fn observe(&mut self, terms: &Terms, ladder: &mut Ladder, outcome: &Outcome) {
+        let device = outcome.device_time(&terms.costs);
+        for rung in 0..terms.rungs() {
+            let tracker = &mut ladder.trackers[rung];
+            let wake_ns = tracker.wake_ns();
+            self.spent[rung].add(terms, wake_ns, device);
+            let slept_so = matches!(outcome.plan, Plan::Sleep { .. }) && self.way == Way::Awake { rung };
+            let too_late = if slept_so { Some(outcome.overslept()) } else { would_be_late(device, wake_ns) };
+            if let Some(too_late) = too_late {
+                tracker.learn(&terms.aims[rung], device.bound_ns(), too_late);
+            }
+        }
+        self.operations += 1;
+        if self.operations == WINDOW {
+            *self = Self { way: self.best_way(terms), ..Self::new() };
+        }
+    }
+
+    fn best_way(&self, terms: &Terms) -> Way {
+        let total = |rung: usize| {
+            let spent = &self.spent[rung];
+            spent.cpu_ns as f64 + terms.price * spent.late_ns as f64
+        };
+        let rung = (0..terms.rungs()).min_by(|a, b| total(*a).total_cmp(&total(*b))).unwrap_or(0);
+        let operations = f64::from(self.operations);
+        let spent = &self.spent[rung];
+        let dearer_ns = spent.cpu_ns as f64 / operations - terms.costs.interrupt_cpu_ns as f64;
+        let sooner_ns = terms.costs.interrupt_lag_ns as f64 - spent.late_ns as f64 / operations;
+        let price = if self.way == Way::Interrupt { PRICE_SHARE_FOR_RETURN } else { 1.0 } * terms.price;
+        if sooner_ns <= 0.0 || dearer_ns > price * sooner_ns { Way::Interrupt } else { Way::Awake { rung } }
+    }
+}
+
+impl Spent {
+    /// What being awake then would have cost.
+    fn add(&mut self, terms: &Terms, wake_ns: u64, device: DeviceTime) {
+        let costs = &terms.costs;
+        let slept = wake_ns > costs.wake_lag_ns;
+        let (wake_ns, sleep_cpu_ns) = if slept { (wake_ns, costs.sleep_cpu_ns) } else { (0, 0) };
+        let (looked_ns, late_ns) = match device {
+            DeviceTime::Exactly(device_ns) => {
+                let late_ns = wake_ns.saturating_sub(device_ns);
+                let late_ns = if terms.armed { late_ns.min(costs.interrupt_lag_ns) } else { late_ns };
+                (device_ns.saturating_sub(wake_ns), late_ns)
+            }
+            // How late is not known. A wake that is seldom late is late by little: less than the lag of waking.
+            DeviceTime::AtMost(bound_ns) => (0, costs.wake_lag_ns.min(bound_ns)),
+        };
+        self.cpu_ns = self.cpu_ns.saturating_add(sleep_cpu_ns).saturating_add(looked_ns);
+        self.late_ns = self.late_ns.saturating_add(late_ns);
+    }
+}
+
+fn would_be_late(device: DeviceTime, wake_ns: u64) -> Option<bool> {
+    match device {
+        DeviceTime::Exactly(device_ns) => Some(device_ns <= wake_ns),
+        DeviceTime::AtMost(bound_ns) => (bound_ns <= wake_ns).then_some(true),
+    }
+}
