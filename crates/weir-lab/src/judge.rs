@@ -35,6 +35,7 @@ use weir_stats::{
     interval::paired_interval,
     order::median,
     power::detectable_effect_by_median,
+    random::derived_seed,
     signflip::sign_flip_p_value,
 };
 
@@ -231,7 +232,7 @@ fn draft(
     let logs_self = log_ratios(&pairs_self.used, metric);
     let interval = paired_interval(&logs, seed);
     let effect = median(&logs).zip(interval).map(|(median, interval)| Effect { median, interval });
-    let floor = noise_floor(&logs_self);
+    let floor = noise_floor(&logs_self, logs.len(), derived_seed(seed, 1));
     let mut notes = Vec::new();
     if cell.state == TrialState::Far {
         notes

@@ -64,7 +64,8 @@ pub struct Comparison {
     pub p_value: Option<f64>,
     /// The same after Holm; present only for declared cells.
     pub p_value_holm: Option<f64>,
-    /// Noise floor: 95th percentile of |log-ratio| of baseline against itself, as a ratio minus one.
+    /// Noise floor: 95th percentile of what a median of as many pairs of the baseline against itself differs from one,
+    /// as a ratio minus one.
     pub noise_floor: Option<f64>,
     /// Minimum detectable effect at 80 % power, as a ratio minus one.
     pub detectable_effect: Option<f64>,

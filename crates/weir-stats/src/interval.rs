@@ -123,7 +123,7 @@ fn half_binomial_below(throws: usize, successes: usize) -> f64 {
 /// finite.
 pub fn bootstrap_interval(values: &[f64], seed: u64) -> Option<Interval> {
     let ordered = sorted(values)?;
-    let mut medians = resampled_medians(&ordered, &mut Random::seeded(seed));
+    let mut medians = resampled_medians(&ordered, ordered.len(), &mut Random::seeded(seed));
     medians.sort_unstable_by(f64::total_cmp);
     let tail = expanded_tail(ordered.len())?;
     Some(Interval {
@@ -139,31 +139,31 @@ pub fn bootstrap_interval(values: &[f64], seed: u64) -> Option<Interval> {
 /// Resamples scatter less than samples by `sqrt((n - 1) / n)` and their percentiles know nothing of the uncertain
 /// scale, so the plain 2.5 % covers too seldom: Hesterberg, "What Teachers Should Know About the Bootstrap", The
 /// American Statistician 69 (2015), section 3.2, the expanded percentile interval. `None` below two values.
-fn expanded_tail(count: usize) -> Option<f64> {
+pub(crate) fn expanded_tail(count: usize) -> Option<f64> {
     let degrees_of_freedom = u32::try_from(count.checked_sub(1)?).ok()?;
     let deviate = student::quantile(0.5 + CONFIDENCE / 2.0, degrees_of_freedom)?;
     normal::upper_tail(deviate * (count as f64 / f64::from(degrees_of_freedom)).sqrt())
 }
 
-/// Medians of resamples with replacement. Because the values are in order, counting how often each was drawn
-/// replaces sorting each resample.
-fn resampled_medians(ordered: &[f64], random: &mut Random) -> Vec<f64> {
+/// Medians of [`RESAMPLES`] resamples of `draws` values each, with replacement. Because the values are in order,
+/// counting how often each was drawn replaces sorting each resample.
+pub(crate) fn resampled_medians(ordered: &[f64], draws: usize, random: &mut Random) -> Vec<f64> {
     let count = ordered.len();
     let mut drawn = vec![0_u32; count];
     let mut medians = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
         drawn.fill(0);
-        for _ in 0..count {
+        for _ in 0..draws {
             drawn[random.below(count as u64) as usize] += 1;
         }
-        medians.push(median_of_drawn(ordered, &drawn));
+        medians.push(median_of_drawn(ordered, &drawn, draws));
     }
     medians
 }
 
-/// Median of a resample, given how often each value was drawn; as many were drawn as there are values.
-fn median_of_drawn(ordered: &[f64], drawn: &[u32]) -> f64 {
-    let (lower_rank, upper_rank) = ((ordered.len() - 1) / 2, ordered.len() / 2);
+/// Median of a resample of `draws` values, given how often each was drawn.
+fn median_of_drawn(ordered: &[f64], drawn: &[u32], draws: usize) -> f64 {
+    let (lower_rank, upper_rank) = ((draws - 1) / 2, draws / 2);
     let (mut seen, mut lower) = (0, None);
     for (value, times) in ordered.iter().zip(drawn) {
         seen += *times as usize;
@@ -174,7 +174,7 @@ fn median_of_drawn(ordered: &[f64], drawn: &[u32]) -> f64 {
             return median_of_sorted(&[lower.unwrap_or(*value), *value]);
         }
     }
-    ordered[upper_rank]
+    ordered[ordered.len() - 1]
 }
 
 #[cfg(test)]

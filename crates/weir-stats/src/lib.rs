@@ -22,7 +22,7 @@
 //! let direction = decide::decide(
 //!     &decide::Effect { median: order::median(&pairs).expect("not empty"), interval: estimate },
 //!     &decide::Limits {
-//!         noise_floor: floor::noise_floor(&itself),
+//!         noise_floor: floor::noise_floor(&itself, pairs.len(), 2),
 //!         smallest_effect: 1.03_f64.ln(),
 //!         larger_is_better: false,
 //!     },
