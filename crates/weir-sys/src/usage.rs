@@ -1,0 +1,72 @@
+//! What a thread has used so far, by its own account. Not a clock: user and system time are exact in their sum, but how
+//! the kernel divides it between the two is sampled at ticks.
+
+use std::io;
+
+/// CPU time and context switches of one thread since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// CPU in user mode.
+    pub user_ns: u64,
+    /// CPU in the kernel.
+    pub system_ns: u64,
+    /// Switches because it waited for something.
+    pub switches_voluntary: u64,
+    /// Switches because another thread was given its CPU.
+    pub switches_involuntary: u64,
+}
+
+impl ThreadUsage {
+    /// What was added since an earlier reading.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
+            switches_involuntary: self.switches_involuntary.saturating_sub(earlier.switches_involuntary),
+        }
+    }
+}
+
+/// Reads what the calling thread has used (`getrusage(2)`, `RUSAGE_THREAD`).
+pub fn thread_usage() -> io::Result<ThreadUsage> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is a valid place for one rusage, and the call keeps no pointer.
+    if unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: all-zero bytes are a valid rusage, and the kernel has filled it.
+    let usage = unsafe { usage.assume_init() };
+    let ns = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0) * 1_000
+    };
+    let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+    Ok(ThreadUsage {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+        switches_voluntary: count(usage.ru_nvcsw),
+        switches_involuntary: count(usage.ru_nivcsw),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_used_by_the_thread_that_does_it() {
+        let before = thread_usage().expect("own usage");
+        let start = std::time::Instant::now();
+        let mut sum = 0_u64;
+        while start.elapsed().as_millis() < 5 {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
+        }
+        let after = thread_usage().expect("own usage");
+        let used = after.since(&before);
+        assert!(used.user_ns + used.system_ns > 0);
+        assert_eq!(before.since(&after).user_ns, 0);
+        let fresh = std::thread::spawn(|| thread_usage().expect("own usage")).join().expect("the thread");
+        assert!(fresh.user_ns + fresh.system_ns < after.user_ns + after.system_ns);
+    }
+}
