@@ -1,0 +1,386 @@
+//! The measurement points: what each wait consisted of, over a run and in each interval. Pure, so that a real disk, a
+//! replayed trace and the simulator are measured by the same rules.
+//!
+//! Two points are noted of every operation: was it complete when the thread woke (a miss, when it had slept a predicted
+//! time), and how long the thread had asked to sleep. From these and the times of hand-over and notice, the time of an
+//! operation is divided into four parts that add up to it exactly:
+//!
+//! ```text
+//! hand-over ........ complete ........ requested end ........ awake ........ noticed
+//!            device            oversleep              wake           notice
+//! ```
+//!
+//! A part whose end comes before its start is empty. When the completion or the interrupt ended the wait there is no
+//! oversleep: all of it is wake. Where nobody saw the device complete ([`DeviceClock::Observed`]) its moment is
+//! estimated; [`Meter::record`] says how.
+//!
+//! Intervals begin when the run does, all have the same length, and an operation belongs to the one in which it was
+//! noticed.
+
+use hdrhistogram::Histogram;
+use weir_record::{
+    latency::empty_histogram,
+    load::LatencySummary,
+    storage::{DeviceClock, WaitingInterval, WaitingReport},
+};
+
+use crate::predict::Plan;
+
+/// Most intervals kept; what comes later is added to the last one.
+pub const INTERVALS_MAX: usize = 100_000;
+
+/// Weight of one operation in the device's usual time: one in so many.
+const USUAL_WEIGHT: u64 = 16;
+
+/// One operation that was waited for. All moments have the same origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// When it had been handed to the kernel and the wait began.
+    pub issued_ns: u64,
+    /// How it was to be waited for.
+    pub plan: Plan,
+    /// When the sleep, or the wait for the interrupt, ended; absent when the thread never slept for it.
+    pub woken_ns: Option<u64>,
+    /// It was complete when the unarmed sleep ended.
+    pub complete_at_wake: bool,
+    /// The completion ended the armed sleep.
+    pub woken_early: bool,
+    /// When the completion was noticed.
+    pub noticed_ns: u64,
+    /// When the device completed it, where that is known.
+    pub device_done_ns: Option<u64>,
+    /// CPU it cost the thread, where that is known for one operation; else 0.
+    pub cpu_ns: u64,
+}
+
+/// Where the time of one operation went. The four add up to the time from hand-over to notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Not yet complete.
+    pub device_ns: u64,
+    /// Complete, and the requested sleep not over.
+    pub oversleep_ns: u64,
+    /// Complete, the sleep over or the interrupt sent, and the thread not yet running.
+    pub wake_ns: u64,
+    /// Complete, the thread running, and not yet noticed.
+    pub notice_ns: u64,
+}
+
+impl Parts {
+    /// Divides the time of `measured`, which the device completed at `done_ns`.
+    pub fn of(measured: &Measured, done_ns: u64) -> Self {
+        let noticed_ns = measured.noticed_ns.max(measured.issued_ns);
+        let within = |moment_ns: u64| moment_ns.clamp(measured.issued_ns, noticed_ns);
+        let done_ns = within(done_ns);
+        let woken_ns = measured.woken_ns.map_or(done_ns, within).max(done_ns);
+        let requested_end_ns = match measured.plan {
+            Plan::Sleep { ns } if measured.woken_ns.is_some() && !measured.woken_early => {
+                measured.issued_ns.saturating_add(ns).clamp(done_ns, woken_ns)
+            }
+            Plan::Sleep { .. } | Plan::Poll | Plan::Interrupt => done_ns,
+        };
+        Self {
+            device_ns: done_ns - measured.issued_ns,
+            oversleep_ns: requested_end_ns - done_ns,
+            wake_ns: woken_ns - requested_end_ns,
+            notice_ns: noticed_ns - woken_ns,
+        }
+    }
+
+    /// From hand-over to notice.
+    pub fn total_ns(&self) -> u64 {
+        self.device_ns + self.oversleep_ns + self.wake_ns + self.notice_ns
+    }
+}
+
+/// A reading that only rises, of which the differences are wanted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    last_ns: Option<u64>,
+}
+
+impl Reading {
+    /// What was added since the last reading; nothing at the first.
+    fn advance(&mut self, total_ns: u64) -> u64 {
+        let added_ns = self.last_ns.map_or(0, |last_ns| total_ns.saturating_sub(last_ns));
+        self.last_ns = Some(total_ns);
+        added_ns
+    }
+}
+
+/// Adds up the measurement points of one thread. An operation costs a few additions and two histogram entries.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    interval_ns: u64,
+    interrupt_lag_ns: u64,
+    sums: WaitingReport,
+    added: Histogram<u64>,
+    latency: Histogram<u64>,
+    /// Usual time of the device, from operations whose completion was seen; 0 before the first.
+    usual_ns: u64,
+    started_ns: u64,
+    current: WaitingInterval,
+    current_end_ns: u64,
+    intervals: Vec<WaitingInterval>,
+    thread: Reading,
+    machine: Reading,
+    is_stopped: bool,
+}
+
+impl Meter {
+    /// A meter with intervals of `interval_ns`. `interrupt_lag_ns` is what an interrupt adds to polling: it separates
+    /// harmful misses from harmless ones, and estimates the device's part of an interrupted wait.
+    pub fn new(interval_ns: u64, interrupt_lag_ns: u64, clock: DeviceClock) -> Self {
+        Self {
+            interval_ns: interval_ns.max(1),
+            interrupt_lag_ns,
+            sums: WaitingReport { device_clock: clock, ..WaitingReport::default() },
+            added: empty_histogram(),
+            latency: empty_histogram(),
+            usual_ns: 0,
+            started_ns: 0,
+            current: WaitingInterval::default(),
+            current_end_ns: interval_ns.max(1),
+            intervals: Vec::with_capacity(256),
+            thread: Reading::default(),
+            machine: Reading::default(),
+            is_stopped: false,
+        }
+    }
+
+    /// What the device usually takes, known from before the run; where the device's moment must be estimated, this
+    /// is where the estimate begins.
+    pub fn expect_device(&mut self, usual_ns: u64) {
+        self.usual_ns = usual_ns;
+    }
+
+    /// The run begins.
+    pub fn start(&mut self, now_ns: u64) {
+        self.started_ns = now_ns;
+        self.current_end_ns = now_ns.saturating_add(self.interval_ns);
+    }
+
+    /// Whether the interval is over, so that readings are due before the next operation is recorded.
+    #[inline]
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.current_end_ns
+    }
+
+    /// When the interval ends.
+    pub fn due_ns(&self) -> u64 {
+        self.current_end_ns
+    }
+
+    /// CPU of the thread, a reading that only rises; once when the run begins and then at the end of each interval.
+    /// Where it is given, the CPU of single operations is ignored.
+    pub fn thread_busy(&mut self, total_ns: u64) {
+        if self.thread.last_ns.is_none() {
+            (self.current.cpu_ns, self.sums.cpu_ns) = (0, 0);
+        }
+        let added_ns = self.thread.advance(total_ns);
+        self.current.cpu_ns += added_ns;
+        self.sums.cpu_ns += added_ns;
+    }
+
+    /// Busy time of all CPUs, a reading that only rises; once when the run begins and then at the end of each
+    /// interval.
+    pub fn machine_busy(&mut self, total_ns: u64) {
+        self.current.machine_busy_ns += self.machine.advance(total_ns);
+    }
+
+    /// Adds one operation.
+    ///
+    /// Without [`Measured::device_done_ns`], the device's moment is: for a polled operation the notice; for one whose
+    /// wait a completion ended, the wake less the lag of an interrupt; after a miss, when only "before the wake" is
+    /// known, what the device took usually, as far as that lies before the wake. The last is an estimate: figures about
+    /// oversleep need another clock.
+    #[inline]
+    pub fn record(&mut self, measured: &Measured) {
+        if self.is_due(measured.noticed_ns) {
+            self.advance(measured.noticed_ns);
+        }
+        let done_ns = measured.device_done_ns.unwrap_or_else(|| self.estimate(measured));
+        let parts = Parts::of(measured, done_ns);
+        let total_ns = parts.total_ns();
+        if measured.device_done_ns.is_some() {
+            self.sums.device_known += 1;
+            self.added.saturating_record(total_ns - parts.device_ns);
+        }
+        self.latency.saturating_record(total_ns);
+        let sums = &mut self.sums;
+        sums.operations += 1;
+        sums.device_ns += parts.device_ns;
+        sums.oversleep_ns += parts.oversleep_ns;
+        sums.wake_ns += parts.wake_ns;
+        sums.notice_ns += parts.notice_ns;
+        sums.total_ns += total_ns;
+        self.current.operations += 1;
+        if self.thread.last_ns.is_none() {
+            sums.cpu_ns += measured.cpu_ns;
+            self.current.cpu_ns += measured.cpu_ns;
+        }
+        self.count(measured, &parts);
+    }
+
+    /// Counts by what was planned.
+    #[inline]
+    fn count(&mut self, measured: &Measured, parts: &Parts) {
+        let (sums, current) = (&mut self.sums, &mut self.current);
+        let spin_from_ns = match (measured.plan, measured.woken_ns) {
+            (Plan::Sleep { ns }, Some(woken_ns)) => {
+                let actual_ns = woken_ns.saturating_sub(measured.issued_ns);
+                sums.slept += 1;
+                current.slept += 1;
+                sums.sleep_requested_ns = sums.sleep_requested_ns.saturating_add(ns);
+                current.sleep_requested_ns = current.sleep_requested_ns.saturating_add(ns);
+                sums.sleep_actual_ns += actual_ns;
+                current.sleep_actual_ns += actual_ns;
+                sums.woken_early += u64::from(measured.woken_early);
+                if measured.complete_at_wake {
+                    let late_ns = parts.oversleep_ns + parts.wake_ns + parts.notice_ns;
+                    sums.misses += 1;
+                    current.misses += 1;
+                    sums.misses_harmful += u64::from(late_ns > self.interrupt_lag_ns);
+                }
+                woken_ns
+            }
+            (Plan::Interrupt, _) => {
+                sums.interrupted += 1;
+                measured.noticed_ns
+            }
+            (Plan::Poll, _) | (Plan::Sleep { .. }, None) => {
+                sums.polled += 1;
+                measured.issued_ns
+            }
+        };
+        sums.spin_ns += measured.noticed_ns.saturating_sub(spin_from_ns);
+    }
+
+    /// When the device was done, as far as the thread can tell.
+    fn estimate(&mut self, measured: &Measured) -> u64 {
+        let by_interrupt = |woken_ns: u64| woken_ns.saturating_sub(self.interrupt_lag_ns);
+        let done_ns = match (measured.plan, measured.woken_ns) {
+            (Plan::Interrupt, woken_ns) => by_interrupt(woken_ns.unwrap_or(measured.noticed_ns)),
+            (Plan::Sleep { .. }, Some(woken_ns)) if measured.woken_early => by_interrupt(woken_ns),
+            (Plan::Sleep { .. }, Some(woken_ns)) if measured.complete_at_wake => {
+                // Not learnt from: the operation's own time is not known.
+                let usual_ns = if self.usual_ns == 0 { u64::MAX } else { self.usual_ns };
+                return measured.issued_ns.saturating_add(usual_ns).min(woken_ns);
+            }
+            (Plan::Sleep { .. } | Plan::Poll, _) => measured.noticed_ns,
+        };
+        let device_ns = done_ns.saturating_sub(measured.issued_ns);
+        self.usual_ns = match self.usual_ns {
+            0 => device_ns,
+            usual_ns => (usual_ns * (USUAL_WEIGHT - 1) + device_ns) / USUAL_WEIGHT,
+        };
+        done_ns
+    }
+
+    /// Ends the intervals that are over. Readings come before; recording an operation does it too.
+    #[cold]
+    pub fn advance(&mut self, now_ns: u64) {
+        while now_ns >= self.current_end_ns && self.intervals.len() < INTERVALS_MAX - 1 {
+            let mut closed = std::mem::take(&mut self.current);
+            closed.elapsed_ns = self.interval_ns;
+            self.current.start_ns = closed.start_ns + self.interval_ns;
+            self.intervals.push(closed);
+            self.current_end_ns = self.current_end_ns.saturating_add(self.interval_ns);
+        }
+        if self.intervals.len() >= INTERVALS_MAX - 1 {
+            self.current_end_ns = u64::MAX;
+        }
+    }
+
+    /// The run is over; nothing is recorded afterwards. Readings of the last interval come before.
+    pub fn stop(&mut self, now_ns: u64) {
+        if self.is_stopped {
+            return;
+        }
+        self.is_stopped = true;
+        self.advance(now_ns);
+        self.sums.elapsed_ns = now_ns.saturating_sub(self.started_ns);
+        let mut last = self.current;
+        last.elapsed_ns = self.sums.elapsed_ns.saturating_sub(last.start_ns);
+        if last.elapsed_ns > 0 || last.operations > 0 {
+            self.intervals.push(last);
+        }
+    }
+
+    /// When it was started.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
+    }
+
+    /// When it was stopped.
+    pub fn stopped_ns(&self) -> u64 {
+        self.started_ns.saturating_add(self.sums.elapsed_ns)
+    }
+
+    /// Takes over the CPU that another meter read over the same run, when operations are recorded again. Both must have
+    /// been stopped.
+    pub fn adopt_cpu(&mut self, other: &Self) {
+        self.sums.cpu_ns = other.sums.cpu_ns;
+        for (into, from) in self.intervals.iter_mut().zip(&other.intervals) {
+            into.cpu_ns = from.cpu_ns;
+        }
+    }
+
+    /// Adds what another thread measured over the same run. Both must have been stopped.
+    pub fn merge(&mut self, other: &Self) {
+        merge_sums(&mut self.sums, &other.sums);
+        // Equal bounds everywhere, so adding cannot fail.
+        let _ = self.added.add(&other.added);
+        let _ = self.latency.add(&other.latency);
+        for (index, from) in other.intervals.iter().enumerate() {
+            match self.intervals.get_mut(index) {
+                Some(into) => merge_interval(into, from),
+                None => self.intervals.push(*from),
+            }
+        }
+    }
+
+    /// What was measured. `now_ns` ends the run, unless it was stopped before.
+    pub fn finish(mut self, now_ns: u64) -> (WaitingReport, Vec<WaitingInterval>) {
+        self.stop(now_ns);
+        self.sums.added = LatencySummary::from_histogram(&self.added);
+        self.sums.latency = LatencySummary::from_histogram(&self.latency);
+        (self.sums, self.intervals)
+    }
+}
+
+fn merge_sums(into: &mut WaitingReport, from: &WaitingReport) {
+    into.operations += from.operations;
+    into.slept += from.slept;
+    into.polled += from.polled;
+    into.interrupted += from.interrupted;
+    into.misses += from.misses;
+    into.misses_harmful += from.misses_harmful;
+    into.woken_early += from.woken_early;
+    into.sleep_requested_ns += from.sleep_requested_ns;
+    into.sleep_actual_ns += from.sleep_actual_ns;
+    into.device_ns += from.device_ns;
+    into.oversleep_ns += from.oversleep_ns;
+    into.wake_ns += from.wake_ns;
+    into.notice_ns += from.notice_ns;
+    into.total_ns += from.total_ns;
+    into.spin_ns += from.spin_ns;
+    into.device_known += from.device_known;
+    into.cpu_ns += from.cpu_ns;
+    into.elapsed_ns = into.elapsed_ns.max(from.elapsed_ns);
+}
+
+fn merge_interval(into: &mut WaitingInterval, from: &WaitingInterval) {
+    into.elapsed_ns = into.elapsed_ns.max(from.elapsed_ns);
+    into.operations += from.operations;
+    into.slept += from.slept;
+    into.misses += from.misses;
+    into.sleep_requested_ns += from.sleep_requested_ns;
+    into.sleep_actual_ns += from.sleep_actual_ns;
+    into.cpu_ns += from.cpu_ns;
+    // The machine is the same, whoever read it.
+    into.machine_busy_ns = into.machine_busy_ns.max(from.machine_busy_ns);
+}
+
+#[cfg(test)]
+mod tests;
