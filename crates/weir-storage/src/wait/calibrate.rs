@@ -1,0 +1,383 @@
+//! What sleeping and interrupts cost here and now: measured in the thread that will wait, before its job begins.
+//!
+//! Each sleep primitive is tried with a few lengths: what a sleep lasts beyond its request depends on the length,
+//! because a CPU that expects to idle for longer goes to sleep itself. Then the device is read a little, by turns
+//! polled and by interrupt: the difference of the medians is what an interrupt adds. All of it together stays below
+//! two seconds, whatever the machine: every part has a limit in time as well as in number.
+
+use std::{fmt, io};
+
+use weir_record::storage::SleepPrimitive;
+
+use crate::{
+    engine::{Completed, Engine, Operation, OperationKind},
+    predict::Costs,
+    wait::time::{RealTime, Time},
+};
+
+/// Requests that are tried.
+const LENGTHS_NS: [u64; 6] = [1_000, 5_000, 10_000, 25_000, 50_000, 100_000];
+/// Requests from this length on decide what the lag is taken to be: shorter ones do not let the CPU sleep.
+const USUAL_LENGTH_NS_MIN: u64 = 10_000;
+/// The length whose CPU is measured.
+const COST_LENGTH_NS: u64 = 25_000;
+/// Sleeps of each length.
+const SLEEPS: usize = 60;
+/// Longest time for one primitive.
+const SLEEPS_NS_MAX: u64 = 200_000_000;
+/// Reads in each turn, and turns of each kind.
+const READS: usize = 16;
+const TURNS: usize = 16;
+/// Longest time for all reads.
+const READS_NS_MAX: u64 = 1_000_000_000;
+
+/// How one primitive keeps one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LagRow {
+    /// What was slept with.
+    pub primitive: SleepPrimitive,
+    /// What was asked for.
+    pub requested_ns: u64,
+    /// Beyond the request: median.
+    pub lag_ns_p50: u64,
+    /// Nine of ten were below.
+    pub lag_ns_p90: u64,
+    /// Almost all were below.
+    pub lag_ns_p99: u64,
+    /// CPU of one sleep.
+    pub cpu_ns: u64,
+}
+
+/// The result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// For predictors.
+    pub costs: Costs,
+    /// What to sleep with: what was asked for, or the one with the smallest lag.
+    pub primitive: SleepPrimitive,
+    /// All that was tried.
+    pub lags: Vec<LagRow>,
+    /// Median of the device's time, polled; 0 when the file could not be read.
+    pub device_ns: u64,
+    /// How long all this took.
+    pub elapsed_ns: u64,
+}
+
+impl fmt::Display for Calibration {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.primitive {
+            SleepPrimitive::Auto | SleepPrimitive::ClockNanosleep => "clock_nanosleep",
+            SleepPrimitive::RingTimeout => "a wait of the ring",
+            SleepPrimitive::Timerfd => "a timerfd",
+        };
+        let us = |ns: u64| ns as f64 / 1e3;
+        let costs = &self.costs;
+        write!(
+            formatter,
+            "sleeps by {name}, late by {:.1} us and for {:.1} us of CPU; an interrupt adds {:.1} us and {:.1} us of CPU",
+            us(costs.wake_lag_ns),
+            us(costs.sleep_cpu_ns),
+            us(costs.interrupt_lag_ns),
+            us(costs.interrupt_cpu_ns)
+        )
+    }
+}
+
+/// Where reads may go: block `i` begins at `first_byte + i * block_bytes`.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks {
+    /// First byte.
+    pub first_byte: u64,
+    /// Number of blocks.
+    pub count: u64,
+    /// Bytes of one.
+    pub block_bytes: u32,
+}
+
+/// Measures. `asked` is the primitive of the job, of which [`SleepPrimitive::Auto`] leaves the choice to us.
+///
+/// A file that cannot be read (it is open for writing only) leaves the interrupt's cost to an estimate: waking from it
+/// is taken to cost what waking from a sleep costs.
+pub fn calibrate(
+    engine: &mut dyn Engine,
+    asked: SleepPrimitive,
+    blocks: Blocks,
+    seed: u64,
+) -> io::Result<Calibration> {
+    let clock = RealTime::new(SleepPrimitive::ClockNanosleep)?;
+    let start_ns = clock.now_ns();
+    let mut lags = Vec::new();
+    for primitive in candidates(asked) {
+        let mut time = RealTime::new(primitive)?;
+        match lags_of(&mut time, engine, primitive) {
+            Ok(rows) => lags.extend(rows),
+            // An engine without a ring is no reason to stop, unless the ring was asked for.
+            Err(error) if asked != SleepPrimitive::Auto => return Err(error),
+            Err(_) => {}
+        }
+    }
+    let (primitive, lag_ns) = best(&lags)
+        .ok_or_else(|| io::Error::other("no way to sleep works here, not even clock_nanosleep"))?;
+    let sleep_cpu_ns = lags
+        .iter()
+        .find(|row| row.primitive == primitive && row.requested_ns == COST_LENGTH_NS)
+        .map_or(0, |row| row.cpu_ns);
+    let reads = reads(&clock, engine, blocks, seed)?;
+    let costs = costs(reads.as_ref(), sleep_cpu_ns, lag_ns);
+    let device_ns = reads.map_or(0, |reads| reads.polled_ns);
+    Ok(Calibration { costs, primitive, lags, device_ns, elapsed_ns: clock.now_ns() - start_ns })
+}
+
+fn candidates(asked: SleepPrimitive) -> Vec<SleepPrimitive> {
+    match asked {
+        SleepPrimitive::Auto => {
+            vec![SleepPrimitive::ClockNanosleep, SleepPrimitive::RingTimeout, SleepPrimitive::Timerfd]
+        }
+        one => vec![one],
+    }
+}
+
+/// Tries one primitive with every length.
+fn lags_of<T: Time>(
+    time: &mut T,
+    engine: &mut dyn Engine,
+    primitive: SleepPrimitive,
+) -> io::Result<Vec<LagRow>> {
+    let deadline_ns = time.now_ns() + SLEEPS_NS_MAX;
+    let mut rows = Vec::with_capacity(LENGTHS_NS.len());
+    for requested_ns in LENGTHS_NS {
+        let mut lags = Vec::with_capacity(SLEEPS);
+        let cpu_before_ns = time.thread_cpu_ns();
+        for _ in 0..SLEEPS {
+            let before_ns = time.now_ns();
+            time.sleep(engine, requested_ns)?;
+            let after_ns = time.now_ns();
+            lags.push((after_ns - before_ns).saturating_sub(requested_ns));
+            // At least one of each length, however slow the machine is.
+            if after_ns > deadline_ns {
+                break;
+            }
+        }
+        let cpu_ns = (time.thread_cpu_ns() - cpu_before_ns) / lags.len() as u64;
+        lags.sort_unstable();
+        rows.push(LagRow {
+            primitive,
+            requested_ns,
+            lag_ns_p50: at(&lags, 50),
+            lag_ns_p90: at(&lags, 90),
+            lag_ns_p99: at(&lags, 99),
+            cpu_ns,
+        });
+    }
+    Ok(rows)
+}
+
+/// The value below which so many percent of the sorted values lie.
+fn at(sorted: &[u64], percent: usize) -> u64 {
+    let index = sorted.len() * percent / 100;
+    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}
+
+/// The primitive with the smallest lag, and that lag: the mean of the medians of usual lengths. Of equals the first.
+fn best(lags: &[LagRow]) -> Option<(SleepPrimitive, u64)> {
+    let mut found: Option<(SleepPrimitive, u64)> = None;
+    for row in lags {
+        let usual = || {
+            lags.iter()
+                .filter(|other| other.primitive == row.primitive && other.requested_ns >= USUAL_LENGTH_NS_MIN)
+        };
+        let mean_ns = usual().map(|row| row.lag_ns_p50).sum::<u64>() / usual().count().max(1) as u64;
+        if found.is_none_or(|(_, smallest_ns)| mean_ns < smallest_ns) {
+            found = Some((row.primitive, mean_ns));
+        }
+    }
+    found
+}
+
+/// Medians over the reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reads {
+    submit_ns: u64,
+    polled_ns: u64,
+    interrupted_ns: u64,
+    /// CPU of one interrupted read, the submission included.
+    interrupted_cpu_ns: u64,
+}
+
+/// Reads by turns; nothing when the file cannot be read.
+fn reads<T: Time>(time: &T, engine: &mut dyn Engine, blocks: Blocks, seed: u64) -> io::Result<Option<Reads>> {
+    if !engine.is_asynchronous() || blocks.count == 0 {
+        return Ok(None);
+    }
+    let deadline_ns = time.now_ns() + READS_NS_MAX;
+    let mut state = seed;
+    let mut completed = Vec::with_capacity(1);
+    let (mut submits, mut polled, mut interrupted, mut cpu) = (vec![], vec![], vec![], vec![]);
+    for turn in 0..2 * TURNS {
+        let polls = turn % 2 == 0;
+        let cpu_before_ns = time.thread_cpu_ns();
+        for _ in 0..READS {
+            let before_ns = time.now_ns();
+            if submit_read(engine, blocks, &mut state)? == 0 {
+                return Ok(None);
+            }
+            let handed_ns = time.now_ns();
+            let done = finish_read(engine, polls, &mut completed)?;
+            let noticed_ns = time.now_ns();
+            if done.result < 0 {
+                return Ok(None);
+            }
+            submits.push(handed_ns - before_ns);
+            (if polls { &mut polled } else { &mut interrupted }).push(noticed_ns - handed_ns);
+        }
+        if !polls {
+            cpu.push((time.thread_cpu_ns() - cpu_before_ns) / READS as u64);
+            if time.now_ns() > deadline_ns {
+                break;
+            }
+        }
+    }
+    let median = |values: &mut Vec<u64>| {
+        values.sort_unstable();
+        at(values, 50)
+    };
+    Ok(Some(Reads {
+        submit_ns: median(&mut submits),
+        polled_ns: median(&mut polled),
+        interrupted_ns: median(&mut interrupted),
+        interrupted_cpu_ns: median(&mut cpu),
+    }))
+}
+
+fn submit_read(engine: &mut dyn Engine, blocks: Blocks, state: &mut u64) -> io::Result<usize> {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^= mixed >> 27;
+    let block = mixed % blocks.count;
+    let offset_bytes = blocks.first_byte + block * u64::from(blocks.block_bytes);
+    engine.submit(&[Operation {
+        slot: 0,
+        kind: OperationKind::Read,
+        offset_bytes,
+        bytes: blocks.block_bytes,
+    }])
+}
+
+fn finish_read(
+    engine: &mut dyn Engine,
+    polls: bool,
+    completed: &mut Vec<Completed>,
+) -> io::Result<Completed> {
+    completed.clear();
+    loop {
+        if polls {
+            engine.poll(completed)?
+        } else {
+            engine.wait(completed)?
+        }
+        if let Some(done) = completed.first() {
+            return Ok(*done);
+        }
+    }
+}
+
+/// What the readings say together.
+fn costs(reads: Option<&Reads>, sleep_cpu_ns: u64, wake_lag_ns: u64) -> Costs {
+    match reads {
+        Some(reads) => Costs {
+            submit_ns: reads.submit_ns,
+            sleep_cpu_ns,
+            interrupt_cpu_ns: reads.interrupted_cpu_ns.saturating_sub(reads.submit_ns),
+            interrupt_lag_ns: reads.interrupted_ns.saturating_sub(reads.polled_ns),
+            wake_lag_ns,
+        },
+        None => Costs {
+            submit_ns: 0,
+            sleep_cpu_ns,
+            interrupt_cpu_ns: sleep_cpu_ns,
+            interrupt_lag_ns: wake_lag_ns,
+            wake_lag_ns,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wait::fake::{FakeEngine, FakeTime, INTERRUPT_NS, LAG_NS, LOOK_NS, SUBMIT_NS, World};
+
+    const BLOCKS: Blocks = Blocks { first_byte: 8192, count: 10, block_bytes: 4096 };
+
+    #[test]
+    fn the_lag_is_what_a_sleep_lasts_beyond_its_request() {
+        let world = World::default();
+        let mut engine = FakeEngine::new(&world, &[1]);
+        let rows = lags_of(&mut FakeTime(world), &mut engine, SleepPrimitive::Timerfd).expect("a fake");
+        assert_eq!(rows.iter().map(|row| row.requested_ns).collect::<Vec<_>>(), LENGTHS_NS);
+        for row in rows {
+            assert_eq!((row.lag_ns_p50, row.lag_ns_p99), (LAG_NS, LAG_NS));
+            assert_eq!(row.cpu_ns, (row.requested_ns + LAG_NS) / 2);
+        }
+    }
+
+    #[test]
+    fn the_primitive_with_the_smallest_usual_lag_is_chosen() {
+        let row = |primitive, requested_ns, lag_ns_p50| LagRow {
+            primitive,
+            requested_ns,
+            lag_ns_p50,
+            lag_ns_p90: 0,
+            lag_ns_p99: 0,
+            cpu_ns: 0,
+        };
+        let lags = [
+            row(SleepPrimitive::ClockNanosleep, 1_000, 5),
+            row(SleepPrimitive::ClockNanosleep, 50_000, 24_000),
+            row(SleepPrimitive::RingTimeout, 1_000, 14_000),
+            row(SleepPrimitive::RingTimeout, 10_000, 15_000),
+            row(SleepPrimitive::RingTimeout, 50_000, 25_000),
+        ];
+        assert_eq!(best(&lags), Some((SleepPrimitive::RingTimeout, 20_000)));
+        assert_eq!(best(&lags[..2]), Some((SleepPrimitive::ClockNanosleep, 24_000)));
+        assert_eq!(best(&[]), None);
+    }
+
+    #[test]
+    fn reads_tell_what_an_interrupt_adds() {
+        let world = World::default();
+        let mut engine = FakeEngine::new(&world, &[41_000]);
+        let journal = engine.journal();
+        let reads = reads(&FakeTime(world), &mut engine, BLOCKS, 7).expect("a fake").expect("it can be read");
+        assert_eq!(reads.submit_ns, SUBMIT_NS);
+        assert!((40_000..=40_000 + LOOK_NS).contains(&reads.polled_ns));
+        assert_eq!(reads.interrupted_ns, 40_000 + INTERRUPT_NS);
+        let costs = costs(Some(&reads), 1_500, LAG_NS);
+        assert_eq!(costs.interrupt_lag_ns, INTERRUPT_NS + 40_000 - reads.polled_ns);
+        assert_eq!(costs.interrupt_cpu_ns, (41_000 + INTERRUPT_NS) / 2 - SUBMIT_NS);
+        for (_, operation) in journal.borrow().iter() {
+            assert_eq!(operation.kind, OperationKind::Read);
+            assert_eq!(operation.offset_bytes % 4096, 0);
+            assert!((8192..8192 + 10 * 4096).contains(&operation.offset_bytes));
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_leaves_an_estimate() {
+        let world = World::default();
+        let mut engine = FakeEngine::new(&world, &[1_000]).failing(&[(0, -9)]);
+        assert_eq!(reads(&FakeTime(world), &mut engine, BLOCKS, 7).expect("a fake"), None);
+        let costs = costs(None, 1_500, 20_000);
+        assert_eq!((costs.interrupt_lag_ns, costs.interrupt_cpu_ns), (20_000, 1_500));
+    }
+
+    #[test]
+    fn a_real_calibration_finds_a_primitive_and_stays_below_its_limit() {
+        let mut engine = FakeEngine::without_a_ring().failing(&[(0, -5)]);
+        let found = calibrate(&mut engine, SleepPrimitive::Auto, BLOCKS, 1).expect("sleeping works");
+        assert_ne!(found.primitive, SleepPrimitive::RingTimeout);
+        assert_eq!(found.lags.len(), 2 * LENGTHS_NS.len());
+        assert_eq!(found.device_ns, 0);
+        let refused = calibrate(&mut engine, SleepPrimitive::RingTimeout, BLOCKS, 1);
+        assert!(refused.is_err());
+    }
+}
