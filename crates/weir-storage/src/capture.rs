@@ -1,0 +1,303 @@
+//! Device times as the kernel's block layer sees them: when a request was issued to the device, and when the device
+//! completed it, from the tracepoints `block_rq_issue` and `block_rq_complete`.
+//!
+//! Tracing happens in an instance of its own, so that nothing else that is traced on the machine is disturbed, with the
+//! monotonic clock, so that its times can be compared with those of a run. The instance is removed when the capture is
+//! dropped; one that a killed process left behind is removed by the next capture. It needs root, and says so.
+//!
+//! The kernel prints these times in microseconds: that is the resolution. A traced machine is a little slower: each
+//! request costs two records, and formatting them costs the reader about a microsecond each.
+
+mod instance;
+mod line;
+mod matching;
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use instance::Instance;
+use line::Line;
+use matching::Matcher;
+
+use crate::{predict::Direction, trace::HEADING};
+
+/// Pause between two looks at the trace.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Bytes read at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// A block device by its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceNumber {
+    /// Major.
+    pub major: u32,
+    /// Minor.
+    pub minor: u32,
+}
+
+/// A request that the device has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapturedOperation {
+    /// Issued to the device, by the monotonic clock.
+    pub issued_ns: u64,
+    /// Completed by the device.
+    pub completed_ns: u64,
+    /// Thread that issued it: the one that asked, unless the queue was busy and the kernel did it later.
+    pub thread: u32,
+    /// The whole disk.
+    pub device: DeviceNumber,
+    /// Where, in units of 512 bytes from the beginning of the disk.
+    pub sector: u64,
+    /// How much.
+    pub bytes: u32,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// What a capture saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaptureCounts {
+    /// Requests with both times.
+    pub operations: u64,
+    /// Completions of requests that were issued before the capture began, or whose issue was lost.
+    pub unmatched: u64,
+    /// Records the kernel dropped because they were not read in time.
+    pub lost: u64,
+}
+
+/// Why nothing can be captured.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// tracefs is not there.
+    #[error(
+        "device times need the kernel's tracefs, which is not mounted here; as root: mount -t tracefs nodev /sys/kernel/tracing"
+    )]
+    NoTracefs,
+    /// Not allowed.
+    #[error(
+        "device times come from block tracepoints, and those need root: {path} cannot be written ({source})"
+    )]
+    NotPermitted {
+        /// What could not be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This kernel has no such tracepoints.
+    #[error("this kernel has no block tracepoints (CONFIG_BLK_DEV_IO_TRACE): {0} is missing")]
+    NoTracepoints(PathBuf),
+    /// Not on a block device.
+    #[error("{path} lies on no block device that can be traced ({reason})")]
+    NoDevice {
+        /// What was asked for.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Something else went wrong.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was tried.
+        doing: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The whole disk that a file or a device lies on.
+pub fn device_of(path: &Path) -> Result<DeviceNumber, CaptureError> {
+    let failed =
+        |doing: &str, source| CaptureError::System { doing: format!("{doing} {}", path.display()), source };
+    let metadata = fs::metadata(path).map_err(|source| failed("look at", source))?;
+    let number = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    if major == 0 {
+        let reason = "its file system has no disk of its own, or more than one".to_owned();
+        return Err(CaptureError::NoDevice { path: path.to_owned(), reason });
+    }
+    let node = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    if !node.join("partition").exists() {
+        return Ok(DeviceNumber { major, minor });
+    }
+    // Requests carry the number of the disk, and the directory of a partition lies in that of its disk.
+    let disk =
+        fs::canonicalize(&node).ok().and_then(|node| fs::read_to_string(node.parent()?.join("dev")).ok());
+    disk.as_deref().and_then(device_number).ok_or_else(|| CaptureError::NoDevice {
+        path: path.to_owned(),
+        reason: format!("the disk of partition {major}:{minor} is not known"),
+    })
+}
+
+/// `8:16`, or `8,16`.
+fn device_number(text: &str) -> Option<DeviceNumber> {
+    let (major, minor) = text.trim().split_once([':', ','])?;
+    Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+}
+
+/// A capture that is going on.
+#[derive(Debug)]
+pub struct Capture {
+    instance: Instance,
+    matcher: Matcher,
+    buffer: Vec<u8>,
+    /// Bytes at the start of the buffer that are the beginning of a line.
+    held: usize,
+}
+
+impl Capture {
+    /// Begins to trace one disk, or all of them.
+    pub fn start(device: Option<DeviceNumber>) -> Result<Self, CaptureError> {
+        let instance = Instance::create(device)?;
+        Ok(Self { instance, matcher: Matcher::default(), buffer: vec![0; READ_BYTES], held: 0 })
+    }
+
+    /// Takes what has been traced so far, and never sleeps. Returns whether there was anything.
+    pub fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
+        let mut any = false;
+        loop {
+            let count = self.instance.read(&mut self.buffer[self.held..])?;
+            if count == 0 {
+                return Ok(any);
+            }
+            any = true;
+            let filled = self.held + count;
+            let whole =
+                self.buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            for line in self.buffer[..whole].split(|byte| *byte == b'\n') {
+                if let Some(operation) = self.matcher.add(Line::parse(&String::from_utf8_lossy(line))) {
+                    sink(operation);
+                }
+            }
+            self.buffer.copy_within(whole..filled, 0);
+            // No line is that long; what is one is not ours.
+            self.held = if filled - whole == self.buffer.len() { 0 } else { filled - whole };
+        }
+    }
+
+    /// What was seen so far.
+    pub fn counts(&self) -> CaptureCounts {
+        self.matcher.counts
+    }
+}
+
+/// When a recording ends, whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time.
+    pub length: Duration,
+    /// Requests.
+    pub operations_max: u64,
+}
+
+/// Records requests as CSV, one line for each in the order of completion, until a limit or the interrupt.
+pub fn record(
+    device: Option<DeviceNumber>,
+    limits: Limits,
+    out: &mut dyn Write,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(CaptureCounts),
+) -> Result<CaptureCounts, CaptureError> {
+    let writing = |source| CaptureError::System { doing: "write the capture".to_owned(), source };
+    let mut capture = Capture::start(device)?;
+    writeln!(out, "{HEADING}").map_err(writing)?;
+    let start = Instant::now();
+    let mut written = 0;
+    let mut failure = None;
+    loop {
+        // What was traced before the end belongs to it.
+        let is_over = start.elapsed() >= limits.length || interrupt.load(Ordering::Relaxed);
+        capture.read(&mut |operation| {
+            if written < limits.operations_max && failure.is_none() {
+                failure = write_row(out, &operation).err();
+                written += 1;
+            }
+        })?;
+        if let Some(source) = failure {
+            return Err(writing(source));
+        }
+        if is_over || written >= limits.operations_max {
+            break;
+        }
+        progress(CaptureCounts { operations: written, ..capture.counts() });
+        std::thread::sleep(LOOK_EVERY);
+    }
+    out.flush().map_err(writing)?;
+    Ok(CaptureCounts { operations: written, ..capture.counts() })
+}
+
+fn write_row(out: &mut dyn Write, operation: &CapturedOperation) -> io::Result<()> {
+    let direction = match operation.direction {
+        Direction::Read => "read",
+        Direction::Write => "write",
+    };
+    let io_time_ns = operation.completed_ns.saturating_sub(operation.issued_ns);
+    writeln!(out, "{io_time_ns},{},{direction},{},{}", operation.issued_ns, operation.bytes, operation.sector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_columns_of_the_header() {
+        let operation = CapturedOperation {
+            issued_ns: 5_000,
+            completed_ns: 47_000,
+            thread: 9,
+            device: DeviceNumber { major: 254, minor: 0 },
+            sector: 2_048,
+            bytes: 4_096,
+            direction: Direction::Write,
+        };
+        let mut out = Vec::new();
+        write_row(&mut out, &operation).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert_eq!(text, "42000,5000,write,4096,2048\n");
+        let read = crate::trace::read(format!("{HEADING}\n{text}").as_bytes(), "capture").expect("a trace");
+        assert_eq!(read.operations.len(), 1);
+        assert_eq!((read.operations[0].latency_ns, read.operations[0].issued_ns), (42_000, Some(5_000)));
+    }
+
+    #[test]
+    fn a_file_without_a_disk_is_refused_with_the_reason() {
+        let error = device_of(Path::new("/proc/self/stat")).expect_err("proc has no disk");
+        assert!(error.to_string().starts_with("/proc/self/stat lies on no block device"), "{error}");
+        assert!(matches!(device_of(Path::new("/nowhere/at/all")), Err(CaptureError::System { .. })));
+    }
+
+    #[test]
+    fn device_numbers_are_read_as_sysfs_and_tracepoints_write_them() {
+        let number = Some(DeviceNumber { major: 259, minor: 3 });
+        assert_eq!((device_number("259:3\n"), device_number("259,3")), (number, number));
+        assert_eq!((device_number("259"), device_number("a:b")), (None, None));
+    }
+
+    /// Needs root and tracefs; without them it says which of the two is missing, and that is tested instead.
+    #[test]
+    fn a_capture_begins_and_leaves_nothing_behind_or_says_why_not() {
+        match Capture::start(None) {
+            Ok(mut capture) => {
+                let directory = capture.instance.directory().to_owned();
+                capture.read(&mut |_| {}).expect("it can be read");
+                assert!(directory.exists());
+                drop(capture);
+                assert!(!directory.exists());
+            }
+            Err(error) => {
+                let known = matches!(
+                    error,
+                    CaptureError::NoTracefs
+                        | CaptureError::NotPermitted { .. }
+                        | CaptureError::NoTracepoints(_)
+                );
+                assert!(known, "{error}");
+            }
+        }
+    }
+}
