@@ -1,0 +1,310 @@
+//! Runs jobs: from what is asked to what was measured.
+//!
+//! Jobs run side by side until one says that it waits for those before it (`stonewall`). Every thread of a job has an
+//! engine, a waiter and notes of its own (the loop is in `lane`); the thread that called looks on, and adds up at
+//! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls cannot
+//! hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
+//!
+//! An interruption ends all jobs after what is in flight, and their figures stay. Nothing is left behind.
+
+mod contents;
+mod cpu;
+mod gather;
+mod group;
+mod lane;
+mod pace;
+mod recorder;
+mod tracing;
+mod truth;
+mod worker;
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io,
+    ops::Range,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageReport};
+
+use crate::{
+    capture::CaptureError,
+    engine::{EngineError, target::length_bytes},
+    layout::{self, LayoutError},
+    predict::PredictorSpec,
+};
+
+/// Seed of the data in a file of our own. Not the job's, so that jobs with different seeds share the file.
+pub const LAYOUT_SEED: u64 = 1;
+
+/// What is going on.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A file is laid out.
+    Preparing {
+        /// The file.
+        path: &'a str,
+        /// Bytes written.
+        done_bytes: u64,
+        /// Bytes in all.
+        total_bytes: u64,
+    },
+    /// It is measured what waiting costs here.
+    Calibrating {
+        /// For this job.
+        job: &'a str,
+    },
+    /// Jobs run. Told about twice a second, and at their end.
+    Running {
+        /// Since they started.
+        elapsed_ns: u64,
+        /// Those that run side by side.
+        jobs: &'a [JobProgress<'a>],
+    },
+    /// What was written is read back.
+    Verifying {
+        /// By this job.
+        job: &'a str,
+        /// Blocks compared.
+        done_blocks: u64,
+    },
+}
+
+/// One job of those that run.
+#[derive(Clone, Copy, Debug)]
+pub struct JobProgress<'a> {
+    /// Its name.
+    pub job: &'a str,
+    /// Operations since its start, the ramp included.
+    pub operations: u64,
+    /// Over the time since the last progress.
+    pub operations_per_second: f64,
+    /// How much of its time is over, 0 to 1, when time is its limit.
+    pub share: Option<f64>,
+}
+
+/// Why a run could not be made. A run that was made and went wrong is a report, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The file of our own.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The file of the user.
+    #[error("cannot open {path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The job asks for what cannot be.
+    #[error("{job}: {reason}")]
+    Asked {
+        /// Its name.
+        job: String,
+        /// Why not, and what would work.
+        reason: String,
+    },
+    /// The engine.
+    #[error("{job}: {source}")]
+    Engine {
+        /// Name of the job.
+        job: String,
+        /// Why not.
+        source: EngineError,
+    },
+    /// The CPU.
+    #[error("{job}: cannot run on CPU {cpu} ({source}); choose one that this process may use")]
+    Pin {
+        /// Name of the job.
+        job: String,
+        /// The CPU.
+        cpu: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The calibration.
+    #[error("{job}: cannot measure what waiting costs here: {source}")]
+    Calibrate {
+        /// Name of the job.
+        job: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The log.
+    #[error("{job}: cannot write its log: {source}")]
+    Log {
+        /// Name of the job.
+        job: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The tracepoints.
+    #[error(transparent)]
+    Capture(CaptureError),
+    /// A thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+impl RunError {
+    /// Whether the command was wrong, not the machine.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Asked { .. } | Self::Pin { .. } => true,
+            Self::Engine { source, .. } => {
+                matches!(
+                    source,
+                    EngineError::Asked(_) | EngineError::Misaligned { .. } | EngineError::TooSmall { .. }
+                )
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is this machine that cannot do it.
+    pub fn is_environment(&self) -> bool {
+        match self {
+            Self::Capture(error) => !matches!(error, CaptureError::System { .. }),
+            Self::Engine { source, .. } => {
+                matches!(source, EngineError::Refused { .. } | EngineError::NoDirect { .. })
+            }
+            Self::Layout(error) => matches!(error, LayoutError::NoSpace { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether the user ended it before anything was measured.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Layout(LayoutError::Interrupted))
+    }
+}
+
+/// Runs jobs. `interrupt` ends them early; `progress` is told, in this thread, what is going on.
+///
+/// When a later group of jobs cannot begin, the reports of earlier ones are kept: its jobs are failed ones, and a note
+/// says why.
+pub fn run(
+    jobs: &[StorageJob],
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+) -> Result<StorageReport, RunError> {
+    jobs.iter().try_for_each(check)?;
+    let mut report =
+        StorageReport { schema_version: weir_record::SCHEMA_VERSION, ..StorageReport::default() };
+    let used_bytes = prepare(jobs, interrupt, progress, &mut report.notes)?;
+    for group in groups(jobs) {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        match group::run(&jobs[group.clone()], &used_bytes[group.clone()], interrupt, progress) {
+            Ok((reports, notes)) => {
+                report.jobs.extend(reports);
+                report.notes.extend(notes);
+            }
+            Err(error) if report.jobs.is_empty() => return Err(error),
+            Err(error) => {
+                report.notes.push(format!("not all jobs were run: {error}"));
+                report.jobs.extend(jobs[group].iter().map(|job| StorageJobReport {
+                    job: Some(job.clone()),
+                    failed: true,
+                    ..StorageJobReport::default()
+                }));
+                break;
+            }
+        }
+    }
+    if interrupt.load(Ordering::Relaxed) {
+        report.notes.push("interrupted: figures are those of the time until then".to_owned());
+    }
+    Ok(report)
+}
+
+/// What only a run knows to be impossible.
+fn check(job: &StorageJob) -> Result<(), RunError> {
+    let refuse = |reason: String| Err(RunError::Asked { job: job.name.clone(), reason });
+    let predictor = job.completion.predictor.as_str();
+    if let Err(error) = predictor.parse::<PredictorSpec>() {
+        return refuse(error.to_string());
+    }
+    if !job.engine.is_asynchronous() && predictor != "interrupt" {
+        return refuse(format!(
+            "{} is complete when its system call returns, so there is no wait for {predictor} to choose; use libaio or \
+             io_uring",
+            job.engine
+        ));
+    }
+    if job.device_clock == DeviceClock::Tracepoint && (job.depth > 1 || !job.engine.is_asynchronous()) {
+        return refuse(
+            "device times from tracepoints are matched to operations one at a time: they need a depth of 1, and \
+             libaio or io_uring"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Makes files of our own, and finds out how much of each file a job uses.
+fn prepare(
+    jobs: &[StorageJob],
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+    notes: &mut Vec<String>,
+) -> Result<Vec<u64>, RunError> {
+    // A file is laid out once, for the job that needs most of it.
+    let mut asked: HashMap<&str, Option<u64>> = HashMap::new();
+    for job in jobs.iter().filter(|job| !job.file_given) {
+        let end = job.size_bytes.map(|size_bytes| job.offset_bytes.saturating_add(size_bytes));
+        let most = asked.entry(&job.file).or_insert(end);
+        *most = most.zip(end).map(|(most, end)| most.max(end));
+    }
+    let mut usable: HashMap<&str, u64> = HashMap::new();
+    for job in jobs {
+        let path = job.file.as_str();
+        if usable.contains_key(path) {
+            continue;
+        }
+        let failed = |source| RunError::File { path: path.to_owned(), source };
+        let bytes = match asked.get(path) {
+            Some(end) => {
+                let size =
+                    end.map_or_else(|| layout::default_size_bytes(Path::new(path)), Ok).map_err(failed)?;
+                let tell = |done_bytes, total_bytes| {
+                    progress(&Progress::Preparing { path, done_bytes, total_bytes })
+                };
+                layout::prepare(Path::new(path), size, LAYOUT_SEED, &tell, interrupt)?.data_bytes
+            }
+            None => File::open(path).and_then(|file| length_bytes(&file)).map_err(failed)?,
+        };
+        usable.insert(path, bytes);
+        let standing = layout::examine(Path::new(path)).map_err(failed)?;
+        notes.extend(
+            standing
+                .refusals
+                .into_iter()
+                .map(|reason| format!("{path}: {reason}; what is measured here says nothing about a device")),
+        );
+    }
+    let used = |job: &StorageJob| {
+        let behind = usable.get(job.file.as_str()).copied().unwrap_or(0).saturating_sub(job.offset_bytes);
+        job.size_bytes.unwrap_or(behind).min(behind)
+    };
+    Ok(jobs.iter().map(used).collect())
+}
+
+/// Jobs that run side by side: a new group begins with each job that waits for those before it.
+fn groups(jobs: &[StorageJob]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group) if !job.stonewall => group.end = index + 1,
+            _ => groups.push(index..index + 1),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests;

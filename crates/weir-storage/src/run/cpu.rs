@@ -1,0 +1,201 @@
+//! CPU of one job: its own threads by their own account, and the threads that work for it.
+//!
+//! Threads of the kernel that serve a ring carry the number of the thread that made it in their name (`iou-sqp-17`,
+//! `iou-wrk-17`), so they are known to be a job's. Threads of a pool or of the C library's POSIX AIO carry nothing: all
+//! threads of this process that are neither a job's nor the supervisor's are taken to be theirs, in equal parts when
+//! several such jobs run side by side. What such threads used is counted as system time: they do little else than wait
+//! in the kernel.
+
+use std::collections::HashSet;
+
+use weir_evidence::process::{ProcessTree, ThreadSample};
+use weir_record::storage::{StorageCpu, StorageEngine};
+use weir_sys::usage::ThreadUsage;
+
+/// Who works for an engine besides the job's own threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Helpers {
+    None,
+    /// Threads of the kernel, known by name.
+    Kernel,
+    /// Threads of this process.
+    Own,
+}
+
+impl Helpers {
+    pub(super) fn of(engine: StorageEngine) -> Self {
+        match engine {
+            StorageEngine::Pread | StorageEngine::Pwritev | StorageEngine::Libaio => Self::None,
+            StorageEngine::IoUring => Self::Kernel,
+            StorageEngine::Threads | StorageEngine::Posixaio => Self::Own,
+        }
+    }
+}
+
+/// All threads of this process at one moment.
+pub(super) fn threads_now() -> Vec<ThreadSample> {
+    let own = std::process::id();
+    let tree = ProcessTree::snapshot(own).unwrap_or_default();
+    tree.processes
+        .into_iter()
+        .find(|process| process.pid == own)
+        .map(|process| process.threads)
+        .unwrap_or_default()
+}
+
+/// Whose threads are whose.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owners {
+    /// Threads of the job.
+    pub(super) job: HashSet<u32>,
+    /// Threads of all jobs, and those that only look on.
+    pub(super) all: HashSet<u32>,
+    /// Jobs that have helpers in this process, this one included.
+    pub(super) sharers: u64,
+}
+
+/// Adds what helpers used between two moments.
+pub(super) fn add_helpers(
+    cpu: &mut StorageCpu,
+    helpers: Helpers,
+    crew: &Owners,
+    before: &[ThreadSample],
+    after: &[ThreadSample],
+) {
+    for thread in after {
+        let start = before.iter().find(|start| start.tid == thread.tid && start.cpu_ns <= thread.cpu_ns);
+        let since = |now: u64, then: fn(&ThreadSample) -> u64| now.saturating_sub(start.map_or(0, then));
+        let used_ns = since(thread.cpu_ns, |start| start.cpu_ns);
+        let voluntary = since(thread.switches_voluntary, |start| start.switches_voluntary);
+        let involuntary = since(thread.switches_involuntary, |start| start.switches_involuntary);
+        if thread.is_uring_kernel_thread() {
+            let maker = thread.name.rsplit('-').next().and_then(|number| number.parse().ok());
+            if maker.is_some_and(|maker: u32| crew.job.contains(&maker)) {
+                cpu.kernel_threads_ns += used_ns;
+            }
+        } else if helpers == Helpers::Own && !crew.all.contains(&thread.tid) {
+            let sharers = crew.sharers.max(1);
+            cpu.system_ns += used_ns / sharers;
+            cpu.switches_voluntary += voluntary / sharers;
+            cpu.switches_involuntary += involuntary / sharers;
+        }
+    }
+}
+
+/// Adds what one of the job's own threads used.
+pub(super) fn add_thread(cpu: &mut StorageCpu, used: &ThreadUsage) {
+    cpu.user_ns += used.user_ns;
+    cpu.system_ns += used.system_ns;
+    cpu.switches_voluntary += used.switches_voluntary;
+    cpu.switches_involuntary += used.switches_involuntary;
+}
+
+/// Busy time of the whole machine over a run, from readings at irregular moments.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MachineBusy {
+    /// Moment, and busy time since the first reading; both rise.
+    readings: Vec<(u64, u64)>,
+}
+
+/// Most readings kept: two a second for a day.
+const READINGS_MAX: usize = 172_800;
+
+impl MachineBusy {
+    pub(super) fn add(&mut self, now_ns: u64, busy_ns: u64) {
+        if self.readings.len() < READINGS_MAX {
+            self.readings.push((now_ns, busy_ns));
+        }
+    }
+
+    /// Busy time between two moments, as if it had been even between readings; 0 outside of them.
+    pub(super) fn between(&self, from_ns: u64, until_ns: u64) -> u64 {
+        self.at(until_ns).saturating_sub(self.at(from_ns))
+    }
+
+    fn at(&self, moment_ns: u64) -> u64 {
+        let after = self.readings.partition_point(|(now_ns, _)| *now_ns <= moment_ns);
+        match (after.checked_sub(1).and_then(|index| self.readings.get(index)), self.readings.get(after)) {
+            (Some((before_ns, busy_ns)), Some((after_ns, busy_after_ns))) => {
+                let share = (moment_ns - before_ns) as f64 / (after_ns - before_ns) as f64;
+                busy_ns + (busy_after_ns.saturating_sub(*busy_ns) as f64 * share) as u64
+            }
+            (Some((_, busy_ns)), None) | (None, Some((_, busy_ns))) => *busy_ns,
+            (None, None) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(tid: u32, name: &str, cpu_ns: u64) -> ThreadSample {
+        ThreadSample {
+            tid,
+            name: name.to_owned(),
+            cpu_ns,
+            run_delay_ns: 0,
+            switches_voluntary: cpu_ns / 10,
+            switches_involuntary: cpu_ns / 100,
+        }
+    }
+
+    fn crew(job: &[u32], others: &[u32], sharers: u64) -> Owners {
+        Owners {
+            job: job.iter().copied().collect(),
+            all: job.iter().chain(others).copied().collect(),
+            sharers,
+        }
+    }
+
+    #[test]
+    fn threads_of_the_kernel_belong_to_the_job_that_made_the_ring() {
+        let before = [thread(10, "weir", 500), thread(90, "iou-sqp-10", 1_000)];
+        let after =
+            [thread(10, "weir", 900), thread(90, "iou-sqp-10", 4_000), thread(91, "iou-wrk-11", 7_000)];
+        let mut cpu = StorageCpu::default();
+        add_helpers(&mut cpu, Helpers::Kernel, &crew(&[10], &[11], 0), &before, &after);
+        assert_eq!(cpu, StorageCpu { kernel_threads_ns: 3_000, ..StorageCpu::default() });
+        add_helpers(&mut cpu, Helpers::Kernel, &crew(&[11], &[10], 0), &before, &after);
+        assert_eq!(cpu.kernel_threads_ns, 10_000);
+    }
+
+    #[test]
+    fn threads_nobody_knows_are_helpers_in_equal_parts() {
+        let before = [thread(10, "weir", 500), thread(80, "helper", 1_000)];
+        let after = [thread(10, "weir", 900), thread(80, "helper", 3_000), thread(81, "helper", 400)];
+        let mut cpu = StorageCpu::default();
+        add_helpers(&mut cpu, Helpers::Own, &crew(&[10], &[1], 2), &before, &after);
+        assert_eq!((cpu.system_ns, cpu.switches_voluntary), (1_200, 120));
+        let mut other = StorageCpu::default();
+        add_helpers(&mut other, Helpers::None, &crew(&[10], &[1], 2), &before, &after);
+        assert_eq!(other, StorageCpu::default());
+    }
+
+    #[test]
+    fn a_thread_number_used_again_counts_whole() {
+        let mut cpu = StorageCpu::default();
+        let (before, after) = ([thread(80, "old", 9_000)], [thread(80, "new", 300)]);
+        add_helpers(&mut cpu, Helpers::Own, &crew(&[10], &[], 1), &before, &after);
+        assert_eq!(cpu.system_ns, 300);
+    }
+
+    #[test]
+    fn this_thread_is_among_those_of_its_process() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(threads_now().iter().any(|thread| thread.tid == own));
+    }
+
+    #[test]
+    fn busy_time_is_even_between_readings_and_nothing_outside() {
+        let mut busy = MachineBusy::default();
+        assert_eq!(busy.between(0, 100), 0);
+        busy.add(100, 0);
+        busy.add(200, 50);
+        busy.add(400, 450);
+        assert_eq!(busy.between(100, 400), 450);
+        assert_eq!(busy.between(150, 300), 225);
+        assert_eq!(busy.between(0, 100), 0);
+        assert_eq!(busy.between(350, 9_000), 100);
+    }
+}

@@ -1,0 +1,330 @@
+//! Jobs that run side by side: their threads are made, start together, are looked on at, and are gathered.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use weir_evidence::{
+    process::ThreadSample,
+    system::{ProcessUse, SystemSnapshot, noise_window},
+};
+use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport};
+
+use super::{
+    JobProgress, Progress, RunError,
+    contents::{self, Written},
+    cpu::{self, Helpers, MachineBusy},
+    gather::{LaneReport, Surroundings, job_report},
+    lane::Schedule,
+    tracing::Tracing,
+    worker::{Counter, Crew, Gate, Member, Message, work},
+};
+use crate::wait::time::now_ns;
+
+/// From the moment all threads are ready to the start.
+const START_IN_NS: u64 = 3_000_000;
+/// How long an interrupt may go unseen.
+const LOOK_EVERY_NS: u64 = 100_000_000;
+/// How often the machine is read, and progress told.
+const TELL_EVERY_NS: u64 = 500_000_000;
+
+/// Reports of the jobs, in order, and what a reader must know.
+pub(super) type Gathered = (Vec<StorageJobReport>, Vec<String>);
+
+/// What a thread brought home: nothing when the group did not start.
+type Brought = Option<(LaneReport, Option<Written>)>;
+
+/// Runs the jobs of a group. `used_bytes` is for each of them.
+pub(super) fn run(
+    jobs: &[StorageJob],
+    used_bytes: &[u64],
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+) -> Result<Gathered, RunError> {
+    let members = members(jobs, used_bytes);
+    let crew = Crew {
+        start: Gate::new(),
+        release: Gate::new(),
+        stop: AtomicBool::new(false),
+        completed: members.iter().map(|_| Counter::default()).collect(),
+        calibrations: jobs.iter().map(|_| OnceLock::new()).collect(),
+    };
+    let mut watch = Watch::new(jobs, &members, &crew);
+    let brought = thread::scope(|scope| -> Result<Vec<Brought>, RunError> {
+        let (sender, receiver) = channel();
+        let mut handles = Vec::with_capacity(members.len());
+        for member in &members {
+            let (sender, crew, member) = (sender.clone(), &crew, *member);
+            let builder = thread::Builder::new().name(format!("weir-job-{}", member.index));
+            match builder.spawn_scoped(scope, move || work(member, crew, &sender)) {
+                Ok(handle) => handles.push(handle),
+                Err(source) => {
+                    crew.start.open(None);
+                    return Err(RunError::Thread(source));
+                }
+            }
+        }
+        drop(sender);
+        let result = watch.run(&receiver, interrupt, progress);
+        crew.start.open(None);
+        crew.stop.store(true, Ordering::Relaxed);
+        crew.release.open(());
+        result?;
+        let join = |handle: thread::ScopedJoinHandle<'_, Brought>| {
+            handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        Ok(handles.into_iter().map(join).collect())
+    })?;
+    let captured = watch.tracing.take().map(Tracing::finish).transpose().map_err(RunError::Capture)?;
+    Ok(gather(&members, brought, &watch, captured.as_ref(), interrupt, progress))
+}
+
+fn members<'a>(jobs: &'a [StorageJob], used_bytes: &[u64]) -> Vec<Member<'a>> {
+    let mut members = Vec::new();
+    for (job_index, (job, used_bytes)) in jobs.iter().zip(used_bytes).enumerate() {
+        for thread in 0..job.threads.max(1) {
+            members.push(Member { index: members.len(), job_index, job, thread, used_bytes: *used_bytes });
+        }
+    }
+    members
+}
+
+/// What is known about helpers of one job.
+#[derive(Clone, Debug, Default)]
+struct HelperWindow {
+    before: Option<Vec<ThreadSample>>,
+    used: StorageCpu,
+}
+
+/// Looks on while a group runs.
+struct Watch<'a> {
+    jobs: &'a [StorageJob],
+    members: &'a [Member<'a>],
+    crew: &'a Crew,
+    /// Thread numbers of the members.
+    numbers: Vec<Option<u32>>,
+    helpers: Vec<HelperWindow>,
+    machine: MachineBusy,
+    tracing: Option<Tracing>,
+    start_ns: u64,
+}
+
+impl<'a> Watch<'a> {
+    fn new(jobs: &'a [StorageJob], members: &'a [Member<'a>], crew: &'a Crew) -> Self {
+        Self {
+            jobs,
+            members,
+            crew,
+            numbers: vec![None; members.len()],
+            helpers: vec![HelperWindow::default(); jobs.len()],
+            machine: MachineBusy::default(),
+            tracing: None,
+            start_ns: 0,
+        }
+    }
+
+    /// Lets the group start when all are ready, and returns when all are done.
+    fn run(
+        &mut self,
+        messages: &Receiver<Message>,
+        interrupt: &AtomicBool,
+        progress: &dyn Fn(&Progress<'_>),
+    ) -> Result<(), RunError> {
+        if let Some(job) = self.jobs.iter().find(|job| super::worker::is_hybrid(job)) {
+            progress(&Progress::Calibrating { job: &job.name });
+        }
+        self.all_ready(messages)?;
+        if let Some(job) = self.jobs.iter().find(|job| job.device_clock == DeviceClock::Tracepoint) {
+            let threads = self.numbers.iter().flatten().copied().collect();
+            self.tracing = Some(Tracing::start(job, threads).map_err(RunError::Capture)?);
+        }
+        let first = SystemSnapshot::read().ok();
+        self.start_ns = now_ns() + START_IN_NS;
+        self.machine.add(now_ns(), 0);
+        self.open_windows(self.start_ns);
+        self.crew.start.open(Some(self.start_ns));
+        let mut running = vec![true; self.members.len()];
+        let mut told_ns = self.start_ns;
+        let mut told = vec![0; self.members.len()];
+        while running.contains(&true) {
+            match messages.recv_timeout(Duration::from_nanos(self.look_in_ns())) {
+                Ok(Message::Done(index) | Message::Gone(index)) => {
+                    running[index] = false;
+                    self.close_window(index, &running);
+                }
+                Ok(Message::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if interrupt.load(Ordering::Relaxed) {
+                self.crew.stop.store(true, Ordering::Relaxed);
+            }
+            let now_ns = now_ns();
+            self.open_windows(now_ns);
+            let is_over = !running.contains(&true);
+            if is_over || now_ns >= told_ns + TELL_EVERY_NS {
+                self.read_machine(first.as_ref());
+                self.tell(now_ns, now_ns.saturating_sub(told_ns), &mut told, progress);
+                told_ns = now_ns;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all threads have told whether they can begin; the first that cannot is the error.
+    fn all_ready(&mut self, messages: &Receiver<Message>) -> Result<(), RunError> {
+        for _ in self.members {
+            match messages.recv() {
+                Ok(Message::Ready(index, Ok(number))) => self.numbers[index] = Some(number),
+                Ok(Message::Ready(_, Err(error))) => return Err(error),
+                Ok(Message::Done(_) | Message::Gone(_)) | Err(_) => {
+                    return Err(RunError::Thread(std::io::Error::other("a thread ended before it began")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Time until the next thing to look at.
+    fn look_in_ns(&self) -> u64 {
+        let now_ns = now_ns();
+        let openings = self.jobs.iter().zip(&self.helpers).filter_map(|(job, helpers)| {
+            let opens_ns = Schedule::new(job, self.start_ns).opens_ns;
+            (helpers.before.is_none() && Helpers::of(job.engine) != Helpers::None).then_some(opens_ns)
+        });
+        openings
+            .map(|opens_ns| opens_ns.saturating_sub(now_ns))
+            .min()
+            .unwrap_or(u64::MAX)
+            .clamp(1, LOOK_EVERY_NS)
+    }
+
+    /// Reads helpers of jobs whose window begins.
+    fn open_windows(&mut self, now_ns: u64) {
+        for (job, helpers) in self.jobs.iter().zip(&mut self.helpers) {
+            let is_due = now_ns >= Schedule::new(job, self.start_ns).opens_ns;
+            if is_due && helpers.before.is_none() && Helpers::of(job.engine) != Helpers::None {
+                helpers.before = Some(cpu::threads_now());
+            }
+        }
+    }
+
+    /// Reads the helpers of a job whose last thread is done.
+    fn close_window(&mut self, index: usize, running: &[bool]) {
+        let job_index = self.members[index].job_index;
+        let of_job = || self.members.iter().filter(|member| member.job_index == job_index);
+        if of_job().any(|member| running[member.index]) {
+            return;
+        }
+        let kind = Helpers::of(self.jobs[job_index].engine);
+        let Some(before) = self.helpers[job_index].before.take() else { return };
+        let own_number = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let own = self.jobs.iter().filter(|job| Helpers::of(job.engine) == Helpers::Own).count();
+        let crew = cpu::Owners {
+            job: of_job().filter_map(|member| self.numbers[member.index]).collect(),
+            all: self.numbers.iter().flatten().copied().chain([own_number]).collect::<HashSet<u32>>(),
+            sharers: own as u64,
+        };
+        cpu::add_helpers(&mut self.helpers[job_index].used, kind, &crew, &before, &cpu::threads_now());
+        // Not again.
+        self.helpers[job_index].before = Some(Vec::new());
+    }
+
+    fn read_machine(&mut self, first: Option<&SystemSnapshot>) {
+        if let (Some(first), Ok(now)) = (first, SystemSnapshot::read()) {
+            let busy_ns = noise_window(first, &now, ProcessUse::default()).machine_busy_ns;
+            self.machine.add(now_ns(), busy_ns);
+        }
+    }
+
+    fn tell(&self, now_ns: u64, since_ns: u64, told: &mut [u64], progress: &dyn Fn(&Progress<'_>)) {
+        let mut jobs = Vec::with_capacity(self.jobs.len());
+        for (job_index, job) in self.jobs.iter().enumerate() {
+            let (mut operations, mut added) = (0, 0);
+            for member in self.members.iter().filter(|member| member.job_index == job_index) {
+                let count = self.crew.completed[member.index].0.load(Ordering::Relaxed);
+                operations += count;
+                added += count - told[member.index];
+                told[member.index] = count;
+            }
+            let schedule = Schedule::new(job, self.start_ns);
+            let length_ns = schedule.ends_ns.saturating_sub(schedule.begins_ns);
+            let done_ns = now_ns.saturating_sub(schedule.begins_ns);
+            jobs.push(JobProgress {
+                job: &job.name,
+                operations,
+                operations_per_second: if since_ns == 0 { 0.0 } else { added as f64 * 1e9 / since_ns as f64 },
+                share: job.runtime_ns.map(|_| (done_ns as f64 / length_ns.max(1) as f64).min(1.0)),
+            });
+        }
+        progress(&Progress::Running { elapsed_ns: now_ns.saturating_sub(self.start_ns), jobs: &jobs });
+    }
+}
+
+/// Makes the reports, and compares what was written.
+fn gather(
+    members: &[Member<'_>],
+    brought: Vec<Brought>,
+    watch: &Watch<'_>,
+    captured: Option<&super::tracing::Captured>,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+) -> Gathered {
+    let mut notes: Vec<String> = captured.iter().filter_map(|captured| captured.note()).collect();
+    let (mut lanes, mut written): (Vec<Vec<LaneReport>>, Vec<Vec<Written>>) =
+        watch.jobs.iter().map(|_| (Vec::new(), Vec::new())).unzip();
+    for (member, brought) in members.iter().zip(brought) {
+        let Some((lane, blocks)) = brought else { continue };
+        lanes[member.job_index].push(lane);
+        written[member.job_index].extend(blocks);
+    }
+    let was_interrupted = interrupt.load(Ordering::Relaxed);
+    let mut reports = Vec::with_capacity(watch.jobs.len());
+    for (index, ((job, lanes), written)) in watch.jobs.iter().zip(lanes).zip(written).enumerate() {
+        let calibration = watch.crew.calibrations[index].get();
+        let around = Surroundings {
+            calibration,
+            helpers: watch.helpers[index].used,
+            machine: &watch.machine,
+            captured: captured.map(|captured| captured.operations.as_slice()),
+            was_interrupted,
+        };
+        let (mut report, of_job) = job_report(job, lanes, &around);
+        notes.extend(of_job);
+        notes.extend(calibration.map(|found| format!("{}: {found}", job.name)));
+        if !written.is_empty() {
+            notes.extend(compare(job, &written, &mut report, interrupt, progress));
+        }
+        reports.push(report);
+    }
+    (reports, notes)
+}
+
+/// Reads back what a job wrote.
+fn compare(
+    job: &StorageJob,
+    written: &[Written],
+    report: &mut StorageJobReport,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+) -> Option<String> {
+    let tell = |done_blocks| progress(&Progress::Verifying { job: &job.name, done_blocks });
+    match contents::verify(job, written, interrupt, &tell) {
+        Ok(found) => {
+            report.verified_blocks = found.blocks;
+            report.verify_failures = found.failures;
+            report.failed |= found.failures > 0 || found.was_interrupted;
+            found.first_failure.map(|failure| format!("{}: {failure}", job.name))
+        }
+        Err(error) => {
+            report.failed = true;
+            Some(format!("{}: what was written cannot be read back: {error}", job.name))
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The loop of one thread: issue what may begin, wait, note what is complete, until the job is over.
+//!
+//! The clock is read before a batch is handed over, after it, and when something is complete; nothing allocates. A batch
+//! is everything that may begin at that moment, in one system call; what the kernel does not take is offered again.
+
+use std::{
+    io,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use weir_record::storage::StorageJob;
+use weir_sys::usage::{ThreadUsage, thread_usage};
+
+use super::{
+    contents::{Contents, Written},
+    pace::{Pace, Turn},
+    recorder::Recorder,
+};
+use crate::{
+    engine::{Completed, Engine, Operation, OperationKind, outcome},
+    job::Offsets,
+    predict::Plan,
+    wait::{Flight, Flights, Time, Wait, Waiter},
+};
+
+/// A thread that has seen so many failed operations stops: the rest would tell nothing new.
+pub(super) const FAILURES_MAX: u64 = 100;
+/// Longest sleep in which nobody looks whether the run was interrupted.
+const NAP_NS_MAX: u64 = 50_000_000;
+/// Pause after the kernel took nothing although nothing was in flight, and how often that may be.
+const STARVED_NS: u64 = 100_000;
+const STARVED_MAX: u32 = 10_000;
+/// A timer's lag is not compensated beyond this.
+const LAG_NS_MAX: u64 = 200_000;
+
+/// When things happen, by the monotonic clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Schedule {
+    /// The first operation.
+    pub(super) begins_ns: u64,
+    /// The window.
+    pub(super) opens_ns: u64,
+    /// Nothing is issued from then on.
+    pub(super) ends_ns: u64,
+}
+
+impl Schedule {
+    /// The schedule of a job in a group that starts now.
+    pub(super) fn new(job: &StorageJob, start_ns: u64) -> Self {
+        let begins_ns = start_ns.saturating_add(job.start_delay_ns);
+        let opens_ns = begins_ns.saturating_add(job.ramp_ns);
+        let ends_ns = job.runtime_ns.map_or(u64::MAX, |runtime_ns| opens_ns.saturating_add(runtime_ns));
+        Self { begins_ns, opens_ns, ends_ns }
+    }
+}
+
+/// What a thread shares with the one that looks on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared<'a> {
+    /// Nothing is issued any more.
+    pub(super) stop: &'a AtomicBool,
+    /// Operations of this thread so far.
+    pub(super) completed: &'a AtomicU64,
+}
+
+/// One thread of a job.
+pub(super) struct Lane<'a, T> {
+    job: &'a StorageJob,
+    engine: Box<dyn Engine>,
+    waiter: Waiter<T>,
+    recorder: Recorder,
+    offsets: Offsets,
+    contents: Contents,
+    pace: Pace,
+    schedule: Schedule,
+    shared: Shared<'a>,
+    flights: Flights,
+    idle: Vec<u32>,
+    batch: Vec<Operation>,
+    intended_ns: Option<u64>,
+    completed: Vec<Completed>,
+    completed_count: u64,
+    failures: u64,
+    writes_unsynced: u32,
+    is_issuing: bool,
+    /// A rate or a pause decides when operations begin.
+    is_paced: bool,
+    starved: u32,
+    lag_ns: u64,
+    edge_ns: u64,
+}
+
+/// What a lane is made of.
+pub(super) struct Parts<'a, T> {
+    pub(super) job: &'a StorageJob,
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) waiter: Waiter<T>,
+    pub(super) recorder: Recorder,
+    pub(super) offsets: Offsets,
+    pub(super) contents: Contents,
+    pub(super) schedule: Schedule,
+    pub(super) shared: Shared<'a>,
+}
+
+impl<'a, T: Time> Lane<'a, T> {
+    pub(super) fn new(parts: Parts<'a, T>) -> Self {
+        let Parts { job, mut engine, waiter, recorder, offsets, contents, schedule, shared } = parts;
+        if job.pattern.writes() {
+            (0..job.depth).for_each(|slot| contents.prepare(slot, engine.buffer(slot)));
+        }
+        let depth = job.depth as usize;
+        Self {
+            pace: Pace::new(job, schedule.begins_ns),
+            flights: Flights::new(job.depth),
+            // The last one is taken first.
+            idle: (0..job.depth).rev().collect(),
+            batch: Vec::with_capacity(depth),
+            intended_ns: None,
+            completed: Vec::with_capacity(depth),
+            completed_count: 0,
+            failures: 0,
+            writes_unsynced: 0,
+            is_issuing: true,
+            is_paced: job.rate_iops.is_some() || job.think_time_ns > 0,
+            starved: 0,
+            lag_ns: 0,
+            edge_ns: schedule.opens_ns,
+            job,
+            engine,
+            waiter,
+            recorder,
+            offsets,
+            contents,
+            schedule,
+            shared,
+        }
+    }
+
+    /// Runs to the end: until the time or the size is over, too much has failed, or the run was stopped. All that was
+    /// in flight is complete then, whatever happened.
+    pub(super) fn run(&mut self) -> io::Result<()> {
+        let result = self.turns();
+        let now_ns = self.waiter.time.now_ns();
+        let usage = self.usage();
+        self.recorder.close(now_ns, self.waiter.time.thread_cpu_ns(), usage);
+        result
+    }
+
+    fn turns(&mut self) -> io::Result<()> {
+        let mut now_ns = self.begin()?;
+        loop {
+            if now_ns >= self.edge_ns {
+                self.edge(now_ns);
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                self.is_issuing = false;
+            }
+            let (recent_ns, resumes_ns) = self.issue(now_ns)?;
+            if self.flights.count() == 0 {
+                if !self.is_issuing && self.batch.is_empty() {
+                    return Ok(());
+                }
+                now_ns = self.idle(recent_ns, resumes_ns)?;
+                continue;
+            }
+            self.completed.clear();
+            let wait = self.wait(recent_ns, resumes_ns)?;
+            now_ns = wait.noticed_ns;
+            if now_ns >= self.edge_ns {
+                self.edge(now_ns);
+            }
+            self.reap(wait);
+        }
+    }
+
+    /// Waits until something is complete, or the next may begin.
+    fn wait(&mut self, recent_ns: u64, resumes_ns: Option<u64>) -> io::Result<Wait> {
+        let (engine, completed) = (self.engine.as_mut(), &mut self.completed);
+        let Some(resumes_ns) = resumes_ns else {
+            return self.waiter.wait(engine, &mut self.flights, recent_ns, None, completed);
+        };
+        // A timer is late by about its lag; the rest is spent looking.
+        let limit_ns = resumes_ns.saturating_sub(self.lag_ns);
+        if limit_ns <= recent_ns {
+            return self.waiter.look_until(engine, resumes_ns, completed);
+        }
+        let wait = self.waiter.wait(engine, &mut self.flights, recent_ns, Some(limit_ns), completed)?;
+        if self.completed.is_empty() {
+            self.learn_lag(wait.noticed_ns.saturating_sub(limit_ns));
+        }
+        Ok(wait)
+    }
+
+    fn learn_lag(&mut self, lag_ns: u64) {
+        self.lag_ns = ((self.lag_ns * 7 + lag_ns) / 8).min(LAG_NS_MAX);
+    }
+
+    /// Waits for the moment of the first operation.
+    fn begin(&mut self) -> io::Result<u64> {
+        loop {
+            let now_ns = self.waiter.time.now_ns();
+            if now_ns >= self.schedule.begins_ns || self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(now_ns);
+            }
+            self.nap(self.schedule.begins_ns)?;
+        }
+    }
+
+    /// Hands over everything that may begin. Returns the latest reading of the clock, and when more may begin, if that
+    /// depends on time.
+    fn issue(&mut self, now_ns: u64) -> io::Result<(u64, Option<u64>)> {
+        let mut recent_ns = now_ns;
+        loop {
+            // What was not taken goes first, and alone.
+            let resumes_ns = if self.batch.is_empty() { self.gather(recent_ns) } else { None };
+            if self.batch.is_empty() {
+                return Ok((recent_ns, resumes_ns));
+            }
+            recent_ns = self.submit()?;
+            // With a pace each goes by itself, and whatever else may begin by now does so before the thread waits.
+            if !self.is_paced || !self.batch.is_empty() {
+                return Ok((recent_ns, None));
+            }
+        }
+    }
+
+    /// Fills the batch. Returns when more may begin, if that depends on time.
+    fn gather(&mut self, now_ns: u64) -> Option<u64> {
+        while self.is_issuing {
+            let slot = *self.idle.last()?;
+            match self.pace.turn(now_ns) {
+                Turn::At(moment_ns) => return Some(moment_ns),
+                Turn::Now { intended_ns } => {
+                    let Some(operation) = self.next_operation(slot) else {
+                        self.is_issuing = false;
+                        return None;
+                    };
+                    self.idle.pop();
+                    self.pace.begin();
+                    self.batch.push(operation);
+                    self.intended_ns = intended_ns;
+                    if self.is_paced {
+                        return None;
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Hands the batch over; what the kernel did not take stays in it.
+    fn submit(&mut self) -> io::Result<u64> {
+        let started_ns = self.waiter.time.now_ns();
+        let taken = self.engine.submit(&self.batch)?;
+        // In an engine that does the work in the call, the call is the operation.
+        let is_asynchronous = self.engine.is_asynchronous();
+        let handed_ns = if is_asynchronous { self.waiter.time.now_ns() } else { started_ns };
+        for operation in self.batch.drain(..taken) {
+            let mut flight = Flight {
+                operation,
+                intended_ns: self.intended_ns.unwrap_or(started_ns),
+                started_ns,
+                handed_ns,
+                plan: Plan::Interrupt,
+                in_flight: self.flights.count() + 1,
+                woken_ns: None,
+            };
+            self.waiter.plan(&mut flight);
+            self.flights.insert(flight);
+        }
+        self.starved = if taken == 0 && self.flights.count() == 0 { self.starved + 1 } else { 0 };
+        if self.starved > STARVED_MAX {
+            return Err(io::Error::other("the kernel takes no operation any more, though none is in flight"));
+        }
+        Ok(handed_ns)
+    }
+
+    fn next_operation(&mut self, slot: u32) -> Option<Operation> {
+        if self.job.fsync_every > 0 && self.writes_unsynced >= self.job.fsync_every {
+            self.writes_unsynced = 0;
+            return Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 });
+        }
+        let step = self.offsets.next()?;
+        let (offset_bytes, bytes) = (step.offset_bytes, self.job.block_bytes);
+        if step.reads {
+            return Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes });
+        }
+        self.writes_unsynced += 1;
+        if self.contents.is_stamped() {
+            self.contents.stamp(slot, offset_bytes, self.engine.buffer(slot));
+        }
+        Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes })
+    }
+
+    fn reap(&mut self, wait: Wait) {
+        for index in 0..self.completed.len() {
+            let done = self.completed[index];
+            let Some(flight) = self.flights.remove(done.slot) else { continue };
+            self.idle.push(done.slot);
+            let result = outcome(&flight.operation, done);
+            self.contents.ended(done.slot, result.is_ok());
+            let measured = self.waiter.complete(&flight, wait, result.is_ok());
+            match result {
+                Ok(()) => {
+                    self.recorder.succeeded(&flight, &measured);
+                    self.completed_count += 1;
+                }
+                Err(error) => self.failed(error.name()),
+            }
+            self.pace.complete(wait.noticed_ns);
+        }
+        self.shared.completed.store(self.completed_count, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn failed(&mut self, name: std::borrow::Cow<'static, str>) {
+        self.recorder.failed(name);
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX {
+            self.is_issuing = false;
+        }
+    }
+
+    /// Nothing is in flight: until the next may begin.
+    fn idle(&mut self, now_ns: u64, resumes_ns: Option<u64>) -> io::Result<u64> {
+        let moment_ns = resumes_ns.unwrap_or(now_ns.saturating_add(STARVED_NS));
+        self.nap(moment_ns.min(self.schedule.ends_ns.max(now_ns)))?;
+        Ok(self.waiter.time.now_ns())
+    }
+
+    /// Sleeps until a moment, or a while when it is far. The timer's usual lag is left out of the sleep and looked
+    /// away: it is this program's, and not to be found in anybody's latency.
+    fn nap(&mut self, moment_ns: u64) -> io::Result<()> {
+        let now_ns = self.waiter.time.now_ns();
+        let left_ns = moment_ns.saturating_sub(now_ns);
+        let length_ns = left_ns.min(NAP_NS_MAX).saturating_sub(self.lag_ns);
+        if length_ns > 0 {
+            self.waiter.time.sleep(self.engine.as_mut(), length_ns)?;
+            self.learn_lag(self.waiter.time.now_ns().saturating_sub(now_ns + length_ns));
+        }
+        if left_ns <= NAP_NS_MAX {
+            while self.waiter.time.now_ns() < moment_ns {
+                self.waiter.time.relax();
+            }
+        }
+        Ok(())
+    }
+
+    /// The window opens, an interval ends, or the time is over.
+    #[cold]
+    fn edge(&mut self, now_ns: u64) {
+        if self.recorder.opened_ns.is_none() && now_ns >= self.schedule.opens_ns {
+            let usage = self.usage();
+            self.recorder.open(now_ns, self.waiter.time.thread_cpu_ns(), usage);
+        }
+        if self.recorder.meter.is_due(now_ns) {
+            self.recorder.meter.thread_busy(self.waiter.time.thread_cpu_ns());
+            self.recorder.meter.advance(now_ns);
+        }
+        if now_ns >= self.schedule.ends_ns {
+            self.is_issuing = false;
+        }
+        let ends_ns = if self.is_issuing { self.schedule.ends_ns } else { u64::MAX };
+        self.edge_ns = self.recorder.meter.due_ns().min(ends_ns);
+    }
+
+    fn usage(&self) -> ThreadUsage {
+        // Without it the job's own CPU is not known; its times are.
+        thread_usage().unwrap_or_default()
+    }
+
+    /// The engine, the notes and what was written, when the run is over.
+    pub(super) fn into_parts(self) -> (Box<dyn Engine>, Recorder, Option<Written>) {
+        (self.engine, self.recorder, self.contents.into_written())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+use weir_record::storage::{AccessPattern, DeviceClock, StorageEngine, WaitingReport};
+
+use super::*;
+use crate::{
+    measure::Meter,
+    predict::Costs,
+    run::recorder::Recorder,
+    wait::{
+        Method,
+        fake::{FakeEngine, FakeTime, INTERRUPT_NS, Journal, LAG_NS, SUBMIT_NS, World},
+    },
+};
+
+const COSTS: Costs = Costs {
+    submit_ns: SUBMIT_NS,
+    sleep_cpu_ns: 1_500,
+    interrupt_cpu_ns: 2_500,
+    interrupt_lag_ns: INTERRUPT_NS,
+    wake_lag_ns: LAG_NS,
+};
+const BLOCKS: u64 = 100;
+
+fn job() -> StorageJob {
+    StorageJob {
+        engine: StorageEngine::Libaio,
+        pattern: AccessPattern::RandRead,
+        interval_ns: 1_000_000,
+        ramp_ns: 0,
+        runtime_ns: None,
+        time_based: false,
+        ..StorageJob::default()
+    }
+}
+
+struct Outcome {
+    recorder: Recorder,
+    journal: Journal,
+    world: World,
+    result: io::Result<()>,
+    completed: u64,
+}
+
+impl Outcome {
+    fn reads(&self) -> weir_record::storage::DirectionReport {
+        self.recorder.reads.report(1_000_000_000)
+    }
+
+    fn kinds(&self, kind: OperationKind) -> Vec<u64> {
+        let journal = self.journal.borrow();
+        journal.iter().filter(|(_, operation)| operation.kind == kind).map(|(at_ns, _)| *at_ns).collect()
+    }
+
+    fn waiting(self) -> WaitingReport {
+        self.recorder.meter.finish(0).0
+    }
+}
+
+fn run_with(
+    job: &StorageJob,
+    method: Method,
+    make: impl FnOnce(FakeEngine) -> FakeEngine,
+    stop: &AtomicBool,
+) -> Outcome {
+    let world = World::default();
+    let engine = make(FakeEngine::new(&world, &[40_000]));
+    let journal = engine.journal();
+    let used_bytes = BLOCKS * u64::from(job.block_bytes);
+    let completed = AtomicU64::new(0);
+    let mut lane = Lane::new(Parts {
+        job,
+        engine: Box::new(engine),
+        waiter: Waiter::new(FakeTime(world.clone()), method, COSTS),
+        recorder: Recorder::new(
+            Meter::new(job.interval_ns, INTERRUPT_NS, DeviceClock::Observed),
+            None,
+            true,
+            false,
+        ),
+        offsets: Offsets::new(job, 0, used_bytes),
+        contents: Contents::new(job, 0, used_bytes),
+        schedule: Schedule::new(job, 5_000),
+        shared: Shared { stop, completed: &completed },
+    });
+    let result = lane.run();
+    let (_, recorder, _) = lane.into_parts();
+    Outcome { recorder, journal, world, result, completed: completed.load(Ordering::Relaxed) }
+}
+
+fn run(job: &StorageJob, method: Method) -> Outcome {
+    run_with(job, method, |engine| engine, &AtomicBool::new(false))
+}
+
+#[test]
+fn a_run_without_a_time_ends_when_its_size_is_done_once() {
+    let outcome = run(&job(), Method::Poll);
+    assert!(outcome.result.is_ok());
+    let reads = outcome.reads();
+    assert_eq!((reads.operations, reads.bytes, outcome.completed), (BLOCKS, BLOCKS * 4096, BLOCKS));
+    assert_eq!(reads.submission.ns_max, 1_000);
+    // 40 us after the start of the call, seen by the next look.
+    assert!((39_000..=39_150).contains(&reads.completion.ns_max), "{}", reads.completion.ns_max);
+    assert!((40_000..=40_150).contains(&reads.total.ns_max), "{}", reads.total.ns_max);
+    let mut offsets: Vec<u64> =
+        outcome.journal.borrow().iter().map(|(_, operation)| operation.offset_bytes).collect();
+    offsets.sort_unstable();
+    assert_eq!(offsets, (0..BLOCKS).map(|block| block * 4096).collect::<Vec<_>>());
+}
+
+#[test]
+fn as_many_as_the_depth_are_in_flight_and_go_in_one_call() {
+    let deep = StorageJob { depth: 8, ..job() };
+    let outcome = run(&deep, Method::Interrupt);
+    assert_eq!(outcome.reads().operations, BLOCKS);
+    let starts = outcome.kinds(OperationKind::Read);
+    assert_eq!(starts[..8], [starts[0]; 8]);
+    // All of a batch take the same time here, so they come back and go again together.
+    let calls = starts.chunk_by(|first, second| first == second).count();
+    assert_eq!(calls as u64, BLOCKS.div_ceil(8));
+    let waiting = outcome.waiting();
+    assert_eq!((waiting.operations, waiting.interrupted), (BLOCKS, BLOCKS));
+}
+
+#[test]
+fn time_ends_a_run_and_the_ramp_is_not_counted() {
+    let timed = StorageJob {
+        runtime_ns: Some(10_000_000),
+        ramp_ns: 5_000_000,
+        start_delay_ns: 1_000_000,
+        time_based: true,
+        ..job()
+    };
+    let outcome = run(&timed, Method::Interrupt);
+    let starts = outcome.kinds(OperationKind::Read);
+    assert!((1_005_000..1_005_000 + 2 * LAG_NS).contains(&starts[0]), "{}", starts[0]);
+    assert!(starts.iter().all(|start_ns| *start_ns <= 16_005_000 + 100_000));
+    let opened_ns = outcome.recorder.opened_ns.expect("the window opened");
+    assert!((6_005_000..6_150_000).contains(&opened_ns), "{opened_ns}");
+    // 43 us each.
+    let reads = outcome.reads().operations;
+    assert!((10_000 / 45..=10_000 / 42).contains(&reads), "{reads}");
+    assert!(outcome.completed > reads);
+    let (waiting, intervals) = outcome.recorder.meter.finish(0);
+    assert_eq!(waiting.operations, reads);
+    assert!((10..=11).contains(&intervals.len()), "{}", intervals.len());
+    // The fake thread is busy for half of its time.
+    assert!(waiting.cpu_ns.abs_diff(waiting.elapsed_ns / 2) < 100_000);
+}
+
+#[test]
+fn the_number_of_operations_ends_a_run() {
+    let few = StorageJob { operations_max: Some(7), depth: 4, ..job() };
+    assert_eq!(run(&few, Method::Poll).reads().operations, 7);
+}
+
+#[test]
+fn a_rate_is_kept_and_latency_counts_from_the_intended_start() {
+    let paced = StorageJob { rate_iops: Some(10_000), operations_max: Some(50), ..job() };
+    let outcome = run(&paced, Method::Poll);
+    let starts = outcome.kinds(OperationKind::Read);
+    for (number, start_ns) in starts.iter().enumerate() {
+        let intended_ns = 5_000 + number as u64 * 100_000;
+        // After the first sleeps the timer's lag is known and no longer late.
+        let late_ns = if number < 40 { 2 * LAG_NS } else { LAG_NS / 10 };
+        assert!((intended_ns..=intended_ns + late_ns).contains(start_ns), "{number}: {start_ns}");
+    }
+    // A device that takes longer than the gaps makes a queue, and the queue is seen.
+    let slow = run_with(
+        &StorageJob { rate_iops: Some(100_000), operations_max: Some(50), ..job() },
+        Method::Poll,
+        |engine| engine,
+        &AtomicBool::new(false),
+    );
+    let reads = slow.reads();
+    assert!(reads.completion.ns_max < 40_000);
+    assert!((1_400_000..1_600_000).contains(&reads.total.ns_max), "{}", reads.total.ns_max);
+}
+
+#[test]
+fn a_rate_with_depth_issues_while_others_are_in_flight() {
+    let paced = StorageJob { rate_iops: Some(100_000), operations_max: Some(60), depth: 8, ..job() };
+    let outcome = run(&paced, Method::Interrupt);
+    let starts = outcome.kinds(OperationKind::Read);
+    for (number, start_ns) in starts.iter().enumerate().skip(50) {
+        let intended_ns = 5_000 + number as u64 * 10_000;
+        assert!((intended_ns..=intended_ns + 5_000).contains(start_ns), "{number}: {start_ns}");
+    }
+    assert!(outcome.reads().total.ns_max < 80_000);
+}
+
+#[test]
+fn a_pause_follows_each_completion() {
+    let slow = StorageJob { think_time_ns: 200_000, operations_max: Some(20), ..job() };
+    let outcome = run(&slow, Method::Poll);
+    let starts = outcome.kinds(OperationKind::Read);
+    for pair in starts.windows(2) {
+        assert!((240_000..240_200 + 2 * LAG_NS).contains(&(pair[1] - pair[0])), "{pair:?}");
+    }
+    // No part of the pause is latency.
+    assert!(outcome.reads().total.ns_max < 41_000);
+}
+
+#[test]
+fn failed_operations_are_counted_and_what_succeeded_is_kept() {
+    let outcome = run_with(
+        &job(),
+        Method::Poll,
+        |engine| engine.failing(&[(3, -5), (4, -28), (9, 100)]),
+        &AtomicBool::new(false),
+    );
+    assert!(outcome.result.is_ok());
+    assert_eq!(outcome.reads().operations, BLOCKS - 3);
+    let errors: Vec<(&str, u64)> =
+        outcome.recorder.errors.iter().map(|(name, count)| (name.as_ref(), *count)).collect();
+    assert_eq!(errors, [("EIO", 1), ("ENOSPC", 1), ("short", 1)]);
+}
+
+#[test]
+fn a_run_in_which_too_much_fails_ends() {
+    let all: Vec<(u64, i32)> = (0..2 * FAILURES_MAX).map(|number| (number, -5)).collect();
+    let endless = StorageJob { time_based: true, runtime_ns: Some(1 << 40), depth: 4, ..job() };
+    let outcome =
+        run_with(&endless, Method::Interrupt, |engine| engine.failing(&all), &AtomicBool::new(false));
+    assert!(outcome.result.is_ok());
+    let count = outcome.recorder.errors[0].1;
+    assert!((FAILURES_MAX..FAILURES_MAX + 4).contains(&count), "{count}");
+    assert_eq!(outcome.reads().operations, 0);
+}
+
+#[test]
+fn a_run_that_is_stopped_begins_nothing_more() {
+    let outcome = run_with(&job(), Method::Poll, |engine| engine, &AtomicBool::new(true));
+    assert!(outcome.result.is_ok());
+    assert_eq!((outcome.journal.borrow().len(), outcome.recorder.opened_ns), (0, None));
+    let delayed = StorageJob { start_delay_ns: 1 << 40, ..job() };
+    let outcome = run_with(&delayed, Method::Poll, |engine| engine, &AtomicBool::new(true));
+    assert!(outcome.world.now_ns() < 1_000_000_000);
+    assert_eq!(outcome.waiting().elapsed_ns, 0);
+}
+
+#[test]
+fn what_the_kernel_does_not_take_is_offered_again() {
+    let deep = StorageJob { depth: 8, ..job() };
+    let outcome = run_with(&deep, Method::Interrupt, |engine| engine.taking(3), &AtomicBool::new(false));
+    assert!(outcome.result.is_ok());
+    assert_eq!(outcome.reads().operations, BLOCKS);
+    let refused = run_with(&deep, Method::Interrupt, |engine| engine.taking(0), &AtomicBool::new(false));
+    assert!(refused.result.is_err());
+}
+
+#[test]
+fn writes_are_synced_every_so_often() {
+    let synced = StorageJob { pattern: AccessPattern::RandWrite, fsync_every: 10, depth: 2, ..job() };
+    let outcome = run(&synced, Method::Interrupt);
+    assert_eq!(outcome.recorder.writes.report(1).operations, BLOCKS);
+    assert_eq!((outcome.recorder.fsyncs, outcome.kinds(OperationKind::Fsync).len()), (10, 10));
+    let journal = outcome.journal.borrow();
+    let first = journal.iter().position(|(_, operation)| operation.kind == OperationKind::Fsync);
+    assert_eq!(first, Some(10));
+}
+
+#[test]
+fn times_of_a_hybrid_wait_add_up_and_misses_are_seen() {
+    use crate::predict::PredictorSpec;
+    let spec: PredictorSpec = "fixed:35us".parse().expect("a spec");
+    let job = StorageJob { operations_max: Some(80), ..job() };
+    let missed = run(&job, Method::Hybrid { predictor: spec.build(&COSTS), armed: false }).waiting();
+    assert_eq!((missed.slept, missed.misses), (80, 80));
+    let sum_ns = missed.device_ns + missed.oversleep_ns + missed.wake_ns + missed.notice_ns;
+    assert_eq!(sum_ns, missed.total_ns);
+    let spec: PredictorSpec = "fixed:20us".parse().expect("a spec");
+    let hit = run(&job, Method::Hybrid { predictor: spec.build(&COSTS), armed: false }).waiting();
+    assert_eq!((hit.slept, hit.misses), (80, 0));
+    assert_eq!(hit.sleep_requested_ns, 80 * 20_000);
+    assert_eq!(hit.sleep_actual_ns, 80 * (20_000 + LAG_NS));
+    assert!(hit.latency.ns_max < missed.latency.ns_max);
+}

@@ -1,0 +1,326 @@
+//! What one thread notes down about its operations. Nothing here allocates per operation, except in the journal of a
+//! run that is compared with the kernel's tracepoints.
+
+use std::borrow::Cow;
+
+use hdrhistogram::Histogram;
+use weir_record::{latency::empty_histogram, load::LatencySummary, storage::DirectionReport};
+use weir_sys::usage::ThreadUsage;
+
+use crate::{
+    engine::OperationKind,
+    measure::{Measured, Meter},
+    output::log::{Logged, OperationLog},
+    wait::Flight,
+};
+
+/// Most operations whose times are kept for the comparison with tracepoints.
+pub(super) const JOURNAL_MAX: usize = 1 << 20;
+/// Operations for which room is made at a time.
+const JOURNAL_CHUNK: usize = 1 << 14;
+
+/// One direction.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    operations: u64,
+    bytes: u64,
+    submission: Histogram<u64>,
+    completion: Histogram<u64>,
+    total: Histogram<u64>,
+}
+
+impl Side {
+    fn new() -> Self {
+        Self {
+            operations: 0,
+            bytes: 0,
+            submission: empty_histogram(),
+            completion: empty_histogram(),
+            total: empty_histogram(),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        // Equal bounds everywhere, so adding cannot fail.
+        let _ = self.submission.add(&other.submission);
+        let _ = self.completion.add(&other.completion);
+        let _ = self.total.add(&other.total);
+    }
+
+    /// What a report says about it.
+    pub(super) fn report(&self, elapsed_ns: u64) -> DirectionReport {
+        let seconds = elapsed_ns as f64 / 1e9;
+        DirectionReport {
+            operations: self.operations,
+            bytes: self.bytes,
+            iops: if elapsed_ns == 0 { 0.0 } else { self.operations as f64 / seconds },
+            submission: LatencySummary::from_histogram(&self.submission),
+            completion: LatencySummary::from_histogram(&self.completion),
+            total: LatencySummary::from_histogram(&self.total),
+        }
+    }
+}
+
+/// An operation as the comparison with tracepoints needs it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traced {
+    pub(super) started_ns: u64,
+    pub(super) measured: Measured,
+}
+
+/// Notes of one thread over its window.
+pub(super) struct Recorder {
+    pub(super) reads: Side,
+    pub(super) writes: Side,
+    pub(super) fsyncs: u64,
+    pub(super) errors: Vec<(Cow<'static, str>, u64)>,
+    pub(super) meter: Meter,
+    pub(super) usage: ThreadUsage,
+    pub(super) opened_ns: Option<u64>,
+    pub(super) closed_ns: u64,
+    /// Chunks, so that none is ever moved; absent when nothing is compared.
+    pub(super) journal: Option<Vec<Vec<Traced>>>,
+    log: Option<OperationLog>,
+    usage_before: ThreadUsage,
+    is_asynchronous: bool,
+}
+
+impl Recorder {
+    /// `is_asynchronous`: handing over and waiting are two things.
+    pub(super) fn new(
+        meter: Meter,
+        log: Option<OperationLog>,
+        is_asynchronous: bool,
+        keeps_journal: bool,
+    ) -> Self {
+        Self {
+            reads: Side::new(),
+            writes: Side::new(),
+            fsyncs: 0,
+            errors: Vec::new(),
+            meter,
+            usage: ThreadUsage::default(),
+            opened_ns: None,
+            closed_ns: 0,
+            journal: keeps_journal.then(Vec::new),
+            log,
+            usage_before: ThreadUsage::default(),
+            is_asynchronous,
+        }
+    }
+
+    /// The window begins.
+    pub(super) fn open(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        self.opened_ns = Some(now_ns);
+        self.closed_ns = now_ns;
+        self.usage_before = usage;
+        self.meter.start(now_ns);
+        self.meter.thread_busy(thread_cpu_ns);
+    }
+
+    /// The window ends.
+    pub(super) fn close(&mut self, now_ns: u64, thread_cpu_ns: u64, usage: ThreadUsage) {
+        if self.opened_ns.is_some() {
+            self.closed_ns = now_ns;
+            self.usage = usage.since(&self.usage_before);
+            self.meter.thread_busy(thread_cpu_ns);
+        } else {
+            self.meter.start(now_ns);
+        }
+        self.meter.stop(now_ns);
+    }
+
+    /// Writes what the log still holds. An error concerns the log alone.
+    pub(super) fn finish_log(&mut self) -> std::io::Result<()> {
+        self.log.take().map_or(Ok(()), OperationLog::finish)
+    }
+
+    /// An operation succeeded. Before the window nothing is noted.
+    #[inline]
+    pub(super) fn succeeded(&mut self, flight: &Flight, measured: &Measured) {
+        let Some(opened_ns) = self.opened_ns else { return };
+        let reads = match flight.operation.kind {
+            OperationKind::Read => true,
+            OperationKind::Write => false,
+            OperationKind::Fsync => {
+                self.fsyncs += 1;
+                return;
+            }
+        };
+        let noticed_ns = measured.noticed_ns;
+        let side = if reads { &mut self.reads } else { &mut self.writes };
+        let submission_ns = flight.handed_ns - flight.started_ns;
+        let completion_ns = noticed_ns.saturating_sub(flight.handed_ns);
+        let total_ns = noticed_ns.saturating_sub(flight.intended_ns);
+        side.operations += 1;
+        side.bytes += u64::from(flight.operation.bytes);
+        if self.is_asynchronous {
+            side.submission.saturating_record(submission_ns);
+        }
+        side.completion.saturating_record(completion_ns);
+        side.total.saturating_record(total_ns);
+        self.meter.record(measured);
+        if let Some(log) = &mut self.log {
+            log.record(&Logged {
+                at_ns: noticed_ns.saturating_sub(opened_ns),
+                reads,
+                offset_bytes: flight.operation.offset_bytes,
+                bytes: flight.operation.bytes,
+                submission_ns,
+                completion_ns,
+                total_ns,
+            });
+        }
+        if let Some(journal) = &mut self.journal {
+            write_journal(journal, Traced { started_ns: flight.started_ns, measured: *measured });
+        }
+    }
+
+    /// An operation failed. Failures count before the window too.
+    #[cold]
+    pub(super) fn failed(&mut self, name: Cow<'static, str>) {
+        add_error(&mut self.errors, name, 1);
+    }
+
+    /// Operations of both directions.
+    pub(super) fn operations(&self) -> u64 {
+        self.reads.operations + self.writes.operations
+    }
+
+    /// Adds the notes of another thread of the same job; the journal is not part of it.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.reads.merge(&other.reads);
+        self.writes.merge(&other.writes);
+        self.fsyncs += other.fsyncs;
+        for (name, count) in &other.errors {
+            add_error(&mut self.errors, name.clone(), *count);
+        }
+        self.meter.merge(&other.meter);
+        self.closed_ns = self.closed_ns.max(other.closed_ns);
+        self.opened_ns = match (self.opened_ns, other.opened_ns) {
+            (Some(own_ns), Some(other_ns)) => Some(own_ns.min(other_ns)),
+            (own, other) => own.or(other),
+        };
+    }
+}
+
+fn add_error(errors: &mut Vec<(Cow<'static, str>, u64)>, name: Cow<'static, str>, count: u64) {
+    match errors.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => *known += count,
+        None => errors.push((name, count)),
+    }
+}
+
+fn write_journal(journal: &mut Vec<Vec<Traced>>, traced: Traced) {
+    if journal.last().is_none_or(|chunk| chunk.len() == JOURNAL_CHUNK) {
+        if journal.len() >= JOURNAL_MAX / JOURNAL_CHUNK {
+            return;
+        }
+        journal.push(Vec::with_capacity(JOURNAL_CHUNK));
+    }
+    if let Some(chunk) = journal.last_mut() {
+        chunk.push(traced);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::storage::DeviceClock;
+
+    use super::*;
+    use crate::{engine::Operation, predict::Plan};
+
+    fn recorder(is_asynchronous: bool, keeps_journal: bool) -> Recorder {
+        let meter = Meter::new(1_000_000_000, 2_000, DeviceClock::Observed);
+        Recorder::new(meter, None, is_asynchronous, keeps_journal)
+    }
+
+    fn flight(kind: OperationKind) -> Flight {
+        Flight {
+            operation: Operation { slot: 0, kind, offset_bytes: 0, bytes: 4096 },
+            intended_ns: 9_000,
+            started_ns: 10_000,
+            handed_ns: 11_500,
+            plan: Plan::Poll,
+            in_flight: 1,
+            woken_ns: None,
+        }
+    }
+
+    fn measured() -> Measured {
+        Measured {
+            issued_ns: 11_500,
+            plan: Plan::Poll,
+            woken_ns: None,
+            complete_at_wake: false,
+            woken_early: false,
+            noticed_ns: 52_000,
+            device_done_ns: None,
+            cpu_ns: 0,
+        }
+    }
+
+    #[test]
+    fn an_operation_has_three_times_and_counts_from_its_intended_start() {
+        let mut recorder = recorder(true, false);
+        recorder.open(5_000, 0, ThreadUsage::default());
+        recorder.succeeded(&flight(OperationKind::Read), &measured());
+        recorder.succeeded(&flight(OperationKind::Write), &measured());
+        recorder.succeeded(&flight(OperationKind::Fsync), &measured());
+        let side = recorder.reads.report(1_000_000_000);
+        assert_eq!((side.operations, side.bytes), (1, 4096));
+        assert!((side.iops - 1.0).abs() < 1e-9);
+        assert_eq!((side.submission.ns_max, side.completion.ns_max), (1_500, 40_511));
+        assert_eq!(side.total.ns_max, 43_007);
+        assert_eq!((recorder.writes.operations, recorder.fsyncs, recorder.operations()), (1, 1, 2));
+    }
+
+    #[test]
+    fn before_the_window_only_failures_count() {
+        let mut recorder = recorder(true, true);
+        recorder.succeeded(&flight(OperationKind::Read), &measured());
+        recorder.failed("EIO".into());
+        recorder.failed("EIO".into());
+        recorder.failed("ENOSPC".into());
+        recorder.close(90_000, 5, ThreadUsage::default());
+        assert_eq!((recorder.operations(), recorder.opened_ns), (0, None));
+        assert_eq!(recorder.errors, [("EIO".into(), 2), ("ENOSPC".into(), 1)]);
+        assert_eq!(recorder.journal.expect("it was asked for").len(), 0);
+    }
+
+    #[test]
+    fn one_system_call_that_does_all_has_no_time_of_submission() {
+        let mut recorder = recorder(false, false);
+        recorder.open(0, 0, ThreadUsage::default());
+        recorder.succeeded(&flight(OperationKind::Read), &measured());
+        assert_eq!(recorder.reads.report(1).submission, LatencySummary::default());
+        assert_eq!(recorder.reads.report(0).iops, 0.0);
+    }
+
+    #[test]
+    fn threads_of_a_job_add_up() {
+        let (mut first, mut second) = (recorder(true, false), recorder(true, false));
+        for recorder in [&mut first, &mut second] {
+            recorder.open(5_000, 0, ThreadUsage::default());
+            recorder.succeeded(&flight(OperationKind::Read), &measured());
+            recorder.failed("EIO".into());
+        }
+        first.close(100_000, 0, ThreadUsage::default());
+        second.close(120_000, 0, ThreadUsage::default());
+        first.merge(&second);
+        assert_eq!((first.operations(), first.closed_ns, first.opened_ns), (2, 120_000, Some(5_000)));
+        assert_eq!(first.errors, [("EIO".into(), 2)]);
+        assert_eq!(first.reads.report(1).total.count, 2);
+    }
+
+    #[test]
+    fn the_journal_ends_at_its_maximum() {
+        let mut journal = Vec::new();
+        for _ in 0..JOURNAL_MAX + 3 {
+            write_journal(&mut journal, Traced { started_ns: 0, measured: measured() });
+        }
+        assert_eq!(journal.iter().map(Vec::len).sum::<usize>(), JOURNAL_MAX);
+    }
+}

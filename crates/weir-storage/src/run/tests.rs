@@ -1,0 +1,236 @@
+use std::{cell::RefCell, fs, path::PathBuf};
+
+use weir_record::storage::{
+    AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageEngine, StorageEngineOptions,
+};
+
+use super::*;
+
+/// A folder of its own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("weir-run-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder for temporary files");
+        Self(path)
+    }
+
+    /// A job over a file of 256 blocks that is laid out when it runs. Buffered: every file system does that.
+    fn job(&self, name: &str) -> StorageJob {
+        StorageJob {
+            name: name.to_owned(),
+            file: self.0.join("data").to_string_lossy().into_owned(),
+            file_given: false,
+            size_bytes: Some(1 << 20),
+            direct: false,
+            pattern: AccessPattern::RandRead,
+            engine: StorageEngine::Pread,
+            runtime_ns: None,
+            time_based: false,
+            ramp_ns: 0,
+            ..StorageJob::default()
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn quietly(jobs: &[StorageJob]) -> Result<StorageReport, RunError> {
+    run(jobs, &AtomicBool::new(false), &|_| {})
+}
+
+#[expect(clippy::print_stderr, reason = "what a machine cannot do must not look tested")]
+fn skipped(mode: &str, reason: &str) {
+    eprintln!("skipped: {mode}: {reason}");
+}
+
+fn waiting(predictor: &str, armed: bool) -> CompletionMethod {
+    CompletionMethod { predictor: predictor.to_owned(), armed, sleep: SleepPrimitive::Auto }
+}
+
+#[test]
+fn every_engine_reads_every_block_once() {
+    let folder = Folder::new("engines");
+    for engine in StorageEngine::ALL {
+        let depth = if engine.is_asynchronous() { 4 } else { 1 };
+        let job = StorageJob { engine, depth, ..folder.job("read") };
+        let report = match quietly(&[job]) {
+            Err(RunError::Engine { source: EngineError::Refused { mode, reason }, .. }) => {
+                skipped(&mode, &reason);
+                continue;
+            }
+            other => other.expect("it runs"),
+        };
+        let job = &report.jobs[0];
+        assert!(!job.failed, "{engine}: {:?} {:?}", job.errors, report.notes);
+        assert_eq!(
+            (job.reads.operations, job.reads.bytes, job.writes.operations),
+            (256, 1 << 20, 0),
+            "{engine}"
+        );
+        assert_eq!(job.reads.total.count, 256, "{engine}");
+        assert_eq!(job.waiting.is_some(), engine.is_asynchronous(), "{engine}");
+        assert_eq!(job.intervals.iter().map(|interval| interval.operations).sum::<u64>(), 256, "{engine}");
+    }
+}
+
+#[test]
+fn every_method_of_completion_reads_every_block_once() {
+    let folder = Folder::new("methods");
+    let methods =
+        [("interrupt", false), ("poll", false), ("linux-mean", false), ("fixed:20us", true), ("dpas", false)];
+    for engine in [StorageEngine::Libaio, StorageEngine::IoUring] {
+        for (predictor, armed) in methods {
+            let job = StorageJob { engine, completion: waiting(predictor, armed), ..folder.job("wait") };
+            let report = match quietly(&[job]) {
+                Err(RunError::Engine { source: EngineError::Refused { mode, reason }, .. }) => {
+                    skipped(&mode, &reason);
+                    continue;
+                }
+                other => other.expect("it runs"),
+            };
+            let waited = report.jobs[0].waiting.as_ref().expect("there was a wait");
+            assert_eq!(waited.operations, 256, "{engine} {predictor}");
+            let sum_ns = waited.device_ns + waited.oversleep_ns + waited.wake_ns + waited.notice_ns;
+            assert_eq!(sum_ns, waited.total_ns, "{engine} {predictor}");
+            assert_eq!(waited.latency.count, 256, "{engine} {predictor}");
+        }
+    }
+}
+
+#[test]
+fn ring_modes_and_sleeps_in_the_ring_work_together() {
+    let folder = Folder::new("rings");
+    for ring_mode in [RingMode::Default, RingMode::Coop, RingMode::Defer] {
+        let options = StorageEngineOptions { ring_mode, ..StorageEngineOptions::default() };
+        let sleep = SleepPrimitive::RingTimeout;
+        let completion = CompletionMethod { predictor: "fixed:5us".to_owned(), armed: false, sleep };
+        let job = StorageJob { engine: StorageEngine::IoUring, options, completion, ..folder.job("ring") };
+        match quietly(&[job]) {
+            Err(RunError::Engine { source: EngineError::Refused { mode, reason }, .. }) => {
+                skipped(&mode, &reason);
+            }
+            other => assert_eq!(other.expect("it runs").jobs[0].reads.operations, 256, "{ring_mode:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_verified_by_all_threads() {
+    let folder = Folder::new("verify");
+    let job = StorageJob {
+        pattern: AccessPattern::RandWrite,
+        verify_crc32c: true,
+        threads: 2,
+        fsync_every: 64,
+        ..folder.job("write")
+    };
+    let report = quietly(&[job]).expect("it runs");
+    let job = &report.jobs[0];
+    assert!(!job.failed, "{:?} {:?}", job.errors, report.notes);
+    assert_eq!((job.writes.operations, job.fsyncs), (512, 8));
+    assert_eq!((job.verified_blocks, job.verify_failures), (256, 0));
+}
+
+#[test]
+fn a_wrong_block_is_found_and_fails_the_job() {
+    let folder = Folder::new("wrong");
+    let first = StorageJob { pattern: AccessPattern::Write, verify_crc32c: true, ..folder.job("first") };
+    // Side by side, both spoil what the other wrote.
+    let second = StorageJob { seed: 77, name: "second".to_owned(), ..first.clone() };
+    let report = quietly(&[first, second]).expect("it runs");
+    assert_eq!(report.jobs.iter().map(|job| job.verified_blocks).collect::<Vec<_>>(), [256, 256]);
+    let failures: u64 = report.jobs.iter().map(|job| job.verify_failures).sum();
+    assert_eq!(failures, 256, "each block is one of theirs and wrong for the other");
+    assert!(report.jobs.iter().any(|job| job.failed));
+    assert!(report.notes.iter().any(|note| note.contains("is wrong")), "{:?}", report.notes);
+}
+
+#[test]
+fn a_stonewall_waits_and_later_jobs_find_the_same_file() {
+    let folder = Folder::new("stonewall");
+    let told = RefCell::new(0_u64);
+    let jobs = [folder.job("a"), folder.job("b"), StorageJob { stonewall: true, ..folder.job("c") }];
+    let progress = |progress: &Progress<'_>| {
+        if let Progress::Running { jobs, .. } = progress {
+            *told.borrow_mut() += jobs.iter().map(|job| job.operations).sum::<u64>();
+        }
+    };
+    let report = run(&jobs, &AtomicBool::new(false), &progress).expect("it runs");
+    let names: Vec<String> =
+        report.jobs.iter().map(|job| job.job.as_ref().expect("a job").name.clone()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert!(report.jobs.iter().all(|job| job.reads.operations == 256 && !job.failed));
+    assert!(*told.borrow() >= 3 * 256, "the end of each group is told");
+}
+
+#[test]
+fn an_interrupted_run_keeps_its_figures_and_says_so() {
+    let folder = Folder::new("interrupt");
+    quietly(&[folder.job("lay out")]).expect("it runs");
+    let endless = StorageJob { time_based: true, runtime_ns: Some(1 << 50), ..folder.job("endless") };
+    let jobs = [endless.clone(), StorageJob { stonewall: true, ..endless }];
+    let interrupt = AtomicBool::new(false);
+    // The first progress ends it: that is after some operations.
+    let report = run(&jobs, &interrupt, &|progress| {
+        if matches!(progress, Progress::Running { .. }) {
+            interrupt.store(true, Ordering::Relaxed);
+        }
+    })
+    .expect("it ran");
+    assert_eq!(report.jobs.len(), 1);
+    assert!(report.jobs[0].failed && report.jobs[0].reads.operations > 0);
+    assert!(report.notes.iter().any(|note| note.starts_with("interrupted")), "{:?}", report.notes);
+    let left: Vec<_> =
+        fs::read_dir(&folder.0).expect("the folder").flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["data"]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let folder = Folder::new("refused");
+    let wait = |predictor| waiting(predictor, false);
+    let sentence = |job: StorageJob| {
+        let error = quietly(&[job]).expect_err("it cannot run");
+        assert!(error.is_usage(), "{error}");
+        error.to_string()
+    };
+    let none = sentence(StorageJob { completion: wait("poll"), ..folder.job("a") });
+    assert!(none.contains("there is no wait for poll to choose"), "{none}");
+    let unknown = StorageJob { engine: StorageEngine::Libaio, completion: wait("oracle"), ..folder.job("a") };
+    assert!(sentence(unknown).contains("oracle"));
+    let deep = StorageJob {
+        device_clock: DeviceClock::Tracepoint,
+        depth: 2,
+        engine: StorageEngine::Libaio,
+        ..folder.job("a")
+    };
+    assert!(sentence(deep).contains("depth of 1"));
+    let pinned = sentence(StorageJob { cpus: vec![100_000], ..folder.job("a") });
+    assert!(pinned.contains("CPU 100000"), "{pinned}");
+    let missing = StorageJob { file: "/nowhere/at/all".to_owned(), file_given: true, ..folder.job("a") };
+    assert!(quietly(&[missing]).expect_err("no file").to_string().contains("/nowhere/at/all"));
+}
+
+#[test]
+fn a_later_group_that_cannot_begin_leaves_the_earlier_reports() {
+    let folder = Folder::new("later");
+    let jobs = [folder.job("a"), StorageJob { stonewall: true, cpus: vec![100_000], ..folder.job("b") }];
+    let report = quietly(&jobs).expect("the first ran");
+    assert_eq!(report.jobs.iter().map(|job| job.failed).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(report.jobs[0].reads.operations, 256);
+    assert!(report.notes.iter().any(|note| note.contains("CPU 100000")), "{:?}", report.notes);
+}
+
+#[test]
+fn groups_begin_where_a_job_waits() {
+    let job = |stonewall| StorageJob { stonewall, ..StorageJob::default() };
+    let jobs = [true, false, true, true, false].map(job);
+    assert_eq!(groups(&jobs), [0..2, 2..3, 3..5]);
+    assert_eq!(groups(&[]), []);
+}

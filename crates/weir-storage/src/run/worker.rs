@@ -1,0 +1,236 @@
+//! One thread of a job, from its engine to its notes. The engine is made, used and dropped in the thread.
+
+use std::sync::{
+    Condvar, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, AtomicU64},
+    mpsc::Sender,
+};
+
+use weir_record::storage::{DeviceClock, StorageJob};
+
+use super::{
+    RunError,
+    contents::{Contents, Written},
+    gather::{LaneReport, empty_meter},
+    lane::{Lane, Parts, Schedule, Shared},
+    recorder::Recorder,
+};
+use crate::{
+    engine::{self, Engine},
+    job::{Offsets, offsets},
+    output::log::OperationLog,
+    predict::{Costs, PredictorSpec},
+    wait::{Calibration, Method, RealTime, Waiter, calibrate},
+};
+
+/// What one thread is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member<'a> {
+    /// Place in the group.
+    pub(super) index: usize,
+    /// Place of its job in the group.
+    pub(super) job_index: usize,
+    pub(super) job: &'a StorageJob,
+    /// Thread of the job, from 0.
+    pub(super) thread: u32,
+    /// Bytes of the file that the job uses.
+    pub(super) used_bytes: u64,
+}
+
+/// What a thread tells the one that looks on.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// It could begin, and has this number; or it cannot begin.
+    Ready(usize, Result<u32, RunError>),
+    /// Its run is over; its engine still exists.
+    Done(usize),
+    /// It is gone.
+    Gone(usize),
+}
+
+/// Something that all threads of a group wait for.
+#[derive(Debug)]
+pub(super) struct Gate<T> {
+    state: Mutex<Option<T>>,
+    changed: Condvar,
+}
+
+impl<T: Copy> Gate<T> {
+    pub(super) fn new() -> Self {
+        Self { state: Mutex::new(None), changed: Condvar::new() }
+    }
+
+    pub(super) fn open(&self, value: T) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(value) = *state {
+                return value;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What the threads of a group share.
+#[derive(Debug)]
+pub(super) struct Crew {
+    /// When the group starts; nothing when it does not.
+    pub(super) start: Gate<Option<u64>>,
+    /// Engines may go.
+    pub(super) release: Gate<()>,
+    pub(super) stop: AtomicBool,
+    /// Operations of each thread.
+    pub(super) completed: Vec<Counter>,
+    /// Of each job, by its first thread.
+    pub(super) calibrations: Vec<OnceLock<Calibration>>,
+}
+
+/// A count in a cache line of its own: its thread writes it after each wait.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Counter(pub(super) AtomicU64);
+
+/// Tells when its thread ends, however it ends.
+struct Farewell<'a> {
+    index: usize,
+    messages: &'a Sender<Message>,
+}
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        // Nobody listens any more when the group was given up.
+        let _ = self.messages.send(Message::Gone(self.index));
+    }
+}
+
+/// What is made before the group starts.
+struct Prepared {
+    engine: Box<dyn Engine>,
+    log: Option<OperationLog>,
+    offsets: Offsets,
+    contents: Contents,
+}
+
+/// The life of a thread. Nothing when the group did not start.
+pub(super) fn work(
+    member: Member<'_>,
+    crew: &Crew,
+    messages: &Sender<Message>,
+) -> Option<(LaneReport, Option<Written>)> {
+    let _farewell = Farewell { index: member.index, messages };
+    let number = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let prepared = match prepare(&member, &crew.calibrations[member.job_index]) {
+        Ok(prepared) => prepared,
+        Err(error) => {
+            let _ = messages.send(Message::Ready(member.index, Err(error)));
+            return None;
+        }
+    };
+    let _ = messages.send(Message::Ready(member.index, Ok(number)));
+    let start_ns = crew.start.wait()?;
+    let calibration = crew.calibrations[member.job_index].get();
+    let mut lane = match lane(&member, prepared, calibration, crew, start_ns) {
+        Ok(lane) => lane,
+        Err(mut report) => {
+            report.thread_number = number;
+            return Some((*report, None));
+        }
+    };
+    let broken = lane.run().err().map(|error| error.to_string());
+    let (engine, mut recorder, written) = lane.into_parts();
+    let log = recorder.finish_log().err().map(|error| format!("its log cannot be written: {error}"));
+    let _ = messages.send(Message::Done(member.index));
+    // Threads that work for the engine are looked at before they end.
+    crew.release.wait();
+    drop(engine);
+    Some((LaneReport { thread_number: number, recorder, broken: broken.or(log) }, written))
+}
+
+fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<Prepared, RunError> {
+    let job = member.job;
+    let name = || job.name.clone();
+    if let Some(cpu) = job.cpus.get(member.thread as usize % job.cpus.len().max(1)) {
+        weir_sys::affinity::pin_current_thread(&[*cpu]).map_err(|source| RunError::Pin {
+            job: name(),
+            cpu: *cpu,
+            source,
+        })?;
+    }
+    let mut engine =
+        engine::open(job, member.thread).map_err(|source| RunError::Engine { job: name(), source })?;
+    if member.thread == 0 && wants_calibration(job) {
+        let blocks = calibrate::Blocks {
+            first_byte: job.offset_bytes,
+            count: offsets::blocks(member.used_bytes, job.block_bytes),
+            block_bytes: job.block_bytes,
+        };
+        match calibrate::calibrate(engine.as_mut(), job.completion.sleep, blocks, job.seed) {
+            Ok(found) => drop(calibration.set(found)),
+            Err(source) if is_hybrid(job) => return Err(RunError::Calibrate { job: name(), source }),
+            // Only estimates become coarser.
+            Err(_) => {}
+        }
+    }
+    let log =
+        OperationLog::create(job, member.thread).map_err(|source| RunError::Log { job: name(), source })?;
+    let offsets = Offsets::new(job, member.thread, member.used_bytes);
+    let contents = Contents::new(job, member.thread, member.used_bytes);
+    Ok(Prepared { engine, log, offsets, contents })
+}
+
+/// A predictor needs to know what waiting costs. With one operation in flight the figures of other methods gain by it
+/// too: it tells the device's part from the interrupt's.
+fn wants_calibration(job: &StorageJob) -> bool {
+    job.engine.is_asynchronous()
+        && (is_hybrid(job) || (job.depth == 1 && job.direct && job.rate_iops.is_none()))
+}
+
+pub(super) fn is_hybrid(job: &StorageJob) -> bool {
+    !matches!(job.completion.predictor.as_str(), "interrupt" | "poll")
+}
+
+/// Makes the loop. When that fails there is a report without figures, that says why.
+fn lane<'a>(
+    member: &Member<'a>,
+    prepared: Prepared,
+    calibration: Option<&Calibration>,
+    crew: &'a Crew,
+    start_ns: u64,
+) -> Result<Lane<'a, RealTime>, Box<LaneReport>> {
+    let job = member.job;
+    let Prepared { engine, log, offsets, contents } = prepared;
+    let meter = empty_meter(job, calibration, DeviceClock::Observed);
+    let keeps_journal = job.device_clock == DeviceClock::Tracepoint;
+    let recorder = Recorder::new(meter, log, engine.is_asynchronous(), keeps_journal);
+    let costs = calibration.map_or(NO_COSTS, |found| found.costs);
+    let primitive = calibration.map_or(job.completion.sleep, |found| found.primitive);
+    let broken = |recorder, reason| Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason) });
+    let (method, time) = match (method(job, &costs), RealTime::new(primitive)) {
+        (Ok(method), Ok(time)) => (method, time),
+        (Err(reason), _) => return Err(broken(recorder, reason)),
+        (_, Err(error)) => return Err(broken(recorder, error.to_string())),
+    };
+    let shared = Shared { stop: &crew.stop, completed: &crew.completed[member.index].0 };
+    let schedule = Schedule::new(job, start_ns);
+    let waiter = Waiter::new(time, method, costs);
+    Ok(Lane::new(Parts { job, engine, waiter, recorder, offsets, contents, schedule, shared }))
+}
+
+const NO_COSTS: Costs =
+    Costs { submit_ns: 0, sleep_cpu_ns: 0, interrupt_cpu_ns: 0, interrupt_lag_ns: 0, wake_lag_ns: 0 };
+
+fn method(job: &StorageJob, costs: &Costs) -> Result<Method, String> {
+    Ok(match job.completion.predictor.as_str() {
+        "interrupt" => Method::Interrupt,
+        "poll" => Method::Poll,
+        spec => {
+            let spec: PredictorSpec = spec.parse().map_err(|error| format!("{error}"))?;
+            Method::Hybrid { predictor: spec.build(costs), armed: job.completion.armed }
+        }
+    })
+}
