@@ -11,3 +11,4 @@ pub mod readiness;
 pub mod region;
 pub mod ring;
 pub mod timer;
+pub mod usage;
