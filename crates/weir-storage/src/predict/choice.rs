@@ -6,7 +6,7 @@
 //! there is no blind spot: the way back is judged by the same sums. It asks for a clear gain, so that two ways that cost
 //! the same do not alternate.
 //!
-//! Where the completion may end the sleep ("armed", seen from the first sleep it ended) a sleep that is too long costs
+//! Where the completion may end the sleep ("armed", seen from the first that was too long) a sleep that is too long costs
 //! no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at quantiles that would
 //! be far too many misses otherwise. A device of two speeds is where it pays: asleep through the fast operations, which
 //! the interrupt ends, and awake shortly before the slow ones.
@@ -31,7 +31,8 @@ pub struct Terms {
     aims: [Aim; RUNGS],
     price: f64,
     costs: Costs,
-    armed: bool,
+    /// Absent while not known.
+    armed: Option<bool>,
 }
 
 impl Terms {
@@ -39,16 +40,25 @@ impl Terms {
         let [second, third, fourth] = LATER_QUANTILES;
         let aims =
             [quantile, second, third, fourth].map(|quantile| Aim::adaptive(quantile, STEP_LEAST, STEP_MOST));
-        Self { aims, price, costs: *costs, armed: false }
+        Self { aims, price, costs: *costs, armed: None }
     }
 
-    /// Sees whether completions end sleeps.
+    /// Sees whether completions may end sleeps: only then is an operation slept through and not missed.
+    /// One miss tells that they may not, whatever else was seen while other operations were in flight.
     pub fn note(&mut self, outcome: &Outcome) {
-        self.armed |= outcome.woken_early;
+        if outcome.complete_at_wake {
+            self.armed = Some(false);
+        } else if outcome.overslept() {
+            self.armed.get_or_insert(true);
+        }
+    }
+
+    fn are_armed(&self) -> bool {
+        self.armed == Some(true)
     }
 
     fn rungs(&self) -> usize {
-        if self.armed { RUNGS } else { 1 }
+        if self.are_armed() { RUNGS } else { 1 }
     }
 }
 
@@ -143,13 +153,12 @@ impl Spent {
         let (wake_ns, sleep_cpu_ns) = if slept { (wake_ns, costs.sleep_cpu_ns) } else { (0, 0) };
         let (looked_ns, late_ns) = match device {
             DeviceTime::Exactly(device_ns) => {
-                let late_ns = wake_ns.saturating_sub(device_ns);
-                let late_ns = if terms.armed { late_ns.min(costs.interrupt_lag_ns) } else { late_ns };
-                (device_ns.saturating_sub(wake_ns), late_ns)
+                (device_ns.saturating_sub(wake_ns), wake_ns.saturating_sub(device_ns))
             }
             // How late is not known. A wake that is seldom late is late by little: less than the lag of waking.
             DeviceTime::AtMost(bound_ns) => (0, costs.wake_lag_ns.min(bound_ns)),
         };
+        let late_ns = if terms.are_armed() { late_ns.min(costs.interrupt_lag_ns) } else { late_ns };
         self.cpu_ns = self.cpu_ns.saturating_add(sleep_cpu_ns).saturating_add(looked_ns);
         self.late_ns = self.late_ns.saturating_add(late_ns);
     }

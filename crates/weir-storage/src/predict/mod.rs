@@ -125,9 +125,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The sleep was longer than the operation needed, whether or not the completion was allowed to end it.
+    /// The sleep was longer than the operation needed, whether or not the completion was allowed to end it. Of an armed
+    /// sleep that its timer ended this is said by the times alone: the completion was noticed in the moment of waking.
     pub fn overslept(&self) -> bool {
-        matches!(self.plan, Plan::Sleep { .. }) && (self.complete_at_wake || self.woken_early)
+        let Plan::Sleep { ns } = self.plan else { return false };
+        let at_wake = self.elapsed_ns <= ns.saturating_add(self.wake_lag_ns);
+        self.complete_at_wake || self.woken_early || at_wake
     }
 
     /// What the wait tells about the device's own time.

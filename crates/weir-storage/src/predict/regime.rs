@@ -96,6 +96,18 @@ mod tests {
     }
 
     #[test]
+    fn armed_it_wakes_in_time_although_nothing_is_ever_missed() {
+        let mut rehearsal = rehearsal("regime");
+        rehearsal.armed = true;
+        assert_eq!(rehearsal.misses_in(20_000, idle), 0.0);
+        for _ in 0..1_000 {
+            let Plan::Sleep { ns } = rehearsal.wait(17_000).plan else { panic!("no sleep") };
+            assert!(ns + COSTS.wake_lag_ns < 14_000, "{ns}");
+            rehearsal.misses_in(1, idle);
+        }
+    }
+
+    #[test]
     fn armed_it_sleeps_through_what_the_interrupt_ends_cheaply() {
         // Two speeds, and an interrupt whose lag is a trifle beside the slow one.
         let two_speeds =

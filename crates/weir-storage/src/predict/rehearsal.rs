@@ -61,11 +61,12 @@ impl Rehearsal {
         let (elapsed_ns, complete_at_wake, woken_early) = match plan {
             Plan::Poll => (device_ns, false, false),
             Plan::Interrupt => (told_ns, false, false),
+            Plan::Sleep { ns } if self.armed && device_ns < ns => {
+                (told_ns.min(ns + self.wake_lag_ns), false, true)
+            }
             Plan::Sleep { ns } => {
                 let wake_ns = ns + self.wake_lag_ns;
-                let complete = device_ns <= wake_ns;
-                let noticed_ns = if self.armed { told_ns.min(wake_ns) } else { wake_ns };
-                (device_ns.max(noticed_ns), complete && !self.armed, complete && self.armed)
+                (device_ns.max(wake_ns), device_ns <= wake_ns && !self.armed, false)
             }
         };
         self.now_ns = self.now_ns.saturating_add(elapsed_ns);
