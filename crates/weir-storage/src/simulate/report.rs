@@ -1,0 +1,66 @@
+//! What a simulation gives.
+
+use serde::Serialize;
+use weir_record::storage::{WaitingInterval, WaitingReport};
+
+/// One phase, or one replayed trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseReport {
+    /// Of the phase.
+    pub name: String,
+    /// The foreground's measurement points.
+    pub waiting: WaitingReport,
+    /// The same for each interval.
+    pub intervals: Vec<WaitingInterval>,
+    /// Operations the background completed.
+    pub background_operations: u64,
+}
+
+impl PhaseReport {
+    /// Share of operations that were complete when their sleep ended.
+    pub fn miss_share(&self) -> f64 {
+        self.of_operations(self.waiting.misses)
+    }
+
+    /// Share of operations that a miss made later than an interrupt would have.
+    pub fn miss_harmful_share(&self) -> f64 {
+        self.of_operations(self.waiting.misses_harmful)
+    }
+
+    /// Share of the time the thread was on its CPU.
+    pub fn cpu_share(&self) -> f64 {
+        share(self.waiting.cpu_ns, self.waiting.elapsed_ns)
+    }
+
+    /// Operations of the foreground a second.
+    pub fn iops(&self) -> f64 {
+        share(self.waiting.operations, self.waiting.elapsed_ns) * 1e9
+    }
+
+    /// Requested sleep over all operations, those without a sleep included: the "effective sleep".
+    pub fn sleep_effective_ns(&self) -> f64 {
+        self.of_operations(self.waiting.sleep_requested_ns)
+    }
+
+    /// From completion at the device to notice, on average.
+    pub fn added_ns_mean(&self) -> f64 {
+        self.of_operations(self.waiting.total_ns - self.waiting.device_ns)
+    }
+
+    fn of_operations(&self, sum: u64) -> f64 {
+        share(sum, self.waiting.operations)
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A whole scenario with one method and one seed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SimulationReport {
+    /// In the order of the scenario.
+    pub phases: Vec<PhaseReport>,
+    /// Entries taken from the schedule; see [`crate::simulate`] for what they are.
+    pub events: u64,
+}
