@@ -1,0 +1,279 @@
+//! `weir storage simulate`: methods of waiting beside each other, for a simulated disk or a recorded trace.
+
+use std::{
+    fmt::Write,
+    fs::File,
+    io::{BufReader, IsTerminal},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::Result;
+use serde_json::json;
+use weir_record::{SCHEMA_VERSION, load::LatencySummary};
+use weir_storage::{
+    predict,
+    simulate::{
+        self, DeviceModel, EMULATED, EMULATED_REPLAY, HostModel, LagTail, Method, Pace, PhaseReport,
+        Scenario, StartTransient, calibration,
+    },
+    trace::{self, Trace},
+};
+
+use crate::{
+    args::StorageSimulate,
+    command::engine,
+    exit::{Exit, UsageError},
+    output,
+};
+
+/// Simulated time of a job, at least and at most.
+const JOB_TIME: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(3600)];
+/// Interval, at least.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// Simulated time of each point of the calibration.
+const CALIBRATION_NS: u64 = 1_000_000_000;
+/// Methods that are shown beside all predictors.
+const ORACLES: [&str; 2] = ["constant:0.01", "clairvoyant"];
+
+/// What all methods are given.
+enum Subject {
+    Model(Scenario),
+    Recorded { name: String, trace: Trace, host: HostModel, interval_ns: u64, pace: Pace },
+}
+
+pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
+    if arguments.calibration {
+        return print_calibration(arguments);
+    }
+    let methods = methods(arguments)?;
+    let subject = subject(arguments)?;
+    if arguments.json {
+        let results: Vec<_> =
+            methods.iter().map(|method| one_as_json(&subject, method, arguments.seed)).collect();
+        let whole = json!({
+            "schema_version": SCHEMA_VERSION,
+            "emulated": subject.note(),
+            "seed": arguments.seed,
+            "scenario": subject.scenario(),
+            "results": results,
+        });
+        output::print(&whole.to_string())?;
+        return Ok(Exit::Ok);
+    }
+    output::print(&format!("{} Seed {}.\n\n{}", subject.note(), arguments.seed, heading()))?;
+    let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+    for (index, method) in methods.iter().enumerate() {
+        if is_shown {
+            output::tell(&format!("{} of {}: {method}", index + 1, methods.len()));
+        }
+        let (phases, _) = subject.run(method, arguments.seed);
+        output::print(&rows(method, &phases))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn methods(arguments: &StorageSimulate) -> Result<Vec<Method>> {
+    let texts: Vec<&str> = if arguments.predictors.is_empty() {
+        predict::ALL_DEFAULTS.iter().chain(&ORACLES).copied().collect()
+    } else {
+        arguments.predictors.iter().map(String::as_str).collect()
+    };
+    let parse = |text| Method::parse(text, arguments.armed);
+    let parsed = texts.into_iter().map(|text| parse(text).map_err(|told| told_of_flag(&told)));
+    parsed.collect()
+}
+
+fn told_of_flag(told: &str) -> anyhow::Error {
+    UsageError(format!("--predictor: {told}")).into()
+}
+
+fn subject(arguments: &StorageSimulate) -> Result<Subject> {
+    let interval = engine::time("--interval", &arguments.interval)?;
+    if interval < INTERVAL_MIN {
+        return Err(UsageError("--interval must be at least 1ms".into()).into());
+    }
+    let interval_ns = interval.as_nanos() as u64;
+    let mut host = HostModel::xeon_6230();
+    if arguments.wake_tail {
+        host = host.with_tail(LagTail::deep_idle());
+    }
+    if let Some(path) = &arguments.trace {
+        let trace = read_trace(path)?;
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let pace = if arguments.pauses { Pace::Recorded } else { Pace::BackToBack };
+        return Ok(Subject::Recorded { name, trace, host, interval_ns, pace });
+    }
+    let job_time = engine::time("--job-time", &arguments.job_time)?;
+    let [shortest, longest] = JOB_TIME;
+    if !(shortest..=longest).contains(&job_time) {
+        return Err(UsageError("--job-time must be from 1ms to 1h".into()).into());
+    }
+    let mut scenario = Scenario::paper(job_time.as_nanos() as u64);
+    scenario.host = host;
+    scenario.interval_ns = interval_ns;
+    scenario.start_transient = arguments.start_transient.then(StartTransient::half_second);
+    scenario.check().map_err(|error| UsageError(error.to_string()))?;
+    Ok(Subject::Model(scenario))
+}
+
+fn read_trace(path: &Path) -> Result<Trace> {
+    let name = path.display().to_string();
+    let file =
+        File::open(path).map_err(|error| UsageError(format!("--trace: cannot open {name}: {error}")))?;
+    let trace = trace::read(BufReader::new(file), &name);
+    trace.map_err(|error| UsageError(format!("--trace: {error}")).into())
+}
+
+impl Subject {
+    fn note(&self) -> &'static str {
+        match self {
+            Self::Model(_) => EMULATED,
+            Self::Recorded { .. } => EMULATED_REPLAY,
+        }
+    }
+
+    fn scenario(&self) -> serde_json::Value {
+        match self {
+            Self::Model(scenario) => json!(scenario),
+            Self::Recorded { name, trace, host, interval_ns, pace } => json!({
+                "trace": name,
+                "operations": trace.operations.len(),
+                "host": host,
+                "interval_ns": interval_ns,
+                "keeps_pauses": *pace == Pace::Recorded,
+            }),
+        }
+    }
+
+    /// Phases, and events where there are any.
+    fn run(&self, method: &Method, seed: u64) -> (Vec<PhaseReport>, u64) {
+        match self {
+            Self::Model(scenario) => {
+                let report = simulate::simulate(scenario, method, seed);
+                (report.phases, report.events)
+            }
+            Self::Recorded { name, trace, host, interval_ns, pace } => {
+                let report = simulate::replay(&trace.operations, host, method, seed, *interval_ns, *pace);
+                (vec![PhaseReport { name: name.clone(), ..report }], 0)
+            }
+        }
+    }
+}
+
+fn one_as_json(subject: &Subject, method: &Method, seed: u64) -> serde_json::Value {
+    let (phases, events) = subject.run(method, seed);
+    json!({ "method": method.to_string(), "armed": method.armed(), "events": events, "phases": phases })
+}
+
+fn heading() -> String {
+    format!(
+        "{:<26} {:<8} {:>7} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10}\n{:<26} {:<8} {:>7} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10}",
+        "method",
+        "phase",
+        "misses",
+        "CPU",
+        "IOPS",
+        "sleep",
+        "added",
+        "added p50",
+        "added p99",
+        "",
+        "",
+        "%",
+        "%",
+        "1/s",
+        "µs",
+        "µs",
+        "µs",
+        "µs",
+    )
+}
+
+fn rows(method: &Method, phases: &[PhaseReport]) -> String {
+    let mut text = String::new();
+    let mut name = method.to_string();
+    for phase in phases {
+        let added = |quantile| quantile_us(&phase.waiting.added, quantile);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{name:<26} {:<8} {:>7.2} {:>7.1} {:>9.0} {:>10.2} {:>10.2} {:>10} {:>10}",
+            phase.name,
+            phase.miss_share() * 100.0,
+            phase.cpu_share() * 100.0,
+            phase.iops(),
+            phase.sleep_effective_ns() / 1e3,
+            phase.added_ns_mean() / 1e3,
+            added(0.5),
+            added(0.99),
+        );
+        name.clear();
+    }
+    text
+}
+
+/// A quantile, where there are samples enough for it.
+fn quantile_us(summary: &LatencySummary, quantile: f64) -> String {
+    summary.quantile_ns(quantile).map_or_else(|| "-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
+}
+
+fn print_calibration(arguments: &StorageSimulate) -> Result<Exit> {
+    let (device, host) = (DeviceModel::zet_983(), HostModel::xeon_6230());
+    let rows = calibration::calibration(&device, &host, CALIBRATION_NS, arguments.seed);
+    if arguments.json {
+        let whole = json!({
+            "schema_version": SCHEMA_VERSION,
+            "emulated": EMULATED,
+            "seed": arguments.seed,
+            "device": device,
+            "host": host,
+            "rows": rows,
+        });
+        output::print(&whole.to_string())?;
+        return Ok(Exit::Ok);
+    }
+    let mut text = format!(
+        "{EMULATED} Published: 4 KiB random reads of N threads, one operation in flight each (artifact of DPAS, FAST '26).\n\n\
+         {:<12} {:>7} {:>11} {:>9} {:>7} {:>11} {:>9}\n",
+        "method", "threads", "kIOPS publ.", "model", "%", "CPU % publ.", "model"
+    );
+    for row in &rows {
+        let _ = writeln!(
+            text,
+            "{:<12} {:>7} {:>11.1} {:>9.1} {:>+7.1} {:>11.1} {:>9.1}",
+            row.method,
+            row.threads,
+            row.kiops_published,
+            row.kiops_model,
+            row.difference() * 100.0,
+            row.cpu_published * 100.0,
+            row.cpu_model * 100.0,
+        );
+    }
+    output::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_one_row_for_each_phase_and_names_the_method_once() {
+        let method = Method::parse("poll", false).expect("a predictor");
+        let phases = simulate::simulate(&Scenario::paper(10_000_000), &method, 1).phases;
+        let text = format!("{}\n{}", heading(), rows(&method, &phases));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5);
+        assert!(lines[2].starts_with("poll ") && lines[2].contains("Job1"), "{text}");
+        assert!(lines[4].starts_with("     ") && lines[4].contains("Job3"), "{text}");
+        let widths: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{text}");
+    }
+
+    #[test]
+    fn a_quantile_without_samples_is_a_dash() {
+        assert_eq!(quantile_us(&LatencySummary::default(), 0.99), "-");
+    }
+}

@@ -1,0 +1,72 @@
+//! `weir storage simulate`: no disk, no waiting; the same words give the same figures.
+
+use std::fs;
+
+use super::harness::{expect_refusal, folder, weir};
+
+const SHORT: [&str; 4] = ["storage", "simulate", "--job-time", "50ms"];
+
+#[test]
+fn every_method_has_a_row_for_each_job_and_what_is_emulated_is_said() {
+    let said = weir(&SHORT);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stdout.starts_with("Everything here is emulated"), "{}", said.stdout);
+    for word in ["poll", "interrupt", "linux-mean", "pas", "clairvoyant", "Job1", "Job3", "added p99"] {
+        assert!(said.stdout.contains(word), "no {word} in {}", said.stdout);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_figures_every_time_and_another_one_others() {
+    let run = |seed| {
+        weir(&[&SHORT[..], &["-p", "linux-mean:0.3", "--armed", "--json", "--seed", seed]].concat()).stdout
+    };
+    let first = run("5");
+    assert_eq!(first, run("5"));
+    assert_ne!(first, run("6"));
+    let value: serde_json::Value = serde_json::from_str(&first).expect("one object of JSON");
+    assert_eq!(value["results"][0]["phases"][2]["name"], "Job3");
+    assert_eq!(value["results"][0]["armed"], true);
+    assert!(value["results"][0]["events"].as_u64() > Some(1_000));
+}
+
+#[test]
+fn the_calibration_stands_beside_what_was_published() {
+    let said = weir(&["storage", "simulate", "--calibration"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    for word in ["65.4", "639.8", "interrupt", "FAST '26"] {
+        assert!(said.stdout.contains(word), "no {word} in {}", said.stdout);
+    }
+}
+
+#[test]
+fn a_trace_is_replayed_and_a_malformed_line_is_named() {
+    let folder = folder("storage-simulate");
+    let path = folder.join("disk.txt");
+    let name = path.to_str().expect("a plain path");
+    fs::write(&path, "45us\n44us\n47us\n").expect("the folder is ours");
+    let said = weir(&["storage", "simulate", "--trace", name, "-p", "fixed:20us"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stdout.contains("disk.txt") && said.stdout.contains("were recorded"), "{}", said.stdout);
+
+    fs::write(&path, "45us\nsoon\n").expect("the folder is ours");
+    expect_refusal(&weir(&["storage", "simulate", "--trace", name]), 2, &["disk.txt, line 2", "soon"]);
+    fs::write(&path, "").expect("the folder is ours");
+    expect_refusal(&weir(&["storage", "simulate", "--trace", name]), 2, &["disk.txt holds no operation"]);
+}
+
+#[test]
+fn mistakes_are_told_in_one_sentence() {
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&["-p", "purple"], &["--predictor", "purple", "linux-mean"]),
+        (&["-p", "linux-mean:7"], &["--predictor", "linux-mean"]),
+        (&["-p", "constant:0.9"], &["--predictor", "0 to 0.5"]),
+        (&["--job-time", "0s"], &["--job-time", "1ms to 1h"]),
+        (&["--job-time", "soon"], &["--job-time", "soon"]),
+        (&["--interval", "1us"], &["--interval", "1ms"]),
+        (&["--trace", "/nowhere/trace.csv"], &["--trace", "/nowhere/trace.csv"]),
+    ];
+    for (words, expected) in cases {
+        expect_refusal(&weir(&[&["storage", "simulate"], words].concat()), 2, expected);
+    }
+}
