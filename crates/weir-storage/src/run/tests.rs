@@ -120,6 +120,33 @@ fn ring_modes_and_sleeps_in_the_ring_work_together() {
     }
 }
 
+/// Needs root, tracefs and a disk under the folder for temporary files; what is missing is told.
+#[test]
+fn the_kernel_tells_device_times_where_it_may() {
+    let folder = Folder::new("truth");
+    for predictor in ["poll", "fixed:200us"] {
+        let job = StorageJob {
+            engine: StorageEngine::Libaio,
+            direct: true,
+            device_clock: DeviceClock::Tracepoint,
+            completion: waiting(predictor, false),
+            ..folder.job("truth")
+        };
+        let report = match quietly(&[job]) {
+            Err(error) if error.is_environment() => return skipped("tracepoint", &error.to_string()),
+            other => other.expect("it runs"),
+        };
+        let waited = report.jobs[0].waiting.as_ref().expect("there was a wait");
+        assert_eq!((waited.device_clock, waited.operations), (DeviceClock::Tracepoint, 256), "{predictor}");
+        assert_eq!(waited.added.count, waited.device_known, "{predictor}");
+        let sum_ns = waited.device_ns + waited.oversleep_ns + waited.wake_ns + waited.notice_ns;
+        assert_eq!(sum_ns, waited.total_ns, "{predictor}");
+        if predictor != "poll" && waited.device_known == 256 {
+            assert!(waited.oversleep_ns > 0, "a device that takes 200 us for each would be a surprise");
+        }
+    }
+}
+
 #[test]
 fn what_is_written_is_verified_by_all_threads() {
     let folder = Folder::new("verify");
