@@ -31,8 +31,9 @@ pub const ALL_DEFAULTS: &[&str] = &[
 /// The one setting for every load; see [`super`] for the reasons.
 pub const CANDIDATE: &str = "regime:0.003";
 
-/// Whether the candidate's sleeps are armed in the published comparison. They are not: a predictor that is compared by
-/// its misses must be able to miss. Outside of it, armed is better wherever the device interrupts.
+/// Whether the candidate's sleeps are armed in the published comparison. They are not: polled queues have no interrupt
+/// that could end a sleep, and to arm one costs that interrupt for every operation. A disk that interrupts anyway is
+/// another matter; there armed sleeps are an arm of their own.
 pub const CANDIDATE_ARMED: bool = false;
 
 const RATIO: f64 = 0.5;
