@@ -2,14 +2,14 @@
 //!
 //! A price is given, in CPU time for a unit of time that a completion is noticed sooner. Every operation tells, after
 //! the fact, what each way would have cost: how long it would have looked, and how late it would have been. After 200
-//! operations the cheapest way is taken for the next 200. Interrupts tell the device's time as well as polling does, so
-//! there is no blind spot: the way back is judged by the same sums. It asks for a clear gain, so that two ways that cost
-//! the same do not alternate.
+//! operations the cheapest way is taken for the next 200. Interrupts tell the device's time as well as polling does,
+//! so there is no blind spot: the way back is judged by the same sums. It asks for a clear gain, so that two ways
+//! that cost the same do not alternate.
 //!
-//! Where the completion may end the sleep ("armed", seen from the first that was too long) a sleep that is too long costs
-//! no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at quantiles that would
-//! be far too many misses otherwise. A device of two speeds is where it pays: asleep through the fast operations, which
-//! the interrupt ends, and awake shortly before the slow ones.
+//! Where the completion may end the sleep ("armed", seen from the first that was too long) a sleep that is too long
+//! costs no more than the interrupt's lag, and no operation is missed. Then later wakes compete too, at quantiles
+//! that would be far too many misses otherwise. A device of two speeds is where it pays: asleep through the fast
+//! operations, which the interrupt ends, and awake shortly before the slow ones.
 
 use super::{
     Costs, DeviceTime, Outcome, Plan,

@@ -1,8 +1,8 @@
 //! Predictors: history in, plan out. One file for each.
 //!
 //! A predictor says how the thread spends the time until an operation is complete: sleep a while and then poll, poll
-//! at once, or leave it to the interrupt. It sees only what user space really sees: after a sleep that was too long the
-//! operation's own time is censored, because nobody looked when it became complete.
+//! at once, or leave it to the interrupt. It sees only what user space really sees: after a sleep that was too long
+//! the operation's own time is censored, because nobody looked when it became complete.
 //!
 //! No predictor reads a clock, allocates after it was made, or knows whether the device is real. Whatever it is told,
 //! it never asks for a sleep longer than [`SLEEP_NS_MAX`].
@@ -24,8 +24,8 @@
 //!
 //! # One setting for every load
 //!
-//! The candidate is `regime:0.003`, price 16. What was tried, and why it is this one, all with [`crate::simulate`] over
-//! training seeds 1 to 10 (jobs of 4 s):
+//! The candidate is `regime:0.003`, price 16. What was tried, and why it is this one, all with [`crate::simulate`]
+//! over training seeds 1 to 10 (jobs of 4 s):
 //!
 //! | miss % / CPU % / IOPS | Job1 | Job2 | Job3 |
 //! | --- | --- | --- | --- |
@@ -37,20 +37,20 @@
 //! | `regime:0.003` | 0.3 / 40 / 63 525 | 0.3 / 60 / 38 883 | 0.0 / 3 / 6 016 |
 //! | `interrupt` | 0.0 / 20 / 57 542 | 0.0 / 13 / 36 710 | 0.0 / 2 / 6 001 |
 //!
-//! * **The quantile.** While a unit of the device is idle the earliest completions are all alike, and a wake just before
-//!   them is hardly ever late. A mean moves away from there as soon as something queues. The share of misses that is
-//!   asked for is the share that comes; 0.3 % leaves room below the half point that is not a difference. At 0.5 % the CPU
-//!   is one point less, at 0.1 % two to three points more.
-//! * **The step.** With the steady step of `quantile` every miss moves the wake by 15 %, and CPU time is spent on the way
-//!   back. From 1 % on, doubling, the CPU is that of the best constant sleep with as many misses, found with hindsight,
-//!   within 0.2 points: there is nothing left to gain for a method that only chooses when to wake.
-//! * **The price.** What a microsecond of latency costs in CPU, against the interrupt: about 2 µs in Job1, 9 in Job2, 93
-//!   in Job3. Prices from 12 to 80 give the same answers; 16 keeps its distance from Job2, also on the way back (a factor
-//!   of 0.7), and leaves a saturated disk to the interrupt early. In Job3 the interrupt's lag of 1.6 µs is the price paid:
-//!   up to 1 % of the operations a second, beside methods that poll nearly all the time.
-//! * **The load.** `load-aware` comes out the same. With up to 32 others in flight some unit is still idle more often than
-//!   one operation in 300 may be missed, so the wake is the same at every load; with 128 the answer is the interrupt. It
-//!   is no part of the candidate.
+//! * **The quantile.** While a unit of the device is idle the earliest completions are all alike, and a wake just
+//!   before them is hardly ever late. A mean moves away from there as soon as something queues. The share of misses
+//!   that is asked for is the share that comes; 0.3 % leaves room below the half point that is not a difference. At
+//!   0.5 % the CPU is one point less, at 0.1 % two to three points more.
+//! * **The step.** With the steady step of `quantile` every miss moves the wake by 15 %, and CPU time is spent on the
+//!   way back. From 1 % on, doubling, the CPU is that of the best constant sleep with as many misses, found with
+//!   hindsight, within 0.2 points: there is nothing left to gain for a method that only chooses when to wake.
+//! * **The price.** What a microsecond of latency costs in CPU, against the interrupt: about 2 µs in Job1, 9 in Job2,
+//!   93 in Job3. Prices from 12 to 80 give the same answers; 16 keeps its distance from Job2, also on the way back (a
+//!   factor of 0.7), and leaves a saturated disk to the interrupt early. In Job3 the interrupt's lag of 1.6 µs is the
+//!   price paid: up to 1 % of the operations a second, beside methods that poll nearly all the time.
+//! * **The load.** `load-aware` comes out the same. With up to 32 others in flight some unit is still idle more often
+//!   than one operation in 300 may be missed, so the wake is the same at every load; with 128 the answer is the
+//!   interrupt. It is no part of the candidate.
 //! * **Armed.** Not in the comparison, see [`CANDIDATE_ARMED`].
 
 mod control;

@@ -1,12 +1,13 @@
 //! A quantile of the device's time, followed by answers of one bit: was the wake too late or not.
 //!
-//! What is tracked is when to be awake, counted from the hand-over. Too early moves it up by the factor e^(ηp), too late
-//! moves it down by e^(-η(1-p)); where it neither rises nor falls in the mean, one wake in 1/p is too late, whatever the
-//! distribution (Ma, Muthukrishnan and Sandler, 2013; as factors, because times have no scale). The bit is known after
-//! every wait, also a censored one, and it contains the lag of waking: nothing has to be known about it.
+//! What is tracked is when to be awake, counted from the hand-over. Too early moves it up by the factor e^(ηp), too
+//! late moves it down by e^(-η(1-p)); where it neither rises nor falls in the mean, one wake in 1/p is too late,
+//! whatever the distribution (Ma, Muthukrishnan and Sandler, 2013; as factors, because times have no scale). The bit
+//! is known after every wait, also a censored one, and it contains the lag of waking: nothing has to be known about
+//! it.
 //!
-//! A step is steady, or it adapts: small where all is well, doubled with every wake that is too late after another, and
-//! with every 1/p operations once four times as many have passed without one. To double a step is to square its
+//! A step is steady, or it adapts: small where all is well, doubled with every wake that is too late after another,
+//! and with every 1/p operations once four times as many have passed without one. To double a step is to square its
 //! factor, so that no exponential is computed on the way.
 
 use super::{ELAPSED_NS_MAX, Plan, SLEEP_NS_MAX};
