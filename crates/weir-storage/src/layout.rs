@@ -126,8 +126,17 @@ pub fn prepare(
     Ok(Layout { path: path.to_owned(), data_bytes, was_reused: false })
 }
 
-/// 4 GiB, or a quarter of what is free if that is less; in whole MiB, at least one.
+/// Bytes of data in a file that we laid out; absent if it is somebody else's, or none.
+pub fn data_bytes(path: &Path) -> Option<u64> {
+    existing(path).ok().flatten().map(|seal| seal.data_bytes)
+}
+
+/// What a file of ours already has; otherwise 4 GiB, or a quarter of what is free if that is less, in whole MiB and at
+/// least one. So the size does not change with the free space from run to run.
 pub fn default_size_bytes(path: &Path) -> io::Result<u64> {
+    if let Some(data_bytes) = data_bytes(path) {
+        return Ok(data_bytes);
+    }
     let quarter = available_bytes(path)? / 4;
     Ok((quarter.min(SIZE_BYTES_DEFAULT) & !(CHUNK_BYTES - 1)).max(CHUNK_BYTES))
 }
@@ -492,6 +501,11 @@ mod tests {
         assert!(folder.names().is_empty());
         let size = default_size_bytes(&folder.file()).expect("a size");
         assert!(size <= SIZE_BYTES_DEFAULT && size.is_multiple_of(CHUNK_BYTES) && size > 0);
+        // What is there stays as it is.
+        lay(&folder.file(), 8192, 1).expect("laid out");
+        assert_eq!(default_size_bytes(&folder.file()).expect("a size"), 8192);
+        assert_eq!(data_bytes(&folder.file()), Some(8192));
+        assert_eq!(data_bytes(&folder.0.join("missing")), None);
     }
 
     #[test]

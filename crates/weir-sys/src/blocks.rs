@@ -181,6 +181,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_with_a_slot_in_flight_is_never_given_back() {
+        let is_mapped = |address: usize| {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("own mappings");
+            maps.lines().any(|line| {
+                let (from, rest) = line.split_once('-').expect("a range");
+                let to = rest.split(' ').next().expect("its end");
+                let number = |text| usize::from_str_radix(text, 16).expect("an address");
+                (number(from)..number(to)).contains(&address)
+            })
+        };
+        // So long that it is a mapping of its own wherever it lies.
+        let mut blocks = Blocks::new(3, 1 << 20).expect("memory");
+        let address = blocks.start(&read(1, 1)).expect("idle") as usize;
+        drop(blocks);
+        assert!(is_mapped(address), "the kernel may still write there");
+    }
+
+    #[test]
     fn slots_and_lengths_out_of_range_are_refused() {
         let mut blocks = Blocks::new(1, 4096).expect("memory");
         assert!(blocks.idle(1).is_none());

@@ -1,5 +1,5 @@
 //! An io_uring for operations on one file, with every set-up flag the kernel has (the `io-uring` crate knows no
-//! `IORING_SETUP_HYBRID_IOPOLL`), and with a poll that touches memory alone for as long as the kernel has nothing to do.
+//! `IORING_SETUP_HYBRID_IOPOLL`), and with a poll that touches memory alone while the kernel has nothing to do.
 //!
 //! Sources: `io_uring_setup(2)`, `io_uring_enter(2)`; for the hybrid flag `include/uapi/linux/io_uring.h` of 6.13.
 //!
