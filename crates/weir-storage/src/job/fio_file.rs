@@ -1,0 +1,416 @@
+//! Job files: the part of fio's format that is read (`docs/formats/storage-job.md`). Pure: text in, jobs out.
+//!
+//! A section is a job; what stands in `[global]` holds for the jobs after it. What follows `;` or `#` is a comment. A key
+//! that is not known is an error with its line, because a job that is not the one that was meant measures nothing.
+
+use std::{collections::BTreeMap, fmt};
+
+use weir_record::storage::{StorageEngine, StorageJob};
+
+use super::{
+    keys::{self, Draft},
+    validate::{JobError, THREADS_MAX, validate, validate_all},
+};
+
+/// Longest job file.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// What is wrong with a job file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFileError {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl fmt::Display for JobFileError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.file, self.line, self.reason)
+    }
+}
+
+impl std::error::Error for JobFileError {}
+
+/// Jobs that were read, with the places where they were asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFile {
+    /// In the order of the file.
+    pub jobs: Vec<StorageJob>,
+    /// What was left out, when that was allowed.
+    pub warnings: Vec<String>,
+    file: String,
+    places: Vec<Places>,
+}
+
+/// Where a job's section and keys stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Places {
+    section: usize,
+    keys: BTreeMap<&'static str, usize>,
+}
+
+/// One `key=value`.
+struct Entry<'a> {
+    key: &'a str,
+    value: &'a str,
+    line: usize,
+}
+
+struct Section<'a> {
+    name: &'a str,
+    line: usize,
+    /// Global entries that stand above it.
+    globals: usize,
+    entries: Vec<Entry<'a>>,
+}
+
+impl JobFile {
+    /// Reads a job file. With `lenient` a key that is not known is a warning.
+    pub fn parse(file: &str, text: &str, lenient: bool) -> Result<Self, JobFileError> {
+        let error = |line: usize, reason: String| JobFileError { file: file.to_owned(), line, reason };
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(error(1, format!("{} bytes are too long for a job file", text.len())));
+        }
+        let (globals, sections) = split(text).map_err(|(line, reason)| error(line, reason))?;
+        let mut read =
+            Self { jobs: Vec::new(), warnings: Vec::new(), file: file.to_owned(), places: Vec::new() };
+        for section in &sections {
+            let mut draft = Draft::new(section.name);
+            let mut places = Places { section: section.line, keys: BTreeMap::new() };
+            for entry in globals[..section.globals].iter().chain(&section.entries) {
+                match apply(&mut draft, entry) {
+                    Ok(name) => drop(places.keys.insert(name, entry.line)),
+                    Err(Wrong::Unknown(reason)) if lenient => {
+                        let warning = format!("{file}:{}: {reason}", entry.line);
+                        if !read.warnings.contains(&warning) {
+                            read.warnings.push(warning);
+                        }
+                    }
+                    Err(Wrong::Unknown(reason)) => {
+                        let way_out =
+                            "see docs/formats/storage-job.md, or leave unknown keys out with --fio-lenient";
+                        return Err(error(entry.line, format!("{reason}; {way_out}")));
+                    }
+                    Err(Wrong::Value(reason)) => return Err(error(entry.line, reason)),
+                }
+            }
+            let jobs = finish(draft).map_err(|(key, reason)| {
+                error(places.keys.get(key).copied().unwrap_or(section.line), reason)
+            })?;
+            read.places.extend(std::iter::repeat_n(places, jobs.len()));
+            read.jobs.extend(jobs);
+        }
+        if read.jobs.is_empty() {
+            return Err(error(1, "there is no job in it; begin one with a line such as [name]".to_owned()));
+        }
+        number_threads(&mut read.jobs);
+        Ok(read)
+    }
+
+    /// Whether the jobs can run.
+    pub fn validate(&self) -> Result<(), JobFileError> {
+        for (index, job) in self.jobs.iter().enumerate() {
+            validate(job).map_err(|error| self.locate(index, error))?;
+        }
+        validate_all(&self.jobs).map_err(|error| self.locate(0, error))
+    }
+
+    /// What is wrong with a job, told with its line instead of a flag.
+    pub fn locate(&self, job: usize, error: JobError) -> JobFileError {
+        let places = &self.places[job];
+        let key = error.field.key;
+        let (line, reason) = match places.keys.get(key) {
+            Some(line) => (*line, format!("{key}: {}", error.reason)),
+            None => (places.section, format!("job {}: {key}: {}", self.jobs[job].name, error.reason)),
+        };
+        JobFileError { file: self.file.clone(), line, reason }
+    }
+}
+
+/// Gives every thread of all jobs its number.
+pub fn number_threads(jobs: &mut [StorageJob]) {
+    let mut next = 1_u32;
+    for job in jobs {
+        job.thread_first = next;
+        next = next.saturating_add(job.threads);
+    }
+}
+
+/// Lines to sections: global entries and jobs.
+fn split(text: &str) -> Result<(Vec<Entry<'_>>, Vec<Section<'_>>), (usize, String)> {
+    let mut globals = Vec::new();
+    let mut sections: Vec<Section<'_>> = Vec::new();
+    let mut inside = None;
+    for (index, raw) in text.lines().enumerate() {
+        let line = index + 1;
+        let content = raw.split([';', '#']).next().unwrap_or_default().trim();
+        if content.is_empty() {
+            continue;
+        }
+        if let Some(header) = content.strip_prefix('[') {
+            let name = header.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+            let Some(name) = name else {
+                return Err((line, format!("{content:?} begins no section; write [name]")));
+            };
+            inside = Some(name == "global");
+            if name != "global" {
+                sections.push(Section { name, line, globals: globals.len(), entries: Vec::new() });
+            }
+            continue;
+        }
+        let (key, value) = content.split_once('=').unwrap_or((content, ""));
+        let entry = Entry { key: key.trim(), value: value.trim(), line };
+        match (inside, sections.last_mut()) {
+            (Some(true), _) => globals.push(entry),
+            (Some(false), Some(section)) => section.entries.push(entry),
+            _ => {
+                return Err((
+                    line,
+                    format!("{} stands in no section; begin with [global] or [name]", entry.key),
+                ));
+            }
+        }
+    }
+    Ok((globals, sections))
+}
+
+enum Wrong {
+    Unknown(String),
+    Value(String),
+}
+
+/// Carries one entry out; gives the key's first name.
+fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
+    let Some(key) = keys::find(entry.key) else {
+        return Err(Wrong::Unknown(format!("there is no key {:?} that is read here", entry.key)));
+    };
+    let name = key.names[0];
+    if entry.value.contains('$') && name != "filename_format" {
+        return Err(Wrong::Value(format!("{name}: variables are not read; write the value itself")));
+    }
+    (key.apply)(draft, entry.value).map_err(|reason| Wrong::Value(format!("{name}: {reason}")))?;
+    Ok(name)
+}
+
+/// A draft to jobs: one, or one for each thread where each has a file of its own.
+fn finish(draft: Draft) -> Result<Vec<StorageJob>, (&'static str, String)> {
+    let Draft { mut job, filename, directory, filename_format, polled, log_prefixes } = draft;
+    if polled {
+        match job.engine {
+            StorageEngine::IoUring => job.options.iopoll = true,
+            StorageEngine::Pwritev => job.options.high_priority = true,
+            engine => {
+                return Err((
+                    "hipri",
+                    format!("hipri: the engine {engine} has nothing like it; leave it out"),
+                ));
+            }
+        }
+    }
+    if let Some(first) = log_prefixes.first() {
+        if log_prefixes.iter().any(|prefix| prefix != first) {
+            return Err((
+                "write_lat_log",
+                "all logs of a job have one prefix; name the same in each".to_owned(),
+            ));
+        }
+        job.log_prefix = Some(if first.is_empty() { job.name.clone() } else { first.clone() });
+    }
+    let below = |name: &str| match directory.as_deref() {
+        Some(directory) => format!("{}/{name}", directory.trim_end_matches('/')),
+        None => name.to_owned(),
+    };
+    if let Some(name) = filename {
+        job.file_given = true;
+        job.file = below(&name);
+        return Ok(vec![job]);
+    }
+    if job.size_bytes.is_none() {
+        let text = format!(
+            "job {} names no file and no size; give filename, or size for a file of its own",
+            job.name
+        );
+        return Err(("size", text));
+    }
+    if job.threads > THREADS_MAX {
+        return Err((
+            "numjobs",
+            format!("numjobs: {} threads are not possible; use 1 to {THREADS_MAX}", job.threads),
+        ));
+    }
+    // As in fio, every thread of a job without a file name has a file of its own.
+    let format = filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
+    let each = |number: u32| StorageJob {
+        file: below(&file_name(format, &job.name, number)),
+        threads: 1,
+        stonewall: job.stonewall && number == 0,
+        ..job.clone()
+    };
+    Ok((0..job.threads).map(each).collect())
+}
+
+fn file_name(format: &str, job: &str, number: u32) -> String {
+    format.replace("$jobname", job).replace("$jobnum", &number.to_string()).replace("$filenum", "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::storage::AccessPattern;
+
+    use super::*;
+
+    fn read(text: &str) -> JobFile {
+        JobFile::parse("jobs.fio", text, false).expect("it can be read")
+    }
+
+    fn refused(text: &str) -> String {
+        let file = match JobFile::parse("jobs.fio", text, false) {
+            Ok(file) => file,
+            Err(error) => return error.to_string(),
+        };
+        file.validate().expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn a_job_without_keys_is_fios_default() {
+        let file = read("[job]\nfilename=data\n");
+        let expected = StorageJob {
+            name: "job".into(),
+            file: "data".into(),
+            file_given: true,
+            pattern: AccessPattern::Read,
+            direct: false,
+            engine: StorageEngine::Pread,
+            seed: 0x89,
+            random_repeat: true,
+            ..StorageJob::default()
+        };
+        assert_eq!(file.jobs, [expected]);
+        assert_eq!(file.validate(), Ok(()));
+    }
+
+    #[test]
+    fn globals_hold_for_the_jobs_after_them() {
+        let file = read(
+            "; a comment\n[global]\nbs=8k   # and another\nfilename=data\n\n[first]\nrw = randread\n\
+             [global]\nbs=16k\n[second]\niodepth=4\nioengine=libaio\n[third]\nbs=512\nstonewall\n",
+        );
+        let blocks: Vec<u32> = file.jobs.iter().map(|job| job.block_bytes).collect();
+        assert_eq!(blocks, [8192, 16_384, 512]);
+        assert_eq!(file.jobs[0].pattern, AccessPattern::RandRead);
+        assert_eq!((file.jobs[1].depth, file.jobs[1].engine), (4, StorageEngine::Libaio));
+        let walls: Vec<bool> = file.jobs.iter().map(|job| job.stonewall).collect();
+        assert_eq!(walls, [false, false, true]);
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let file = read(
+            "[all]\nfilename=data\ndirectory=/d/\nsize=64m\noffset=4k\nbs=4k,4k\nrw=randrw\nrwmixread=70\ndirect=1\n\
+             ioengine=io_uring\nhipri\nsqthread_poll=1\nfixedbufs\nregisterfiles=1\niodepth=32\nnumjobs=2\nruntime=5\n\
+             time_based\nramp_time=500ms\nstartdelay=1\nrate_iops=100\ncpus_allowed=0-1\nrandseed=0x2a\nrandrepeat=0\n\
+             norandommap\npercentile_list=50:99.9\nwrite_lat_log=log\nwrite_iops_log=log\nlog_avg_msec=100\n\
+             verify=crc32c\nfsync=8\nnumber_ios=1000\ngroup_reporting\nthread\nweir_interval=250\n\
+             weir_ring_mode=coop\nweir_hybrid_iopoll=1\nweir_device_clock=tracepoint\nweir_sleep=timerfd\n\
+             weir_predictor=linux-mean:0.5\nweir_armed=1\n",
+        );
+        let [job] = &file.jobs[..] else { panic!("{} jobs", file.jobs.len()) };
+        assert_eq!((job.file.as_str(), job.size_bytes, job.offset_bytes), ("/d/data", Some(64 << 20), 4096));
+        assert_eq!((job.pattern, job.read_percent, job.direct), (AccessPattern::RandRw, 70, true));
+        let options = job.options;
+        assert!(options.iopoll && options.sqpoll && options.fixed_buffers && options.fixed_files);
+        assert!(options.hybrid_iopoll && !options.high_priority);
+        assert_eq!((job.depth, job.threads), (32, 2));
+        assert_eq!((job.runtime_ns, job.time_based), (Some(5_000_000_000), true));
+        assert_eq!((job.ramp_ns, job.start_delay_ns), (500_000_000, 1_000_000_000));
+        assert_eq!((job.rate_iops, job.operations_max, job.fsync_every), (Some(100), Some(1000), 8));
+        assert_eq!((job.cpus.as_slice(), job.seed, job.random_repeat), (&[0, 1][..], 42, false));
+        assert_eq!((job.percentiles.as_slice(), job.log_average_ms), (&[50.0, 99.9][..], 100));
+        assert_eq!((job.log_prefix.as_deref(), job.verify_crc32c), (Some("log"), true));
+        assert_eq!((job.completion.predictor.as_str(), job.completion.armed), ("linux-mean:0.5", true));
+        assert_eq!(job.interval_ns, 250_000_000);
+    }
+
+    #[test]
+    fn engines_of_fio_have_ours_behind_them() {
+        for (name, engine) in [
+            ("psync", StorageEngine::Pread),
+            ("pvsync", StorageEngine::Pwritev),
+            ("pvsync2", StorageEngine::Pwritev),
+            ("libaio", StorageEngine::Libaio),
+            ("posixaio", StorageEngine::Posixaio),
+            ("io_uring", StorageEngine::IoUring),
+        ] {
+            assert_eq!(read(&format!("[j]\nfilename=f\nioengine={name}\n")).jobs[0].engine, engine);
+        }
+        let polled = read("[j]\nfilename=f\nioengine=pvsync2\nhipri=1\n");
+        assert!(polled.jobs[0].options.high_priority);
+        let pool = read("[j]\nfilename=f\nweir_engine=threads\n");
+        assert_eq!(pool.jobs[0].engine, StorageEngine::Threads);
+    }
+
+    #[test]
+    fn threads_without_a_file_name_have_files_of_their_own() {
+        let file = read(
+            "[a b]\nsize=1m\ndirectory=d\nnumjobs=2\nstonewall\n[c]\nfilename=x\nnumjobs=3\n[d]\nfilename=y\n",
+        );
+        let files: Vec<&str> = file.jobs.iter().map(|job| job.file.as_str()).collect();
+        assert_eq!(files, ["d/a b.0.0", "d/a b.1.0", "x", "y"]);
+        let numbers: Vec<(u32, u32)> = file.jobs.iter().map(|job| (job.thread_first, job.threads)).collect();
+        assert_eq!(numbers, [(1, 1), (2, 1), (3, 3), (6, 1)]);
+        assert!(file.jobs[0].stonewall && !file.jobs[1].stonewall);
+        let named = read("[j]\nsize=1m\nfilename_format=data.$jobnum\n");
+        assert_eq!((named.jobs[0].file.as_str(), named.jobs[0].file_given), ("data.0", false));
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        for (text, line, words) in [
+            ("", 1, "no job"),
+            ("bs=4k\n", 1, "no section"),
+            ("[j]\nfilename=f\n\n# x\ncolour=red\n", 5, "no key \"colour\""),
+            ("[j\nfilename=f\n", 1, "begins no section"),
+            ("[j]\nfilename=f\nbs=4KiB\n", 3, "write 4k"),
+            ("[j]\nfilename=f\nbs=4k,8k\n", 3, "reads and writes"),
+            ("[j]\nfilename=f\nrw=sideways\n", 3, "randread"),
+            ("[j]\nfilename=f\nioengine=mmap\n", 3, "io_uring"),
+            ("[j]\nfilename=f:g\n", 2, "several files"),
+            ("[j]\nfilename=${F}\n", 2, "variables"),
+            ("[j]\nfilename=\n", 2, "no value"),
+            ("[j]\nrw=read\n", 1, "no size"),
+            ("[j]\nfilename=f\nverify=md5\n", 3, "crc32c"),
+            ("[j]\nfilename=f\nhipri\n", 3, "hipri"),
+            ("[j]\nfilename=f\nwrite_lat_log=a\nwrite_bw_log=b\n", 3, "one prefix"),
+            ("[j]\nfilename=f\niodepth=0x\n", 3, "whole number"),
+            // What only the whole job shows.
+            ("[j]\nfilename=f\niodepth=8\n", 3, "one operation in flight"),
+            ("[global]\ndirect=1\nbs=1000\n[j]\nfilename=f\n", 3, "multiple of 512"),
+            ("[j]\nfilename=f\ntime_based\n", 3, "needs an end"),
+            ("[j]\nfilename=f\nweir_completion=magic\n", 3, "weir_completion"),
+        ] {
+            let said = refused(text);
+            assert!(said.starts_with(&format!("jobs.fio:{line}: ")) && said.contains(words), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_can_be_left_out() {
+        let text = "[global]\nunlink=1\n[a]\nfilename=f\n[b]\nfilename=f\nlockmem=1g\n";
+        let file = JobFile::parse("jobs.fio", text, true).expect("it is lenient");
+        assert_eq!(file.jobs.len(), 2);
+        assert_eq!(file.warnings.len(), 2, "{:?}", file.warnings);
+        assert!(file.warnings[0].starts_with("jobs.fio:2: ") && file.warnings[1].starts_with("jobs.fio:7: "));
+        let wrong = JobFile::parse("jobs.fio", "[a]\nfilename=f\nbs=much\n", true);
+        assert!(wrong.is_err(), "a wrong value is not an unknown key");
+    }
+
+    #[test]
+    fn a_file_that_is_too_long_is_refused() {
+        let text = "#".repeat(TEXT_BYTES_MAX + 1);
+        assert!(refused(&text).contains("too long"));
+        assert!(refused(&text[1..]).contains("no job"));
+    }
+}

@@ -1,0 +1,446 @@
+//! The keys of job files that are read: fio's, and our own under `weir_`. One table; whatever is not in it is unknown.
+
+use std::time::Duration;
+
+use weir_record::storage::{AccessPattern, DeviceClock, RingMode, SleepPrimitive, StorageEngine, StorageJob};
+
+use super::units::{TimeUnit, cpus, fio_bytes, fio_time};
+
+/// A job on its way from lines to a specification. Begins with fio's own defaults.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) job: StorageJob,
+    pub(super) filename: Option<String>,
+    pub(super) directory: Option<String>,
+    pub(super) filename_format: Option<String>,
+    /// `hipri`, whose meaning depends on the engine.
+    pub(super) polled: bool,
+    /// Where logs are asked to go, empty for the job's name.
+    pub(super) log_prefixes: Vec<String>,
+}
+
+impl Draft {
+    pub(super) fn new(name: &str) -> Self {
+        let job = StorageJob {
+            name: name.to_owned(),
+            pattern: AccessPattern::Read,
+            direct: false,
+            engine: StorageEngine::Pread,
+            seed: 0x89,
+            random_repeat: true,
+            ..StorageJob::default()
+        };
+        Self {
+            job,
+            filename: None,
+            directory: None,
+            filename_format: None,
+            polled: false,
+            log_prefixes: Vec::new(),
+        }
+    }
+}
+
+/// One key with its other names.
+pub(super) struct Key {
+    /// The first is the one that errors name.
+    pub(super) names: &'static [&'static str],
+    pub(super) apply: fn(&mut Draft, &str) -> Result<(), String>,
+}
+
+/// The key of that name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    [FILE, SHAPE, TIME, RANDOM, REPORT, OURS].into_iter().flatten().find(|key| key.names.contains(&name))
+}
+
+const FILE: &[Key] = &[
+    Key { names: &["filename"], apply: filename },
+    Key { names: &["directory"], apply: |draft, value| set(&mut draft.directory, text(value)?) },
+    Key { names: &["filename_format"], apply: |draft, value| set(&mut draft.filename_format, text(value)?) },
+    Key { names: &["size"], apply: |draft, value| set(&mut draft.job.size_bytes, fio_bytes(value)?) },
+    Key {
+        names: &["offset"],
+        apply: |draft, value| {
+            draft.job.offset_bytes = fio_bytes(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["direct"],
+        apply: |draft, value| {
+            draft.job.direct = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["buffered"],
+        apply: |draft, value| {
+            draft.job.direct = !flag(value)?;
+            Ok(())
+        },
+    },
+];
+
+const SHAPE: &[Key] = &[
+    Key {
+        names: &["bs", "blocksize"],
+        apply: |draft, value| {
+            draft.job.block_bytes = u32::try_from(fio_bytes(single(value)?)?).map_err(|_| "too large")?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["rw", "readwrite"],
+        apply: |draft, value| {
+            draft.job.pattern = value.parse()?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["rwmixread"],
+        apply: |draft, value| {
+            draft.job.read_percent = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["rwmixwrite"],
+        apply: |draft, value| {
+            draft.job.read_percent = 100_u8.checked_sub(number(value)?).ok_or("more than 100 percent")?;
+            Ok(())
+        },
+    },
+    Key { names: &["ioengine"], apply: fio_engine },
+    Key {
+        names: &["iodepth"],
+        apply: |draft, value| {
+            draft.job.depth = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["numjobs"],
+        apply: |draft, value| {
+            draft.job.threads = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["hipri"],
+        apply: |draft, value| {
+            draft.polled = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["sqthread_poll"],
+        apply: |draft, value| {
+            draft.job.options.sqpoll = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fixedbufs"],
+        apply: |draft, value| {
+            draft.job.options.fixed_buffers = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["registerfiles"],
+        apply: |draft, value| {
+            draft.job.options.fixed_files = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["cpus_allowed"],
+        apply: |draft, value| {
+            draft.job.cpus = cpus(value)?;
+            Ok(())
+        },
+    },
+    Key { names: &["cpus_allowed_policy"], apply: |_, value| only(value, "split") },
+];
+
+const TIME: &[Key] = &[
+    Key {
+        names: &["runtime", "timeout"],
+        apply: |draft, value| set(&mut draft.job.runtime_ns, time_ns(value, TimeUnit::Seconds)?),
+    },
+    Key {
+        names: &["time_based"],
+        apply: |draft, value| {
+            draft.job.time_based = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["ramp_time"],
+        apply: |draft, value| {
+            draft.job.ramp_ns = time_ns(value, TimeUnit::Seconds)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["startdelay"],
+        apply: |draft, value| {
+            draft.job.start_delay_ns = time_ns(value, TimeUnit::Seconds)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["stonewall", "wait_for_previous"],
+        apply: |draft, value| {
+            draft.job.stonewall = flag(value)?;
+            Ok(())
+        },
+    },
+    Key { names: &["number_ios"], apply: |draft, value| set(&mut draft.job.operations_max, number(value)?) },
+    Key {
+        names: &["rate_iops"],
+        apply: |draft, value| set(&mut draft.job.rate_iops, number(single(value)?)?),
+    },
+    Key {
+        names: &["thinktime"],
+        apply: |draft, value| {
+            draft.job.think_time_ns = time_ns(value, TimeUnit::Microseconds)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["fsync"],
+        apply: |draft, value| {
+            draft.job.fsync_every = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["verify"],
+        apply: |draft, value| {
+            draft.job.verify_crc32c = true;
+            only(value, "crc32c")
+        },
+    },
+];
+
+const RANDOM: &[Key] = &[
+    Key {
+        names: &["randseed"],
+        apply: |draft, value| {
+            draft.job.seed = match value.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).map_err(|_| "not a number")?,
+                None => number(value)?,
+            };
+            Ok(())
+        },
+    },
+    Key {
+        names: &["randrepeat"],
+        apply: |draft, value| {
+            draft.job.random_repeat = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["norandommap"],
+        apply: |draft, value| {
+            draft.job.no_random_map = flag(value)?;
+            Ok(())
+        },
+    },
+    Key { names: &["random_generator"], apply: |_, value| only(value, "tausworthe") },
+    Key { names: &["random_distribution"], apply: |_, value| only(value, "random") },
+];
+
+const REPORT: &[Key] = &[
+    Key {
+        names: &["percentile_list"],
+        apply: |draft, value| {
+            let percentiles: Result<_, _> = value.split(':').map(|part| part.trim().parse::<f64>()).collect();
+            draft.job.percentiles = percentiles.map_err(|_| "write percentiles as 50:99:99.9")?;
+            Ok(())
+        },
+    },
+    Key { names: &["write_lat_log"], apply: log_prefix },
+    Key { names: &["write_iops_log"], apply: log_prefix },
+    Key { names: &["write_bw_log"], apply: log_prefix },
+    Key {
+        names: &["log_avg_msec"],
+        apply: |draft, value| {
+            draft.job.log_average_ms = milliseconds(value)?;
+            Ok(())
+        },
+    },
+    // They say how fio itself runs and prints; every thread of ours is one, and a job's threads are one row.
+    Key { names: &["group_reporting"], apply: |_, value| flag(value).map(drop) },
+    Key { names: &["thread"], apply: |_, value| flag(value).map(drop) },
+    Key { names: &["description"], apply: |_, _| Ok(()) },
+];
+
+const OURS: &[Key] = &[
+    Key {
+        names: &["weir_completion", "weir_predictor"],
+        apply: |draft, value| {
+            draft.job.completion.predictor = text(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_armed"],
+        apply: |draft, value| {
+            draft.job.completion.armed = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_sleep"],
+        apply: |draft, value| {
+            draft.job.completion.sleep = sleep_primitive(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_engine"],
+        apply: |draft, value| {
+            draft.job.engine = value.parse::<StorageEngine>()?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_ring_mode"],
+        apply: |draft, value| {
+            draft.job.options.ring_mode = ring_mode(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_hybrid_iopoll"],
+        apply: |draft, value| {
+            draft.job.options.hybrid_iopoll = flag(value)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_interval"],
+        apply: |draft, value| {
+            draft.job.interval_ns = time_ns(value, TimeUnit::Milliseconds)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["weir_device_clock"],
+        apply: |draft, value| {
+            draft.job.device_clock = device_clock(value)?;
+            Ok(())
+        },
+    },
+];
+
+/// A sleep primitive by its name.
+pub fn sleep_primitive(value: &str) -> Result<SleepPrimitive, String> {
+    match value {
+        "auto" => Ok(SleepPrimitive::Auto),
+        "clock-nanosleep" => Ok(SleepPrimitive::ClockNanosleep),
+        "ring-timeout" => Ok(SleepPrimitive::RingTimeout),
+        "timerfd" => Ok(SleepPrimitive::Timerfd),
+        _ => Err(format!("{value:?} is not known; use auto, clock-nanosleep, ring-timeout or timerfd")),
+    }
+}
+
+/// A ring mode by its name.
+pub fn ring_mode(value: &str) -> Result<RingMode, String> {
+    match value {
+        "default" => Ok(RingMode::Default),
+        "coop" => Ok(RingMode::Coop),
+        "defer" => Ok(RingMode::Defer),
+        _ => Err(format!("{value:?} is not known; use default, coop or defer")),
+    }
+}
+
+/// A clock of the device by its name.
+pub fn device_clock(value: &str) -> Result<DeviceClock, String> {
+    match value {
+        "observed" => Ok(DeviceClock::Observed),
+        "tracepoint" => Ok(DeviceClock::Tracepoint),
+        _ => Err(format!("{value:?} is not known; use observed or tracepoint")),
+    }
+}
+
+fn fio_engine(draft: &mut Draft, value: &str) -> Result<(), String> {
+    draft.job.engine = match value {
+        "psync" => StorageEngine::Pread,
+        "pvsync" | "pvsync2" => StorageEngine::Pwritev,
+        "libaio" => StorageEngine::Libaio,
+        "posixaio" => StorageEngine::Posixaio,
+        "io_uring" => StorageEngine::IoUring,
+        _ => {
+            return Err(format!(
+                "the engine {value} is not ours; use psync, pvsync, pvsync2, libaio, posixaio or io_uring"
+            ));
+        }
+    };
+    Ok(())
+}
+
+fn filename(draft: &mut Draft, value: &str) -> Result<(), String> {
+    if value.contains(':') {
+        return Err("several files in one job are not read; give each a job of its own".to_owned());
+    }
+    set(&mut draft.filename, text(value)?)
+}
+
+fn log_prefix(draft: &mut Draft, value: &str) -> Result<(), String> {
+    draft.log_prefixes.push(value.to_owned());
+    Ok(())
+}
+
+fn set<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
+    *place = Some(value);
+    Ok(())
+}
+
+fn text(value: &str) -> Result<String, String> {
+    if value.is_empty() { Err("it has no value".to_owned()) } else { Ok(value.to_owned()) }
+}
+
+/// A key that may stand alone.
+fn flag(value: &str) -> Result<bool, String> {
+    match value {
+        "" | "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        _ => Err(format!("{value:?} is not known; write 1 or 0")),
+    }
+}
+
+fn number<N: std::str::FromStr>(value: &str) -> Result<N, String> {
+    value.parse().map_err(|_| format!("{value:?} is not a whole number that is possible here"))
+}
+
+/// The one value of what could have one each for reads and writes.
+fn single(value: &str) -> Result<&str, String> {
+    let mut parts = value.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    if parts.all(|part| part == first || part.is_empty()) {
+        Ok(first)
+    } else {
+        Err(format!("{value:?} has different values for reads and writes; give them jobs of their own"))
+    }
+}
+
+fn only(value: &str, known: &str) -> Result<(), String> {
+    if value == known { Ok(()) } else { Err(format!("{value:?} is not possible here; only {known} is")) }
+}
+
+fn time_ns(value: &str, unit: TimeUnit) -> Result<u64, String> {
+    nanoseconds(fio_time(value, unit)?)
+}
+
+fn nanoseconds(time: Duration) -> Result<u64, String> {
+    u64::try_from(time.as_nanos()).map_err(|_| "that is longer than centuries".to_owned())
+}
+
+fn milliseconds(value: &str) -> Result<u32, String> {
+    let time = fio_time(value, TimeUnit::Milliseconds)?;
+    u32::try_from(time.as_millis()).map_err(|_| "that is longer than weeks".to_owned())
+}

@@ -1,0 +1,21 @@
+//! What is asked: from flags or a job file to jobs that can run, and the order in which a job touches its blocks.
+//!
+//! [`fio_file`] reads the declared part of fio's job files, [`validate()`] says in one sentence what is impossible, and
+//! [`target`] looks at the file a job names. [`offsets`] is pure: the same job gives the same blocks in the same order,
+//! and the same ones as fio.
+
+pub mod fio_file;
+mod keys;
+pub mod offsets;
+pub mod target;
+mod tausworthe;
+pub mod units;
+mod validate;
+
+pub use fio_file::{JobFile, JobFileError, number_threads};
+pub use keys::{device_clock, ring_mode, sleep_primitive};
+pub use offsets::{Offsets, Step};
+pub use target::{Target, check_target};
+pub use validate::{
+    BLOCK_BYTES_MAX, DEPTH_MAX, Field, JobError, MAP_BLOCKS_MAX, THREADS_MAX, validate, validate_all,
+};

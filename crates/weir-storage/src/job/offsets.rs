@@ -1,0 +1,407 @@
+//! Which block is next: sequential or random, each block once or freely, reads and writes mixed. Pure.
+//!
+//! The order is that of fio 3.33, so that a job means the same in both tools; established are:
+//!
+//! - every thread has a number, from 1 over all threads of a run. With `randrepeat` (its default) offsets depend on it
+//!   alone: their seed is `0xb1899bed` times the number. Otherwise the seed is the sixth (counted from 0) of a series:
+//!   `randseed` times `0x9e370001` to the fourth, and in each further step times `0x9e370001` again; each times the
+//!   thread's number, plus its place in the series. The choice of reads and writes has the fourth, always;
+//! - a random block is the number of blocks times the next number of the stream as a fraction. With the map a block
+//!   that was touched gives way to the next free one, around the end; when all were touched a run that is bound by time
+//!   draws once more in vain and begins again with an empty map;
+//! - a mixed job changes between reads and writes by lot, and keeps a direction until its share of the operations is
+//!   done; the sequential forms have a position for each direction.
+//!
+//! A last part of the size that is shorter than a block is not used.
+
+use weir_record::storage::StorageJob;
+
+use super::tausworthe::Tausworthe;
+
+/// One operation that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// It reads; otherwise it writes.
+    pub reads: bool,
+    /// Where in the file.
+    pub offset_bytes: u64,
+}
+
+/// The operations of one thread, in order. Allocates only when it is made.
+#[derive(Clone, Debug)]
+pub struct Offsets {
+    block_bytes: u64,
+    first_byte: u64,
+    blocks: u64,
+    order: Order,
+    direction: Direction,
+    /// Operations that are left; endless when the time is the limit.
+    left: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Order {
+    /// The next block of reads and of writes.
+    Sequential {
+        next: [u64; 2],
+    },
+    Random {
+        stream: Tausworthe,
+        map: Option<Map>,
+    },
+}
+
+#[derive(Clone, Debug)]
+enum Direction {
+    Reads,
+    Writes,
+    Mixed(Mix),
+}
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+const REPEATED_SEED: u64 = 0xb189_9bed;
+const SERIES_FACTOR: u64 = 0x9e37_0001;
+const SERIES_PLACE_OF_MIX: u32 = 4;
+const SERIES_PLACE_OF_BLOCKS: u32 = 6;
+
+/// Blocks of that many bytes that fit.
+pub fn blocks(used_bytes: u64, block_bytes: u32) -> u64 {
+    used_bytes / u64::from(block_bytes.max(1))
+}
+
+impl Offsets {
+    /// The operations of a thread (from 0 within its job) over so many bytes from the job's offset on.
+    pub fn new(job: &StorageJob, thread: u32, used_bytes: u64) -> Self {
+        let number = u64::from(job.thread_first.saturating_add(thread).max(1));
+        let blocks = blocks(used_bytes, job.block_bytes);
+        let order = if job.pattern.is_random() {
+            let seed = if job.random_repeat {
+                REPEATED_SEED.wrapping_mul(number)
+            } else {
+                series(job.seed, number, SERIES_PLACE_OF_BLOCKS)
+            };
+            let map = (!job.no_random_map).then(|| Map::new(blocks));
+            Order::Random { stream: Tausworthe::new(seed), map }
+        } else {
+            Order::Sequential { next: [0; 2] }
+        };
+        let direction = match (job.pattern.reads(), job.pattern.writes()) {
+            (true, true) => Direction::Mixed(Mix::new(
+                job.read_percent,
+                Tausworthe::new(series(job.seed, number, SERIES_PLACE_OF_MIX)),
+            )),
+            (false, _) => Direction::Writes,
+            (true, false) => Direction::Reads,
+        };
+        let once = if job.time_based { u64::MAX } else { blocks };
+        let left = if blocks == 0 { 0 } else { job.operations_max.unwrap_or(u64::MAX).min(once) };
+        Self {
+            block_bytes: u64::from(job.block_bytes),
+            first_byte: job.offset_bytes,
+            blocks,
+            order,
+            direction,
+            left,
+        }
+    }
+
+    /// Blocks that can be touched.
+    pub fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The next operation. `None` when the size is done once, unless the time is the limit, or when the job's number
+    /// of operations is reached.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "nothing iterates over it, and an iterator promises less"
+    )]
+    pub fn next(&mut self) -> Option<Step> {
+        self.left = self.left.checked_sub(1)?;
+        let direction = match &mut self.direction {
+            Direction::Reads => READ,
+            Direction::Writes => WRITE,
+            Direction::Mixed(mix) => mix.next(),
+        };
+        let block = match &mut self.order {
+            Order::Sequential { next } => {
+                let block = next[direction] % self.blocks;
+                next[direction] = block + 1;
+                block
+            }
+            Order::Random { stream, map: None } => stream.below(self.blocks),
+            Order::Random { stream, map: Some(map) } => random_free(stream, map, self.blocks),
+        };
+        Some(Step { reads: direction == READ, offset_bytes: self.first_byte + block * self.block_bytes })
+    }
+}
+
+/// A block by lot that was not touched yet. A map that is full begins anew, after one draw in vain.
+fn random_free(stream: &mut Tausworthe, map: &mut Map, blocks: u64) -> u64 {
+    let mut drawn = stream.below(blocks);
+    if map.free == 0 {
+        map.clear();
+        drawn = stream.below(blocks);
+    }
+    let block = map.free_from(drawn).or_else(|| map.free_from(0)).unwrap_or(drawn);
+    map.take(block);
+    block
+}
+
+/// A seed of fio's series.
+fn series(seed: u64, number: u64, place: u32) -> u64 {
+    let mut state = seed;
+    for _ in 0..4 + place {
+        state = state.wrapping_mul(SERIES_FACTOR);
+    }
+    state.wrapping_mul(number).wrapping_add(u64::from(place))
+}
+
+/// Reads and writes by lot.
+#[derive(Clone, Debug)]
+struct Mix {
+    percent: [u64; 2],
+    lot: Tausworthe,
+    direction: usize,
+    issued: [u64; 2],
+    /// The lot is drawn again when the direction has so many.
+    until: u64,
+}
+
+impl Mix {
+    fn new(read_percent: u8, lot: Tausworthe) -> Self {
+        let reads = u64::from(read_percent.min(100));
+        Self { percent: [reads, 100 - reads], lot, direction: READ, issued: [0; 2], until: 0 }
+    }
+
+    fn next(&mut self) -> usize {
+        if self.issued[self.direction] >= self.until {
+            let drawn = if self.lot.below(100) < self.percent[READ] { READ } else { WRITE };
+            if drawn != self.direction {
+                self.until = self.issued[self.direction] * self.percent[self.direction ^ 1] / 100;
+            }
+            self.direction = drawn;
+        }
+        self.issued[self.direction] += 1;
+        self.direction
+    }
+}
+
+/// Which blocks were touched: a bit for each, and above it levels in which a bit stands for a full word below.
+#[derive(Clone, Debug)]
+struct Map {
+    levels: Vec<Vec<u64>>,
+    blocks: u64,
+    free: u64,
+}
+
+const WORD_BITS: u64 = u64::BITS as u64;
+
+impl Map {
+    fn new(blocks: u64) -> Self {
+        let mut levels = Vec::new();
+        let mut bits = blocks;
+        loop {
+            let words = bits.div_ceil(WORD_BITS).max(1);
+            levels.push(vec![0; words as usize]);
+            if words == 1 {
+                break;
+            }
+            bits = words;
+        }
+        let mut map = Self { levels, blocks, free: blocks };
+        map.clear();
+        map
+    }
+
+    /// Makes all blocks free. Bits beyond the end stay taken, so that no search finds them.
+    fn clear(&mut self) {
+        let mut bits = self.blocks;
+        for level in &mut self.levels {
+            level.fill(0);
+            let beyond = bits % WORD_BITS;
+            if let Some(last) = level.last_mut()
+                && (beyond != 0 || bits == 0)
+            {
+                *last = u64::MAX << beyond;
+            }
+            bits = level.len() as u64;
+        }
+        self.free = self.blocks;
+    }
+
+    /// Takes a free block.
+    fn take(&mut self, block: u64) {
+        let mut index = block;
+        for level in &mut self.levels {
+            let word = &mut level[(index / WORD_BITS) as usize];
+            *word |= 1 << (index % WORD_BITS);
+            if *word != u64::MAX {
+                break;
+            }
+            index /= WORD_BITS;
+        }
+        self.free -= 1;
+    }
+
+    /// The first free block from this one on.
+    fn free_from(&self, block: u64) -> Option<u64> {
+        let mut index = block;
+        // Up, until a word has something free at or behind the place; then down along the first free bits.
+        for (height, level) in self.levels.iter().enumerate() {
+            let word = level.get((index / WORD_BITS) as usize)?;
+            let free = !word & (u64::MAX << (index % WORD_BITS));
+            if free != 0 {
+                let found = index / WORD_BITS * WORD_BITS + u64::from(free.trailing_zeros());
+                return Some(self.levels[..height].iter().rev().fold(found, |at, below| {
+                    at * WORD_BITS + u64::from(below[at as usize].trailing_ones())
+                }));
+            }
+            index = index / WORD_BITS + 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_record::storage::AccessPattern;
+
+    use super::*;
+
+    fn job(pattern: AccessPattern) -> StorageJob {
+        StorageJob { pattern, ..StorageJob::default() }
+    }
+
+    fn all(job: &StorageJob, used_bytes: u64) -> Vec<Step> {
+        let mut offsets = Offsets::new(job, 0, used_bytes);
+        std::iter::from_fn(|| offsets.next()).collect()
+    }
+
+    fn blocks_of(steps: &[Step]) -> Vec<u64> {
+        steps.iter().map(|step| step.offset_bytes / 4096).collect()
+    }
+
+    #[test]
+    fn sequential_blocks_follow_each_other_from_the_offset_on() {
+        let job = StorageJob { offset_bytes: 8192, ..job(AccessPattern::Write) };
+        let steps = all(&job, 4 * 4096 + 100);
+        assert_eq!(blocks_of(&steps), [2, 3, 4, 5]);
+        assert!(steps.iter().all(|step| !step.reads));
+    }
+
+    #[test]
+    fn a_run_that_is_bound_by_time_begins_again() {
+        for pattern in AccessPattern::ALL {
+            let job = StorageJob { time_based: true, operations_max: Some(1000), ..job(pattern) };
+            let steps = all(&job, 7 * 4096);
+            assert_eq!(steps.len(), 1000, "{pattern}");
+            assert!(steps.iter().all(|step| step.offset_bytes < 7 * 4096), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn with_the_map_every_round_touches_every_block_once() {
+        let rounds =
+            StorageJob { time_based: true, operations_max: Some(3000), ..job(AccessPattern::RandRead) };
+        for round in blocks_of(&all(&rounds, 1000 * 4096)).chunks(1000) {
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..1000).collect::<Vec<_>>());
+            assert_ne!(sorted, round);
+        }
+    }
+
+    #[test]
+    fn without_the_map_blocks_repeat() {
+        let free = StorageJob { no_random_map: true, ..job(AccessPattern::RandWrite) };
+        let mut blocks = blocks_of(&all(&free, 1000 * 4096));
+        assert_eq!(blocks.len(), 1000);
+        blocks.sort_unstable();
+        blocks.dedup();
+        // 1 - 1/e of them, give or take.
+        assert!((580..690).contains(&blocks.len()), "{}", blocks.len());
+    }
+
+    #[test]
+    fn threads_and_seeds_differ_unless_they_shall_repeat() {
+        let base = job(AccessPattern::RandRead);
+        let of = |job: &StorageJob, thread| {
+            let mut offsets = Offsets::new(job, thread, 1 << 30);
+            (0..50).filter_map(|_| offsets.next()).collect::<Vec<_>>()
+        };
+        let seeded = StorageJob { seed: 2, ..base.clone() };
+        assert_ne!(of(&base, 0), of(&base, 1));
+        assert_ne!(of(&base, 0), of(&seeded, 0));
+        let repeat = |seed| StorageJob { random_repeat: true, seed, ..base.clone() };
+        assert_eq!(of(&repeat(1), 0), of(&repeat(2), 0));
+        let second = StorageJob { thread_first: 2, ..repeat(1) };
+        assert_eq!(of(&second, 0), of(&repeat(1), 1), "a thread is known by its number in the run");
+    }
+
+    #[test]
+    fn mixed_jobs_keep_their_share() {
+        for (percent, pattern) in [(70, AccessPattern::RandRw), (20, AccessPattern::ReadWrite)] {
+            let mixed = StorageJob { read_percent: percent, ..job(pattern) };
+            let steps = all(&mixed, 20_000 * 4096);
+            let reads = steps.iter().filter(|step| step.reads).count();
+            let expected = 200 * usize::from(percent);
+            assert!(reads.abs_diff(expected) < 500, "{reads} of {} at {percent} %", steps.len());
+        }
+        for (percent, reads) in [(0, false), (100, true)] {
+            let whole = StorageJob { read_percent: percent, ..job(AccessPattern::RandRw) };
+            assert!(all(&whole, 100 * 4096)[1..].iter().all(|step| step.reads == reads), "{percent}");
+        }
+    }
+
+    #[test]
+    fn each_direction_of_a_sequential_mix_has_its_own_place() {
+        let steps = all(&job(AccessPattern::ReadWrite), 1000 * 4096);
+        for reads in [true, false] {
+            let of: Vec<Step> = steps.iter().copied().filter(|step| step.reads == reads).collect();
+            assert_eq!(blocks_of(&of), (0..of.len() as u64).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn fewer_bytes_than_a_block_are_no_operation() {
+        assert_eq!(all(&job(AccessPattern::RandRead), 4095), []);
+        assert_eq!(all(&StorageJob { time_based: true, ..job(AccessPattern::Read) }, 0), []);
+    }
+
+    proptest! {
+        #[test]
+        fn the_map_finds_what_a_plain_list_finds(
+            blocks in 1_u64..9000,
+            draws in prop::collection::vec(any::<u64>(), 1..100),
+        ) {
+            let mut map = Map::new(blocks);
+            let mut plain = vec![false; blocks as usize];
+            for draw in draws {
+                let from = draw % blocks;
+                // Long runs of taken blocks, so that searches have to climb.
+                for _ in 0..draw % 200 {
+                    let expected = (from..blocks).find(|block| !plain[*block as usize]);
+                    prop_assert_eq!(map.free_from(from), expected);
+                    let Some(block) = expected else { break };
+                    plain[block as usize] = true;
+                    map.take(block);
+                }
+                prop_assert_eq!(map.free as usize, plain.iter().filter(|taken| !**taken).count());
+            }
+            map.clear();
+            prop_assert_eq!(map.free_from(0), Some(0));
+        }
+
+        #[test]
+        fn every_block_is_touched_exactly_once(blocks in 1_u64..3000, seed in any::<u64>()) {
+            let seeded = StorageJob { seed, ..job(AccessPattern::RandRead) };
+            let mut touched = blocks_of(&all(&seeded, blocks * 4096));
+            touched.sort_unstable();
+            prop_assert_eq!(touched, (0..blocks).collect::<Vec<_>>());
+        }
+    }
+}

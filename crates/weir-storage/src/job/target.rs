@@ -1,0 +1,228 @@
+//! The file that a job names: whether it is there, what it is, and how much of it the job uses.
+//!
+//! Whether the file system does `O_DIRECT`, and with which alignment, is found when an engine opens it
+//! ([`crate::engine::target`]).
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Seek, SeekFrom},
+    os::unix::fs::{FileTypeExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+use weir_record::storage::StorageJob;
+
+use super::{
+    units::shown_bytes,
+    validate::{Field, JobError},
+};
+
+const FILE: Field = Field { flag: "file", key: "filename" };
+const SIZE: Field = Field { flag: "size", key: "size" };
+const OFFSET: Field = Field { flag: "offset", key: "offset" };
+const BLOCK: Field = Field { flag: "bs", key: "bs" };
+
+/// The flag without which no block device is written to.
+pub const DESTROY_FLAG: &str = "--i-know-this-destroys-data";
+
+/// What a job works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// A block device, not a regular file.
+    pub is_device: bool,
+    /// Bytes of the file or device.
+    pub size_bytes: u64,
+    /// Bytes that the job uses, from its offset on.
+    pub used_bytes: u64,
+    /// It was made, or made longer, for this job: its blocks were never written, so the first write to each of them
+    /// costs the file system more than a later one.
+    pub is_new: bool,
+}
+
+/// Looks at the file of a job. A file of writes alone is made, or made longer, when the job says its size; one that
+/// is read must be there. A device is written to only if that is said to be wanted, and never while it is in use.
+pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobError> {
+    let path = Path::new(&job.file);
+    let refuse = |reason: String| Err(JobError::new(FILE, reason));
+    let kind = match path.metadata() {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return match job.size_bytes {
+                Some(size_bytes) if !job.pattern.reads() => extend(job, size_bytes),
+                _ => refuse(missing(job)),
+            };
+        }
+        Err(error) => return refuse(format!("{} cannot be looked at: {error}", job.file)),
+    };
+    let is_device = kind.is_block_device();
+    if !is_device && !kind.is_file() {
+        let what = if kind.is_dir() { "a folder" } else { "neither a regular file nor a block device" };
+        return refuse(format!("{} is {what}; name a file or a block device", job.file));
+    }
+    if is_device && job.pattern.writes() {
+        check_device(job, may_destroy)?;
+    }
+    let size_bytes = File::open(path)
+        .and_then(|mut file| file.seek(SeekFrom::End(0)))
+        .map_err(|error| JobError::new(FILE, format!("{} cannot be opened: {error}", job.file)))?;
+    let asked = job.size_bytes.and_then(|asked| job.offset_bytes.checked_add(asked));
+    match asked {
+        Some(end) if end > size_bytes && !is_device && !job.pattern.reads() => {
+            extend(job, end - job.offset_bytes)
+        }
+        _ => used_part(job, is_device, size_bytes),
+    }
+}
+
+fn missing(job: &StorageJob) -> String {
+    let file = &job.file;
+    if job.pattern.reads() {
+        format!(
+            "{file} does not exist, and a file that you name is never made for reading; leave it out for a file of our \
+             own, or write it first: weir storage run --file {file} --rw write --bs 1m --size 1g --once"
+        )
+    } else {
+        format!("{file} does not exist; say with size how long it shall be")
+    }
+}
+
+/// Makes the file of a job that only writes, or makes it longer.
+fn extend(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
+    let end = job.offset_bytes.saturating_add(used_bytes);
+    let made = OpenOptions::new().create(true).truncate(false).write(true).open(&job.file);
+    made.and_then(|file| file.set_len(end)).map_err(|error| {
+        JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
+    })?;
+    Ok(Target { is_device: false, size_bytes: end, used_bytes, is_new: true })
+}
+
+fn check_device(job: &StorageJob, may_destroy: bool) -> Result<(), JobError> {
+    if !may_destroy {
+        let reason = format!(
+            "{} is a block device and {} would overwrite it; say {DESTROY_FLAG} if that is what you want",
+            job.file, job.pattern
+        );
+        return Err(JobError::new(FILE, reason));
+    }
+    // On a device O_EXCL without O_CREAT means: not if it is mounted or part of something that is.
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::EXCL.bits() as i32).open(&job.file);
+    opened.map(drop).map_err(|error| {
+        let reason = if error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error()) {
+            format!(
+                "{} is in use (mounted, or part of another device); writing to it would destroy that",
+                job.file
+            )
+        } else {
+            format!("{} cannot be opened: {error}", job.file)
+        };
+        JobError::new(FILE, reason)
+    })
+}
+
+fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Target, JobError> {
+    let block = u64::from(job.block_bytes);
+    let has = format!("{} has {size_bytes} bytes", job.file);
+    let behind = size_bytes.saturating_sub(job.offset_bytes);
+    if size_bytes < block {
+        return Err(JobError::new(
+            BLOCK,
+            format!("{has}, less than one block of {block}; use smaller blocks"),
+        ));
+    }
+    if behind < block {
+        let reason = format!("{has}, so no block of {block} lies at {}", job.offset_bytes);
+        return Err(JobError::new(OFFSET, reason));
+    }
+    match job.size_bytes {
+        Some(asked) if asked > behind => {
+            let from =
+                if job.offset_bytes > 0 { format!(" from {} on", job.offset_bytes) } else { String::new() };
+            Err(JobError::new(SIZE, format!("{has}, and {asked}{from} are asked for; ask for less")))
+        }
+        asked => Ok(Target { is_device, size_bytes, used_bytes: asked.unwrap_or(behind), is_new: false }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use weir_record::storage::AccessPattern;
+
+    use super::*;
+
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("weir-target-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("a folder can be made");
+            Self(path)
+        }
+
+        fn job(&self, name: &str, pattern: AccessPattern) -> StorageJob {
+            let file = self.0.join(name).display().to_string();
+            StorageJob { file, file_given: true, pattern, ..StorageJob::default() }
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).expect("it can be removed");
+        }
+    }
+
+    fn refusal(job: &StorageJob) -> String {
+        check_target(job, false).expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn a_file_to_read_must_be_there() {
+        let folder = Folder::new("missing");
+        let job = StorageJob { size_bytes: Some(8192), ..folder.job("none", AccessPattern::RandRw) };
+        let text = refusal(&job);
+        assert!(text.starts_with("--file: ") && text.contains("does not exist"), "{text}");
+        assert!(!Path::new(&job.file).exists());
+    }
+
+    #[test]
+    fn a_file_of_writes_is_made_when_its_size_is_said() {
+        let folder = Folder::new("made");
+        let unsized_job = folder.job("new", AccessPattern::Write);
+        assert!(refusal(&unsized_job).contains("say with size"));
+        let job = StorageJob { size_bytes: Some(8192), offset_bytes: 4096, ..unsized_job };
+        let target = check_target(&job, false).expect("it is made");
+        assert_eq!((target.used_bytes, target.size_bytes, target.is_new), (8192, 12_288, true));
+        let again = check_target(&job, false).expect("it is there");
+        assert_eq!((again.used_bytes, again.is_new), (8192, false));
+    }
+
+    #[test]
+    fn what_is_asked_for_must_be_in_the_file() {
+        let folder = Folder::new("small");
+        let job = folder.job("file", AccessPattern::RandRead);
+        fs::write(&job.file, vec![7; 10_000]).expect("a file can be written");
+        let target = check_target(&job, false).expect("it is a file");
+        assert_eq!((target.size_bytes, target.used_bytes, target.is_device), (10_000, 10_000, false));
+        let part = StorageJob { offset_bytes: 4096, ..job.clone() };
+        assert_eq!(check_target(&part, false).map(|target| target.used_bytes), Ok(5904));
+        for (wrong, flag) in [
+            (StorageJob { size_bytes: Some(16_384), ..job.clone() }, "--size: "),
+            (StorageJob { offset_bytes: 8192, ..job.clone() }, "--offset: "),
+            (StorageJob { block_bytes: 1 << 20, ..job.clone() }, "--bs: "),
+        ] {
+            let text = refusal(&wrong);
+            assert!(text.starts_with(flag) && text.contains("10000 bytes"), "{text}");
+        }
+        assert_eq!(fs::metadata(&job.file).expect("it is there").len(), 10_000);
+    }
+
+    #[test]
+    fn what_has_no_blocks_is_named() {
+        let folder = Folder::new("kinds");
+        assert!(refusal(&folder.job(".", AccessPattern::Read)).contains("is a folder"));
+        let terminal = StorageJob { file: "/dev/null".into(), ..folder.job("x", AccessPattern::Write) };
+        assert!(refusal(&terminal).contains("neither a regular file nor a block device"));
+    }
+}

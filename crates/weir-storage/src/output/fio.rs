@@ -1,0 +1,301 @@
+//! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
+//!
+//! What fio would measure and we do not (page faults, distribution of depths, bandwidth samples) is left out rather
+//! than made up.
+
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+use weir_record::{
+    load::LatencySummary,
+    storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
+};
+
+use crate::job::units::shown_bytes;
+
+/// Percentiles that fio prints when nobody says which.
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// What the caller knows about the run.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Version of the program.
+    pub version: String,
+    /// End of the run, in milliseconds since 1970.
+    pub timestamp_ms: u64,
+    /// The same for people.
+    pub time: String,
+    /// Entries of `disk_util`.
+    pub disks: Vec<Value>,
+}
+
+/// The report as one object.
+pub fn fio_json(report: &StorageReport, surroundings: &Surroundings) -> Value {
+    json!({
+        "fio version": format!("weir-{}", surroundings.version),
+        "timestamp": surroundings.timestamp_ms / 1000,
+        "timestamp_ms": surroundings.timestamp_ms,
+        "time": surroundings.time,
+        "jobs": report.jobs.iter().zip(groups(report)).map(|(job, group)| one_job(job, group)).collect::<Vec<_>>(),
+        "disk_util": surroundings.disks,
+        "weir": report,
+    })
+}
+
+/// A group of fio is what runs together: it ends where a job waits for those before it.
+fn groups(report: &StorageReport) -> Vec<u32> {
+    let mut group = 0;
+    let waits = |job: &StorageJobReport| job.job.as_ref().is_some_and(|job| job.stonewall);
+    let number = |(index, job): (usize, &StorageJobReport)| {
+        group += u32::from(index > 0 && waits(job));
+        group
+    };
+    report.jobs.iter().enumerate().map(number).collect()
+}
+
+fn one_job(report: &StorageJobReport, group: u32) -> Value {
+    let job = report.job.clone().unwrap_or_default();
+    let percentiles = if job.percentiles.is_empty() { PERCENTILES.to_vec() } else { job.percentiles.clone() };
+    let direction = |direction: &DirectionReport| one_direction(direction, report.elapsed_ns, &percentiles);
+    // Of the time of all threads, as fio counts it: 100 % is one CPU for each thread.
+    let thread_time_ns = (report.elapsed_ns * u64::from(job.threads.max(1))).max(1) as f64;
+    let share = |ns: u64| ns as f64 * 100.0 / thread_time_ns;
+    let mut value = json!({
+        "jobname": job.name,
+        "groupid": group,
+        "error": u8::from(report.failed),
+        "elapsed": report.elapsed_ns.div_ceil(1_000_000_000),
+        "job options": options(&job),
+        "read": direction(&report.reads),
+        "write": direction(&report.writes),
+        "sync": { "total_ios": report.fsyncs },
+        "job_runtime": report.elapsed_ns / 1_000_000 * u64::from(job.threads.max(1)),
+        "usr_cpu": share(report.cpu.user_ns),
+        "sys_cpu": share(report.cpu.system_ns),
+        "ctx": report.cpu.switches_voluntary + report.cpu.switches_involuntary,
+    });
+    let shares = latency_shares(&[&report.reads.completion, &report.writes.completion]);
+    if let Value::Object(object) = &mut value {
+        object.extend(shares);
+    }
+    value
+}
+
+fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64]) -> Value {
+    let seconds = elapsed_ns as f64 / 1e9;
+    let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 / seconds };
+    let runtime_ms = if report.operations == 0 { 0 } else { elapsed_ns / 1_000_000 };
+    json!({
+        "io_bytes": report.bytes,
+        "io_kbytes": report.bytes / 1024,
+        "bw_bytes": rate(report.bytes).round() as u64,
+        "bw": (rate(report.bytes) / 1024.0).round() as u64,
+        "iops": report.iops,
+        "runtime": runtime_ms,
+        "total_ios": report.operations,
+        "slat_ns": latency(&report.submission, None),
+        "clat_ns": latency(&report.completion, Some(percentiles)),
+        "lat_ns": latency(&report.total, None),
+    })
+}
+
+fn latency(summary: &LatencySummary, percentiles: Option<&[f64]>) -> Value {
+    let mut value = json!({
+        "min": summary.ns_min,
+        "max": summary.ns_max,
+        "mean": summary.ns_mean,
+        "stddev": summary.ns_stddev,
+        "N": summary.count,
+    });
+    let histogram = summary.histogram().ok().filter(|histogram| !histogram.is_empty());
+    if let (Some(percentiles), Some(histogram)) = (percentiles, histogram) {
+        let at = |percentile: &f64| {
+            let nanoseconds = histogram.value_at_quantile(percentile / 100.0);
+            (format!("{percentile:.6}"), json!(nanoseconds))
+        };
+        value["percentile"] = Value::Object(percentiles.iter().map(at).collect());
+    }
+    value
+}
+
+/// Upper limits of the classes, in the unit of their table.
+const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// Percent of the operations in classes of their completion time: `latency_ns`, `latency_us`, `latency_ms`.
+fn latency_shares(summaries: &[&LatencySummary]) -> Map<String, Value> {
+    let histograms: Vec<Histogram<u64>> =
+        summaries.iter().filter_map(|summary| summary.histogram().ok()).collect();
+    let total: u64 = histograms.iter().map(Histogram::len).sum();
+    let count = |from: u64, to: u64| -> u64 {
+        let inside = |histogram: &Histogram<u64>| {
+            let in_class = |value: u64| (from..to).contains(&value);
+            histogram
+                .iter_recorded()
+                .filter(|step| in_class(step.value_iterated_to()))
+                .map(|step| step.count_at_value())
+                .sum::<u64>()
+        };
+        histograms.iter().map(inside).sum()
+    };
+    let percent = |from: u64, to: u64| json!(count(from, to) as f64 * 100.0 / total.max(1) as f64);
+    let table = |unit: u64, below: u64| -> Map<String, Value> {
+        let mut from = below;
+        let mut class = |limit: u64| {
+            let entry = (limit.to_string(), percent(from, limit * unit));
+            from = limit * unit;
+            entry
+        };
+        CLASSES.into_iter().map(&mut class).collect()
+    };
+    let mut milliseconds = table(1_000_000, 1_000_000);
+    milliseconds.insert("2000".to_owned(), percent(1_000_000_000, 2_000_000_000));
+    milliseconds.insert(">=2000".to_owned(), percent(2_000_000_000, u64::MAX));
+    Map::from_iter([
+        ("latency_ns".to_owned(), Value::Object(table(1, 0))),
+        ("latency_us".to_owned(), Value::Object(table(1_000, 1_000))),
+        ("latency_ms".to_owned(), Value::Object(milliseconds)),
+    ])
+}
+
+/// The job in the words of a job file.
+fn options(job: &StorageJob) -> Value {
+    let mut options = Map::new();
+    let mut say = |key: &str, value: String| drop(options.insert(key.to_owned(), Value::String(value)));
+    say("name", job.name.clone());
+    say("filename", job.file.clone());
+    say("rw", job.pattern.to_string());
+    say("bs", shown_bytes(u64::from(job.block_bytes)));
+    say("direct", u8::from(job.direct).to_string());
+    match engine(job.engine) {
+        Some(name) => say("ioengine", name.to_owned()),
+        None => say("weir_engine", job.engine.to_string()),
+    }
+    say("iodepth", job.depth.to_string());
+    say("numjobs", job.threads.to_string());
+    let seconds = |ns: u64| format!("{}us", ns / 1000);
+    let optional = [
+        ("size", job.size_bytes.map(shown_bytes)),
+        ("offset", (job.offset_bytes > 0).then(|| shown_bytes(job.offset_bytes))),
+        ("runtime", job.runtime_ns.map(seconds)),
+        ("time_based", job.time_based.then(|| "1".to_owned())),
+        ("ramp_time", (job.ramp_ns > 0).then(|| seconds(job.ramp_ns))),
+        ("number_ios", job.operations_max.map(|count| count.to_string())),
+        ("rate_iops", job.rate_iops.map(|rate| rate.to_string())),
+        ("thinktime", (job.think_time_ns > 0).then(|| seconds(job.think_time_ns))),
+        ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
+        ("norandommap", job.no_random_map.then(|| "1".to_owned())),
+        ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),
+        ("randseed", Some(job.seed.to_string())),
+        (
+            "weir_completion",
+            (job.completion.predictor != "interrupt").then(|| job.completion.predictor.clone()),
+        ),
+        ("weir_armed", job.completion.armed.then(|| "1".to_owned())),
+    ];
+    for (key, value) in optional {
+        if let Some(value) = value {
+            say(key, value);
+        }
+    }
+    Value::Object(options)
+}
+
+/// What fio calls an engine, where it has it.
+fn engine(engine: StorageEngine) -> Option<&'static str> {
+    match engine {
+        StorageEngine::Pread => Some("psync"),
+        StorageEngine::Pwritev => Some("pvsync2"),
+        StorageEngine::Threads => None,
+        StorageEngine::Posixaio => Some("posixaio"),
+        StorageEngine::Libaio => Some("libaio"),
+        StorageEngine::IoUring => Some("io_uring"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{latency::empty_histogram, storage::StorageCpu};
+
+    use super::*;
+
+    fn summary(values: impl IntoIterator<Item = u64>) -> LatencySummary {
+        let mut histogram = empty_histogram();
+        values.into_iter().for_each(|value| histogram.saturating_record(value));
+        LatencySummary::from_histogram(&histogram)
+    }
+
+    fn report() -> StorageReport {
+        let times = || (1..=1000_u64).map(|step| step * 1000);
+        let reads = DirectionReport {
+            operations: 1000,
+            bytes: 4_096_000,
+            iops: 500.0,
+            submission: summary(times().map(|time| time / 10)),
+            completion: summary(times()),
+            total: summary(times().map(|time| time + time / 10)),
+        };
+        let job = StorageJob {
+            file: "data".into(),
+            size_bytes: Some(1 << 30),
+            percentiles: vec![50.0, 99.9],
+            ..StorageJob::default()
+        };
+        let of = |job: StorageJob| StorageJobReport {
+            job: Some(job),
+            elapsed_ns: 2_000_000_000,
+            reads: reads.clone(),
+            cpu: StorageCpu { user_ns: 500_000_000, system_ns: 1_000_000_000, ..StorageCpu::default() },
+            ..StorageJobReport::default()
+        };
+        let walled = StorageJob { stonewall: true, percentiles: Vec::new(), ..job.clone() };
+        StorageReport { jobs: vec![of(job), of(walled)], ..StorageReport::default() }
+    }
+
+    #[test]
+    fn the_shape_is_fios_and_ours_is_under_one_key() {
+        let surroundings =
+            Surroundings { version: "9.9".into(), timestamp_ms: 1500, ..Surroundings::default() };
+        let value = fio_json(&report(), &surroundings);
+        assert_eq!(value["fio version"], "weir-9.9");
+        let job = &value["jobs"][0];
+        assert_eq!(job["read"]["total_ios"], 1000);
+        assert_eq!(job["read"]["bw_bytes"], 2_048_000);
+        assert_eq!(job["read"]["bw"], 2000);
+        assert_eq!(job["read"]["iops"], 500.0);
+        assert_eq!(job["read"]["runtime"], 2000);
+        assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&json!(25.0), &json!(50.0)));
+        assert_eq!(job["write"]["total_ios"], 0);
+        assert_eq!(job["write"]["clat_ns"].get("percentile"), None);
+        assert_eq!(job["job options"]["bs"], "4k");
+        assert_eq!(job["job options"]["ioengine"], "io_uring");
+        assert_eq!((&value["jobs"][0]["groupid"], &value["jobs"][1]["groupid"]), (&json!(0), &json!(1)));
+        let ours: StorageReport = serde_json::from_value(value["weir"].clone()).expect("our own report");
+        assert_eq!(ours, report());
+    }
+
+    #[test]
+    fn percentiles_are_those_asked_for_or_fios_own() {
+        let value = fio_json(&report(), &Surroundings::default());
+        let asked = value["jobs"][0]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
+        assert_eq!(asked.keys().map(String::as_str).collect::<Vec<_>>(), ["50.000000", "99.900000"]);
+        let median = asked["50.000000"].as_u64().expect("a number");
+        assert!((499_000..=501_000).contains(&median), "{median}");
+        let own = value["jobs"][1]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
+        assert_eq!(own.len(), PERCENTILES.len());
+        assert!(own.contains_key("99.990000"));
+    }
+
+    #[test]
+    fn classes_of_latency_hold_all_operations() {
+        let value = fio_json(&report(), &Surroundings::default());
+        let job = &value["jobs"][0];
+        let sum: f64 = ["latency_ns", "latency_us", "latency_ms"]
+            .iter()
+            .flat_map(|table| job[*table].as_object().expect("a table").values())
+            .map(|share| share.as_f64().expect("a number"))
+            .sum();
+        assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+        let below_50_us = job["latency_us"]["50"].as_f64().expect("a number");
+        assert!((2.8..3.2).contains(&below_50_us), "20 to 49 µs: {below_50_us}");
+    }
+}
