@@ -14,7 +14,7 @@ use rustix::{
 use weir_record::storage::{RingMode, StorageEngine, StorageEngineOptions, StorageJob};
 use weir_sys::raw_ring::SetupError;
 
-use super::{Completed, Operation, OperationKind, error_name, libaio::Libaio, open};
+use super::{Completed, EngineError, Operation, OperationKind, error_name, libaio::Libaio, open};
 
 /// One engine in one mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,10 @@ fn try_mode(path: &Path, name: &str, engine: StorageEngine, options: StorageEngi
 }
 
 fn read_one(job: &StorageJob) -> Result<(), String> {
-    let mut engine = open(job, 0).map_err(|error| error.to_string())?;
+    let mut engine = open(job, 0).map_err(|error| match error {
+        EngineError::Refused { reason, .. } => reason,
+        error => error.to_string(),
+    })?;
     let operation = Operation { slot: 0, kind: OperationKind::Read, offset_bytes: 0, bytes: job.block_bytes };
     let mut completed: Vec<Completed> = Vec::with_capacity(1);
     engine.submit_and_wait(&[operation], &mut completed).map_err(|error| error.to_string())?;
