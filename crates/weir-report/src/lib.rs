@@ -22,6 +22,7 @@ mod html;
 mod language;
 mod markdown;
 mod phrases;
+mod polling;
 mod published;
 mod sentence;
 mod tables;
@@ -33,6 +34,7 @@ mod words;
 use weir_record::study::StudyResult;
 
 pub use language::{Language, UnknownLanguage};
+pub use polling::{polling_html, polling_markdown, polling_terminal, sweep_terminal};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {

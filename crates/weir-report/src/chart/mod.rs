@@ -7,6 +7,8 @@ mod bars;
 mod canvas;
 mod curves;
 mod forest;
+mod panels;
+mod plane;
 mod scale;
 mod timeline;
 
@@ -14,6 +16,8 @@ pub(crate) use bars::{Figure, bars, cells_left_out};
 pub(crate) use canvas::{ARM_STYLES, swatch};
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
+pub(crate) use panels::{Panel, PanelAxis, PanelLine, panels};
+pub(crate) use plane::{PlaneAxes, PlaneFamily, PlanePoint, plane};
 pub(crate) use timeline::timeline;
 
 /// Most rows of a forest or bar chart; the tables have more.

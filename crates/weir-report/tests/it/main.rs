@@ -2,4 +2,5 @@
 
 mod fixture;
 mod page;
+mod polling;
 mod texts;

@@ -1,0 +1,422 @@
+//! Every text of the study `polling` in three languages. `{0}`, `{1}` … stand for numbers and names.
+
+use weir_record::sweep::{
+    FrontierRule, GainStep, MethodRole, ObservationKind, Outcome, PlaneKind, Seen, SweepWorld,
+};
+
+use crate::language::Language;
+
+macro_rules! texts {
+    ($($name:ident: $english:literal | $korean:literal | $chinese:literal;)*) => {
+        /// A text.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Text { $($name),* }
+
+        impl Text {
+            /// The text in one language.
+            pub(crate) fn of(self, language: Language) -> &'static str {
+                language.choose(match self {
+                    $(Text::$name => [$english, $korean, $chinese],)*
+                })
+            }
+
+            #[cfg(test)]
+            pub(crate) const ALL: &[(&str, [&str; 3])] =
+                &[$((stringify!($name), [$english, $korean, $chinese])),*];
+        }
+    };
+}
+
+impl Text {
+    /// The text with its places filled.
+    pub(crate) fn fill(self, language: Language, values: &[&str]) -> String {
+        let mut text = self.of(language).to_owned();
+        for (index, value) in values.iter().enumerate() {
+            text = text.replace(&format!("{{{index}}}"), value);
+        }
+        text
+    }
+}
+
+texts! {
+    Study: "Study" | "연구" | "研究";
+    Asks: "How often does a hybrid-polling sleep end too late, and can a prediction lower misses and CPU together?"
+        | "하이브리드 폴링의 sleep은 얼마나 자주 늦게 끝나며, 예측으로 miss와 CPU를 함께 낮출 수 있는가?"
+        | "混合轮询的睡眠有多常结束得太晚？预测能否同时降低 miss 与 CPU？";
+
+    BadgeAhead: "ahead on both" | "두 축 모두 앞섬" | "两项都领先";
+    BadgeNot: "not ahead everywhere" | "일부 조건에서 앞서지 못함" | "并非处处领先";
+    BadgeOpen: "not decided" | "판정 보류" | "无法判定";
+
+    Ahead: "Misses and CPU can be lowered together under background load: one setting, {0}, is ahead of {1} of {2} \
+        ratios of the kernel's mean in {3}, on misses, CPU and IOPS at once, and all other conditions hold."
+        | "백그라운드 부하에서도 miss와 CPU를 함께 낮출 수 있습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 \
+        miss, CPU, IOPS 모두에서 앞서고 나머지 조건도 모두 만족합니다."
+        | "在后台负载下可以同时降低 miss 与 CPU：同一设置 {0} 在 {3} 中，于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个，其余条件也都成立。";
+    NotAhead: "Not shown in full: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
+        CPU and IOPS at once; {4} of {5} conditions over all phases hold, {6} fail."
+        | "전부 입증되지는 않았습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
+        전체 조건 {5}개 중 {4}개를 만족하고 {6}개를 만족하지 못합니다."
+        | "未能全部证实：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；全部 {5} 项条件中 {4} 项成立，{6} 项不成立。";
+    OpenAhead: "Not decided yet: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
+        CPU and IOPS at once; {4} of {5} conditions over all phases hold and the rest are open."
+        | "아직 판정할 수 없습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
+        전체 조건 {5}개 중 {4}개를 만족하고 나머지는 판정 보류입니다."
+        | "尚无法判定：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；全部 {5} 项条件中 {4} 项成立，其余待定。";
+    ByInterrupt: "In {0} it leaves {1} of the operations to the interrupt: what lowers both there is another way to \
+        wait, not a better prediction."
+        | "{0}에서는 연산의 {1}을(를) 인터럽트에 맡깁니다. 둘을 함께 낮춘 것은 더 나은 예측이 아니라 다른 대기 방식입니다."
+        | "在 {0} 中，它把 {1} 的操作交给中断：同时降低两者的是另一种等待方式，而不是更好的预测。";
+    BySleep: "In {0} it leaves {1} of the operations to the interrupt and sleeps before the others."
+        | "{0}에서는 연산의 {1}을(를) 인터럽트에 맡기고 나머지는 sleep 뒤 폴링합니다."
+        | "在 {0} 中，它把 {1} 的操作交给中断，其余先睡眠再轮询。";
+    QuantileTrades: "A better prediction alone does not do it: from the kernel's default to a tracked quantile, {0} \
+        changes by {1} points of misses and {2} points of CPU, along the same curve."
+        | "더 나은 예측만으로는 부족합니다. 커널 기본값에서 분위수 추적으로 바꾸면 {0}에서 miss는 {1}포인트, CPU는 {2}포인트 바뀌어 같은 곡선을 따라 움직일 뿐입니다."
+        | "仅靠更好的预测不够：从内核默认到分位数跟踪，{0} 的 miss 变化 {1} 个百分点，CPU 变化 {2} 个百分点，只是沿同一条曲线移动。";
+    QuantileHelps: "A better prediction alone lowers both here: from the kernel's default to a tracked quantile, {0} \
+        changes by {1} points of misses and {2} points of CPU."
+        | "여기서는 더 나은 예측만으로도 둘 다 낮아집니다. 커널 기본값에서 분위수 추적으로 바꾸면 {0}에서 miss는 {1}포인트, CPU는 {2}포인트 바뀝니다."
+        | "此处仅靠更好的预测就能同时降低两者：从内核默认到分位数跟踪，{0} 的 miss 变化 {1} 个百分点，CPU 变化 {2} 个百分点。";
+    PriceAnswer: "In {0} waiting for the interrupt is the answer as long as a microsecond of latency is worth less than {1} \
+        of CPU; beyond that, {2} buys it most cheaply."
+        | "{0}에서는 지연시간 1 µs의 가치가 CPU {1}보다 낮은 동안은 인터럽트 대기가 답입니다. 그보다 높으면 {2}이(가) 가장 싸게 줄입니다."
+        | "在 {0} 中，只要 1 µs 延迟的价值低于 {1} 的 CPU，就应等待中断；超过之后，{2} 换取延迟最便宜。";
+    PriceNone: "In {0} nothing notices earlier than the interrupt." | "{0}에서 인터럽트보다 먼저 알아채는 방법은 없습니다."
+        | "在 {0} 中，没有任何方法比中断更早察觉完成。";
+    NoJudgement: "There is no simulator part to judge." | "판정할 시뮬레이터 결과가 없습니다." | "没有可供判定的模拟器结果。";
+
+    Complete: "complete" | "완료" | "完整";
+    Incomplete: "incomplete" | "미완료" | "不完整";
+    Parts: "{0} of {1} runs" | "실행 {1}개 중 {0}개" | "{1} 次运行中的 {0} 次";
+    HeldOutSeeds: "Held-out seeds" | "미사용 시드" | "留出种子";
+    JobLength: "Length of a job" | "작업 길이" | "作业时长";
+    Machine: "Machine" | "머신" | "机器";
+    MissingTitle: "What could not run" | "실행하지 못한 것" | "未能运行的部分";
+
+    FrontierTitle: "The candidate against each ratio" | "비율별 비교" | "候选设置与各比例的比较";
+    FrontierHelp: "Differences are candidate less ratio, paired by seed: the median with its 95 % interval. No more \
+        misses allows half a point, no fewer IOPS half a percent. A condition holds when the whole interval is on the \
+        right side and fails when the whole interval is on the wrong one."
+        | "차이는 ‘후보 − 비율’이며 시드별로 짝지은 중앙값과 95 % 구간입니다. ‘miss가 더 많지 않음’에는 0.5포인트, ‘IOPS가 더 적지 않음’에는 0.5 %의 \
+        여유를 둡니다. 구간 전체가 조건을 만족하면 성립, 전체가 벗어나면 불성립입니다."
+        | "差值为“候选 − 比例”，按种子配对，给出中位数与 95 % 区间。“miss 不更多”允许 0.5 个百分点，“IOPS 不更少”允许 0.5 %。整个区间满足条件为成立，整个区间都不满足为不成立。";
+    Phase: "Phase" | "작업" | "阶段";
+    Against: "Against" | "비교 대상" | "比较对象";
+    Rule: "Condition" | "조건" | "条件";
+    MissPoints: "Misses, points" | "miss, 포인트" | "miss，百分点";
+    CpuPoints: "CPU, points" | "CPU, 포인트" | "CPU，百分点";
+    IopsPercent: "IOPS, %" | "IOPS, %" | "IOPS，%";
+    Result: "Result" | "결과" | "结果";
+    Holds: "holds" | "성립" | "成立";
+    Fails: "fails" | "불성립" | "不成立";
+    Open: "open" | "보류" | "待定";
+    RuleAhead: "ahead on all three" | "세 가지 모두 앞섬" | "三项都领先";
+    RuleNotBeaten: "not beaten on both" | "miss와 CPU 모두 밀리지는 않음" | "不在两项上同时落后";
+    RuleTie: "a tie" | "비김" | "持平";
+
+    PlanesTitle: "The frontier" | "프런티어" | "前沿";
+    PlanesHelp: "Each point is a method over all seeds; the settings of a family are joined. Lower left is better. The \
+        oracles know what no predictor can: the clairvoyant each operation's time, the other the best constant sleep."
+        | "점 하나가 모든 시드에 걸친 방법 하나이며 같은 계열의 설정은 선으로 이었습니다. 왼쪽 아래일수록 좋습니다. 오라클은 예측기가 알 수 없는 것을 압니다. \
+        하나는 각 연산의 시간을, 다른 하나는 최적의 고정 sleep을 압니다."
+        | "每个点是一个方法在全部种子上的结果，同一族的设置以线相连，越靠左下越好。两个神谕知道预测器无法知道的：其一知道每次操作的时间，其二知道最佳的固定睡眠。";
+    MissAxis: "misses" | "miss 비율" | "miss 率";
+    AddedAxis: "added p99" | "추가 지연 p99" | "附加延迟 p99";
+    CpuAxis: "CPU of the thread" | "스레드 CPU" | "线程 CPU";
+    NumbersInTable: "the numbers as a table" | "표로 보기" | "以表格显示数据";
+
+    MethodsTitle: "All methods" | "모든 방법" | "全部方法";
+    Method: "Method" | "방법" | "方法";
+    Role: "Role" | "역할" | "角色";
+    Misses: "misses" | "miss" | "miss";
+    Cpu: "CPU" | "CPU" | "CPU";
+    Iops: "IOPS" | "IOPS" | "IOPS";
+    AddedP50: "added p50" | "추가 p50" | "附加 p50";
+    AddedP99: "added p99" | "추가 p99" | "附加 p99";
+    Sleep: "effective sleep" | "유효 sleep" | "有效睡眠";
+    CpuPerIo: "CPU per I/O" | "I/O당 CPU" | "每 I/O CPU";
+    Interrupted: "by interrupt" | "인터럽트" | "交给中断";
+    Harmful: "harmful" | "해로운 miss" | "有害 miss";
+    RoleCandidate: "candidate" | "후보" | "候选";
+    RoleRatio: "kernel's mean" | "커널 평균" | "内核均值";
+    RoleBaseline: "baseline" | "기준" | "基线";
+    RoleRival: "published" | "발표된 방법" | "已发表";
+    RoleVariant: "variant" | "변형" | "变体";
+    RoleOracle: "oracle" | "오라클" | "神谕";
+
+    VolumesTitle: "Room behind the families" | "계열별 초부피" | "各族的超体积";
+    VolumesHelp: "Hypervolume: the share of the box between the origin and the reference point that lies behind one of \
+        the family's settings; 100 % would be no cost at all. Reference: 100 % misses, or {0} times the interrupt's added p99, \
+        each with 100 % CPU. The difference is the candidate's family less the other, paired by seed."
+        | "초부피는 원점과 기준점 사이 상자에서 계열의 설정 뒤에 놓이는 몫이며 100 %는 비용이 전혀 없음을 뜻합니다. 기준점은 miss 100 % 또는 인터럽트 추가 지연 p99의 \
+        {0}배이며 CPU는 100 %입니다. 차이는 시드별로 짝지은 ‘후보 계열 − 다른 계열’입니다."
+        | "超体积：原点与参考点之间的方框中，位于该族某一设置之后的份额；100 % 意味着毫无代价。参考点：100 % miss，或中断附加延迟 p99 的 {0} 倍，CPU 均为 100 %。差值为“候选所在族 − 该族”，按种子配对。";
+    Family: "Family" | "계열" | "族";
+    Settings: "settings" | "설정 수" | "设置数";
+    VolumeMiss: "misses and CPU" | "miss와 CPU" | "miss 与 CPU";
+    VolumeAdded: "added p99 and CPU" | "추가 p99와 CPU" | "附加 p99 与 CPU";
+    LessThis: "candidate's less this" | "후보 − 이 계열" | "候选 − 该族";
+    Distances: "distance to the oracles" | "오라클까지의 거리" | "到神谕的距离";
+    ToClairvoyant: "to the clairvoyant" | "예지 오라클" | "到先知神谕";
+    ToConstant: "to the constant sleep" | "고정 sleep 오라클" | "到固定睡眠神谕";
+
+    GainTitle: "Where the gain is from, and its price" | "이득의 출처와 대가" | "收益的来源与代价";
+    GainHelp: "The way from the kernel's default to the candidate, cut at the tracked quantile: before it the sleep is \
+        better, after it the way to wait is another. Second less first, paired by seed."
+        | "커널 기본값에서 후보까지의 차이를 분위수 추적 지점에서 나눴습니다. 그 앞은 더 나은 sleep, 그 뒤는 다른 대기 방식의 몫입니다. ‘둘째 − 첫째’이며 시드별로 짝지었습니다."
+        | "从内核默认到候选的差距在分位数跟踪处切开：之前是更好的睡眠，之后是另一种等待方式。数值为“后者 − 前者”，按种子配对。";
+    Step: "Step" | "단계" | "步骤";
+    StepWhole: "whole gain" | "전체 이득" | "全部收益";
+    StepQuantile: "better quantile" | "더 나은 분위수" | "更好的分位数";
+    StepMechanism: "changed mechanism" | "바뀐 방식" | "改变机制";
+    StepOracle: "quantile against the best constant sleep" | "분위수 추적과 최적 고정 sleep" | "分位数跟踪与最佳固定睡眠";
+    StepInterrupt: "candidate against the interrupt" | "후보와 인터럽트" | "候选与中断";
+    FromTo: "From → to" | "처음 → 다음" | "从 → 到";
+    PriceTitle: "Price of not waiting for the interrupt" | "인터럽트를 기다리지 않는 값" | "不等待中断的代价";
+    PriceUnit: "CPU-µs for each µs of latency" | "지연 1 µs당 CPU-µs" | "每 µs 延迟的 CPU-µs";
+    PricePoll: "the same for busy polling" | "같은 값, 순수 폴링" | "纯轮询的同一代价";
+    Saved: "latency saved" | "줄인 지연" | "节省的延迟";
+    Cheapest: "cheapest" | "가장 싼 방법" | "最便宜的方法";
+
+    FigureOne: "Figure 1: IOPS and misses over time" | "그림 1: 시간에 따른 IOPS와 miss" | "图 1：IOPS 与 miss 随时间的变化";
+    FigureTwo: "Figure 2: effective sleep and misses over the sleep ratio, {0}"
+        | "그림 2: sleep 비율에 따른 유효 sleep과 miss, {0}" | "图 2：有效睡眠与 miss 随睡眠比例的变化，{0}";
+    FigureThree: "Figure 3: IOPS and CPU over the sleep ratio, {0}"
+        | "그림 3: sleep 비율에 따른 IOPS와 CPU, {0}" | "图 3：IOPS 与 CPU 随睡眠比例的变化，{0}";
+    FiguresTitle: "The paper's figures" | "논문의 그림" | "论文中的图";
+    FiguresHelp: "Solid: the kernel's mean. Dashed: what a single setting of another method reaches in the same phase."
+        | "실선은 커널 평균, 점선은 같은 작업에서 다른 방법의 한 가지 설정이 얻은 값입니다."
+        | "实线为内核均值，虚线为同一阶段中其他方法的单一设置所达到的值。";
+    Ratio: "sleep ratio" | "sleep 비율" | "睡眠比例";
+    Time: "time" | "시간" | "时间";
+
+    PublishedTitle: "Published beside measured" | "발표된 관찰과 측정 결과" | "已发表的观察与实测对照";
+    PublishedHelp: "What the text of the paper says (its figures are images), and what came out here. The rule for each \
+        was written before it was measured. In brackets: with both hypotheses switched on, a wake-up that is now and then late \
+        and a device that is slow when a job begins."
+        | "논문 본문의 서술(그림은 이미지)과 여기서 얻은 결과입니다. 판정 규칙은 측정 전에 정했습니다. 괄호 안은 두 가설, 즉 가끔 늦는 깨어남과 작업 시작 직후 느린 장치를 켠 결과입니다."
+        | "论文正文所述（其图为图像）与此处的结果。每条规则都在测量之前写定。括号内为打开两个假设后的结果：偶尔迟到的唤醒，以及作业开始时较慢的设备。";
+    PublishedSays: "the paper" | "논문" | "论文";
+    Measured: "here" | "여기" | "此处";
+    Why: "why" | "이유" | "原因";
+    Shown: "shown" | "재현" | "再现";
+    Partly: "in part" | "일부" | "部分再现";
+    NotShown: "not shown" | "재현 안 됨" | "未再现";
+    Unknown: "not measured" | "측정 안 함" | "未测量";
+
+    FeedingTitle: "Fed with what a thread sees, and with the truth" | "관측값과 참값을 넣었을 때" | "输入观测值与输入真值";
+    FeedingHelp: "After a sleep that was too long nobody knows when the device was done, and the kernel's mean takes its own \
+        oversleep for the device's time. Only a model can tell it the truth. Differences: observed less true, paired by seed."
+        | "sleep이 너무 길었던 뒤에는 장치가 언제 끝났는지 알 수 없어 커널 평균은 자신의 초과 sleep을 장치 시간으로 셉니다. 참값은 모델만 알려 줄 수 있습니다. 차이는 시드별로 짝지은 ‘관측 − 참’입니다."
+        | "睡过头之后无从知道设备何时完成，内核均值便把自己睡过的时间算作设备时间。只有模型能告诉它真值。差值为“观测 − 真值”，按种子配对。";
+    Observed: "observed" | "관측" | "观测";
+    TrueTimes: "true" | "참" | "真值";
+    SleepDifference: "effective sleep, µs" | "유효 sleep, µs" | "有效睡眠，µs";
+
+    EmulatedTitle: "What is emulated, and what was fixed beforehand" | "모사한 것과 미리 정한 것" | "模拟了什么，事先固定了什么";
+    EmulatedSimulator: "Simulator: device, host and load are a queueing model with the published constants of a Samsung 983 \
+        ZET and a Xeon Gold 6230; no disk was touched. The paper does not publish its background queue depth: 32 for each \
+        core gives its loss of IOPS."
+        | "시뮬레이터: 장치, 호스트, 부하는 삼성 983 ZET와 Xeon Gold 6230의 발표된 상수를 쓰는 대기열 모델이며 디스크는 쓰지 않았습니다. 논문은 백그라운드 큐 깊이를 밝히지 않았고, 코어당 32가 논문의 IOPS 감소와 맞습니다."
+        | "模拟器：设备、主机与负载是采用三星 983 ZET 与 Xeon Gold 6230 已发表常数的排队模型，没有触及任何磁盘。论文未公布后台队列深度；每核 32 与其 IOPS 下降相符。";
+    EmulatedTrace: "Held-out traces: latencies made from seeds by three other processes (log-normal with stalls; two \
+        speeds; a drifting load). None was recorded from a device, and the host that waits is the model's."
+        | "미사용 트레이스: 시드에서 세 가지 다른 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연시간입니다. 장치에서 기록한 것이 아니며 기다리는 호스트는 모델입니다."
+        | "留出轨迹：由种子经三种其他过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。";
+    EmulatedDisk: "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has \
+        been gone since Linux 6.4. The paper's one and four background cores become queue depths on one other core."
+        | "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 사라졌으므로 인터럽트로 오는 완료 위에서 사용자 공간 하이브리드 폴링을 씁니다. 논문의 백그라운드 1, 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다."
+        | "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此在由中断到达的完成之上做用户态混合轮询。论文中的 1 个与 4 个后台核心改为另一核心上的队列深度。";
+    FixedBefore: "The candidate's setting is the default of its predictor. It was fixed on training seeds 1 to 10; every \
+        figure here is of seeds 101 and up."
+        | "후보의 설정은 해당 예측기의 기본값으로 학습용 시드 1~10에서 정했습니다. 여기의 모든 수치는 시드 101 이상에서 얻었습니다."
+        | "候选设置即其预测器的默认值，在训练种子 1 至 10 上确定；此处全部数据来自 101 及以后的种子。";
+    BaselinesAlways: "The paper has no interrupt and no busy polling under the same load; both are here in every table. \
+        IOPS in its third job fall because the device is saturated: they fall for every way to wait."
+        | "논문에는 같은 부하에서의 인터럽트와 순수 폴링이 없지만 여기서는 모든 표에 있습니다. 세 번째 작업의 IOPS 감소는 장치 포화 때문이며 어떤 대기 방식에서도 나타납니다."
+        | "论文没有给出同一负载下的中断与纯轮询；此处每张表中都有。第三个作业的 IOPS 下降是因为设备饱和：无论以何种方式等待都会下降。";
+
+    WorldSimulator: "Simulator" | "시뮬레이터" | "模拟器";
+    WorldTrace: "Held-out traces" | "미사용 트레이스" | "留出轨迹";
+    WorldDisk: "Disk" | "디스크" | "磁盘";
+    Seeds: "seeds" | "시드" | "种子";
+    Blocks: "blocks" | "블록" | "区组";
+    Background: "background: {0} × depth {1}" | "백그라운드: {0} × 깊이 {1}" | "后台：{0} × 深度 {1}";
+    BackgroundNone: "no background" | "백그라운드 없음" | "无后台";
+    ReproduceTitle: "Run it again" | "다시 실행하기" | "重新运行";
+
+    SaysFirstJobQuiet: "Job1: misses rise for a moment, then stay at 0" | "Job1: miss가 초반에 잠깐 올랐다가 0을 유지"
+        | "Job1：miss 短暂上升后保持为 0";
+    SaysSecondJobMisses: "Job2: misses stay above 10 %" | "Job2: miss가 계속 10 % 이상" | "Job2：miss 持续高于 10 %";
+    SaysSecondJobIops: "Job2: IOPS do not fall much" | "Job2: IOPS 저하는 심하지 않음" | "Job2：IOPS 下降不明显";
+    SaysThirdJobPeak: "Job3: misses first rise above 80 %" | "Job3: miss가 처음에 80 % 이상으로 치솟음"
+        | "Job3：miss 起初升至 80 % 以上";
+    SaysThirdJobMisses: "Job3: then misses stay at about 30 %" | "Job3: 이후 miss는 약 30 % 유지"
+        | "Job3：之后 miss 保持在约 30 %";
+    SaysThirdJobIops: "Job3: a tenth of the IOPS of Job1" | "Job3: IOPS가 Job1의 약 1/10" | "Job3：IOPS 降至 Job1 的约 1/10";
+    SaysRatioLowersMisses: "A smaller ratio sleeps less and misses less" | "비율을 줄이면 sleep과 miss가 줄어듦"
+        | "比例越小，睡眠与 miss 越少";
+    SaysFivePercentMisses: "At 5 % there are still considerable misses" | "5 %에서도 상당한 miss가 남음"
+        | "比例 5 % 时仍有相当多的 miss";
+    SaysThreePercentMisses: "Only 3 % brings misses near those of Job1" | "3 %까지 줄여야 Job1 수준에 가까움"
+        | "须降至 3 % 才接近 Job1 的水平";
+    SaysCpuAtHalf: "CPU below 50 % at a ratio of 50 %" | "비율 50 %에서 CPU 50 % 미만" | "比例 50 % 时 CPU 低于 50 %";
+    SaysCpuAtThreePercent: "CPU above 95 % at a ratio of 3 %" | "비율 3 %에서 CPU 95 % 이상" | "比例 3 % 时 CPU 高于 95 %";
+    SaysIopsFlat: "The mean of IOPS does not change with the ratio" | "IOPS 평균은 비율에 따라 큰 변화 없음"
+        | "IOPS 均值不随比例变化";
+    SaysNoRatioLowersBoth: "No ratio lowers misses and CPU together" | "어떤 비율도 miss와 CPU를 함께 낮추지 못함"
+        | "没有任何比例能同时降低 miss 与 CPU";
+
+    FoundMissAndPeak: "{0} overall, {1} in the worst interval" | "전체 {0}, 가장 나쁜 구간 {1}" | "总体 {0}，最差区间 {1}";
+    FoundOfFirst: "{0} of Job1's" | "Job1의 {0}" | "Job1 的 {0}";
+    FoundThreePercent: "{0}, against {1} in Job1" | "{0}, Job1은 {1}" | "{0}，Job1 为 {1}";
+    FoundFlat: "the lowest is {0} of the highest" | "최저가 최고의 {0}" | "最低为最高的 {0}";
+    FoundPairs: "{0} pairs of which one is better on both" | "둘 다 나은 쌍 {0}개" | "两项都更优的配对 {0} 个";
+
+    WhyFirstJobQuiet: "The model starts with empty statistics and a device at rest, so nothing is mispredicted at first; a \
+        device that is slow when a job begins would show the rise."
+        | "모델은 빈 통계와 쉬고 있는 장치로 시작해 처음에 예측이 틀릴 일이 없습니다. 작업 시작 직후 느린 장치라면 상승이 나타납니다."
+        | "模型以空统计与空闲设备开始，起初不会误测；若设备在作业开始时较慢，则会出现上升。";
+    WhySecondJobMisses: "Very sensitive to the CPU a background core spends on each operation, which is not published."
+        | "공개되지 않은 백그라운드 코어의 연산당 CPU에 매우 민감합니다." | "对后台核心每次操作所用的 CPU 非常敏感，而该值未公布。";
+    WhySecondJobIops: "The device is loaded to about two thirds: each read waits somewhat longer."
+        | "장치 부하가 약 3분의 2라 읽기마다 조금 더 기다립니다." | "设备负载约三分之二：每次读取稍多等待。";
+    WhyThirdJobPeak: "The mean is stale for one period of 100 ms only and then too low, not too high; the published peak needs \
+        inflated statistics, which a start of slow operations leaves behind."
+        | "평균은 100 ms 한 주기만 낡아 있고 그때는 높지 않고 낮습니다. 발표된 정점에는 느린 시작이 남기는 부풀려진 통계가 필요합니다."
+        | "均值仅在一个 100 ms 周期内过时，且偏低而非偏高；所发表的峰值需要由缓慢开头留下的偏大统计。";
+    WhyThirdJobMisses: "Latencies under a saturated device scatter so much that a third of them end before half their mean."
+        | "포화된 장치의 지연은 크게 흩어져 약 3분의 1이 평균의 절반보다 먼저 끝납니다."
+        | "饱和设备下的延迟分散很大，约三分之一在均值的一半之前完成。";
+    WhyThirdJobIops: "The device is saturated; every way to wait has the same loss."
+        | "장치가 포화됐기 때문이며 어떤 대기 방식에서도 같습니다." | "设备已饱和；任何等待方式都有同样的损失。";
+    WhyRatioLowersMisses: "A shorter sleep ends before more of the completions."
+        | "짧은 sleep은 더 많은 완료보다 먼저 끝납니다." | "更短的睡眠先于更多的完成而结束。";
+    WhyFivePercentMisses: "5 % of the mean is shorter than the fastest read, so nothing can be missed unless the wake-up \
+        itself is late now and then."
+        | "평균의 5 %는 가장 빠른 읽기보다 짧아, 깨어남 자체가 가끔 늦지 않는 한 놓칠 것이 없습니다."
+        | "均值的 5 % 比最快的读取还短，除非唤醒本身偶尔迟到，否则不会有 miss。";
+    WhyThreePercentMisses: "The sleep is shorter than any read here." | "sleep이 어떤 읽기보다도 짧습니다."
+        | "睡眠比任何一次读取都短。";
+    WhyCpuAtHalf: "The thread also pays for hand-over, for the sleep itself and for polling the second half; how the paper counts \
+        is not known."
+        | "스레드는 제출, sleep 자체, 나머지 절반의 폴링에도 CPU를 씁니다. 논문의 집계 방식은 알려져 있지 않습니다."
+        | "线程还要为提交、睡眠本身以及后一半的轮询付出 CPU；论文的统计方式不明。";
+    WhyCpuAtThreePercent: "Almost all of the wait is polled." | "대기의 거의 전부를 폴링합니다." | "几乎整个等待都在轮询。";
+    WhyIopsFlat: "A saturated device decides; an oversleep costs the thread its turn, a few percent at a ratio of 50 %."
+        | "포화된 장치가 결정합니다. 초과 sleep은 비율 50 %에서 몇 %의 손해를 냅니다."
+        | "由饱和的设备决定；睡过头会使线程损失机会，比例 50 % 时为百分之几。";
+    WhyNoRatioLowersBoth: "For independent latencies every sleep without further knowledge lies on one curve of misses against CPU."
+        | "서로 독립인 지연에서는 다른 정보 없는 모든 sleep이 miss와 CPU의 한 곡선 위에 놓입니다."
+        | "对于相互独立的延迟，没有额外信息的任何睡眠都落在 miss 与 CPU 的同一条曲线上。";
+}
+
+pub(crate) fn outcome(outcome: Outcome) -> Text {
+    match outcome {
+        Outcome::Holds => Text::Holds,
+        Outcome::Fails => Text::Fails,
+        Outcome::Open => Text::Open,
+    }
+}
+
+pub(crate) fn rule(rule: FrontierRule) -> Text {
+    match rule {
+        FrontierRule::Ahead => Text::RuleAhead,
+        FrontierRule::NotBeatenOnBoth => Text::RuleNotBeaten,
+        FrontierRule::Tie => Text::RuleTie,
+    }
+}
+
+pub(crate) fn role(role: MethodRole) -> Text {
+    match role {
+        MethodRole::Candidate => Text::RoleCandidate,
+        MethodRole::Ratio => Text::RoleRatio,
+        MethodRole::Baseline => Text::RoleBaseline,
+        MethodRole::Rival => Text::RoleRival,
+        MethodRole::Variant => Text::RoleVariant,
+        MethodRole::Oracle => Text::RoleOracle,
+    }
+}
+
+pub(crate) fn step(step: GainStep) -> Text {
+    match step {
+        GainStep::Whole => Text::StepWhole,
+        GainStep::BetterQuantile => Text::StepQuantile,
+        GainStep::ChangedMechanism => Text::StepMechanism,
+        GainStep::QuantileToOracle => Text::StepOracle,
+        GainStep::InterruptToCandidate => Text::StepInterrupt,
+    }
+}
+
+pub(crate) fn world(world: SweepWorld) -> Text {
+    match world {
+        SweepWorld::Simulator => Text::WorldSimulator,
+        SweepWorld::Trace => Text::WorldTrace,
+        SweepWorld::Disk => Text::WorldDisk,
+    }
+}
+
+pub(crate) fn axis(kind: PlaneKind) -> Text {
+    match kind {
+        PlaneKind::Miss => Text::MissAxis,
+        PlaneKind::AddedP99 => Text::AddedAxis,
+    }
+}
+
+pub(crate) fn seen(seen: Seen) -> Text {
+    match seen {
+        Seen::Shown => Text::Shown,
+        Seen::Partly => Text::Partly,
+        Seen::NotShown => Text::NotShown,
+        Seen::Unknown => Text::Unknown,
+    }
+}
+
+/// What the paper says, and what explains the figure here.
+pub(crate) fn observation(kind: ObservationKind) -> (Text, Text) {
+    match kind {
+        ObservationKind::FirstJobQuiet => (Text::SaysFirstJobQuiet, Text::WhyFirstJobQuiet),
+        ObservationKind::SecondJobMisses => (Text::SaysSecondJobMisses, Text::WhySecondJobMisses),
+        ObservationKind::SecondJobIops => (Text::SaysSecondJobIops, Text::WhySecondJobIops),
+        ObservationKind::ThirdJobPeak => (Text::SaysThirdJobPeak, Text::WhyThirdJobPeak),
+        ObservationKind::ThirdJobMisses => (Text::SaysThirdJobMisses, Text::WhyThirdJobMisses),
+        ObservationKind::ThirdJobIops => (Text::SaysThirdJobIops, Text::WhyThirdJobIops),
+        ObservationKind::RatioLowersMisses => (Text::SaysRatioLowersMisses, Text::WhyRatioLowersMisses),
+        ObservationKind::FivePercentMisses => (Text::SaysFivePercentMisses, Text::WhyFivePercentMisses),
+        ObservationKind::ThreePercentMisses => (Text::SaysThreePercentMisses, Text::WhyThreePercentMisses),
+        ObservationKind::CpuAtHalf => (Text::SaysCpuAtHalf, Text::WhyCpuAtHalf),
+        ObservationKind::CpuAtThreePercent => (Text::SaysCpuAtThreePercent, Text::WhyCpuAtThreePercent),
+        ObservationKind::IopsFlat => (Text::SaysIopsFlat, Text::WhyIopsFlat),
+        ObservationKind::NoRatioLowersBoth => (Text::SaysNoRatioLowersBoth, Text::WhyNoRatioLowersBoth),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(text: &str) -> Vec<&str> {
+        let mut found: Vec<&str> = (0..9)
+            .map(|index| ["{0}", "{1}", "{2}", "{3}", "{4}", "{5}", "{6}", "{7}", "{8}"][index])
+            .filter(|place| text.contains(place))
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn every_language_has_every_text_with_the_same_places() {
+        for (name, [english, korean, chinese]) in Text::ALL {
+            assert_eq!(places(english), places(korean), "{name}");
+            assert_eq!(places(english), places(chinese), "{name}");
+            assert!(!korean.contains("  ") && !chinese.contains("  ") && !english.contains("  "), "{name}");
+        }
+    }
+
+    #[test]
+    fn places_are_filled() {
+        assert_eq!(Text::Parts.fill(Language::English, &["3", "7"]), "3 of 7 runs");
+        assert_eq!(Text::Parts.fill(Language::Korean, &["3", "7"]), "실행 7개 중 3개");
+    }
+}

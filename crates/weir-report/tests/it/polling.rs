@@ -1,0 +1,235 @@
+//! The study `polling`: a study made by hand through every view.
+
+use weir_record::sweep::{
+    Difference, Estimate, FamilyVolume, Feeding, FrontierRow, FrontierRule, Gain, GainStep, MethodResult,
+    MethodRole, MethodSeries, MissingMethod, Observation, ObservationKind, OracleDistance, Outcome,
+    PhaseResult, Plane, PlaneKind, PollingResult, Price, Seen, SeriesPoint, SweepMethod, SweepPhase,
+    SweepPlan, SweepResult, SweepWorld, WaitingFigures,
+};
+use weir_report::{Language, polling_html, polling_markdown, polling_terminal, sweep_terminal};
+
+const CANDIDATE: &str = "regime:0.003";
+const CLASSIC: &str = "linux-mean:0.5";
+
+fn estimate(median: f64) -> Estimate {
+    Estimate { median, interval: Some((median - 0.001, median + 0.001)), values: 20 }
+}
+
+fn method(name: &str, role: MethodRole) -> SweepMethod {
+    let family = name.split(':').next().unwrap_or_default().to_owned();
+    SweepMethod { name: name.into(), predictor: name.into(), family, role, ..SweepMethod::default() }
+}
+
+fn found(name: &str, miss: f64, cpu: f64) -> MethodResult {
+    MethodResult {
+        method: name.into(),
+        miss_rate: estimate(miss),
+        cpu_share: estimate(cpu),
+        iops: Estimate { median: 6_000.0, interval: None, values: 20 },
+        added_p99_us: Some(estimate(2.1)),
+        medians: WaitingFigures { sleep_effective_us: 80.0, cpu_us: 12.0, ..WaitingFigures::default() },
+    }
+}
+
+fn row(rule: FrontierRule, outcome: Outcome) -> FrontierRow {
+    let of = |median| Difference { estimate: estimate(median), outcome };
+    FrontierRow {
+        phase: "Job3".into(),
+        against: CLASSIC.into(),
+        rule,
+        misses: of(-0.31),
+        cpu: of(-0.5),
+        iops: of(0.02),
+        outcome,
+    }
+}
+
+fn plane(kind: PlaneKind) -> Plane {
+    let volume = |family: &str, less| FamilyVolume {
+        family: family.into(),
+        settings: 2,
+        volume: estimate(0.9),
+        candidate_less_this: less,
+    };
+    Plane {
+        kind,
+        reference: (1.0, 1.0),
+        ahead: vec![CANDIDATE.into()],
+        volumes: vec![volume("regime", None), volume("linux-mean", Some(estimate(0.4)))],
+        distances: vec![OracleDistance { method: CANDIDATE.into(), clairvoyant: Some(0.1), constant: None }],
+    }
+}
+
+fn sweep(world: SweepWorld, outcome: Outcome) -> SweepResult {
+    let point = |at: u64| SeriesPoint {
+        phase: "Job3".into(),
+        start_ns: at * 1_000_000,
+        elapsed_ns: 1_000_000,
+        iops: 6_000.0,
+        miss_rate: 0.3,
+        cpu_share: 0.5,
+        sleep_effective_us: 80.0,
+    };
+    let gain = Gain {
+        phase: "Job3".into(),
+        step: GainStep::BetterQuantile,
+        from: CLASSIC.into(),
+        to: "quantile:0.003".into(),
+        misses: estimate(-0.3),
+        cpu: estimate(0.4),
+        iops: estimate(0.05),
+        added_p99_us: None,
+    };
+    let price = Price {
+        candidate_interrupted_rate: 0.97,
+        method: Some("poll".into()),
+        cpu_us_for_latency_us: Some(estimate(73.0)),
+        latency_saved_us: Some(estimate(2.0)),
+        poll_cpu_us_for_latency_us: Some(estimate(73.0)),
+    };
+    SweepResult {
+        plan: SweepPlan {
+            world,
+            source: "983 ZET".into(),
+            phases: vec![SweepPhase {
+                name: "Job3".into(),
+                background_cores: 4,
+                background_depth: 32,
+                ..Default::default()
+            }],
+            seeds: (101..=120).collect(),
+            methods: vec![
+                method(CANDIDATE, MethodRole::Candidate),
+                method(CLASSIC, MethodRole::Ratio),
+                method("linux-mean:0.03", MethodRole::Ratio),
+                method("interrupt", MethodRole::Baseline),
+            ],
+            ..SweepPlan::default()
+        },
+        candidate: Some(CANDIDATE.into()),
+        parts_done: 80,
+        complete: true,
+        phases: vec![PhaseResult {
+            name: "Job3".into(),
+            methods: vec![
+                found(CANDIDATE, 0.0, 0.04),
+                found(CLASSIC, 0.31, 0.55),
+                found("linux-mean:0.03", 0.0, 0.97),
+                found("interrupt", 0.0, 0.02),
+            ],
+            planes: vec![plane(PlaneKind::Miss), plane(PlaneKind::AddedP99)],
+            price: Some(price),
+        }],
+        frontier: vec![row(FrontierRule::Ahead, outcome), row(FrontierRule::NotBeatenOnBoth, Outcome::Holds)],
+        gains: vec![gain],
+        series: vec![MethodSeries { method: CLASSIC.into(), seed: 101, points: (0..3).map(point).collect() }],
+        ..SweepResult::default()
+    }
+}
+
+fn study(outcome: Outcome) -> PollingResult {
+    let figures = WaitingFigures {
+        miss_rate: 0.3,
+        cpu_share: 0.5,
+        sleep_effective_us: 80.0,
+        ..WaitingFigures::default()
+    };
+    let observation = Observation {
+        kind: ObservationKind::FivePercentMisses,
+        measured: vec![0.0],
+        seen: Seen::NotShown,
+        with_hypotheses: vec![0.04],
+        seen_with_hypotheses: Some(Seen::Shown),
+    };
+    PollingResult {
+        sweeps: vec![sweep(SweepWorld::Simulator, outcome), sweep(SweepWorld::Disk, outcome)],
+        observations: vec![observation],
+        feeding: vec![Feeding {
+            phase: "Job3".into(),
+            observed: figures,
+            true_times: figures,
+            misses: estimate(0.05),
+            sleep_effective_us: estimate(12.0),
+        }],
+        missing: vec![MissingMethod { name: "<b>disk</b>".into(), reason: "tmpfs & no device".into() }],
+        reproduce: "weir study polling --seed 7".into(),
+        ..PollingResult::default()
+    }
+}
+
+#[test]
+fn the_answer_says_that_the_mechanism_changed_and_names_the_price() {
+    let page = polling_terminal(&study(Outcome::Holds), Language::English, 100, false);
+    let flat = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "Study polling: ahead on both",
+        "is ahead of 1 of 1 ratios of the kernel's mean in Job3",
+        "In Job3 it leaves 97 % of the operations to the interrupt",
+        "A better prediction alone does not do it",
+        "is worth less than 73.0 µs of CPU",
+        "not shown (shown)",
+        "weir study polling --seed 7",
+    ] {
+        assert!(flat.contains(expected), "{expected}\n{page}");
+    }
+}
+
+#[test]
+fn a_condition_that_fails_is_the_headline() {
+    let page = polling_terminal(&study(Outcome::Fails), Language::English, 100, false);
+    assert!(page.starts_with("Study polling: not ahead everywhere\nNot shown in full"), "{page}");
+    let open = polling_terminal(&study(Outcome::Open), Language::English, 100, false);
+    assert!(open.starts_with("Study polling: not decided\nNot decided yet"), "{open}");
+    let empty = polling_terminal(&PollingResult::default(), Language::English, 100, false);
+    assert!(empty.contains("There is no simulator part to judge."), "{empty}");
+}
+
+#[test]
+fn the_page_is_whole_in_every_language_and_loads_nothing() {
+    for language in Language::ALL {
+        for outcome in [Outcome::Holds, Outcome::Fails, Outcome::Open] {
+            let page = polling_html(&study(outcome), language);
+            for forbidden in
+                ["http://", "https://", "<script", "<link", "<img", " src=", "url(", "NaN", "{0}", "{1}"]
+            {
+                assert!(!page.contains(forbidden), "{language:?}: {forbidden}");
+            }
+            assert!(page.contains("&lt;b&gt;disk&lt;/b&gt;") && page.contains("tmpfs &amp; no device"));
+            // Two worlds: figures 1, 2 and 3 and two planes each.
+            assert_eq!(page.matches("<figure role=\"img\"").count(), 10, "{language:?}");
+            for tag in ["figure", "table", "section", "svg", "details", "tr"] {
+                let count = |text: String| page.matches(&text).count();
+                let opened = count(format!("<{tag} ")) + count(format!("<{tag}>"));
+                assert_eq!(opened, count(format!("</{tag}>")), "{language:?}: {tag}");
+            }
+        }
+    }
+}
+
+#[test]
+fn identifiers_of_figures_are_unique() {
+    let page = polling_html(&study(Outcome::Holds), Language::English);
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+#[test]
+fn markdown_has_a_table_for_every_block() {
+    for language in Language::ALL {
+        let text = polling_markdown(&study(Outcome::Holds), language);
+        assert!(text.starts_with("# ") && text.ends_with("```\n"), "{text}");
+        assert!(text.matches("| ---").count() >= 12, "{text}");
+        assert!(!text.contains("{0}") && !text.contains("NaN") && !text.contains("<b>"));
+    }
+}
+
+#[test]
+fn a_sweep_by_itself_fits_a_terminal() {
+    let text = sweep_terminal(&sweep(SweepWorld::Simulator, Outcome::Holds), Language::English, 80, false);
+    assert!(text.starts_with("Simulator\n"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("31.0 % [30.9, 31.1]"), "{text}");
+}
