@@ -1,0 +1,125 @@
+//! Held-out traces: latencies made from a seed by processes that have nothing in common with the queueing model, so
+//! that a setting which only fits the model is found out.
+//!
+//! They are made, not recorded, and results say so. Three kinds in the order of their load: `calm` is a log-normal
+//! device with a stall now and then, `two-speed` changes between a fast and a slow state that each last some hundred
+//! operations, and `drifting` is a crowded device whose mean wanders slowly while single operations scatter widely.
+
+use weir_stats::random::Random;
+
+use crate::{
+    predict::Direction,
+    trace::{BYTES_DEFAULT, TraceOperation},
+};
+
+/// Names of the kinds, the least loaded first.
+pub const KINDS: [&str; 3] = ["calm", "two-speed", "drifting"];
+
+/// Operations of a trace of each kind: about a second of each device.
+pub const OPERATIONS: [usize; 3] = [60_000, 40_000, 15_000];
+
+/// Keeps the seeds of the traces apart from those of the thread that waits.
+const SEED_SALT: u64 = 0x7472_6163_6573;
+
+/// The trace of one kind, by its place in [`KINDS`], and seed; empty for a kind that is none.
+pub fn trace(kind: usize, seed: u64) -> Vec<TraceOperation> {
+    let mut random = Random::seeded(seed ^ SEED_SALT ^ ((kind as u64) << 56));
+    let latencies_us: Vec<f64> = match kind {
+        0 => calm(&mut random, OPERATIONS[0]),
+        1 => two_speed(&mut random, OPERATIONS[1]),
+        2 => drifting(&mut random, OPERATIONS[2]),
+        _ => Vec::new(),
+    };
+    latencies_us.into_iter().map(operation).collect()
+}
+
+fn operation(latency_us: f64) -> TraceOperation {
+    TraceOperation {
+        issued_ns: None,
+        latency_ns: (latency_us * 1e3).round() as u64,
+        bytes: BYTES_DEFAULT,
+        direction: Direction::Read,
+        in_flight: None,
+    }
+}
+
+/// Median 14 µs with a spread of 8 %, and once in 1500 operations a stall of four to twelve times that.
+fn calm(random: &mut Random, operations: usize) -> Vec<f64> {
+    let one = |_| {
+        let usual = 14.0 * (0.08 * random.normal()).exp();
+        if random.uniform() < 1.0 / 1500.0 { usual * (4.0 + 8.0 * random.uniform()) } else { usual }
+    };
+    (0..operations).map(one).collect()
+}
+
+/// 15 µs for some 400 operations, then 42 µs for some 150, each with a spread of a quarter and a floor of 9 µs.
+fn two_speed(random: &mut Random, operations: usize) -> Vec<f64> {
+    let mut slow = false;
+    let one = |_| {
+        let (median, stays) = if slow { (42.0, 150.0) } else { (15.0, 400.0) };
+        if random.uniform() < 1.0 / stays {
+            slow = !slow;
+        }
+        9.0 + (median - 9.0) * (0.25 * random.normal()).exp()
+    };
+    (0..operations).map(one).collect()
+}
+
+/// A mean near 130 µs that wanders by a factor of about one and a half over some thousand operations; single
+/// operations are a floor of 12 µs and two exponential parts, as where an operation waits behind others.
+fn drifting(random: &mut Random, operations: usize) -> Vec<f64> {
+    const KEEPS: f64 = 0.999;
+    const WANDERS: f64 = 0.4;
+    let step = WANDERS * (1.0_f64 - KEEPS * KEEPS).sqrt();
+    let mut level = WANDERS * random.normal();
+    let one = |_| {
+        level = KEEPS * level + step * random.normal();
+        let half = 59.0 * level.exp();
+        12.0 + random.exponential(half) + random.exponential(half)
+    };
+    (0..operations).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_us(trace: &[TraceOperation]) -> f64 {
+        trace.iter().map(|it| it.latency_ns as f64 / 1e3).sum::<f64>() / trace.len() as f64
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_trace_and_another_seed_another() {
+        for kind in 0..KINDS.len() {
+            assert_eq!(trace(kind, 101), trace(kind, 101));
+            assert_ne!(trace(kind, 101), trace(kind, 102));
+            assert_eq!(trace(kind, 101).len(), OPERATIONS[kind]);
+        }
+        assert!(trace(KINDS.len(), 101).is_empty());
+    }
+
+    #[test]
+    fn the_load_grows_from_kind_to_kind() {
+        let means: Vec<f64> = (0..3).map(|kind| mean_us(&trace(kind, 7))).collect();
+        assert!((13.5..15.0).contains(&means[0]), "{means:?}");
+        assert!((18.0..28.0).contains(&means[1]), "{means:?}");
+        assert!((80.0..220.0).contains(&means[2]), "{means:?}");
+    }
+
+    #[test]
+    fn scatter_and_memory_are_as_described() {
+        let calm = trace(0, 3);
+        let stalls = calm.iter().filter(|it| it.latency_ns > 40_000).count();
+        assert!((10..=100).contains(&stalls), "{stalls}");
+        let two = trace(1, 3);
+        let is_slow = |it: &TraceOperation| it.latency_ns > 28_000;
+        let changes = two.windows(2).filter(|pair| is_slow(&pair[0]) != is_slow(&pair[1])).count();
+        // With independent operations there would be some 16 000.
+        assert!(changes < 4_000, "{changes}");
+        let drifting = trace(2, 3);
+        let mean = mean_us(&drifting);
+        let variance = drifting.iter().map(|it| (it.latency_ns as f64 / 1e3 - mean).powi(2)).sum::<f64>()
+            / drifting.len() as f64;
+        assert!((0.6..1.3).contains(&(variance.sqrt() / mean)), "{}", variance.sqrt() / mean);
+    }
+}
