@@ -6,9 +6,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod load_http;
 mod serve;
+mod storage;
 
 pub(crate) use load_http::LoadHttp;
 pub(crate) use serve::{Accept, FileIo, ServeEcho, ServeHttp, ServeShared};
+pub(crate) use storage::{
+    OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
+};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -51,6 +55,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Load a server and check every byte
     Load(Load),
+    /// Wait for a disk in every way, on a file or in a simulator
+    Storage(Storage),
     /// Write a study's report again
     Report(Report),
     /// Print a study's data

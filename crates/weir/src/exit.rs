@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use weir_engine::{OptionError, StartError, net::AddressError, serve::ServeError};
 use weir_lab::{file::FileError, run::RunError};
 use weir_load::LoadError;
+use weir_storage::job::{JobError, JobFileError};
 use weir_store::StoreError;
 
 use crate::output;
@@ -71,6 +72,8 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         StartError::Unable { .. } => Exit::Usage,
     };
     if cause.is::<UsageError>()
+        || cause.is::<JobError>()
+        || cause.is::<JobFileError>()
         || cause.is::<OptionError>()
         || cause.is::<AddressError>()
         || cause.is::<FileError>()
@@ -88,6 +91,15 @@ fn classify(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(ServeError::Start(start)) = cause.downcast_ref::<ServeError>() {
         return Some(of_start(start));
+    }
+    if let Some(run) = cause.downcast_ref::<weir_storage::run::RunError>() {
+        return Some(if run.is_usage() {
+            Exit::Usage
+        } else if run.is_environment() {
+            Exit::Environment
+        } else {
+            Exit::RuntimeError
+        });
     }
     if let Some(run) = cause.downcast_ref::<RunError>() {
         return Some(Exit::Study(weir_lab::exit::ExitCode::of_error(run)));

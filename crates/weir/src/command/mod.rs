@@ -10,5 +10,6 @@ pub(crate) mod report;
 pub(crate) mod serve;
 mod serve_echo;
 mod serve_http;
+pub(crate) mod storage;
 pub(crate) mod study;
 pub(crate) mod supervise;

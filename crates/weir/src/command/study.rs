@@ -253,7 +253,7 @@ fn default_folder(name: &str) -> PathBuf {
 }
 
 /// Calendar time of seconds since 1970, by the civil-from-days algorithm of Howard Hinnant's chrono paper.
-fn utc_stamp(seconds: u64) -> String {
+pub(super) fn utc_stamp(seconds: u64) -> String {
     let (days, rest) = ((seconds / 86_400) as i64, seconds % 86_400);
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

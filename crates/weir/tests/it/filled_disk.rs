@@ -7,10 +7,10 @@ use weir_store::Store;
 use super::harness::{TWO_ARMS, expect_refusal, folder, shown, study_file, study_head, weir};
 
 /// A small file system of memory, unmounted when dropped.
-struct SmallDisk<'a>(&'a Path);
+pub struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
-    fn mount(at: &'a Path, options: &str) -> Option<Self> {
+    pub fn mount(at: &'a Path, options: &str) -> Option<Self> {
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", options, "none", shown(at)]).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
     }

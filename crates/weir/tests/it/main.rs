@@ -14,6 +14,8 @@ mod refused;
 mod serve;
 mod serve_http;
 mod stop;
+mod storage;
+mod storage_simulate;
 mod study_files;
 mod text;
 mod unix;

@@ -8,12 +8,13 @@ Measures which way of waiting for I/O is faster on this machine, by how much, wh
 Usage: weir <COMMAND>
 
 Commands:
-  study   Run a study: plan, run, observe, judge, report
-  doctor  What this machine can run and measure, what it cannot, and what would unlock it
-  serve   Run a server on any driver
-  load    Load a server and check every byte
-  report  Write a study's report again
-  export  Print a study's data
+  study    Run a study: plan, run, observe, judge, report
+  doctor   What this machine can run and measure, what it cannot, and what would unlock it
+  serve    Run a server on any driver
+  load     Load a server and check every byte
+  storage  Wait for a disk in every way, on a file or in a simulator
+  report   Write a study's report again
+  export   Print a study's data
 
 Options:
   -h, --help     Print help
@@ -46,6 +47,10 @@ fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
         &["serve", "echo"],
         &["serve", "http"],
         &["load", "echo"],
+        &["storage", "run"],
+        &["storage", "simulate"],
+        &["storage", "sweep"],
+        &["storage", "capture"],
         &["report"],
         &["export"],
     ] {

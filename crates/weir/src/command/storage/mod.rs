@@ -1,0 +1,24 @@
+//! `weir storage`.
+
+use anyhow::Result;
+
+use crate::{
+    args::{Storage, StorageTask},
+    exit::Exit,
+};
+
+mod capture;
+mod run;
+mod run_job;
+mod run_table;
+mod simulate;
+mod sweep;
+
+pub(crate) fn run(storage: &Storage) -> Result<Exit> {
+    match &storage.task {
+        StorageTask::Run(arguments) => run::run(arguments),
+        StorageTask::Simulate(arguments) => simulate::run(arguments),
+        StorageTask::Sweep(arguments) => sweep::run(arguments),
+        StorageTask::Capture(arguments) => capture::run(arguments),
+    }
+}

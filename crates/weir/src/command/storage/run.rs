@@ -1,0 +1,176 @@
+//! `weir storage run`.
+
+use std::{
+    cell::Cell,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use weir_record::storage::StorageReport;
+use weir_storage::{
+    job::units::shown_bytes,
+    output::{DiskCounters, Surroundings, fio_json, intervals},
+    run::{JobProgress, Progress},
+};
+
+use super::{
+    run_job::{Asked, asked},
+    run_table::table,
+};
+use crate::{args::StorageRun, exit::Exit, output, signals};
+
+/// Progress is told this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
+    let Asked { jobs, notes } = asked(arguments)?;
+    check_writable(arguments.csv.as_deref())?;
+    notes.iter().for_each(|note| output::tell(note));
+    let stop = stop_on_signal()?;
+    let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
+    let shown = Shown::default();
+    let progress = |progress: &Progress<'_>| {
+        if !arguments.json {
+            shown.show(progress);
+        }
+    };
+    let outcome = weir_storage::run::run(&jobs, &stop, &progress);
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    let mut report = match outcome {
+        Err(_) if is_interrupted => {
+            output::tell("interrupted before anything was measured");
+            return Ok(Exit::Interrupted);
+        }
+        outcome => outcome?,
+    };
+    report.notes.splice(0..0, notes);
+    let text = if arguments.json {
+        serde_json::to_string(&fio_json(&report, &surroundings(&disks)))?
+    } else {
+        table(&report, output::width_columns())
+    };
+    output::print(&text)?;
+    if let Some(path) = &arguments.csv {
+        output::write_whole(path, &intervals::csv(&report))?;
+    }
+    Ok(exit(&report, is_interrupted))
+}
+
+/// A run that was interrupted says so first; one with an error or a wrong block has failed, whatever else it measured.
+fn exit(report: &StorageReport, is_interrupted: bool) -> Exit {
+    if is_interrupted {
+        Exit::Interrupted
+    } else if report.jobs.iter().any(|job| job.failed) {
+        Exit::RuntimeError
+    } else {
+        Exit::Ok
+    }
+}
+
+fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    signals::on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(stop)
+}
+
+/// A CSV file that cannot be written is told before the run, not after it.
+fn check_writable(path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_folder =
+        folder.metadata().with_context(|| format!("--csv {}: cannot be written", path.display()))?.is_dir();
+    anyhow::ensure!(is_folder, "--csv {}: {} is no folder", path.display(), folder.display());
+    Ok(())
+}
+
+/// Counters of the disks below the files, before the run.
+struct Disks {
+    before: Vec<(String, DiskCounters)>,
+    start: Instant,
+}
+
+impl Disks {
+    fn read<'a>(files: impl Iterator<Item = &'a str>) -> Self {
+        let mut before: Vec<(String, DiskCounters)> = Vec::new();
+        for file in files {
+            // A file that is yet to be laid out will lie where its folder does.
+            let path = Path::new(file);
+            let place = if path.exists() { path } else { path.parent().unwrap_or(Path::new(".")) };
+            let place = if place.as_os_str().is_empty() { Path::new(".") } else { place };
+            if let Some(counters) = DiskCounters::of_file(place)
+                && before.iter().all(|(_, known)| known.name != counters.name)
+            {
+                before.push((place.display().to_string(), counters));
+            }
+        }
+        Self { before, start: Instant::now() }
+    }
+
+    fn used(&self) -> Vec<Value> {
+        let elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let used = |(place, before): &(String, DiskCounters)| {
+            DiskCounters::of_file(Path::new(place)).map(|after| before.until(&after, elapsed_ns))
+        };
+        self.before.iter().filter_map(used).collect()
+    }
+}
+
+fn surroundings(disks: &Disks) -> Surroundings {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Surroundings {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        time: crate::command::study::utc_stamp(since.as_secs()),
+        disks: disks.used(),
+    }
+}
+
+/// Progress that was shown last.
+#[derive(Default)]
+struct Shown {
+    last: Cell<Option<Instant>>,
+}
+
+impl Shown {
+    fn show(&self, progress: &Progress<'_>) {
+        let is_due = self.last.get().is_none_or(|last| last.elapsed() >= PROGRESS_EVERY);
+        let always = matches!(progress, Progress::Calibrating { .. });
+        if is_due || always {
+            self.last.set(Some(Instant::now()));
+            output::tell(&line(progress));
+        }
+    }
+}
+
+fn line(progress: &Progress<'_>) -> String {
+    match progress {
+        Progress::Preparing { path, done_bytes, total_bytes } => format!(
+            "laying out {path}  {:>5.1} % of {}",
+            *done_bytes as f64 * 100.0 / (*total_bytes).max(1) as f64,
+            shown_bytes(*total_bytes)
+        ),
+        Progress::Calibrating { job } => format!("calibrating sleeps for {job}"),
+        Progress::Running { elapsed_ns, jobs } => {
+            let jobs: Vec<String> = jobs.iter().map(one_job).collect();
+            format!("measuring {:>6.1} s  {}", *elapsed_ns as f64 / 1e9, jobs.join("   "))
+        }
+        Progress::Verifying { job, done_blocks } => format!("verifying {job}  {done_blocks} blocks"),
+    }
+}
+
+fn one_job(progress: &JobProgress<'_>) -> String {
+    let share = progress.share.map(|share| format!("  {:.0} %", share * 100.0)).unwrap_or_default();
+    format!("{}  {:.0} IOPS{share}", progress.job, progress.operations_per_second)
+}

@@ -1,0 +1,207 @@
+//! `weir storage run`: from what was typed, or a job file, to jobs that are complete.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::Result;
+use weir_record::storage::{CompletionMethod, StorageEngine, StorageEngineOptions, StorageJob};
+use weir_storage::{
+    job::{self, JobError, JobFile, units},
+    layout,
+};
+
+use crate::{
+    args::{OnOff, StorageRun, Workload},
+    command::engine,
+    exit::UsageError,
+};
+
+/// The file that is ours, where the user names none.
+const FILE_DEFAULT: &str = "./weir-storage.dat";
+/// Measured time, where nothing else says when to end.
+const RUNTIME_DEFAULT_NS: u64 = 10_000_000_000;
+
+/// Jobs that can run, and what a reader must know about them.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) jobs: Vec<StorageJob>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads, completes and checks what is asked.
+pub(super) fn asked(arguments: &StorageRun) -> Result<Asked> {
+    let may_destroy = arguments.i_know_this_destroys_data;
+    match &arguments.job_file {
+        Some(path) => from_file(path, arguments.fio_lenient, may_destroy),
+        None => from_flags(&arguments.workload, may_destroy),
+    }
+}
+
+fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<Asked> {
+    let shown = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|error| {
+        UsageError(format!("{shown} cannot be read: {error}; name a job file, or use flags such as --file"))
+    })?;
+    let mut file = JobFile::parse(&shown, &text, lenient)?;
+    file.validate()?;
+    let mut notes = file.warnings.clone();
+    for index in 0..file.jobs.len() {
+        check_cpus(&file.jobs[index].cpus)
+            .map_err(|reason| UsageError(format!("{shown}: cpus_allowed: {reason}")))?;
+        let found = find_target(&mut file.jobs[index], may_destroy, &mut notes);
+        found.map_err(|error| file.locate(index, error))?;
+    }
+    Ok(Asked { jobs: file.jobs, notes })
+}
+
+fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
+    let mut job = job_of(workload)?;
+    if workload.read_percent.is_some() && !(job.pattern.reads() && job.pattern.writes()) {
+        let text = format!("--read-percent: {} is not mixed; use it with readwrite or randrw", job.pattern);
+        return Err(UsageError(text).into());
+    }
+    if !job.file_given {
+        complete_own_file(&mut job)?;
+    }
+    job::validate_all(std::slice::from_ref(&job))?;
+    check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
+    let mut notes = Vec::new();
+    find_target(&mut job, may_destroy, &mut notes)?;
+    Ok(Asked { jobs: vec![job], notes })
+}
+
+fn job_of(workload: &Workload) -> Result<StorageJob> {
+    let (runtime_ns, time_based) = end(workload)?;
+    Ok(StorageJob {
+        name: workload.rw.clone(),
+        file: workload.file.clone().unwrap_or_else(|| FILE_DEFAULT.to_owned()),
+        file_given: workload.file.is_some(),
+        size_bytes: workload.size.as_deref().map(|text| size("--size", text)).transpose()?,
+        offset_bytes: size("--offset", &workload.offset)?,
+        block_bytes: u32::try_from(size("--bs", &workload.bs)?)
+            .map_err(|_| UsageError(format!("--bs: {} is too large; use 64m or less", workload.bs)))?,
+        pattern: known("--rw", &workload.rw)?,
+        read_percent: workload.read_percent.unwrap_or(50),
+        direct: workload.direct == OnOff::On,
+        engine: known::<StorageEngine>("--engine", &workload.engine)?,
+        options: StorageEngineOptions {
+            sqpoll: workload.sqpoll,
+            iopoll: workload.iopoll,
+            hybrid_iopoll: workload.hybrid_iopoll,
+            fixed_buffers: workload.fixed_buffers,
+            fixed_files: workload.fixed_files,
+            ring_mode: told("--ring-mode", job::ring_mode(&workload.ring_mode))?,
+            high_priority: workload.high_priority,
+        },
+        completion: CompletionMethod {
+            predictor: workload.completion.clone(),
+            armed: workload.armed,
+            sleep: told("--sleep", job::sleep_primitive(&workload.sleep))?,
+        },
+        depth: workload.depth,
+        threads: workload.jobs,
+        runtime_ns,
+        time_based,
+        operations_max: workload.operations,
+        ramp_ns: time_ns("--ramp", &workload.ramp)?,
+        rate_iops: workload.rate,
+        think_time_ns: time_ns("--think-time", &workload.think_time)?,
+        cpus: match &workload.cpus {
+            Some(text) => told("--cpus", units::cpus(text))?,
+            None => Vec::new(),
+        },
+        seed: workload.seed,
+        no_random_map: workload.no_random_map,
+        fsync_every: workload.fsync,
+        verify_crc32c: workload.verify,
+        log_prefix: workload.log_prefix.clone(),
+        log_average_ms: log_average_ms(workload)?,
+        percentiles: percentiles(workload)?,
+        interval_ns: time_ns("--interval", &workload.interval)?,
+        device_clock: told("--device-clock", job::device_clock(&workload.device_clock))?,
+        ..StorageJob::default()
+    })
+}
+
+/// Run time, and whether the size is begun again until it is over.
+fn end(workload: &Workload) -> Result<(Option<u64>, bool)> {
+    let runtime_ns = workload.runtime.as_deref().map(|text| time_ns("--runtime", text)).transpose()?;
+    Ok(match (runtime_ns, workload.once, workload.operations) {
+        (given, true, _) => (given, false),
+        (given, false, Some(_)) => (given, true),
+        (given, false, None) => (Some(given.unwrap_or(RUNTIME_DEFAULT_NS)), true),
+    })
+}
+
+fn complete_own_file(job: &mut StorageJob) -> Result<()> {
+    if job.size_bytes.is_none() {
+        let size_bytes = layout::default_size_bytes(Path::new(&job.file)).map_err(|error| {
+            UsageError(format!("--size: how much is free here is not known: {error}; say how much to use"))
+        })?;
+        // The used part ends with the file.
+        job.size_bytes = Some(size_bytes.saturating_sub(job.offset_bytes));
+    }
+    Ok(())
+}
+
+/// Looks at a file that the user named, and writes down how much of it is used.
+fn find_target(job: &mut StorageJob, may_destroy: bool, notes: &mut Vec<String>) -> Result<(), JobError> {
+    if !job.file_given {
+        return Ok(());
+    }
+    let target = job::check_target(job, may_destroy)?;
+    job.size_bytes = Some(target.used_bytes);
+    if target.is_new {
+        notes.push(format!(
+            "{} was made for this run: the first write to each of its blocks costs the file system more than a later one",
+            job.file
+        ));
+    }
+    Ok(())
+}
+
+fn size(flag: &str, text: &str) -> Result<u64> {
+    told(flag, units::bytes(text))
+}
+
+fn time_ns(flag: &str, text: &str) -> Result<u64> {
+    let time: Duration = engine::time(flag, text)?;
+    u64::try_from(time.as_nanos()).map_err(|_| UsageError(format!("{flag} {text} is too long")).into())
+}
+
+fn known<T: std::str::FromStr<Err = String>>(flag: &str, text: &str) -> Result<T> {
+    told(flag, text.parse())
+}
+
+fn told<T>(flag: &str, result: Result<T, String>) -> Result<T> {
+    result.map_err(|reason| UsageError(format!("{flag}: {reason}")).into())
+}
+
+fn log_average_ms(workload: &Workload) -> Result<u32> {
+    let Some(text) = &workload.log_average else { return Ok(0) };
+    let milliseconds = engine::time("--log-average", text)?.as_millis();
+    match u32::try_from(milliseconds) {
+        Ok(milliseconds @ 1..) => Ok(milliseconds),
+        _ => Err(UsageError(format!("--log-average {text}: use 1ms or more, and less than weeks")).into()),
+    }
+}
+
+fn percentiles(workload: &Workload) -> Result<Vec<f64>> {
+    let Some(text) = &workload.percentiles else { return Ok(Vec::new()) };
+    let list: Result<Vec<f64>, _> = text.split(':').map(str::parse).collect();
+    list.map_err(|_| UsageError(format!("--percentiles {text:?} is no list; write 50:99:99.9")).into())
+}
+
+/// Refuses CPUs that this process may not run on.
+fn check_cpus(cpus: &[usize]) -> Result<(), String> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let allowed = weir_evidence::fingerprint::fingerprint().cpus_allowed;
+    match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        Some(cpu) if !allowed.is_empty() => {
+            let list: Vec<String> = allowed.iter().map(usize::to_string).collect();
+            Err(format!("CPU {cpu} is not there or not allowed; use some of {}", list.join(",")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,455 @@
+//! `weir storage run`: what it refuses and how, a small run on every engine, and the same job in fio.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_record::storage::{StorageEngine, StorageReport};
+use weir_storage::job::{JobFile, Offsets};
+
+use super::{
+    filled_disk::SmallDisk,
+    harness::{Folder, PATIENCE, Running, Said, bytes, expect_refusal, folder, shell, shown, weir},
+};
+
+/// A file with something in it.
+fn data(folder: &Folder, length: usize) -> String {
+    let path = folder.join("data");
+    fs::write(&path, bytes(length, 7)).expect("a file can be written");
+    shown(&path).to_owned()
+}
+
+fn run(words: &[&str]) -> Said {
+    weir(&[&["storage", "run"], words].concat())
+}
+
+/// The JSON of a run, in fio's shape, and our own report in it.
+fn report(said: &Said) -> (Value, StorageReport) {
+    let value: Value =
+        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}", said.stderr));
+    let ours = serde_json::from_value(value["weir"].clone()).expect("our own report is under its key");
+    (value, ours)
+}
+
+fn job_file(folder: &Folder, text: &str) -> PathBuf {
+    let path = folder.join("jobs.fio");
+    fs::write(&path, text).expect("a file can be written");
+    path
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_flag() {
+    let folder = folder("storage-flags");
+    let file = data(&folder, 8192);
+    let cases: [(&[&str], &[&str]); 22] = [
+        (&["--engine", "purple"], &["--engine", "purple", "io_uring"]),
+        (&["--rw", "sideways"], &["--rw", "sideways", "randread"]),
+        (&["--bs", "much"], &["--bs", "much", "4k"]),
+        (&["--bs", "1000"], &["--bs", "1000", "512", "O_DIRECT"]),
+        (&["--offset", "100"], &["--offset", "100", "512", "O_DIRECT"]),
+        (&["--bs", "16k"], &["--bs", "8192 bytes", "smaller blocks"]),
+        (&["--size", "1m"], &["--size", "8192 bytes", "ask for less"]),
+        (&["--offset", "1m"], &["--offset", "8192 bytes"]),
+        (&["--size", "512", "--bs", "4k"], &["--size", "less than one block"]),
+        (&["--depth", "0"], &["--depth", "1 to 4096"]),
+        (&["--engine", "pread", "--depth", "8"], &["--depth", "one operation in flight", "8 threads"]),
+        (&["--engine", "libaio", "--sqpoll"], &["--sqpoll", "only io_uring"]),
+        (&["--engine", "pread", "--completion", "poll"], &["--completion", "system call"]),
+        (&["--completion", "crystal-ball"], &["--completion", "crystal-ball"]),
+        (&["--completion", "quantile:7"], &["--completion", "7"]),
+        (&["--completion", "poll", "--armed"], &["--armed", "no timed sleep"]),
+        (&["--sleep", "deeply"], &["--sleep", "deeply", "timerfd"]),
+        (&["--runtime", "soon"], &["--runtime", "soon", "500ms"]),
+        (&["--fsync", "4"], &["--fsync", "writes nothing"]),
+        (&["--read-percent", "70"], &["--read-percent", "not mixed"]),
+        (&["--cpus", "4095"], &["--cpus", "4095", "use some of"]),
+        (&["--device-clock", "sundial"], &["--device-clock", "sundial", "tracepoint"]),
+    ];
+    for (words, expected) in cases {
+        expect_refusal(&run(&[&["--file", &file], words].concat()), 2, expected);
+    }
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 8192);
+    for words in
+        [&["--depth", "x"][..], &["--json", "--nonsense"], &["--direct=perhaps"], &["jobs.fio", "--bs", "4k"]]
+    {
+        let said = run(words);
+        assert_eq!(said.code, Some(2), "{words:?}: {}", said.stderr);
+        assert!(said.stderr.starts_with("error: "), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_target_that_cannot_be_one_is_named() {
+    let folder = folder("storage-target");
+    let missing = folder.join("missing");
+    expect_refusal(&run(&["--file", shown(&missing)]), 2, &["--file", "missing", "does not exist"]);
+    assert!(!missing.exists());
+    expect_refusal(&run(&["--file", shown(&missing), "--rw", "write"]), 2, &["missing", "say with size"]);
+    assert!(!missing.exists());
+    expect_refusal(&run(&["--file", shown(&folder)]), 2, &["--file", "folder"]);
+    expect_refusal(&run(&["--file", "/dev/null"]), 2, &["--file", "/dev/null", "neither"]);
+}
+
+#[test]
+fn a_block_device_is_not_written_to_unless_that_is_said() {
+    let names = fs::read_dir("/sys/block").into_iter().flatten().filter_map(Result::ok);
+    let devices = names.map(|entry| Path::new("/dev").join(entry.file_name()));
+    let Some(device) = devices.into_iter().find(|device| device.exists()) else {
+        println!("skipped: no block device can be named here");
+        return;
+    };
+    // An offset beyond every device: whatever the program thinks, nothing can be written there.
+    let words = ["--file", shown(&device), "--rw", "randwrite", "--offset", "4096t", "-n", "1"];
+    expect_refusal(&run(&words), 2, &["block device", "--i-know-this-destroys-data"]);
+}
+
+#[test]
+fn a_file_system_without_direct_io_says_so() {
+    let file = "/sys/kernel/btf/vmlinux";
+    if !Path::new(file).exists() {
+        println!("skipped: no file without O_DIRECT is known here");
+        return;
+    }
+    expect_refusal(&run(&["--file", file, "-n", "1"]), 13, &["O_DIRECT", "vmlinux"]);
+    let buffered = run(&["--file", file, "-n", "10", "--direct=off", "--engine", "pread", "--json"]);
+    assert_eq!(buffered.code, Some(0), "{}", buffered.stderr);
+}
+
+#[test]
+fn a_disk_that_fills_up_fails_the_run_and_keeps_what_was_measured() {
+    let folder = folder("storage-full");
+    let disk = folder.join("disk");
+    fs::create_dir(&disk).expect("a folder can be made");
+    let Some(_mounted) = SmallDisk::mount(&disk, "size=1m") else {
+        println!("skipped: mounting a small disk needs root");
+        return;
+    };
+    let file = disk.join("data");
+    let said = run(&[
+        "--file",
+        shown(&file),
+        "--size",
+        "8m",
+        "--rw",
+        "write",
+        "--bs",
+        "64k",
+        "--once",
+        "--direct=off",
+        "--engine",
+        "pread",
+        "--json",
+    ]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let (_, ours) = report(&said);
+    let job = &ours.jobs[0];
+    assert!(
+        job.failed && job.errors.iter().any(|(name, count)| name == "ENOSPC" && *count > 0),
+        "{:?}",
+        job.errors
+    );
+    assert!(job.writes.operations > 0 && job.writes.total.count == job.writes.operations, "{job:?}");
+}
+
+#[test]
+fn a_small_run_on_every_engine_does_what_it_says() {
+    let folder = folder("storage-engines");
+    let file = data(&folder, 4 << 20);
+    for engine in StorageEngine::ALL {
+        let depth = if engine.is_asynchronous() { "4" } else { "1" };
+        let said = run(&[
+            "--file",
+            &file,
+            "--engine",
+            engine.name(),
+            "--depth",
+            depth,
+            "-n",
+            "400",
+            "--rw",
+            "randrw",
+            "--json",
+        ]);
+        if said.code == Some(13) {
+            println!("skipped: {}", said.stderr);
+            continue;
+        }
+        assert_eq!(said.code, Some(0), "{engine}: {}", said.stderr);
+        let (fio, ours) = report(&said);
+        let job = &ours.jobs[0];
+        assert_eq!(job.reads.operations + job.writes.operations, 400, "{engine}");
+        assert_eq!(fio["jobs"][0]["read"]["total_ios"], job.reads.operations, "{engine}");
+        assert_eq!(job.reads.bytes, job.reads.operations * 4096, "{engine}");
+        assert!(job.reads.total.ns_min > 0 && job.reads.total.count == job.reads.operations, "{engine}");
+        assert!(!job.failed && job.errors.is_empty(), "{engine}: {:?}", job.errors);
+    }
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 4 << 20);
+}
+
+#[test]
+fn parts_of_the_wait_add_up_for_every_completion_method() {
+    let folder = folder("storage-waits");
+    let file = data(&folder, 4 << 20);
+    for words in [
+        &["--completion", "interrupt"][..],
+        &["--completion", "poll"],
+        &["--completion", "fixed:5us"],
+        &["--completion", "quantile:0.01", "--armed"],
+        &["--completion", "regime", "--engine", "libaio"],
+    ] {
+        let said = run(&[&["--file", &file, "-n", "500", "--json"], words].concat());
+        if said.code == Some(13) {
+            println!("skipped: {}", said.stderr);
+            continue;
+        }
+        assert_eq!(said.code, Some(0), "{words:?}: {}", said.stderr);
+        let (_, ours) = report(&said);
+        let waiting = ours.jobs[0].waiting.as_ref().expect("the wait is ours to choose");
+        assert_eq!(waiting.operations, 500, "{words:?}");
+        assert_eq!(waiting.slept + waiting.polled + waiting.interrupted, 500, "{words:?}: {waiting:?}");
+        let parts = waiting.device_ns + waiting.oversleep_ns + waiting.wake_ns + waiting.notice_ns;
+        let distance = parts.abs_diff(waiting.total_ns);
+        assert!(distance * 100 <= waiting.total_ns, "{words:?}: {parts} against {}", waiting.total_ns);
+    }
+}
+
+#[test]
+fn written_blocks_are_read_back() {
+    let folder = folder("storage-verify");
+    let file = folder.join("new");
+    let said = run(&[
+        "--file",
+        shown(&file),
+        "--size",
+        "1m",
+        "--rw",
+        "randwrite",
+        "--once",
+        "--verify",
+        "--fsync",
+        "16",
+        "--json",
+    ]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let (_, ours) = report(&said);
+    let job = &ours.jobs[0];
+    assert_eq!((job.writes.operations, job.verified_blocks, job.verify_failures), (256, 256, 0));
+    assert_eq!(job.fsyncs, 16);
+    assert!(ours.notes.iter().any(|note| note.contains("was made for this run")), "{:?}", ours.notes);
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 1 << 20);
+}
+
+#[test]
+fn without_a_file_one_of_our_own_is_laid_out_and_used_again() {
+    let folder = folder("storage-own");
+    let line = format!("cd '{}' && exec \"$WEIR\" storage run --size 4m --once", shown(&folder));
+    let first = shell(&line);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(
+        first.stdout.contains("reads ") && first.stdout.contains("(1024 operations)"),
+        "{}",
+        first.stdout
+    );
+    let file = folder.join("weir-storage.dat");
+    let made = fs::metadata(&file).expect("it was made").modified().expect("a time");
+    let second = shell(&line);
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    assert_eq!(fs::metadata(&file).expect("it is there").modified().expect("a time"), made);
+}
+
+#[test]
+fn an_interrupted_run_prints_what_it_measured() {
+    let folder = folder("storage-interrupt");
+    let file = data(&folder, 1 << 20);
+    let mut running =
+        Running::weir(&["storage", "run", "--file", &file, "--runtime", "60s", "--engine", "pread"]);
+    let measuring = std::iter::from_fn(|| running.next_error_line()).any(|line| line.contains("measuring"));
+    assert!(measuring, "it shows its progress");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(PATIENCE), 130);
+    let table: Vec<String> = std::iter::from_fn(|| running.next_line()).collect();
+    assert!(table.iter().any(|line| line.contains("IOPS")), "{table:?}");
+}
+
+#[test]
+fn a_job_file_is_run_or_refused_with_its_line() {
+    let folder = folder("storage-jobs");
+    let file = data(&folder, 1 << 20);
+    let head = format!("[global]\nfilename={file}\nbs=4k\nioengine=psync\ndirect=1\n");
+    let good =
+        job_file(&folder, &format!("{head}[a]\nrw=randread\n[b]\nstonewall\nrw=read\nnumber_ios=10\n"));
+    let said = run(&[shown(&good), "--json"]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let (fio, ours) = report(&said);
+    let counts: Vec<u64> = ours.jobs.iter().map(|job| job.reads.operations).collect();
+    assert_eq!(counts, [256, 10]);
+    assert_eq!((&fio["jobs"][1]["jobname"], &fio["jobs"][1]["groupid"]), (&"b".into(), &1.into()));
+
+    let unknown = format!("{head}lockmem=1g\n[a]\nrw=read\n");
+    let unknown = job_file(&folder, &unknown);
+    expect_refusal(&run(&[shown(&unknown)]), 2, &["jobs.fio:6: ", "lockmem", "--fio-lenient"]);
+    let lenient = run(&[shown(&unknown), "--fio-lenient", "--json"]);
+    assert_eq!(lenient.code, Some(0), "{}", lenient.stderr);
+    assert!(
+        lenient.stderr.contains("jobs.fio:6: ") && lenient.stderr.contains("lockmem"),
+        "{}",
+        lenient.stderr
+    );
+
+    for (text, words) in [
+        ("[a]\nfilename=/nonexistent/x\nrw=read\n", &["jobs.fio:2: ", "filename", "does not exist"][..]),
+        ("[a]\nrw=read\n", &["jobs.fio:1: ", "size"]),
+        ("rw=read\n", &["jobs.fio:1: ", "no section"]),
+        ("", &["jobs.fio:1: ", "no job"]),
+    ] {
+        expect_refusal(&run(&[shown(&job_file(&folder, text))]), 2, words);
+    }
+    expect_refusal(&run(&[shown(&folder.join("none.fio"))]), 2, &["none.fio", "cannot be read"]);
+}
+
+#[test]
+fn logs_and_intervals_are_files_that_others_can_read() {
+    let folder = folder("storage-logs");
+    let file = data(&folder, 1 << 20);
+    let (prefix, csv) = (folder.join("log"), folder.join("intervals.csv"));
+    let said = run(&[
+        "--file",
+        &file,
+        "-n",
+        "300",
+        "--completion",
+        "poll",
+        "--log-prefix",
+        shown(&prefix),
+        "--csv",
+        shown(&csv),
+        "--json",
+    ]);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let text = fs::read_to_string(folder.join("log_lat.1.log")).expect("a log");
+    assert_eq!(text.lines().count(), 300);
+    for line in text.lines() {
+        let fields: Vec<u64> = line.split(", ").map(|field| field.parse().expect("a number")).collect();
+        assert!(matches!(fields[..], [_, latency, 0, 4096, 0] if latency > 0), "{line}");
+    }
+    let rows = fs::read_to_string(&csv).expect("a table");
+    assert!(rows.starts_with("job,start_s,") && rows.lines().count() >= 2, "{rows}");
+    let nowhere = run(&["--file", &file, "-n", "1", "--csv", "/dev/null/x.csv"]);
+    expect_refusal(&nowhere, 1, &["--csv", "/dev/null/x.csv"]);
+}
+
+/// The version line of fio, or a line that says what is skipped.
+fn fio_version() -> Option<String> {
+    match Command::new("fio").arg("--version").output() {
+        Ok(output) if output.status.success() => {
+            Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        }
+        _ => {
+            println!("skipped: fio is not installed; `apt-get install fio` brings it");
+            None
+        }
+    }
+}
+
+/// Job files with fio's keys alone: what differs between them is the order of offsets.
+const SHARED_JOBS: [(&str, &str); 9] = [
+    ("sequential", "rw=read\n"),
+    ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
+    ("random", "rw=randread\n"),
+    ("random-seeded", "rw=randread\nrandrepeat=0\nrandseed=42\n"),
+    ("random-free", "rw=randwrite\nnorandommap\nrandrepeat=0\nrandseed=7\n"),
+    ("random-count", "rw=randread\nnumber_ios=77\noffset=128k\nsize=512k\n"),
+    ("mixed", "rw=randrw\nrwmixread=70\n"),
+    ("mixed-seeded", "rw=randrw\nrwmixread=30\nrandseed=99\nrandrepeat=0\n"),
+    ("mixed-sequential", "rw=rw\nrwmixread=50\n"),
+];
+
+/// Reads and writes of one of fio's I/O logs, in order: (reads, offset).
+fn operations_of_log(path: &Path) -> Vec<(bool, u64)> {
+    let text = fs::read_to_string(path).expect("fio wrote its log");
+    let operation = |line: &str| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let place = words.iter().position(|word| matches!(*word, "read" | "write"))?;
+        Some((words[place] == "read", words.get(place + 1)?.parse().ok()?))
+    };
+    text.lines().filter_map(operation).collect()
+}
+
+#[test]
+fn a_job_means_the_same_in_fio() {
+    let Some(version) = fio_version() else { return };
+    let folder = folder("storage-fio");
+    let file = data(&folder, 2 << 20);
+    for (name, keys) in SHARED_JOBS {
+        // Two jobs, so that a thread's number counts.
+        let text = |extra: [&str; 2]| {
+            format!(
+                "[global]\nfilename={file}\nbs=4k\nioengine=psync\nthread\n{keys}[{name}]\n{}[again]\nstonewall\n{}",
+                extra[0], extra[1]
+            )
+        };
+        let shared = job_file(&folder, &text(["", ""]));
+        let said = run(&[shown(&shared), "--json"]);
+        assert_eq!(said.code, Some(0), "{name}: {}", said.stderr);
+        let (ours, _) = report(&said);
+
+        let logs = ["first", "second"].map(|job| folder.join(format!("{name}-{job}")));
+        let keys_of_logs = logs.each_ref().map(|log| format!("write_iolog={}\n", shown(log)));
+        let logged = folder.join("logged.fio");
+        fs::write(&logged, text([&keys_of_logs[0], &keys_of_logs[1]])).expect("a file can be written");
+        let output = Command::new("fio")
+            .args(["--output-format=json", shown(&logged)])
+            .current_dir(&*folder)
+            .output()
+            .expect("fio starts");
+        assert!(output.status.success(), "{version}: {name}: {}", String::from_utf8_lossy(&output.stderr));
+        let theirs: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
+
+        let jobs = JobFile::parse("jobs.fio", &text(["", ""]), false).expect("it was run").jobs;
+        for (index, job) in jobs.iter().enumerate() {
+            for direction in ["read", "write"] {
+                let count = |value: &Value| value["jobs"][index][direction]["total_ios"].clone();
+                assert_eq!(count(&ours), count(&theirs), "{version}: {name}: {direction} of job {index}");
+            }
+            let used = job.size_bytes.unwrap_or((2 << 20) - job.offset_bytes);
+            let mut offsets = Offsets::new(job, 0, used);
+            let own: Vec<(bool, u64)> =
+                std::iter::from_fn(|| offsets.next()).map(|step| (step.reads, step.offset_bytes)).collect();
+            let fio = operations_of_log(&logs[index]);
+            let differ = own.iter().zip(&fio).position(|(own, fio)| own != fio);
+            assert_eq!((differ, own.len()), (None, fio.len()), "{version}: {name}: job {index}");
+        }
+    }
+}
+
+/// Keys of an object that holds numbers or objects, with those of the objects in it.
+fn keys(value: &Value, prefix: &str) -> Vec<String> {
+    let Some(object) = value.as_object() else { return vec![prefix.to_owned()] };
+    object.iter().flat_map(|(key, value)| keys(value, &format!("{prefix}/{key}"))).collect()
+}
+
+#[test]
+fn every_key_of_our_json_but_one_is_fios() {
+    let Some(version) = fio_version() else { return };
+    let folder = folder("storage-shape");
+    let file = data(&folder, 1 << 20);
+    let text = format!("[a]\nfilename={file}\nrw=randrw\nioengine=psync\nbs=4k\npercentile_list=50:99\n");
+    let shared = job_file(&folder, &text);
+    let (ours, _) = report(&run(&[shown(&shared), "--json"]));
+    let output =
+        Command::new("fio").args(["--output-format=json", shown(&shared)]).output().expect("fio starts");
+    let theirs: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
+    let known = keys(&theirs["jobs"][0], "");
+    for key in keys(&ours["jobs"][0], "") {
+        let is_option = key.starts_with("/job options/");
+        assert!(is_option || known.contains(&key), "{version} has no {key}");
+    }
+    let top: Vec<&String> = ours.as_object().expect("an object").keys().collect();
+    for key in top {
+        assert!(key == "weir" || theirs.get(key).is_some(), "{version} has no {key}");
+    }
+}
