@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{machine::FindingState, verdict::Metric};
+use crate::{
+    machine::FindingState,
+    storage::{AccessPattern, CompletionMethod, StorageEngine, StorageEngineOptions},
+    verdict::Metric,
+};
 
 /// A whole study, resolved: nothing in it depends on a default that could change later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +43,11 @@ impl StudySpec {
     /// Whether its messages are HTTP requests and their responses. A study has one protocol.
     pub fn is_http(&self) -> bool {
         self.cells.iter().any(|cell| cell.http.is_some())
+    }
+
+    /// Whether its messages are operations on a disk.
+    pub fn is_storage(&self) -> bool {
+        self.cells.iter().any(|cell| cell.storage.is_some())
     }
 }
 
@@ -75,20 +84,54 @@ pub enum Subject {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// `weir storage run`.
+    Storage(StorageSubject),
+    /// fio, told the same job in its own words.
+    Fio {
+        /// The program: `fio`, or a path to one.
+        program: String,
+        /// The engine as Weir calls it; absent means the cell's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        engine: Option<StorageEngine>,
+    },
+}
+
+impl Subject {
+    /// How operations on a disk reach the kernel, where the arm says so itself.
+    pub fn storage_engine(&self) -> Option<StorageEngine> {
+        match self {
+            Self::Storage(subject) => subject.engine,
+            Self::Fio { engine, .. } => *engine,
+            Self::Weir { .. } | Self::Command { .. } => None,
+        }
+    }
+}
+
+/// How `weir storage run` does the job of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageSubject {
+    /// How operations reach the kernel; absent means as the cell says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<StorageEngine>,
+    /// Options of the engine.
+    pub options: StorageEngineOptions,
+    /// How the thread waits.
+    pub completion: CompletionMethod,
 }
 
 /// One combination of factor levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSpec {
-    /// Stable identifier, e.g. `c100-d1-m64-closed`, or `c100-d1-html-keepalive-closed` for HTTP.
+    /// Stable identifier, e.g. `c100-d1-m64-closed`, `c100-d1-html-closed` for HTTP, `randread-b4096-qd1` for storage.
     pub id: String,
     /// What a verdict on this cell may claim.
     pub role: CellRole,
     /// Open connections.
     pub connections: u32,
-    /// Messages in flight per connection (closed loop).
+    /// Messages in flight per connection (closed loop); for storage operations in flight in all.
     pub depth: u32,
-    /// Bytes per message; the content of a response for HTTP.
+    /// Bytes per message; the content of a response for HTTP, a block for storage.
     pub message_bytes: u32,
     /// Further connections that stay idle.
     pub idle_connections: u32,
@@ -105,6 +148,9 @@ pub struct CellSpec {
     /// What is asked over HTTP; absent for echo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpCell>,
+    /// What is asked of a disk; absent for echo and HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageCell>,
     /// Arms that run in this cell, the baseline among them; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
@@ -134,6 +180,24 @@ pub struct HttpCell {
     /// Longest wait for a response; zero for the generator's own.
     #[serde(skip_serializing_if = "is_zero")]
     pub response_timeout_ns: u64,
+}
+
+/// The storage side of a cell. All of it is `O_DIRECT`: what the page cache answers says nothing about a disk. An
+/// engine that has one operation in flight per thread gets as many threads as the cell has operations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageCell {
+    /// Which blocks are touched, in which order.
+    pub pattern: AccessPattern,
+    /// The engine of arms that name none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<StorageEngine>,
+    /// Random reads that another process keeps in flight meanwhile, from the CPUs of the load side; 0 for none.
+    pub background_depth: u32,
+    /// Bytes of the data file that are used.
+    pub file_bytes: u64,
+    /// A file of the user's, which is never laid out; absent means one beside the run folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 fn is_zero(length_ns: &u64) -> bool {
@@ -244,10 +308,25 @@ mod tests {
             Subject::Weir { driver: "epoll".to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
         assert_eq!(spec.arms[0].subject, subject);
         let again = serde_json::to_string(&spec).expect("it serialises");
-        for new in ["http", "arguments", "published", "ways", "\"arms\":[]"] {
+        for new in ["http", "storage", "arguments", "published", "ways", "\"arms\":[]"] {
             assert!(!again.contains(new), "an echo study does not speak of {new}: {again}");
         }
         assert_eq!(serde_json::from_str::<StudySpec>(&again).expect("it is a study"), spec);
+    }
+
+    #[test]
+    fn an_arm_of_storage_says_only_what_it_has() {
+        let subject =
+            Subject::Storage(StorageSubject { engine: Some(StorageEngine::Libaio), ..Default::default() });
+        let text = serde_json::to_string(&subject).expect("it serialises");
+        assert!(text.starts_with(r#"{"storage":{"engine":"libaio","#), "{text}");
+        assert_eq!(serde_json::from_str::<Subject>(&text).expect("it is one"), subject);
+        assert_eq!(subject.storage_engine(), Some(StorageEngine::Libaio));
+        let short: Subject = serde_json::from_str(r#"{"fio":{"program":"fio"}}"#).expect("it is one");
+        assert_eq!(
+            (short.storage_engine(), short),
+            (None, Subject::Fio { program: "fio".to_owned(), engine: None })
+        );
     }
 
     #[test]

@@ -61,6 +61,11 @@ pub enum Taint {
     },
     /// Completion queue overflowed.
     CompletionOverflow,
+    /// A storage job failed or gave no report.
+    JobFailed {
+        /// What it said.
+        reason: String,
+    },
 }
 
 /// One arm, run once.
