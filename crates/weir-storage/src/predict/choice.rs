@@ -14,6 +14,7 @@
 use super::{
     Costs, DeviceTime, Outcome, Plan,
     tracker::{Aim, Tracker},
+    wake_lag::WakeLag,
 };
 
 /// Wakes that compete where sleeps are armed; else the first alone.
@@ -31,6 +32,7 @@ pub struct Terms {
     aims: [Aim; RUNGS],
     price: f64,
     costs: Costs,
+    lag: WakeLag,
     /// Absent while not known.
     armed: Option<bool>,
 }
@@ -40,12 +42,13 @@ impl Terms {
         let [second, third, fourth] = LATER_QUANTILES;
         let aims =
             [quantile, second, third, fourth].map(|quantile| Aim::adaptive(quantile, STEP_LEAST, STEP_MOST));
-        Self { aims, price, costs: *costs, armed: None }
+        Self { aims, price, costs: *costs, lag: WakeLag::new(costs), armed: None }
     }
 
-    /// Sees whether completions may end sleeps: only then is an operation slept through and not missed.
-    /// One miss tells that they may not, whatever else was seen while other operations were in flight.
+    /// Learns how late sleeps are, and whether completions may end them: only then is an operation slept through and
+    /// not missed. One miss tells that they may not, whatever else was seen while other operations were in flight.
     pub fn note(&mut self, outcome: &Outcome) {
+        self.lag.learn(outcome);
         if outcome.complete_at_wake {
             self.armed = Some(false);
         } else if outcome.overslept() {
@@ -55,6 +58,11 @@ impl Terms {
 
     fn are_armed(&self) -> bool {
         self.armed == Some(true)
+    }
+
+    /// A sleep has to be possible, and to save more CPU than it costs.
+    fn sleeps_until(&self, wake_ns: u64) -> bool {
+        wake_ns > self.lag.ns().max(self.costs.sleep_cpu_ns)
     }
 
     fn rungs(&self) -> usize {
@@ -107,8 +115,11 @@ impl Choice {
 
     pub fn plan(&self, terms: &Terms, ladder: &Ladder) -> Plan {
         match self.way {
-            Way::Awake { rung } => ladder.trackers[rung].plan(terms.costs.wake_lag_ns),
             Way::Interrupt => Plan::Interrupt,
+            Way::Awake { rung } if terms.sleeps_until(ladder.trackers[rung].wake_ns()) => {
+                ladder.trackers[rung].plan(terms.lag.ns())
+            }
+            Way::Awake { .. } => Plan::Poll,
         }
     }
 
@@ -149,14 +160,14 @@ impl Spent {
     /// What being awake then would have cost.
     fn add(&mut self, terms: &Terms, wake_ns: u64, device: DeviceTime) {
         let costs = &terms.costs;
-        let slept = wake_ns > costs.wake_lag_ns;
+        let slept = terms.sleeps_until(wake_ns);
         let (wake_ns, sleep_cpu_ns) = if slept { (wake_ns, costs.sleep_cpu_ns) } else { (0, 0) };
         let (looked_ns, late_ns) = match device {
             DeviceTime::Exactly(device_ns) => {
                 (device_ns.saturating_sub(wake_ns), wake_ns.saturating_sub(device_ns))
             }
             // How late is not known. A wake that is seldom late is late by little: less than the lag of waking.
-            DeviceTime::AtMost(bound_ns) => (0, costs.wake_lag_ns.min(bound_ns)),
+            DeviceTime::AtMost(bound_ns) => (0, terms.lag.ns().min(bound_ns)),
         };
         let late_ns = if terms.are_armed() { late_ns.min(costs.interrupt_lag_ns) } else { late_ns };
         self.cpu_ns = self.cpu_ns.saturating_add(sleep_cpu_ns).saturating_add(looked_ns);

@@ -11,6 +11,7 @@ use super::{
     quantile::too_late,
     size_class::{CLASSES, size_class},
     tracker::{Aim, Tracker},
+    wake_lag::WakeLag,
 };
 
 const STEP: f64 = 0.15;
@@ -29,6 +30,7 @@ pub struct Cusum {
     aim: Aim,
     aim_after_change: Aim,
     costs: Costs,
+    lag: WakeLag,
     classes: [Class; CLASSES],
 }
 
@@ -57,6 +59,7 @@ impl Cusum {
             aim: Aim::steady(quantile, STEP),
             aim_after_change: Aim::steady(quantile, STEP_AFTER_CHANGE),
             costs: *costs,
+            lag: WakeLag::new(costs),
             classes: [class; CLASSES],
         }
     }
@@ -90,10 +93,11 @@ impl Watch {
 
 impl Predictor for Cusum {
     fn plan(&mut self, issued: &Issued) -> Plan {
-        self.classes[size_class(issued.bytes, issued.direction)].tracker.plan(self.costs.wake_lag_ns)
+        self.classes[size_class(issued.bytes, issued.direction)].tracker.plan(self.lag.ns())
     }
 
     fn observe(&mut self, outcome: &Outcome) {
+        self.lag.learn(outcome);
         let class = &mut self.classes[size_class(outcome.bytes, outcome.direction)];
         let bound_ns = outcome.device_time(&self.costs).bound_ns();
         if class.watch.note(bound_ns) {

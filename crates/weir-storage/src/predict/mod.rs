@@ -70,6 +70,7 @@ mod choice;
 mod epoch;
 mod size_class;
 mod tracker;
+mod wake_lag;
 
 mod spec;
 

@@ -4,6 +4,7 @@ use super::{
     Costs, Issued, Outcome, Plan, Predictor,
     size_class::{CLASSES, size_class},
     tracker::{Aim, Tracker},
+    wake_lag::WakeLag,
 };
 
 const STEP: f64 = 0.15;
@@ -12,21 +13,28 @@ const STEP: f64 = 0.15;
 pub struct Quantile {
     aim: Aim,
     costs: Costs,
+    lag: WakeLag,
     classes: [Tracker; CLASSES],
 }
 
 impl Quantile {
     pub fn new(quantile: f64, costs: &Costs) -> Self {
-        Self { aim: Aim::steady(quantile, STEP), costs: *costs, classes: [Tracker::new(); CLASSES] }
+        Self {
+            aim: Aim::steady(quantile, STEP),
+            costs: *costs,
+            lag: WakeLag::new(costs),
+            classes: [Tracker::new(); CLASSES],
+        }
     }
 }
 
 impl Predictor for Quantile {
     fn plan(&mut self, issued: &Issued) -> Plan {
-        self.classes[size_class(issued.bytes, issued.direction)].plan(self.costs.wake_lag_ns)
+        self.classes[size_class(issued.bytes, issued.direction)].plan(self.lag.ns())
     }
 
     fn observe(&mut self, outcome: &Outcome) {
+        self.lag.learn(outcome);
         let tracker = &mut self.classes[size_class(outcome.bytes, outcome.direction)];
         let bound_ns = outcome.device_time(&self.costs).bound_ns();
         tracker.learn(&self.aim, bound_ns, too_late(tracker, outcome, bound_ns));
@@ -43,7 +51,10 @@ pub fn too_late(tracker: &Tracker, outcome: &Outcome, bound_ns: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::predict::{Plan, rehearsal::Rehearsal};
+    use crate::predict::{
+        Costs, Plan, PredictorSpec,
+        rehearsal::{COSTS, Rehearsal},
+    };
 
     type Draw = fn(u64) -> u64;
 
@@ -88,11 +99,24 @@ mod tests {
 
     #[test]
     fn a_device_faster_than_any_sleep_is_polled_and_comes_back() {
-        let mut rehearsal = Rehearsal::new("quantile:0.01");
+        let mut rehearsal = Rehearsal::new("quantile:0.01").lagging(2_000);
         rehearsal.misses_in(1_000, |_| 1_500);
-        assert_eq!(rehearsal.wait(1_500).plan, Plan::Poll);
-        assert!(rehearsal.misses_in(1_000, |_| 1_500) < 0.01);
+        // A sleep is tried now and then; it counts as any other.
+        assert!(rehearsal.misses_in(100_000, |_| 1_500) < 0.0105);
+        let polled = (0..10_000).filter(|_| rehearsal.wait(1_500).plan == Plan::Poll).count();
+        assert!(polled > 9_800, "{polled}");
         rehearsal.misses_in(5_000, |_| 30_000);
         assert!(matches!(rehearsal.wait(30_000).plan, Plan::Sleep { ns: 20_000.. }));
+    }
+
+    #[test]
+    fn a_device_is_slept_on_where_only_a_short_sleep_fits() {
+        // The run began with longer sleeps, which are late by more than the device takes.
+        let costs = Costs { wake_lag_ns: 24_000, ..COSTS };
+        let spec: PredictorSpec = "quantile:0.01".parse().expect("a predictor");
+        let mut rehearsal = Rehearsal::with(spec.build(&costs)).lagging(14_000);
+        rehearsal.misses_in(10_000, |random| 21_000 + random % 5_000);
+        let slept = (0..1_000).filter(|_| rehearsal.wait(23_000).plan != Plan::Poll).count();
+        assert_eq!(slept, 1_000);
     }
 }
