@@ -61,14 +61,15 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
         output::print(&whole.to_string())?;
         return Ok(Exit::Ok);
     }
-    output::print(&format!("{} Seed {}.\n\n{}", subject.note(), arguments.seed, heading()))?;
+    let phase_columns = subject.phase_columns();
+    output::print(&format!("{} Seed {}.\n\n{}", subject.note(), arguments.seed, heading(phase_columns)))?;
     let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
     for (index, method) in methods.iter().enumerate() {
         if is_shown {
             output::tell(&format!("{} of {}: {method}", index + 1, methods.len()));
         }
         let (phases, _) = subject.run(method, arguments.seed);
-        output::print(&rows(method, &phases))?;
+        output::print(&rows(method, &phases, phase_columns))?;
     }
     Ok(Exit::Ok)
 }
@@ -146,6 +147,15 @@ impl Subject {
         }
     }
 
+    /// Width of the longest name of a phase, and of what stands above it.
+    fn phase_columns(&self) -> usize {
+        let longest = match self {
+            Self::Model(scenario) => scenario.phases.iter().map(|phase| phase.name.chars().count()).max(),
+            Self::Recorded { name, .. } => Some(name.chars().count()),
+        };
+        longest.unwrap_or(0).max("phase".len())
+    }
+
     /// Phases, and events where there are any.
     fn run(&self, method: &Method, seed: u64) -> (Vec<PhaseReport>, u64) {
         match self {
@@ -166,31 +176,19 @@ fn one_as_json(subject: &Subject, method: &Method, seed: u64) -> serde_json::Val
     json!({ "method": method.to_string(), "armed": method.armed(), "events": events, "phases": phases })
 }
 
-fn heading() -> String {
-    format!(
-        "{:<26} {:<8} {:>7} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10}\n{:<26} {:<8} {:>7} {:>7} {:>9} {:>10} {:>10} {:>10} {:>10}",
-        "method",
-        "phase",
-        "misses",
-        "CPU",
-        "IOPS",
-        "sleep",
-        "added",
-        "added p50",
-        "added p99",
-        "",
-        "",
-        "%",
-        "%",
-        "1/s",
-        "µs",
-        "µs",
-        "µs",
-        "µs",
-    )
+fn heading(phase_columns: usize) -> String {
+    let titles = ["misses", "CPU", "IOPS", "sleep", "added", "added p50", "added p99"];
+    let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
+    let line = |method: &str, phase: &str, cells: [&str; 7]| {
+        let [misses, cpu, iops, sleep, added, p50, p99] = cells;
+        format!(
+            "{method:<26} {phase:<phase_columns$} {misses:>7} {cpu:>7} {iops:>9} {sleep:>10} {added:>10} {p50:>10} {p99:>10}"
+        )
+    };
+    format!("{}\n{}", line("method", "phase", titles), line("", "", units))
 }
 
-fn rows(method: &Method, phases: &[PhaseReport]) -> String {
+fn rows(method: &Method, phases: &[PhaseReport], phase_columns: usize) -> String {
     let mut text = String::new();
     let mut name = method.to_string();
     for phase in phases {
@@ -198,7 +196,7 @@ fn rows(method: &Method, phases: &[PhaseReport]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{name:<26} {:<8} {:>7.2} {:>7.1} {:>9.0} {:>10.2} {:>10.2} {:>10} {:>10}",
+            "{name:<26} {:<phase_columns$} {:>7.2} {:>7.1} {:>9.0} {:>10.2} {:>10.2} {:>10} {:>10}",
             phase.name,
             phase.miss_share() * 100.0,
             phase.cpu_share() * 100.0,
@@ -263,7 +261,7 @@ mod tests {
     fn a_table_has_one_row_for_each_phase_and_names_the_method_once() {
         let method = Method::parse("poll", false).expect("a predictor");
         let phases = simulate::simulate(&Scenario::paper(10_000_000), &method, 1).phases;
-        let text = format!("{}\n{}", heading(), rows(&method, &phases));
+        let text = format!("{}\n{}", heading(8), rows(&method, &phases, 8));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5);
         assert!(lines[2].starts_with("poll ") && lines[2].contains("Job1"), "{text}");
