@@ -286,6 +286,30 @@ mod tests {
     }
 
     #[test]
+    fn random_blocks_are_those_of_fio() {
+        // Made with fio 3.33: write_iolog of psync jobs with bs=4k over 2 MiB.
+        let of = |job: StorageJob| all(&job, 512 * 4096);
+        let repeated = |thread_first| {
+            let repeated = StorageJob { random_repeat: true, thread_first, ..job(AccessPattern::RandRead) };
+            blocks_of(&of(repeated))
+        };
+        let first = repeated(1);
+        assert_eq!(first[..10], [30, 379, 431, 240, 205, 430, 194, 181, 467, 34]);
+        assert_eq!(first[509..], [9, 156, 157], "the last free blocks, found around the end");
+        let second = repeated(2);
+        assert_eq!(second[..10], [130, 93, 307, 20, 231, 315, 356, 145, 147, 43]);
+        assert_eq!(second[509..], [196, 219, 220]);
+        let third = StorageJob { seed: 42, thread_first: 3, ..job(AccessPattern::RandRead) };
+        let seeded = blocks_of(&of(third));
+        assert_eq!(seeded[..10], [404, 27, 448, 336, 349, 70, 165, 445, 182, 245]);
+        let fourth = StorageJob { seed: 7, read_percent: 70, thread_first: 4, ..job(AccessPattern::RandRw) };
+        let mixed = of(fourth);
+        assert_eq!(blocks_of(&mixed)[..10], [495, 281, 115, 393, 385, 168, 246, 105, 106, 255]);
+        let reads: Vec<bool> = mixed[..10].iter().map(|step| step.reads).collect();
+        assert_eq!(reads, [true, true, true, true, false, false, true, false, true, true]);
+    }
+
+    #[test]
     fn sequential_blocks_follow_each_other_from_the_offset_on() {
         let job = StorageJob { offset_bytes: 8192, ..job(AccessPattern::Write) };
         let steps = all(&job, 4 * 4096 + 100);

@@ -53,7 +53,7 @@ fn shift(letter: &str) -> Option<u32> {
 /// A size as people read it, and as [`bytes`] reads it back: `4k`, `1536`, `4g`.
 pub fn shown_bytes(bytes: u64) -> String {
     let units = [(40, "t"), (30, "g"), (20, "m"), (10, "k")];
-    let fits = |(shift, _): &&(u32, &str)| bytes >> shift > 0 && bytes % (1 << shift) == 0;
+    let fits = |(shift, _): &&(u32, &str)| bytes >> shift > 0 && bytes.is_multiple_of(1 << shift);
     units
         .iter()
         .find(fits)

@@ -140,7 +140,7 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
         )
     })?;
     for (field, bytes) in [(BLOCK, block), (OFFSET, job.offset_bytes)] {
-        refuse_if(job.direct && bytes % DIRECT_BYTES != 0, field, || {
+        refuse_if(job.direct && !bytes.is_multiple_of(DIRECT_BYTES), field, || {
             format!(
                 "{bytes} bytes are no multiple of {DIRECT_BYTES}, the smallest unit of O_DIRECT; use one, or buffered \
                  I/O (--direct=off, direct=0)"
