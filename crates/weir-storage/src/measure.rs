@@ -15,7 +15,7 @@
 //! estimated; [`Meter::record`] says how.
 //!
 //! Intervals begin when the run does, all have the same length, and an operation belongs to the one in which it was
-//! noticed.
+//! noticed. A rest shorter than a tenth of that belongs to the last whole one.
 
 use hdrhistogram::Histogram;
 use weir_record::{
@@ -302,8 +302,15 @@ impl Meter {
         self.sums.elapsed_ns = now_ns.saturating_sub(self.started_ns);
         let mut last = self.current;
         last.elapsed_ns = self.sums.elapsed_ns.saturating_sub(last.start_ns);
-        if last.elapsed_ns > 0 || last.operations > 0 {
-            self.intervals.push(last);
+        match self.intervals.last_mut() {
+            // What was still in flight at the end makes no interval of its own: its rates would mean nothing.
+            Some(before) if last.elapsed_ns < self.interval_ns / 10 => {
+                let elapsed_ns = before.elapsed_ns + last.elapsed_ns;
+                merge_interval(before, &last);
+                before.elapsed_ns = elapsed_ns;
+            }
+            _ if last.elapsed_ns > 0 || last.operations > 0 => self.intervals.push(last),
+            _ => {}
         }
     }
 

@@ -135,6 +135,16 @@ fn operations_fall_into_the_interval_in_which_they_were_noticed() {
 }
 
 #[test]
+fn a_short_rest_belongs_to_the_last_whole_interval() {
+    let mut meter = meter(DeviceClock::Observed);
+    meter.record(&polled(0, 10));
+    meter.record(&polled(1_000_000, 1_050_000));
+    let (report, intervals) = meter.finish(1_099_999);
+    assert_eq!((intervals.len(), intervals[0].operations, intervals[0].elapsed_ns), (1, 2, 1_099_999));
+    assert_eq!(report.elapsed_ns, 1_099_999);
+}
+
+#[test]
 fn readings_belong_to_the_interval_that_was_open() {
     let mut meter = meter(DeviceClock::Observed);
     meter.thread_busy(7_000);
