@@ -30,6 +30,10 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let limits = limits(arguments)?;
+    if !arguments.target.exists() {
+        let target = arguments.target.display();
+        return Err(UsageError(format!("{target} does not exist; name a disk, or a file on it")).into());
+    }
     let device = match capture::device_of(&arguments.target) {
         Ok(device) => device,
         Err(error) => return refused(error),
