@@ -1,5 +1,5 @@
-//! What a sleep lasts beyond its request, where the sleeps in use are: on virtual machines a short sleep is late by less
-//! than a long one.
+//! What a sleep lasts beyond its request, where the sleeps in use are: on virtual machines a short sleep is late by
+//! less than a long one.
 //!
 //! Followed from sleep to sleep, beginning with what was measured when the run began. While polling there is nothing to
 //! learn from; then it is thought to be less and less, to one half, so that a short sleep is tried now and then where
