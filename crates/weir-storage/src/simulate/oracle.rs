@@ -8,6 +8,9 @@ use super::{
     thread,
 };
 
+/// Operations of a phase that are looked at, at most: what comes later is of the same distribution.
+const SEEN_MAX: usize = 4 << 20;
+
 /// What a polling run saw: for each phase and operation, the longest sleep that would just not have missed it.
 pub(super) struct Seen {
     phases: Vec<Vec<u64>>,
@@ -21,6 +24,9 @@ impl Seen {
     }
 
     pub(super) fn add(&mut self, phase: usize, latency_ns: u64) {
+        if self.phases[phase].len() == SEEN_MAX {
+            return;
+        }
         let lag_ns = draws::lag(&mut self.lags, &self.lag);
         // Complete in the very nanosecond of the wake is a miss.
         self.phases[phase].push(latency_ns.saturating_sub(lag_ns).saturating_sub(1));
@@ -43,6 +49,14 @@ fn longest_sleep(sleeps: &mut [u64], miss_share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_looked_at_has_a_limit() {
+        let mut seen = Seen::new(1, &HostModel { sleep_lag: Lag::constant(10), ..HostModel::xeon_6230() }, 1);
+        (0..SEEN_MAX as u64 + 5).for_each(|_| seen.add(0, 100));
+        assert_eq!(seen.phases[0].len(), SEEN_MAX);
+        assert_eq!(seen.longest_sleeps(0.01), [89]);
+    }
 
     #[test]
     fn the_longest_sleep_misses_no_more_than_allowed() {
