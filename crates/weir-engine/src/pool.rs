@@ -158,6 +158,11 @@ impl Pool {
         self.classes.borrow()[usize::from(class)].buffers()
     }
 
+    /// Bytes of one buffer of a size.
+    pub(crate) fn buffer_bytes(&self, class: u8) -> u32 {
+        self.classes.borrow()[usize::from(class)].bytes
+    }
+
     /// Doubles the number of buffers of a size, up to its maximum. False when nothing was added.
     pub(crate) fn grow(&self, class: u8) -> bool {
         self.classes.borrow_mut()[usize::from(class)].grow()

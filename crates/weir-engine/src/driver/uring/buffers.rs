@@ -90,6 +90,11 @@ impl Buffers {
         self.groups[usize::from(class)].as_ref().map_or(0, |group| group.available)
     }
 
+    /// Bytes of all buffers of a size, wherever they are.
+    pub(super) fn bytes(&self, class: u8) -> usize {
+        self.pool.buffers(class) as usize * self.pool.buffer_bytes(class) as usize
+    }
+
     /// Takes over the buffer that a completion names.
     #[inline]
     pub(super) fn take(&mut self, class: u8, index: u16) -> Buffer {
