@@ -27,6 +27,19 @@ pub(crate) fn all(
     comparisons: &[Comparison],
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    if spec.is_storage() {
+        return vec![
+            operations_counted(&loads),
+            processes(trials),
+            in_flight_as_given(trials, &loads),
+            machine_states(gate, trials),
+            steal(&loads),
+            foreign_cpu(trials),
+            interleaving(spec, trials),
+            baseline_itself(comparisons, "operation"),
+            check(NOT_ASKED, true, NOT_ASKED_WHY.to_owned()),
+        ];
+    }
     let unit = if spec.is_http() { "request" } else { "message" };
     vec![
         if spec.is_http() { responses_checked(&loads) } else { bytes_verified(&loads) },
@@ -43,6 +56,48 @@ pub(crate) fn all(
         interleaving(spec, trials),
         baseline_itself(comparisons, unit),
     ]
+}
+
+/// Name of the line that says which checks a study of storage does without. Reports give it no outcome.
+const NOT_ASKED: &str = "not-asked";
+
+const NOT_ASKED_WHY: &str = "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own \
+                             load and waits for its own operations, after a ramp of fixed length";
+
+/// Largest difference between a tool's own operations a second and the kernel's account of them, in the median trial.
+const COUNT_ERROR_MAX: f64 = 0.05;
+
+/// Whether the tools' own counts are borne out by the kernel's account of the bytes. The tools' windows are a little
+/// longer than ours, so that a disk that changes its speed makes some difference in single trials.
+fn operations_counted(loads: &[&LoadReport]) -> Check {
+    let error = |load: &&LoadReport| {
+        let reported = load.storage.as_ref()?.iops_reported;
+        (load.throughput_per_second > 0.0).then(|| (reported / load.throughput_per_second - 1.0).abs())
+    };
+    let errors: Vec<f64> = loads.iter().filter_map(error).collect();
+    let operations: u64 = loads.iter().map(|load| load.messages).sum();
+    let differ = median(&errors);
+    let detail = format!(
+        "{operations} operations by the kernel's account of the bytes; the tools' own rates differ from it by {:.1} % in \
+         the median trial, at most {:.0} % are allowed",
+        100.0 * differ.unwrap_or(0.0),
+        100.0 * COUNT_ERROR_MAX
+    );
+    check("operations-counted", differ.is_some_and(|differ| differ <= COUNT_ERROR_MAX), detail)
+}
+
+/// Little's law for a job that says what it has in flight: it cannot be more than it was given.
+fn in_flight_as_given(trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
+    let surplus: Vec<f64> = loads.iter().filter_map(|load| taint::surplus_in_flight(load)).collect();
+    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
+    let detail = format!(
+        "operations a second times mean latency exceed the operations in flight by {:.1} % in the median trial; {over} of \
+         {} trials over {:.0} % and set aside",
+        100.0 * median(&surplus).unwrap_or(0.0),
+        surplus.len(),
+        100.0 * LITTLES_LAW_ERROR_MAX
+    );
+    check("littles-law", 4 * over <= surplus.len(), detail)
 }
 
 fn check(name: &str, passed: bool, detail: String) -> Check {
@@ -106,7 +161,9 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
 fn processes(trials: &[&TrialRecord]) -> Check {
     let failed: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.load.is_none()).collect();
     let reason = failed.iter().flat_map(|trial| &trial.taints).find_map(|taint| match taint {
-        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } => Some(reason.as_str()),
+        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
+            Some(reason.as_str())
+        }
         _ => None,
     });
     let detail = match (failed.first(), reason) {

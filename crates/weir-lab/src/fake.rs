@@ -17,6 +17,7 @@ use weir_record::{
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    storage_trial::StorageTrial,
     trial::ObservedWindow,
 };
 use weir_stats::random::{Random, derived_seed};
@@ -236,8 +237,13 @@ impl FakeLauncher {
             },
             generator_cpu_ns: (messages_f64 * generator_us * 1e3) as u64,
             generator_busy_max: throughput * generator_us / 1e6,
-            generator_bound: rate.is_none() && generator_us > server_us,
+            generator_bound: rate.is_none() && generator_us > server_us && request.cell.storage.is_none(),
             observed: Some(observed(messages, server_us, generator_us, request)),
+            storage: request.cell.storage.as_ref().map(|_| StorageTrial {
+                tool: "fake".to_owned(),
+                iops_reported: throughput,
+                ..StorageTrial::default()
+            }),
             ..LoadReport::default()
         };
         match arm.fault {
@@ -350,6 +356,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             warmup_ns_max: 400_000_000,
             blocks,
             http: None,
+            storage: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],

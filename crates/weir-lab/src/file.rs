@@ -1,6 +1,8 @@
 //! Study files: TOML in, a complete spec out. `docs/study-file.md` describes the format; every error names file, line
 //! and key.
 
+mod storage;
+
 use std::{collections::BTreeMap, ops::RangeInclusive, path::PathBuf};
 
 use serde::Deserialize;
@@ -47,12 +49,16 @@ pub fn parse(
     if text.len() > BYTES_MAX {
         return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
     }
-    let file: File = toml::from_str(text).map_err(|error| {
+    let unreadable = |error: toml::de::Error| {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
         fail(line, error.message().trim_end().replace('\n', "; "))
-    })?;
-    let spec =
-        file.resolve(surroundings).map_err(|fault| fail(line_of(text, fault.at), fault.error.to_string()))?;
+    };
+    let resolved = if storage::is_asked(text) {
+        toml::from_str::<storage::StorageFile>(text).map_err(unreadable)?.resolve(surroundings)
+    } else {
+        toml::from_str::<File>(text).map_err(unreadable)?.resolve(surroundings)
+    };
+    let spec = resolved.map_err(|fault| fail(line_of(text, fault.at), fault.error.to_string()))?;
     validate::study(&spec).map_err(|error| fail(line_of_table(text, &error.key), error.to_string()))?;
     Ok(spec)
 }
@@ -231,6 +237,7 @@ impl Template {
                 close: close == 1,
                 ..HttpCell::default()
             }),
+            storage: None,
             arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);
@@ -327,7 +334,7 @@ fn is_http(protocol: Option<&Spanned<String>>) -> Result<bool, Fault> {
         "echo" => Ok(false),
         "http" => Ok(true),
         other => {
-            let message = format!("{other:?} is not known; use \"echo\" or \"http\"");
+            let message = format!("{other:?} is not known; use \"echo\", \"http\" or \"storage\"");
             Err(Fault { at: protocol.span().start, error: SpecError::new("protocol", message) })
         }
     }

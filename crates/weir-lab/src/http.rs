@@ -198,6 +198,7 @@ pub(crate) fn cell(
         warmup_ns_max: WARMUP_NS_MAX,
         blocks,
         http: Some(HttpCell { content: content.to_string(), close, ..HttpCell::default() }),
+        storage: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);

@@ -17,6 +17,8 @@
 //!    these two, in its cell and in the open-loop cells of the same shape; the noise floor is then still that of the
 //!    first arm, the only one that runs twice in a block.
 //! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
+//! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
+//!    lag, and all its figures are compared in closed loop.
 
 use std::collections::BTreeSet;
 
@@ -164,8 +166,19 @@ struct Draft {
     bounds: Vec<String>,
 }
 
-fn metrics(load: LoadMode) -> &'static [Metric] {
-    match load {
+/// A storage job is its own load: the latency of its operations is a figure in closed loop too, and no generator limits
+/// how many there are.
+const STORAGE_METRICS: [Metric; 5] = [
+    Metric::ServerCpuPerMessage,
+    Metric::MachineCpuPerMessage,
+    Metric::Throughput,
+    Metric::LatencyP50,
+    Metric::LatencyP99,
+];
+
+fn metrics(cell: &CellSpec) -> &'static [Metric] {
+    match cell.load {
+        _ if cell.storage.is_some() => &STORAGE_METRICS,
         LoadMode::Closed => &[Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput],
         LoadMode::Open { .. } | LoadMode::OpenShare { .. } => &[
             Metric::ServerCpuPerMessage,
@@ -185,7 +198,7 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for metric in metrics(cell.spec.load).iter().filter(|_| has_run(arm) && has_run(baseline)) {
+        for metric in metrics(cell.spec).iter().filter(|_| has_run(arm) && has_run(baseline)) {
             let seed = plan::interval_seed(spec, drafts.len());
             drafts.push(draft(spec, gate, (index, cell), (arm, baseline), *metric, seed));
         }
@@ -410,9 +423,13 @@ fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpe
     bounds
 }
 
-/// What is counted in a cell: a message of echo, or a request of HTTP.
+/// What is counted in a cell: a message of echo, a request of HTTP, or an operation on a disk.
 fn unit(cell: &CellSpec) -> &'static str {
-    if cell.http.is_some() { "request" } else { "message" }
+    match cell {
+        _ if cell.storage.is_some() => "operation",
+        _ if cell.http.is_some() => "request",
+        _ => "message",
+    }
 }
 
 /// Holm over the claims, then a verdict for each comparison.
@@ -513,7 +530,8 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let levels = |cell: &CellSpec| {
         (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
     };
-    let asked = |cell: &CellSpec| cell.http.clone().map(|http| (http.content, http.close));
+    let asked =
+        |cell: &CellSpec| (cell.http.clone().map(|http| (http.content, http.close)), cell.storage.clone());
     (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
 

@@ -60,6 +60,11 @@ pub enum TrialFailure {
         /// What it said, in one line.
         reason: String,
     },
+    /// A storage job failed or gave no report.
+    Job {
+        /// What it said, in one line.
+        reason: String,
+    },
 }
 
 impl TrialFailure {
@@ -70,6 +75,7 @@ impl TrialFailure {
                 Taint::ServerFailed { reason: reason.clone() }
             }
             Self::Load { reason } => Taint::LoadFailed { reason: reason.clone() },
+            Self::Job { reason } => Taint::JobFailed { reason: reason.clone() },
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The launcher of real trials: a fresh server process and a fresh generator process, each in a process group of its
-//! own that ends with the trial, or with this process, whatever ends it.
+//! The launcher of real trials: a fresh server process and a fresh generator process, or for a disk a fresh job, each
+//! in a process group of its own that ends with the trial, or with this process, whatever ends it.
 //!
 //! Weir's own children are bound to the calling thread by the kernel (`weir_sys::child`), so trials must run on a
 //! thread that lives as long as the session, which is the main thread. A foreign command may have children of its
@@ -11,6 +11,7 @@ mod generator;
 mod group;
 mod pipe;
 mod server;
+mod storage;
 
 use std::{
     path::PathBuf,
@@ -103,6 +104,12 @@ impl Launcher for ProcessLauncher {
         let files = self.files.prepare(request, server::words(&request.arm.subject))?;
         let reading_before = self.reading();
         let counters = network::read();
+        if let Some(cell) = &request.cell.storage {
+            let data = self.files.data(cell)?;
+            let report = storage::run(&self.weir, &data, request, &self.deadlines)?;
+            let network = network::read().since(&counters);
+            return Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report });
+        }
         let report = match Server::start(&self.weir, request, &files, self.trials, &self.deadlines) {
             Err(NoServer::Stop(error)) => return Err(error),
             Err(NoServer::Failed(failure)) => Err(failure),

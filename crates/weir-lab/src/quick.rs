@@ -91,6 +91,7 @@ fn cell(role: CellRole, connections: u32, load: LoadMode, blocks: u32) -> CellSp
         warmup_ns_max: WARMUP_NS_MAX,
         blocks,
         http: None,
+        storage: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);

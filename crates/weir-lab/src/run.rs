@@ -37,6 +37,9 @@ pub use crate::progress::ATTEMPTS_MAX;
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
+/// How fio is got where it is missing.
+const INSTALL_FIO: &str = "apt-get install fio";
+
 /// Where `peers/build` puts what it builds.
 const PEERS: &str = "peers/bin/";
 
@@ -590,7 +593,12 @@ impl Session<'_> {
             let Subject::Command { argv } = &spec.subject else { return false };
             spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
         };
-        if self.header.spec.arms.iter().any(|spec| is_peer(&spec)) { "peers/build" } else { "weir doctor" }
+        let is_fio = |spec: &&ArmSpec| spec.name == arm && matches!(spec.subject, Subject::Fio { .. });
+        match &self.header.spec.arms {
+            arms if arms.iter().any(|spec| is_peer(&spec)) => "peers/build",
+            arms if arms.iter().any(|spec| is_fio(&spec)) => INSTALL_FIO,
+            _ => "weir doctor",
+        }
     }
 
     /// Tells of arms that went missing, and ends the session when nothing is left to compare.
@@ -647,14 +655,16 @@ fn throughput(trial: &TrialRecord) -> Option<f64> {
 
 fn failure_reason(taint: &Taint) -> Option<&str> {
     match taint {
-        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } => Some(reason),
+        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
+            Some(reason)
+        }
         _ => None,
     }
 }
 
 fn server_failure(taint: &Taint) -> Option<&str> {
     match taint {
-        Taint::ServerFailed { reason } => Some(reason),
+        Taint::ServerFailed { reason } | Taint::JobFailed { reason } => Some(reason),
         _ => None,
     }
 }

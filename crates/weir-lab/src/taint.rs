@@ -55,7 +55,13 @@ pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64)
         taints.push(Taint::LittlesLaw);
     }
     let has_framing = load.http.is_some();
-    if load.messages == 0 {
+    if load.storage.is_some() {
+        // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
+        if load.messages == 0 {
+            let reason = "no operation was completed in the window".to_owned();
+            taints.push(Taint::JobFailed { reason });
+        }
+    } else if load.messages == 0 {
         let what = if has_framing { "response" } else { "message" };
         taints.push(Taint::LoadFailed { reason: format!("no {what} was completed in the window") });
     } else if load.bytes_verified != load.messages * u64::from(load.message_bytes) {
@@ -91,9 +97,19 @@ pub(crate) fn littles_law_error(load: &LoadReport) -> Option<f64> {
     (larger > 0.0).then(|| (counted - expected).abs() / larger)
 }
 
+/// How much more a job says to have in flight, by its operations a second and their mean latency, than it was given. It
+/// may be less: between two operations a thread also does other things.
+pub(crate) fn surplus_in_flight(load: &LoadReport) -> Option<f64> {
+    let given = load.littles_law.in_flight_mean;
+    (given > 0.0).then(|| (load.littles_law.throughput_times_latency / given - 1.0).max(0.0))
+}
+
 /// Whether the two sides differ by more than they may. Messages that were in flight when the window opened count
 /// whole on one side and in part on the other; that explains as much as a mean service time is of the window.
 fn breaks_littles_law(load: &LoadReport) -> bool {
+    if load.storage.is_some() {
+        return surplus_in_flight(load).is_some_and(|surplus| surplus > LITTLES_LAW_ERROR_MAX);
+    }
     let edges = if load.window_ns > 0 { load.service.ns_mean / load.window_ns as f64 } else { 0.0 };
     littles_law_error(load).is_some_and(|error| error > LITTLES_LAW_ERROR_MAX + edges)
 }
@@ -109,6 +125,7 @@ pub fn words(taint: &Taint) -> &'static str {
         Taint::ServerFailed { .. } => "server failed",
         Taint::LoadFailed { .. } => "generator failed",
         Taint::CompletionOverflow => "completion queue overflow",
+        Taint::JobFailed { .. } => "job failed",
     }
 }
 
@@ -120,7 +137,10 @@ pub(crate) fn is_noise(taint: &Taint) -> bool {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        engine::EngineStats, load::FailureCounts, machine::NoiseWindow, trial::ObservedWindow,
+        engine::EngineStats,
+        load::{FailureCounts, LittlesLaw},
+        machine::NoiseWindow,
+        trial::ObservedWindow,
     };
 
     use super::*;
@@ -193,6 +213,21 @@ mod tests {
         assert_eq!(max(&[0.4; 20]), 0.125, "a busy machine is not quiet");
         assert_eq!(max_of(64, &[0.4; 20]), 0.5, "the same company is little on a large machine");
         assert_eq!(max_of(0, &[0.4; 20]), 0.07, "a machine of an unknown size counts as one CPU");
+    }
+
+    #[test]
+    fn a_job_cannot_have_more_in_flight_than_it_was_given() {
+        let storage = |throughput_times_latency: f64, messages: u64| {
+            with(|load| {
+                load.storage = Some(weir_record::storage_trial::StorageTrial::default());
+                (load.messages, load.bytes_verified) = (messages, 0);
+                load.littles_law = LittlesLaw { in_flight_mean: 32.0, throughput_times_latency };
+            })
+        };
+        assert_eq!(storage(33.5, 9), []);
+        assert_eq!(storage(20.0, 9), [], "it does other things between two operations");
+        assert_eq!(storage(34.0, 9), [Taint::LittlesLaw], "its clock is wrong");
+        assert!(matches!(storage(32.0, 0).as_slice(), [Taint::JobFailed { .. }]));
     }
 
     #[test]

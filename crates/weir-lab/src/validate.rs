@@ -1,6 +1,8 @@
 //! What a study may ask: ranges of every level, and what must hold between its parts. One place for built-in
 //! studies and study files; every limit is stated here.
 
+mod storage;
+
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use thiserror::Error;
@@ -8,7 +10,7 @@ use weir_proto::content::Content;
 use weir_record::spec::{CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
 
 /// Most arms of a study.
-pub const ARMS_MAX: usize = 16;
+pub const ARMS_MAX: usize = 24;
 
 /// Most cells of a study.
 pub const CELLS_MAX: usize = 200;
@@ -57,6 +59,10 @@ pub enum Level {
     IdleConnections,
     /// Blocks of a cell.
     Blocks,
+    /// Bytes of one operation on a disk.
+    BlockBytes,
+    /// Operations the background load keeps in flight.
+    BackgroundDepth,
 }
 
 impl Level {
@@ -69,6 +75,8 @@ impl Level {
             Self::Workers => "workers",
             Self::IdleConnections => "idle_connections",
             Self::Blocks => "blocks",
+            Self::BlockBytes => "block_bytes",
+            Self::BackgroundDepth => "background_depth",
         }
     }
 
@@ -82,6 +90,8 @@ impl Level {
             Self::IdleConnections => 0..=40_000,
             // Six blocks are the fewest whose smallest possible p is under 0.05; four give at least a floor.
             Self::Blocks => 4..=1_000,
+            Self::BlockBytes => 512..=16 << 20,
+            Self::BackgroundDepth => 0..=1_024,
         }
     }
 }
@@ -151,6 +161,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         let message = "some cells are HTTP and some are not; a study has one protocol".to_owned();
         return Err(SpecError::new("protocol", message));
     }
+    storage::protocol(spec)?;
     let mut ids = BTreeSet::new();
     for cell in &spec.cells {
         check_cell(cell)?;
@@ -166,6 +177,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
             format!("{headlines} cells are the headline; exactly one must be"),
         ));
     }
+    storage::arms(spec)?;
     published(spec)
 }
 
@@ -222,6 +234,8 @@ fn arms(spec: &StudySpec) -> Result<(), SpecError> {
                 arguments(words)?;
             }
             Subject::Command { argv } => command(argv)?,
+            // What these may do depends on the cell.
+            Subject::Storage(_) | Subject::Fio { .. } => {}
         }
     }
     Ok(())
@@ -326,6 +340,9 @@ pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Resu
 }
 
 fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
+    if let Some(storage) = &cell.storage {
+        storage::cell(cell, storage)?;
+    }
     for (which, value) in [
         (Level::Connections, cell.connections),
         (Level::Depth, cell.depth),
@@ -381,8 +398,12 @@ fn check_http(cell: &CellSpec, http: &HttpCell) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Identifier of a cell from its levels: `c100-d1-m64-closed`, `c100-d1-html-closed`, `c50-d1-b1024-reconnect-closed`.
+/// Identifier of a cell from its levels: `c100-d1-m64-closed`, `c100-d1-html-closed`, `c50-d1-b1024-reconnect-closed`,
+/// `randread-b4096-qd1`.
 pub fn cell_id(cell: &CellSpec) -> String {
+    if let Some(storage) = &cell.storage {
+        return storage::cell_id(cell, storage);
+    }
     let what = match &cell.http {
         None => format!("m{}", cell.message_bytes),
         Some(http) => {

@@ -1,7 +1,8 @@
 //! Which ways of waiting for I/O this machine has, for the table of the survey: facts, each with what told it.
 //!
-//! Whether a driver runs is found out by the engine, which the laboratory does not link; whoever asks brings that
-//! along. What is no driver is looked at here: native AIO by what the kernel says of it, `pwritev` by a call.
+//! Whether a driver of sockets or an engine of disks runs is found out by those, which the laboratory does not link;
+//! whoever asks brings that along. `pwritev` is tried here by a call; native AIO, if nobody tried it, is known by what
+//! the kernel says of it.
 
 use std::{
     fs,
@@ -11,10 +12,10 @@ use std::{
 use rustix::fs::MemfdFlags;
 use weir_record::{machine::FindingState, spec::WayOfWaiting};
 
-/// What the engine found about one of its drivers.
+/// What was found about a driver of sockets, or an engine of disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFound {
-    /// Name as on the command line.
+    /// Name as on the command line; no driver has the name of an engine.
     pub driver: String,
     /// Whether it passed its start-up test.
     pub available: bool,
@@ -24,44 +25,54 @@ pub struct DriverFound {
     pub unlock: Option<String>,
 }
 
-/// Drivers in the order of their age, with the name people know them by. AIO comes before the last.
-const DRIVERS: [(&str, &str); 5] = [
-    ("blocking", "blocking"),
-    ("select", "select"),
-    ("poll", "poll"),
-    ("epoll", "epoll"),
-    ("uring", "io_uring"),
-];
-
 /// What told whether a driver runs.
 const START_UP_TEST: &str = "a byte sent through it over a socket pair";
+
+/// What told whether an engine runs.
+const DISK_TEST: &str = "a block of a file read through it";
+
+/// Drivers and engines in the order of their age, with the name people know them by and what told.
+const TRIED: [(&str, &str, &str); 7] = [
+    ("blocking", "blocking", START_UP_TEST),
+    ("select", "select", START_UP_TEST),
+    ("poll", "poll", START_UP_TEST),
+    ("epoll", "epoll", START_UP_TEST),
+    ("posixaio", "posix-aio", DISK_TEST),
+    ("libaio", AIO, DISK_TEST),
+    ("uring", "io_uring", START_UP_TEST),
+];
+
+/// What people call native AIO.
+const AIO: &str = "aio";
 
 const AIO_MAX: &str = "/proc/sys/fs/aio-max-nr";
 const AIO_TAKEN: &str = "/proc/sys/fs/aio-nr";
 
 /// The ways of waiting, oldest first; then `pwritev`, which is none and is often named among them.
-pub fn found(drivers: &[DriverFound]) -> Vec<WayOfWaiting> {
-    let mut ways: Vec<WayOfWaiting> = DRIVERS.iter().filter_map(|names| driver(drivers, *names)).collect();
-    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
-    let newest = ways.iter().position(|way| way.name == "io_uring").unwrap_or(ways.len());
-    ways.insert(newest, aio(number(AIO_MAX), number(AIO_TAKEN)));
+pub fn found(tried: &[DriverFound]) -> Vec<WayOfWaiting> {
+    let mut ways: Vec<WayOfWaiting> = TRIED.iter().filter_map(|names| way(tried, *names)).collect();
+    if ways.iter().all(|way| way.name != AIO) {
+        let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
+        let newest = ways.iter().position(|way| way.name == "io_uring").unwrap_or(ways.len());
+        ways.insert(newest, aio(number(AIO_MAX), number(AIO_TAKEN)));
+    }
     ways.push(pwritev(write_gathered()));
     ways
 }
 
-fn driver(drivers: &[DriverFound], (driver, name): (&str, &str)) -> Option<WayOfWaiting> {
-    let found = drivers.iter().find(|found| found.driver == driver)?;
+fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Option<WayOfWaiting> {
+    let found = tried.iter().find(|found| found.driver == driver)?;
     Some(WayOfWaiting {
         name: name.to_owned(),
         state: if found.available { FindingState::Yes } else { FindingState::No },
         detail: found.detail.clone(),
-        source: START_UP_TEST.to_owned(),
+        source: source.to_owned(),
         unlock: found.unlock.clone(),
     })
 }
 
-/// Native AIO, from how many requests the kernel allows on the whole machine and how many are taken. Whether a sandbox
-/// forbids its calls is not tried.
+/// Native AIO where nobody tried it, from how many requests the kernel allows on the whole machine and how many are
+/// taken.
 fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
     let (state, detail) = match (most, taken) {
         (None, _) => (FindingState::No, "this kernel has no native AIO (CONFIG_AIO)".to_owned()),
@@ -73,7 +84,7 @@ fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
         }
     };
     let unlock = (state == FindingState::Limited).then(|| "sudo sysctl -w fs.aio-max-nr=1048576".to_owned());
-    WayOfWaiting { name: "aio".to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
+    WayOfWaiting { name: AIO.to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
 }
 
 fn pwritev(outcome: io::Result<()>) -> WayOfWaiting {
@@ -121,6 +132,17 @@ mod tests {
         // Linux has had it since 2.6.30; a sandbox that forbids it names the error.
         let pwritev = &ways[6];
         assert!(pwritev.state == FindingState::Yes || pwritev.detail.contains("os error"), "{pwritev:?}");
+    }
+
+    #[test]
+    fn engines_of_disks_that_were_tried_say_more_than_numbers_of_the_kernel() {
+        let tried =
+            [driver_found("libaio", false), driver_found("uring", true), driver_found("posixaio", true)];
+        let ways = found(&tried);
+        let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
+        assert_eq!(names, ["posix-aio", "aio", "io_uring", "pwritev"]);
+        assert_eq!((ways[1].state, ways[1].detail.as_str()), (FindingState::No, "about libaio"));
+        assert_eq!(ways[1].source, DISK_TEST);
     }
 
     #[test]

@@ -10,8 +10,12 @@ use std::{
 };
 
 use weir_proto::content::Content;
+use weir_record::spec::StorageCell;
 
-use crate::launch::{LaunchError, TrialRequest};
+use crate::{
+    launch::{LaunchError, TrialRequest},
+    storage,
+};
 
 /// Folder of all contents, in the run folder.
 pub(crate) const CONTENTS: &str = "content";
@@ -61,6 +65,17 @@ impl Files {
             files.scratch = Some(scratch);
         }
         Ok(files)
+    }
+
+    /// The data of a cell of storage.
+    pub(crate) fn data(&self, cell: &StorageCell) -> Result<PathBuf, LaunchError> {
+        let run = self.folder.as_ref().ok_or_else(|| {
+            LaunchError::Environment(
+                "the launcher was given no run folder to find the data beside".to_owned(),
+            )
+        })?;
+        let file = storage::data_file(run, cell);
+        file.canonicalize().map_err(|error| LaunchError::Environment(format!("{}: {error}", file.display())))
     }
 
     fn content(&mut self, content: Content) -> io::Result<Vec<(&'static str, String)>> {

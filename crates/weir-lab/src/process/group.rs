@@ -78,7 +78,12 @@ impl Group {
 
     /// Waits a moment for output and reads it.
     pub(crate) fn tick(&mut self) {
-        wait_readable(&self.stdout, &self.stderr, TICK);
+        self.tick_at_most(TICK);
+    }
+
+    /// The same for a moment that may be shorter.
+    pub(crate) fn tick_at_most(&mut self, longest: Duration) {
+        wait_readable(&self.stdout, &self.stderr, TICK.min(longest));
         self.stdout.drain();
         self.stderr.drain();
     }

@@ -91,6 +91,10 @@ impl Server {
                     TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
                 })
             }
+            Subject::Storage(_) | Subject::Fio { .. } => {
+                let reason = format!("arm {} serves no connections", request.arm.name);
+                Err(NoServer::Stop(LaunchError::Usage(reason)))
+            }
         }
     }
 
@@ -185,6 +189,7 @@ pub(crate) fn words(subject: &Subject) -> &[String] {
     match subject {
         Subject::Weir { arguments, .. } => arguments,
         Subject::Command { argv } => argv,
+        Subject::Storage(_) | Subject::Fio { .. } => &[],
     }
 }
 

@@ -5,4 +5,5 @@ mod fixture;
 mod http;
 mod judging;
 mod sessions;
+mod storage;
 mod study_file;

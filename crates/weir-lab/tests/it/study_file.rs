@@ -109,7 +109,7 @@ fn mistakes_of_http_are_named_too() {
     insta::assert_snapshot!(wrong(&format!("{content}\nclose = [false, true]\ndepth = [4]")), @"a.toml:12: depth: c100-d4-html-reconnect-closed closes after each request, so that only one can be in flight");
     insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
     insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
-    insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: "gopher" is not known; use "echo" or "http""#);
+    insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: "gopher" is not known; use "echo", "http" or "storage""#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\narguments = [\"--listen=1\"]"), @r#"a.toml:11: arm.arguments: "--listen=1" is what the laboratory says itself, from the arm's and the cell's own keys"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"x\", \"{port}\"]\narguments = [\"y\"]"), @"a.toml:11: arm: `options` and `arguments` belong to a driver; write a command's into the command");
 }
@@ -135,7 +135,7 @@ fn select_is_refused_more_connections_than_it_can_name() {
 #[test]
 fn a_baseline_alone_is_no_study() {
     let one = EXAMPLE.rfind("[[arm]]").expect("the example has arms");
-    insta::assert_snapshot!(read(&EXAMPLE[..one]).expect_err("there is nothing to compare"), @"a.toml:11: arm: a study needs a baseline and from 1 to 15 other arms; this one has 1 in all");
+    insta::assert_snapshot!(read(&EXAMPLE[..one]).expect_err("there is nothing to compare"), @"a.toml:11: arm: a study needs a baseline and from 1 to 23 other arms; this one has 1 in all");
 }
 
 #[test]

@@ -1,0 +1,556 @@
+//! A trial of storage: a fresh process that does the job, and another that keeps the disk busy meanwhile, if the cell
+//! asks for one.
+//!
+//! Every tool is measured from outside and by one method. Between two moments inside its run the kernel's own accounts
+//! are read: the bytes it let reach the block layer (`/proc/PID/io`), and the CPU time of all its threads, those of its
+//! C library and those the kernel runs for it included. What a tool says of its CPU leaves some of these out (fio's
+//! those that POSIX AIO works with), and what it says of its speed is its own word; both are kept and set beside. Only
+//! latencies come from the tool, which alone knows them.
+
+mod fio;
+mod own;
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use weir_evidence::observe::Edge;
+use weir_record::{
+    SCHEMA_VERSION,
+    load::{LatencySummary, LittlesLaw, LoadReport},
+    spec::{CellSpec, StorageCell, Subject},
+    storage::{AccessPattern, StorageEngine, WaitingInterval, WaitingReport},
+    storage_trial::StorageTrial,
+    trial::ObservedWindow,
+};
+
+use super::{
+    Deadlines,
+    generator::Loaded,
+    group::{Bond, Group},
+};
+use crate::{
+    launch::{LaunchError, TrialFailure, TrialRequest},
+    storage::has_threads,
+    supervise,
+};
+
+const EXIT_USAGE: i32 = 2;
+const EXIT_ENVIRONMENT: i32 = 13;
+
+/// Fewest operations of a job that has begun. What a program reads of itself when it starts may be as many, and then
+/// stops.
+const OPERATIONS_BEGUN: u64 = 32;
+
+/// Looks in a row that must find further operations.
+const LOOKS_BEGUN: u32 = 3;
+
+/// What a job runs beyond ramp and window, so that both lie inside: finding that it began takes some looks.
+const BEYOND: Duration = Duration::from_millis(300);
+
+/// Seeds of jobs are the upper bits of a trial's: fio reads 31.
+const SEED_SHIFT: u32 = 33;
+
+/// Longest run of the background load; it is ended when the trial is over.
+const BACKGROUND_MAX: Duration = Duration::from_secs(1_200);
+
+/// What a job is told, whoever does it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job<'a> {
+    file: &'a Path,
+    file_bytes: u64,
+    engine: StorageEngine,
+    pattern: AccessPattern,
+    block_bytes: u32,
+    /// Operations in flight of each thread.
+    depth: u32,
+    threads: u32,
+    ramp: Duration,
+    runtime: Duration,
+    seed: u64,
+}
+
+/// What a tool says of the job it did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Told {
+    tool: String,
+    operations: u64,
+    iops: f64,
+    cpu_ns_per_operation: Option<f64>,
+    latency: LatencySummary,
+    /// Failed operations by name.
+    errors: Vec<(String, u64)>,
+    waiting: Option<WaitingReport>,
+    intervals: Vec<WaitingInterval>,
+    notes: Vec<String>,
+}
+
+/// Runs the job of the cell, and whatever is to go on beside it.
+pub(crate) fn run(
+    weir: &Path,
+    data: &Path,
+    request: &TrialRequest<'_>,
+    deadlines: &Deadlines,
+) -> Result<Loaded, LaunchError> {
+    let Some(storage) = &request.cell.storage else {
+        return Err(LaunchError::Usage(format!("{} asks nothing of a disk", request.cell.id)));
+    };
+    let Some(engine) = request.arm.subject.storage_engine().or(storage.engine) else {
+        return Err(LaunchError::Usage(format!("arm {} has no storage engine", request.arm.name)));
+    };
+    let mut background = None;
+    if storage.background_depth > 0 {
+        let words = own::background(weir, &background_job(data, request, storage));
+        match Tool::start(weir, request, request.load_cpus, &words, deadlines)? {
+            Ok(tool) => background = Some(tool),
+            Err(failure) => return Ok(Err(beside(failure))),
+        }
+    }
+    let job = job(data, request, storage, engine);
+    let words = match &request.arm.subject {
+        Subject::Fio { program, .. } => fio::words(program, &job),
+        Subject::Storage(subject) => own::words(weir, &job, subject),
+        Subject::Weir { .. } | Subject::Command { .. } => {
+            return Err(LaunchError::Usage(format!("arm {} works on no disk", request.arm.name)));
+        }
+    };
+    let loaded = match Tool::start(weir, request, request.server_cpus, &words, deadlines)? {
+        Ok(tool) => measure(tool, background.as_mut(), request, &job, deadlines)?,
+        Err(failure) => Err(failure),
+    };
+    if let Some(background) = background {
+        background.stop(deadlines);
+    }
+    Ok(loaded)
+}
+
+fn job<'a>(
+    data: &'a Path,
+    request: &TrialRequest<'_>,
+    storage: &StorageCell,
+    engine: StorageEngine,
+) -> Job<'a> {
+    let cell = request.cell;
+    let (depth, threads) = if has_threads(engine) { (1, cell.depth) } else { (cell.depth, 1) };
+    Job {
+        file: data,
+        file_bytes: storage.file_bytes,
+        engine,
+        pattern: storage.pattern,
+        block_bytes: cell.message_bytes,
+        depth,
+        threads,
+        ramp: Duration::from_nanos(cell.warmup_ns_max),
+        runtime: Duration::from_nanos(cell.window_ns) + BEYOND,
+        seed: request.seed >> SEED_SHIFT,
+    }
+}
+
+/// Random reads through the engine whose queue is the kernel's own.
+fn background_job<'a>(data: &'a Path, request: &TrialRequest<'_>, storage: &StorageCell) -> Job<'a> {
+    Job {
+        depth: storage.background_depth,
+        threads: 1,
+        pattern: AccessPattern::RandRead,
+        ramp: Duration::ZERO,
+        runtime: BACKGROUND_MAX,
+        // Not the job's own offsets.
+        seed: (request.seed >> SEED_SHIFT) ^ 1,
+        ..job(data, request, storage, StorageEngine::Libaio)
+    }
+}
+
+fn beside(failure: TrialFailure) -> TrialFailure {
+    match failure {
+        TrialFailure::Job { reason } => {
+            TrialFailure::Load { reason: format!("the background load {reason}") }
+        }
+        other => other,
+    }
+}
+
+/// A job that runs, below a supervisor that gave it its CPUs.
+struct Tool {
+    group: Group,
+    pid: u32,
+}
+
+impl Tool {
+    /// Starts it and waits until its operations reach the disk.
+    fn start(
+        weir: &Path,
+        request: &TrialRequest<'_>,
+        cpus: &[usize],
+        words: &[String],
+        deadlines: &Deadlines,
+    ) -> Result<Result<Self, TrialFailure>, LaunchError> {
+        let mut command = Command::new(weir);
+        command.args(supervise::arguments(cpus)).args(words);
+        super::vary_environment(&mut command, request, "storage");
+        let group = Group::start(&mut command, Bond::CleansUp)
+            .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
+        let mut tool = Self { group, pid: 0 };
+        let deadline = Instant::now() + deadlines.ready;
+        let mut begun = Begun::default();
+        loop {
+            if request.interrupt.load(Ordering::Relaxed) {
+                return Err(LaunchError::Interrupted);
+            }
+            tool.group.tick();
+            if tool.group.has_ended() {
+                return tool.refusal(request).map(Err);
+            }
+            if let [only] = supervise::children(tool.group.pid()).as_slice() {
+                tool.pid = *only;
+                if begun.look(moved_by_workers(tool.pid) / u64::from(request.cell.message_bytes)) {
+                    return Ok(Ok(tool));
+                }
+            }
+            if Instant::now() >= deadline {
+                return Ok(Err(tool.never_began(deadlines)));
+            }
+        }
+    }
+
+    fn never_began(&self, deadlines: &Deadlines) -> TrialFailure {
+        let waited = deadlines.ready.as_secs_f64();
+        if !Path::new("/proc/self/io").exists() {
+            let reason =
+                "this kernel does not account for I/O by process (CONFIG_TASK_IO_ACCOUNTING)".to_owned();
+            return TrialFailure::ServerEnvironment { reason };
+        }
+        let said = self.group.said();
+        let colon = if said.is_empty() { "" } else { ": " };
+        TrialFailure::Job { reason: format!("did not reach the disk within {waited} s{colon}{said}") }
+    }
+
+    /// What an end before the beginning means.
+    fn refusal(&mut self, request: &TrialRequest<'_>) -> Result<TrialFailure, LaunchError> {
+        let code = self.group.end().ok().and_then(|status| status.code());
+        let said = self.group.said();
+        let is_weir = !matches!(request.arm.subject, Subject::Fio { .. });
+        match code {
+            Some(EXIT_USAGE) if is_weir => {
+                Err(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
+            }
+            Some(EXIT_ENVIRONMENT) if is_weir => Ok(TrialFailure::ServerEnvironment { reason: said }),
+            Some(supervise::EXIT_NOT_STARTED) => Ok(TrialFailure::ServerEnvironment { reason: said }),
+            _ => Ok(TrialFailure::Job { reason: self.group.obituary() }),
+        }
+    }
+
+    /// Lets it go on for a time; `false` when it ended before.
+    fn go_on(&mut self, request: &TrialRequest<'_>, length: Duration) -> Result<bool, LaunchError> {
+        let until = Instant::now() + length;
+        loop {
+            if request.interrupt.load(Ordering::Relaxed) {
+                return Err(LaunchError::Interrupted);
+            }
+            if self.group.has_ended() {
+                return Ok(false);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(true);
+            }
+            self.group.tick_at_most(left);
+        }
+    }
+
+    /// Waits for its end; what it printed.
+    fn printed(
+        &mut self,
+        request: &TrialRequest<'_>,
+        longest: Duration,
+    ) -> Result<Result<String, TrialFailure>, LaunchError> {
+        let deadline = Instant::now() + longest;
+        while !self.group.has_ended() {
+            if request.interrupt.load(Ordering::Relaxed) {
+                return Err(LaunchError::Interrupted);
+            }
+            if Instant::now() >= deadline {
+                let reason = format!("did not end {} s after its window", longest.as_secs_f64());
+                return Ok(Err(TrialFailure::Job { reason }));
+            }
+            self.group.tick();
+        }
+        let text = match self.group.end().ok().and_then(|status| status.code()) {
+            // A job some of whose operations failed says so in its report.
+            Some(0 | 1) => self.group.stdout.text(),
+            _ => String::new(),
+        };
+        if text.contains('{') {
+            return Ok(Ok(text));
+        }
+        Ok(Err(TrialFailure::Job { reason: self.group.obituary() }))
+    }
+
+    /// Ends it: politely first.
+    fn stop(mut self, deadlines: &Deadlines) {
+        self.group.say(supervise::END_POLITELY);
+        self.group.wait(deadlines.stop);
+    }
+}
+
+/// Whether a job has begun.
+#[derive(Debug, Default)]
+struct Begun {
+    operations: u64,
+    looks: u32,
+}
+
+impl Begun {
+    /// One look at how many operations there have been. Calibrations and checks come before the job; a job goes on.
+    fn look(&mut self, operations: u64) -> bool {
+        let goes_on = operations > self.operations && operations >= OPERATIONS_BEGUN;
+        self.looks = if goes_on { self.looks + 1 } else { 0 };
+        self.operations = operations;
+        self.looks >= LOOKS_BEGUN
+    }
+}
+
+/// Bytes a process, all its threads included, had read from and written to disks, by the kernel's account.
+fn moved_bytes(pid: u32) -> Option<u64> {
+    moved_in(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+}
+
+/// The same of all threads but the first. That one only starts and waits for the others, in every tool: what it reads
+/// are pages of the program itself.
+fn moved_by_workers(pid: u32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let workers = threads.filter_map(Result::ok).filter(|it| it.file_name() != *pid.to_string());
+    // A thread that is about to end has no accounts any more.
+    let accounts = workers.filter_map(|it| fs::read_to_string(it.path().join("io")).ok());
+    accounts.filter_map(|text| moved_in(&text)).sum()
+}
+
+fn moved_in(accounts: &str) -> Option<u64> {
+    let of =
+        |name: &str| accounts.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(of("read_bytes:")? + of("write_bytes:")?)
+}
+
+/// One edge of the window.
+struct Moment {
+    at: Instant,
+    moved_bytes: u64,
+    job: Edge,
+    background: Option<(u64, Edge)>,
+}
+
+impl Moment {
+    fn read(tool: &Tool, background: Option<&Tool>) -> Result<Self, TrialFailure> {
+        let lost = |what: &str| TrialFailure::Job { reason: format!("cannot be observed: {what}") };
+        let accounts = |tool: &Tool| moved_bytes(tool.pid).ok_or_else(|| lost("it has no I/O accounts"));
+        let edge = |tool: &Tool| Edge::read(tool.pid).map_err(|error| lost(&error.to_string()));
+        // Bytes and CPU of the job one right after the other, at both edges in the same order.
+        let (at, moved_bytes) = (Instant::now(), accounts(tool)?);
+        let job = edge(tool)?;
+        let background = background.map(|tool| Ok((accounts(tool)?, edge(tool)?))).transpose()?;
+        Ok(Self { at, moved_bytes, job, background })
+    }
+}
+
+/// What was seen between the edges.
+#[derive(Debug)]
+struct Seen {
+    window: Duration,
+    moved_bytes: u64,
+    job: ObservedWindow,
+    background: Option<(u64, u64)>,
+}
+
+impl Seen {
+    fn between(first: &Moment, second: &Moment) -> Self {
+        let background = first.background.as_ref().zip(second.background.as_ref());
+        Self {
+            window: second.at - first.at,
+            moved_bytes: second.moved_bytes.saturating_sub(first.moved_bytes),
+            job: first.job.until(&second.job),
+            background: background
+                .map(|(first, second)| (second.0.saturating_sub(first.0), first.1.until(&second.1).cpu_ns)),
+        }
+    }
+}
+
+fn measure(
+    mut tool: Tool,
+    mut background: Option<&mut Tool>,
+    request: &TrialRequest<'_>,
+    job: &Job<'_>,
+    deadlines: &Deadlines,
+) -> Result<Loaded, LaunchError> {
+    let window = Duration::from_nanos(request.cell.window_ns);
+    let mut moments = Vec::with_capacity(2);
+    for length in [job.ramp, window] {
+        if !tool.go_on(request, length)? {
+            return tool.refusal(request).map(Err);
+        }
+        if let Some(background) = background.as_deref_mut()
+            && background.group.has_ended()
+        {
+            return Ok(Err(TrialFailure::Load {
+                reason: format!("the background load {}", background.group.obituary()),
+            }));
+        }
+        match Moment::read(&tool, background.as_deref()) {
+            Ok(moment) => moments.push(moment),
+            Err(failure) => return Ok(Err(failure)),
+        }
+    }
+    let printed = match tool.printed(request, deadlines.load_margin)? {
+        Ok(printed) => printed,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let told = match &request.arm.subject {
+        Subject::Fio { .. } => fio::told(&printed, job),
+        _ => own::told(&printed),
+    };
+    let told = match told {
+        Ok(told) => told,
+        Err(reason) => {
+            let reason = format!("its report cannot be read: {reason}");
+            return Ok(Err(TrialFailure::Job { reason }));
+        }
+    };
+    Ok(report(request.cell, job, Seen::between(&moments[0], &moments[1]), told).map(Box::new))
+}
+
+/// The trial as the judge wants it.
+fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: Told) -> Result<LoadReport, TrialFailure> {
+    if !told.errors.is_empty() {
+        let errors: Vec<String> = told.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        return Err(TrialFailure::Job { reason: format!("operations failed: {}", errors.join(", ")) });
+    }
+    let seconds = seen.window.as_secs_f64();
+    let per_second = |bytes: u64| bytes as f64 / f64::from(job.block_bytes) / seconds;
+    let messages = seen.moved_bytes / u64::from(job.block_bytes);
+    let throughput_per_second = per_second(seen.moved_bytes);
+    let storage = StorageTrial {
+        tool: told.tool,
+        threads: job.threads,
+        iops_reported: told.iops,
+        cpu_ns_reported: told.cpu_ns_per_operation,
+        background_iops: seen.background.map(|(bytes, _)| per_second(bytes)),
+        waiting: told.waiting,
+        intervals: told.intervals,
+        notes: told.notes,
+    };
+    Ok(LoadReport {
+        schema_version: SCHEMA_VERSION,
+        target: job.file.display().to_string(),
+        driver: job.engine.to_string(),
+        mode: "closed".to_owned(),
+        connections: 1,
+        depth: cell.depth,
+        message_bytes: job.block_bytes,
+        workers: job.threads,
+        seed: job.seed,
+        warmup_ns: nanoseconds(job.ramp),
+        window_ns: nanoseconds(seen.window),
+        messages,
+        messages_started: messages,
+        throughput_per_second,
+        littles_law: LittlesLaw {
+            in_flight_mean: f64::from(cell.depth),
+            throughput_times_latency: told.iops * told.latency.ns_mean / 1e9,
+        },
+        response: told.latency,
+        generator_cpu_ns: seen.background.map_or(0, |(_, cpu_ns)| cpu_ns),
+        observed: Some(seen.job),
+        storage: Some(storage),
+        ..LoadReport::default()
+    })
+}
+
+fn nanoseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn milliseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::tests::study;
+
+    fn a_job(file: &Path) -> Job<'_> {
+        Job {
+            file,
+            file_bytes: 1 << 30,
+            engine: StorageEngine::Pread,
+            pattern: AccessPattern::RandRead,
+            block_bytes: 4_096,
+            depth: 1,
+            threads: 32,
+            ramp: Duration::from_millis(300),
+            runtime: Duration::from_millis(1_300),
+            seed: 9,
+        }
+    }
+
+    #[test]
+    fn the_kernels_accounts_are_read_from_their_two_lines() {
+        let accounts = "rchar: 12\nwchar: 5\nsyscr: 3\nsyscw: 1\nread_bytes: 8192\nwrite_bytes: 4096\n\
+                        cancelled_write_bytes: 1\n";
+        assert_eq!(moved_in(accounts), Some(12_288));
+        assert_eq!(moved_in("rchar: 12\n"), None);
+    }
+
+    #[test]
+    fn a_job_has_begun_when_operations_go_on() {
+        let looks = |operations: &[u64]| {
+            let mut begun = Begun::default();
+            operations.iter().map(|operations| begun.look(*operations)).collect::<Vec<bool>>()
+        };
+        assert_eq!(looks(&[0, 40, 80, 120]), [false, false, false, true]);
+        assert_eq!(looks(&[10, 20, 30, 31]), [false; 4], "too few yet");
+        assert_eq!(
+            looks(&[400, 400, 400, 450, 500, 550]),
+            [false, false, false, false, false, true],
+            "a pause"
+        );
+    }
+
+    #[test]
+    fn speed_and_cpu_are_those_seen_from_outside_and_latency_is_the_tools() {
+        let spec = study();
+        let seen = Seen {
+            window: Duration::from_millis(500),
+            moved_bytes: 4_096 * 1_000,
+            job: ObservedWindow { cpu_ns: 7_000_000, ..ObservedWindow::default() },
+            background: Some((4_096 * 3_000, 5)),
+        };
+        let latency = LatencySummary { count: 9, ns_mean: 400_000.0, ..LatencySummary::default() };
+        let told = Told { tool: "fio-3.33".to_owned(), iops: 2_010.0, latency, ..Told::default() };
+        let file = Path::new("data");
+        let report = report(&spec.cells[0], &a_job(file), seen, told).expect("nothing failed");
+        assert_eq!((report.messages, report.throughput_per_second), (1_000, 2_000.0));
+        assert_eq!(report.observed.expect("it was").cpu_ns, 7_000_000);
+        assert_eq!((report.response.count, report.generator_cpu_ns), (9, 5));
+        assert!((report.littles_law.throughput_times_latency - 0.804).abs() < 1e-9);
+        let storage = report.storage.expect("it is of storage");
+        assert_eq!((storage.iops_reported, storage.background_iops), (2_010.0, Some(6_000.0)));
+    }
+
+    #[test]
+    fn operations_that_failed_make_the_trial_a_failed_one() {
+        let spec = study();
+        let seen = Seen {
+            window: Duration::from_secs(1),
+            moved_bytes: 4_096,
+            job: ObservedWindow::default(),
+            background: None,
+        };
+        let told = Told { errors: vec![("EIO".to_owned(), 3)], ..Told::default() };
+        let failure =
+            report(&spec.cells[0], &a_job(Path::new("data")), seen, told).expect_err("three failed");
+        assert_eq!(failure, TrialFailure::Job { reason: "operations failed: 3 EIO".to_owned() });
+    }
+}

@@ -1,0 +1,226 @@
+//! A job in fio's words, and fio's report in ours.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use weir_record::{
+    load::LatencySummary,
+    storage::{AccessPattern, StorageEngine},
+};
+
+use super::{Job, Told, milliseconds};
+
+/// Quantiles asked for.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// Samples a quantile q needs: so many over 1 - q.
+const SAMPLES_BEYOND: f64 = 10.0;
+
+/// Threads instead of processes (`thread`), as ours are: a switch between processes costs more, and that is not what
+/// is compared. All jobs report as one.
+pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
+    let percentiles = PERCENTILES.map(|percentile| percentile.to_string()).join(":");
+    let set = |name: &str, value: String| format!("--{name}={value}");
+    let mut words = vec![program.to_owned()];
+    words.extend([
+        set("name", "weir".to_owned()),
+        set("filename", job.file.display().to_string()),
+        set("size", job.file_bytes.to_string()),
+        set("ioengine", engine(job.engine).to_owned()),
+        set("rw", job.pattern.to_string()),
+        set("bs", job.block_bytes.to_string()),
+        set("direct", "1".to_owned()),
+        set("iodepth", job.depth.to_string()),
+        set("numjobs", job.threads.to_string()),
+        set("ramp_time", format!("{}ms", milliseconds(job.ramp))),
+        set("runtime", format!("{}ms", milliseconds(job.runtime))),
+        set("randseed", job.seed.to_string()),
+        set("percentile_list", percentiles),
+        set("lat_percentiles", "1".to_owned()),
+        set("allow_file_create", "0".to_owned()),
+        set("fallocate", "none".to_owned()),
+        set("output-format", "json".to_owned()),
+        set("eta", "never".to_owned()),
+    ]);
+    words.extend(["--time_based", "--thread", "--group_reporting"].map(str::to_owned));
+    words
+}
+
+/// fio's name of an engine. It has none like our pool of threads, which `validate` refuses for it.
+fn engine(engine: StorageEngine) -> &'static str {
+    match engine {
+        StorageEngine::Pread | StorageEngine::Threads => "psync",
+        StorageEngine::Pwritev => "pvsync2",
+        StorageEngine::Posixaio => "posixaio",
+        StorageEngine::Libaio => "libaio",
+        StorageEngine::IoUring => "io_uring",
+    }
+}
+
+/// What is read of a report. Numbers that are none are written as such by fio, and nothing here can be without one.
+#[derive(Deserialize)]
+struct Report {
+    #[serde(rename = "fio version")]
+    version: String,
+    jobs: Vec<JobReport>,
+}
+
+#[derive(Deserialize)]
+struct JobReport {
+    #[serde(default)]
+    error: i64,
+    read: Direction,
+    write: Direction,
+    #[serde(default)]
+    usr_cpu: f64,
+    #[serde(default)]
+    sys_cpu: f64,
+}
+
+#[derive(Deserialize)]
+struct Direction {
+    total_ios: u64,
+    iops: f64,
+    /// Milliseconds.
+    runtime: u64,
+    lat_ns: Latency,
+    clat_ns: Latency,
+}
+
+#[derive(Deserialize)]
+struct Latency {
+    min: u64,
+    max: u64,
+    mean: f64,
+    stddev: f64,
+    #[serde(rename = "N", default)]
+    samples: u64,
+    #[serde(default)]
+    percentile: BTreeMap<String, u64>,
+}
+
+/// Reads what fio printed. Messages may stand before the JSON.
+pub(super) fn told(printed: &str, job: &Job<'_>) -> Result<Told, String> {
+    let at = printed.find("\n{").map_or_else(|| printed.find('{').unwrap_or(0), |at| at + 1);
+    let mut documents = serde_json::Deserializer::from_str(&printed[at..]).into_iter::<Report>();
+    let report = documents.next().ok_or("there is none")?.map_err(|error| error.to_string())?;
+    let [own] = report.jobs.as_slice() else {
+        return Err(format!("{} jobs report, and one was asked for", report.jobs.len()));
+    };
+    let writes = matches!(job.pattern, AccessPattern::Write | AccessPattern::RandWrite);
+    let direction = if writes { &own.write } else { &own.read };
+    let operations = own.read.total_ios + own.write.total_ios;
+    let runtime_ns = own.read.runtime.max(own.write.runtime) as f64 * 1e6;
+    // Shares of the time of one thread, as a mean over all.
+    let cpu_ns = (own.usr_cpu + own.sys_cpu) / 100.0 * runtime_ns * f64::from(job.threads);
+    Ok(Told {
+        tool: report.version,
+        operations,
+        iops: own.read.iops + own.write.iops,
+        cpu_ns_per_operation: (operations > 0).then(|| cpu_ns / operations as f64),
+        latency: latency(direction),
+        errors: if own.error == 0 { Vec::new() } else { vec![(error_name(own.error), 1)] },
+        ..Told::default()
+    })
+}
+
+/// From the issue to the completion; an engine that completes while it submits has the same under both names.
+fn latency(direction: &Direction) -> LatencySummary {
+    let total = &direction.lat_ns;
+    let with_quantiles = if total.percentile.is_empty() { &direction.clat_ns } else { total };
+    let count = if total.samples > 0 { total.samples } else { direction.total_ios };
+    let quantiles = with_quantiles.percentile.iter().filter_map(|(percent, ns)| {
+        let quantile = percent.parse::<f64>().ok()? / 100.0;
+        // As everywhere: a quantile that rests on too few samples is none.
+        (count as f64 * (1.0 - quantile) >= SAMPLES_BEYOND - 1e-6).then_some((quantile, *ns))
+    });
+    let mut quantiles: Vec<(f64, u64)> = quantiles.collect();
+    quantiles.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    LatencySummary {
+        count,
+        ns_min: total.min,
+        ns_mean: total.mean,
+        ns_stddev: total.stddev,
+        ns_max: total.max,
+        quantiles,
+        histogram_v2_base64: String::new(),
+    }
+}
+
+fn error_name(number: i64) -> String {
+    let error = i32::try_from(number).map(std::io::Error::from_raw_os_error);
+    error.map_or_else(|_| format!("error {number}"), |error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, time::Duration};
+
+    use super::*;
+
+    fn job(pattern: AccessPattern) -> Job<'static> {
+        Job {
+            file: Path::new("weir-results/storage.dat"),
+            file_bytes: 1 << 30,
+            engine: StorageEngine::Pwritev,
+            pattern,
+            block_bytes: 4_096,
+            depth: 1,
+            threads: 32,
+            ramp: Duration::from_millis(300),
+            runtime: Duration::from_millis(1_300),
+            seed: 9,
+        }
+    }
+
+    /// What a report has, cut down to what is read of it and a little more.
+    fn printed(error: i64) -> String {
+        let direction = |total_ios: u64, iops: f64, mean: f64| {
+            format!(
+                r#"{{"io_bytes":1,"total_ios":{total_ios},"iops":{iops},"runtime":1300,"slat_ns":{{"min":0,"max":0,
+                "mean":0.0,"stddev":0.0,"N":0}},"clat_ns":{{"min":1,"max":2,"mean":{mean},"stddev":0.5,"N":{total_ios},
+                "percentile":{{"50.000000":7}}}},"lat_ns":{{"min":30000,"max":90000,"mean":{mean},"stddev":0.5,
+                "N":{total_ios},"percentile":{{"50.000000":68096,"99.000000":98304,"99.990000":1200000}}}}}}"#
+            )
+        };
+        format!(
+            "fio: a word before\n{{\n\"fio version\" : \"fio-3.33\", \"time\":\"x\", \"jobs\":[{{\"jobname\":\"weir\",\
+             \"error\":{error},\"read\":{},\"write\":{},\"usr_cpu\":1.0,\"sys_cpu\":3.0,\"ctx\":5}}],\
+             \"disk_util\":[]}}\n",
+            direction(13_000, 10_000.0, 70_500.5),
+            direction(0, 0.0, 0.0),
+        )
+    }
+
+    #[test]
+    fn a_report_is_read_past_what_stands_before_it() {
+        let told = told(&printed(0), &job(AccessPattern::RandRead)).expect("it can be read");
+        assert_eq!((told.tool.as_str(), told.operations, told.iops), ("fio-3.33", 13_000, 10_000.0));
+        // 4 % of 1.3 s of 32 threads over 13,000 operations.
+        assert!((told.cpu_ns_per_operation.expect("it says so") - 128_000.0).abs() < 1.0);
+        assert_eq!((told.latency.count, told.latency.ns_mean), (13_000, 70_500.5));
+        let quantiles = [(0.5, 68_096), (0.99, 98_304)];
+        assert_eq!(told.latency.quantiles, quantiles, "the last one rests on two samples");
+        assert_eq!(told.errors, []);
+    }
+
+    #[test]
+    fn an_error_is_one_and_what_is_no_report_is_none() {
+        let told_of = |error| told(&printed(error), &job(AccessPattern::RandRead));
+        let failed = told_of(5).expect("it can be read");
+        assert!(failed.errors[0].0.contains("os error 5"), "{:?}", failed.errors);
+        assert!(told("fio: no such engine\n", &job(AccessPattern::RandRead)).is_err());
+        assert!(told("{\"fio version\":\"fio-3.33\",\"jobs\":[]}", &job(AccessPattern::RandRead)).is_err());
+    }
+
+    #[test]
+    fn the_job_is_said_in_fios_words() {
+        let words = words("fio", &job(AccessPattern::RandWrite));
+        assert_eq!(words[0], "fio");
+        for word in
+            ["--ioengine=pvsync2", "--rw=randwrite", "--numjobs=32", "--ramp_time=300ms", "--runtime=1300ms"]
+        {
+            assert!(words.iter().any(|own| own == word), "{word} in {words:?}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Studies of storage: the storage half of the survey, and the cells of polling on a real disk.
+
+use std::path::{Path, PathBuf};
+
+use weir_record::{
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StorageCell, StorageSubject, StudySpec, Subject},
+    storage::{AccessPattern, CompletionMethod, StorageEngine},
+};
+
+use crate::{
+    file::Surroundings,
+    validate,
+    ways::{self, DriverFound},
+};
+
+/// Name of the storage half of the survey.
+pub const SURVEY: &str = "survey-storage";
+
+/// The data file of studies, beside their run folders, so that all of them use the same one.
+pub const FILE_NAME: &str = "storage.dat";
+
+/// Its length unless the study says another: more than a cache of the disk, and laid out in seconds.
+pub const FILE_BYTES: u64 = 1 << 30;
+
+/// Seed of what it holds.
+pub const FILE_SEED: u64 = 4;
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// The ramp of the built-in studies. A disk has no connections to open; its queue is full after as many operations as
+/// it is deep.
+const RAMP_NS: u64 = 300 * MILLISECOND_NS;
+
+const SURVEY_WINDOW_NS: u64 = 800 * MILLISECOND_NS;
+
+const SURVEY_TIME_CAP_NS: u64 = 580_000 * MILLISECOND_NS;
+
+/// Six are the fewest with which a verdict can be reached.
+const SURVEY_BLOCKS: u32 = 6;
+
+/// Differences below this are not called.
+const SMALLEST_EFFECT: f64 = 0.05;
+
+const BLOCK_BYTES: u32 = 4_096;
+
+/// Engines of the survey; the first is the baseline.
+const SURVEYED: [StorageEngine; 6] = [
+    StorageEngine::Pread,
+    StorageEngine::IoUring,
+    StorageEngine::Libaio,
+    StorageEngine::Pwritev,
+    StorageEngine::Threads,
+    StorageEngine::Posixaio,
+];
+
+/// Whether an engine has one operation in flight for each of the job's threads.
+pub fn has_threads(engine: StorageEngine) -> bool {
+    !engine.is_asynchronous()
+}
+
+/// Where the data of a cell lie for a study with this run folder.
+pub fn data_file(folder: &Path, cell: &StorageCell) -> PathBuf {
+    match &cell.file {
+        Some(file) => PathBuf::from(file),
+        None => folder.parent().unwrap_or(Path::new("")).join(FILE_NAME),
+    }
+}
+
+/// What must be laid out before the first block: files beside the run folder with their lengths. Files of the user are
+/// not among them.
+pub fn files_to_lay_out(spec: &StudySpec, folder: &Path) -> Vec<(PathBuf, u64)> {
+    let mut files: Vec<(PathBuf, u64)> = Vec::new();
+    for cell in spec.cells.iter().filter_map(|cell| cell.storage.as_ref()).filter(|cell| cell.file.is_none())
+    {
+        let path = data_file(folder, cell);
+        match files.iter_mut().find(|(own, _)| *own == path) {
+            Some((_, bytes)) => *bytes = cell.file_bytes.max(*bytes),
+            None => files.push((path, cell.file_bytes)),
+        }
+    }
+    files
+}
+
+/// Uses a file of the user instead of one beside the run folder.
+pub fn use_file(spec: &mut StudySpec, file: &str) {
+    for cell in spec.cells.iter_mut().filter_map(|cell| cell.storage.as_mut()) {
+        cell.file = Some(file.to_owned());
+    }
+}
+
+/// Every engine on one disk, in under ten minutes. One that is refused here is found out when it is started.
+pub fn survey(surroundings: &Surroundings, tried: &[DriverFound]) -> StudySpec {
+    let cell = |role, pattern, depth| {
+        let window = Window { window_ns: SURVEY_WINDOW_NS, blocks: SURVEY_BLOCKS };
+        cell(role, Asked { pattern, depth, background_depth: 0 }, window, FILE_BYTES)
+    };
+    StudySpec {
+        name: SURVEY.to_owned(),
+        title: "Which way of reaching the disk costs the least CPU?".to_owned(),
+        seed: surroundings.seed,
+        arms: SURVEYED.map(|engine| arm(engine.name(), engine, CompletionMethod::default())).into(),
+        cells: vec![
+            cell(CellRole::Headline, AccessPattern::RandRead, 1),
+            cell(CellRole::Exploratory, AccessPattern::RandRead, 32),
+            cell(CellRole::Exploratory, AccessPattern::RandWrite, 1),
+            cell(CellRole::Exploratory, AccessPattern::RandWrite, 32),
+        ],
+        server_cpus: surroundings.server_cpus.clone(),
+        load_cpus: surroundings.load_cpus.clone(),
+        smallest_effect: SMALLEST_EFFECT,
+        time_cap_ns: SURVEY_TIME_CAP_NS,
+        published: Vec::new(),
+        ways: ways::found(tried),
+    }
+}
+
+/// One way to wait among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Name of the arm.
+    pub name: String,
+    /// How the thread waits.
+    pub completion: CompletionMethod,
+}
+
+/// How much of it is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollingPlan {
+    /// Engine of the thread that waits.
+    pub engine: StorageEngine,
+    /// Random reads another process keeps in flight, a cell each. They stand for the published jobs with one and four
+    /// busy cores, which a machine of two does not have; whoever reports them says so.
+    pub background_depths: Vec<u32>,
+    /// Measured time of a trial.
+    pub window_ns: u64,
+    /// Blocks of each cell.
+    pub blocks: u32,
+    /// Bytes of the data file.
+    pub file_bytes: u64,
+    /// No block starts later.
+    pub time_cap_ns: u64,
+}
+
+impl Default for PollingPlan {
+    /// Background depths of 0, 32 and 128; six blocks of a second.
+    fn default() -> Self {
+        Self {
+            engine: StorageEngine::IoUring,
+            background_depths: vec![0, 32, 128],
+            window_ns: 1_000 * MILLISECOND_NS,
+            blocks: 6,
+            file_bytes: FILE_BYTES,
+            time_cap_ns: 3_600_000 * MILLISECOND_NS,
+        }
+    }
+}
+
+/// Ways to wait for a 4 KiB random read on the real disk, one in flight, beside background loads of several depths. The
+/// first way is the baseline, and the first cell with a background (or else the first) is the headline. The measurement
+/// points of each trial are in its record (`load.storage.waiting`).
+pub fn polling_disk(
+    name: &str,
+    surroundings: &Surroundings,
+    ways: &[Waiting],
+    plan: &PollingPlan,
+) -> StudySpec {
+    let headline = plan.background_depths.iter().position(|depth| *depth > 0).unwrap_or(0);
+    let cells = plan.background_depths.iter().enumerate().map(|(index, depth)| {
+        let role = if index == headline { CellRole::Headline } else { CellRole::Exploratory };
+        let asked = Asked { pattern: AccessPattern::RandRead, depth: 1, background_depth: *depth };
+        cell(role, asked, Window { window_ns: plan.window_ns, blocks: plan.blocks }, plan.file_bytes)
+    });
+    StudySpec {
+        name: name.to_owned(),
+        title: "Which way to wait for a disk that others use too?".to_owned(),
+        seed: surroundings.seed,
+        arms: ways.iter().map(|way| arm(&way.name, plan.engine, way.completion.clone())).collect(),
+        cells: cells.collect(),
+        server_cpus: surroundings.server_cpus.clone(),
+        load_cpus: surroundings.load_cpus.clone(),
+        smallest_effect: SMALLEST_EFFECT,
+        time_cap_ns: plan.time_cap_ns,
+        published: Vec::new(),
+        ways: Vec::new(),
+    }
+}
+
+/// What is asked of the disk.
+#[derive(Clone, Copy)]
+struct Asked {
+    pattern: AccessPattern,
+    depth: u32,
+    background_depth: u32,
+}
+
+/// How long it is asked, and how often.
+#[derive(Clone, Copy)]
+struct Window {
+    window_ns: u64,
+    blocks: u32,
+}
+
+fn cell(role: CellRole, asked: Asked, window: Window, file_bytes: u64) -> CellSpec {
+    let Asked { pattern, depth, background_depth } = asked;
+    let mut cell = CellSpec {
+        id: String::new(),
+        role,
+        connections: 1,
+        depth,
+        message_bytes: BLOCK_BYTES,
+        idle_connections: 0,
+        workers: 1,
+        load: LoadMode::Closed,
+        window_ns: window.window_ns,
+        warmup_ns_max: RAMP_NS,
+        blocks: window.blocks,
+        http: None,
+        storage: Some(StorageCell { pattern, engine: None, background_depth, file_bytes, file: None }),
+        arms: Vec::new(),
+    };
+    cell.id = validate::cell_id(&cell);
+    cell
+}
+
+fn arm(name: &str, engine: StorageEngine, completion: CompletionMethod) -> ArmSpec {
+    let subject = StorageSubject { engine: Some(engine), completion, ..StorageSubject::default() };
+    ArmSpec { name: name.to_owned(), subject: Subject::Storage(subject), load_options: [].into() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const SURROUNDINGS: Surroundings =
+        Surroundings { seed: 1, server_cpus: Vec::new(), load_cpus: Vec::new() };
+
+    /// Two ways to wait, one cell.
+    pub(crate) fn study() -> StudySpec {
+        let ways = ["interrupt", "poll"].map(|predictor| Waiting {
+            name: predictor.to_owned(),
+            completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
+        });
+        let plan = PollingPlan { background_depths: vec![0], ..PollingPlan::default() };
+        polling_disk("waits", &SURROUNDINGS, &ways, &plan)
+    }
+
+    #[test]
+    fn the_survey_is_a_valid_study_and_its_schedule_fits_the_time() {
+        let spec = survey(&SURROUNDINGS, &[]);
+        assert_eq!(validate::study(&spec), Ok(()));
+        let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(
+            ids,
+            ["randread-b4096-qd1", "randread-b4096-qd32", "randwrite-b4096-qd1", "randwrite-b4096-qd32"]
+        );
+        // Starting, stopping and reading the machine, and what a job runs beyond the window.
+        let around_ns = 800 * MILLISECOND_NS;
+        let trial_ns = SURVEY_WINDOW_NS + RAMP_NS + around_ns;
+        let trials = (spec.arms.len() as u64 + 1) * u64::from(SURVEY_BLOCKS) * spec.cells.len() as u64;
+        assert!(trials * trial_ns < SURVEY_TIME_CAP_NS, "{} s", trials * trial_ns / 1_000_000_000);
+        assert!(SURVEYED.len() == StorageEngine::ALL.len() && SURVEYED.contains(&StorageEngine::Pwritev));
+    }
+
+    #[test]
+    fn the_cells_of_polling_differ_in_their_background_alone() {
+        let ways = ["interrupt", "linux-mean:0.5"].map(|predictor| Waiting {
+            name: predictor.replace(':', "-"),
+            completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
+        });
+        let spec = polling_disk("polling-disk", &SURROUNDINGS, &ways, &PollingPlan::default());
+        assert_eq!(validate::study(&spec), Ok(()));
+        let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(ids, ["randread-b4096-qd1", "randread-b4096-qd1-bg32", "randread-b4096-qd1-bg128"]);
+        assert_eq!(spec.cells[1].role, CellRole::Headline);
+    }
+
+    #[test]
+    fn all_studies_below_a_folder_share_a_file_and_a_file_of_the_user_is_never_laid_out() {
+        let mut spec = study();
+        let beside = Path::new("weir-results/storage.dat");
+        let folder = Path::new("weir-results/waits-1");
+        assert_eq!(files_to_lay_out(&spec, folder), [(beside.to_owned(), FILE_BYTES)]);
+        assert_eq!(
+            data_file(Path::new("waits"), spec.cells[0].storage.as_ref().expect("it is")),
+            Path::new(FILE_NAME)
+        );
+        use_file(&mut spec, "/dev/nvme1n1");
+        assert_eq!(files_to_lay_out(&spec, folder), []);
+    }
+}

@@ -1,0 +1,63 @@
+//! Studies of storage through the same sessions and the same judge.
+
+use weir_lab::{
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
+    file::Surroundings,
+    storage::{PollingPlan, Waiting, polling_disk},
+};
+use weir_record::{
+    spec::StudySpec,
+    storage::CompletionMethod,
+    verdict::{Metric, Verdict},
+};
+
+use crate::fixture::{comparison, start};
+
+const CELL: &str = "randread-b4096-qd1";
+
+fn study() -> StudySpec {
+    let ways = ["interrupt", "poll"].map(|predictor| Waiting {
+        name: predictor.to_owned(),
+        completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
+    });
+    let surroundings = Surroundings { seed: 11, server_cpus: vec![0], load_cpus: vec![1] };
+    polling_disk("waits", &surroundings, &ways, &PollingPlan { blocks: 12, ..PollingPlan::default() })
+}
+
+fn launcher(poll: FakeArm) -> FakeLauncher {
+    FakeLauncher::new(11, FakeStates::Near, &[("interrupt", FakeArm::costing(25.0)), ("poll", poll)])
+}
+
+#[test]
+fn a_disk_is_judged_by_cpu_rate_and_latency_in_closed_loop() {
+    let outcome = start("disk", &study(), &mut launcher(FakeArm::costing(40.0))).expect("it runs");
+    assert!(outcome.result.complete);
+    let verdict = |metric| comparison(&outcome, CELL, metric).verdict;
+    assert_eq!(verdict(Metric::ServerCpuPerMessage), Verdict::Slower);
+    assert_eq!(verdict(Metric::Throughput), Verdict::Slower, "nothing but the job limits it");
+    for metric in [Metric::MachineCpuPerMessage, Metric::LatencyP50, Metric::LatencyP99] {
+        assert_eq!(verdict(metric), Verdict::Slower, "{metric:?}");
+    }
+}
+
+#[test]
+fn checks_that_storage_cannot_have_are_named_and_not_passed_in_silence() {
+    let outcome = start("disk-checks", &study(), &mut launcher(FakeArm::costing(40.0))).expect("it runs");
+    let names: Vec<&str> = outcome.result.checks.iter().map(|check| check.name.as_str()).collect();
+    for name in ["operations-counted", "littles-law", "processes", "baseline-against-itself", "not-asked"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    for name in ["generator-headroom", "rate-kept", "steady-warm-up", "bytes-verified"] {
+        assert!(!names.contains(&name), "{name} in {names:?}");
+    }
+    let not_asked =
+        outcome.result.checks.iter().find(|check| check.name == "not-asked").expect("it is there");
+    assert!(not_asked.detail.contains("headroom of the generator"), "{}", not_asked.detail);
+}
+
+#[test]
+fn an_arm_that_this_machine_refuses_is_missing_and_the_others_go_on() {
+    let refused = FakeArm { fault: FakeFault::Environment, ..FakeArm::costing(40.0) };
+    let outcome = start("disk-refused", &study(), &mut launcher(refused)).expect("it runs");
+    assert_eq!(outcome.result.missing_arms[0].name, "poll");
+}
