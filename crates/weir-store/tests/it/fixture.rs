@@ -47,6 +47,7 @@ pub fn study() -> NewStudy {
             warmup_ns_max: 400_000_000,
             blocks: 4,
             http: None,
+            storage: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],
