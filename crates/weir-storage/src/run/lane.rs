@@ -32,6 +32,7 @@ const STARVED_NS: u64 = 100_000;
 const STARVED_MAX: u32 = 10_000;
 /// A timer's lag is not compensated beyond this.
 const LAG_NS_MAX: u64 = 200_000;
+const LAG_STEP_NS_MIN: u64 = 100;
 
 /// When things happen, by the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,8 +192,16 @@ impl<'a, T: Time> Lane<'a, T> {
         Ok(wait)
     }
 
+    /// Follows the median of the timer's lags: a mean would follow its outliers, and the thread would look for longer
+    /// than it has to.
     fn learn_lag(&mut self, lag_ns: u64) {
-        self.lag_ns = ((self.lag_ns * 7 + lag_ns) / 8).min(LAG_NS_MAX);
+        let step_ns = (self.lag_ns / 16).max(LAG_STEP_NS_MIN);
+        self.lag_ns = match self.lag_ns {
+            0 => lag_ns,
+            known_ns if lag_ns > known_ns => known_ns + step_ns,
+            known_ns => known_ns.saturating_sub(step_ns).max(1),
+        }
+        .min(LAG_NS_MAX);
     }
 
     /// Waits for the moment of the first operation.
