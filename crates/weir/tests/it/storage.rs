@@ -356,7 +356,7 @@ fn fio_version() -> Option<String> {
 }
 
 /// Job files with fio's keys alone: what differs between them is the order of offsets.
-const SHARED_JOBS: [(&str, &str); 9] = [
+const SHARED_JOBS: [(&str, &str); 11] = [
     ("sequential", "rw=read\n"),
     ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
     ("random", "rw=randread\n"),
@@ -366,6 +366,8 @@ const SHARED_JOBS: [(&str, &str); 9] = [
     ("mixed", "rw=randrw\nrwmixread=70\n"),
     ("mixed-seeded", "rw=randrw\nrwmixread=30\nrandseed=99\nrandrepeat=0\n"),
     ("mixed-sequential", "rw=rw\nrwmixread=50\n"),
+    ("deep", "ioengine=libaio\niodepth=8\ndirect=1\nrw=randread\n"),
+    ("deep-mixed", "ioengine=io_uring\niodepth=4\ndirect=1\nrw=randrw\n"),
 ];
 
 /// Reads and writes of one of fio's I/O logs, in order: (reads, offset).
