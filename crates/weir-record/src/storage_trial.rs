@@ -7,7 +7,8 @@ use crate::storage::{WaitingInterval, WaitingReport};
 /// One storage job, run once, seen from outside and from inside.
 ///
 /// `messages`, `throughput_per_second` and the CPU of the load report it belongs to are from outside, by one method
-/// for every tool: bytes the kernel accounted to the process, and CPU time of all its threads, between the same two moments.
+/// for every tool: bytes the kernel accounted to the process, and CPU time of all its threads, between the same two
+/// moments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StorageTrial {

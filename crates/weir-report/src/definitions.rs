@@ -22,16 +22,70 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         let name = format!("{} {}", words::verdict_sign(verdict), view.verdict_word(verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
-    let terms = TERMS.into_iter().map(|(word, texts)| {
-        let of_requests = REQUEST_TERMS.into_iter().find(|(other, _)| view.is_http && *other == word);
-        let texts = of_requests.map_or(texts, |(_, texts)| texts);
+    let own: &[Term] = match (view.is_http, view.is_storage) {
+        (true, _) => &REQUEST_TERMS,
+        (_, true) => &STORAGE_TERMS,
+        _ => &[],
+    };
+    // A disk is asked at once; there is no second clock.
+    let terms = TERMS.into_iter().filter(|(word, _)| !view.is_storage || *word != Word::ServiceTime);
+    let terms = terms.map(|(word, texts)| {
+        let of_protocol = own.iter().find(|(other, _)| *other == word);
+        let texts = of_protocol.map_or(texts, |(_, texts)| *texts);
         (view.word(word).to_owned(), view.language.choose(texts).to_owned())
     });
     verdicts.chain(terms).collect()
 }
 
+/// A word and what it means, in English, Korean and Chinese.
+type Term = (Word, [&'static str; 3]);
+
+/// Those of [`TERMS`] that speak of messages, for studies of storage.
+const STORAGE_TERMS: [Term; 4] = [
+    (
+        Word::ServerCpu,
+        [
+            "CPU time of all threads of the process that does the job, those of its C library and those the kernel runs \
+             for it included, divided by its operations in the same window. Read from outside, from the scheduler's \
+             nanosecond accounting, in the same way for every tool. Interrupts are not in it; whole-machine CPU has them.",
+            "작업을 하는 프로세스의 모든 스레드(C 라이브러리의 스레드와 커널이 그 일을 위해 돌리는 스레드 포함)가 쓴 CPU 시간을 같은 \
+             구간의 I/O 수로 나눈 값입니다. 어느 도구든 같은 방법으로, 스케줄러가 나노초 단위로 집계한 값을 밖에서 읽습니다. 인터럽트 \
+             처리는 포함되지 않으며 전체 머신 CPU에 포함됩니다.",
+            "执行任务的进程全部线程（含其 C 库的线程与内核为其运行的线程）所用的 CPU 时间，除以同一窗口内的 I/O 次数。对每个工具都以同样\
+             方式从外部读取调度器的纳秒级记账。中断处理不计入其中，而计入整机 CPU。",
+        ],
+    ),
+    (
+        Word::MachineCpu,
+        [
+            "Non-idle CPU time of the whole machine per operation: the job, the background load, interrupts and the rest \
+             of the kernel together.",
+            "작업, 배경 부하, 인터럽트와 나머지 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 I/O당으로 나타낸 값입니다.",
+            "整机每次 I/O 的非空闲 CPU 时间：任务、背景负载、中断与内核其余部分之和。",
+        ],
+    ),
+    (
+        Word::Throughput,
+        [
+            "Operations a second, by the kernel's account of the bytes it let reach the disk for this process. The tool's \
+             own count is checked against it.",
+            "이 프로세스를 위해 디스크까지 전달된 바이트를 커널이 집계한 값으로 구한 초당 I/O 수입니다. 도구가 스스로 센 값을 이것과 \
+             대조합니다.",
+            "每秒 I/O 次数，取自内核对该进程到达磁盘的字节的统计；工具自报的次数与之核对。",
+        ],
+    ),
+    (
+        Word::ResponseTime,
+        [
+            "From issuing an operation to noticing that it is complete. Only the tool can know it.",
+            "I/O를 내보낸 시각부터 완료를 알아챈 시각까지입니다. 도구만 알 수 있으므로 도구가 말한 값입니다.",
+            "从发出操作到得知其完成的时间；只有工具自己知道，因此取其自报值。",
+        ],
+    ),
+];
+
 /// Those of [`TERMS`] that speak of messages, for studies of HTTP.
-const REQUEST_TERMS: [(Word, [&str; 3]); 5] = [
+const REQUEST_TERMS: [Term; 5] = [
     (
         Word::ServerCpu,
         [
@@ -121,7 +175,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
 }
 
 /// Metrics and terms of the judgement, in reading order: English, Korean, Chinese.
-const TERMS: [(Word, [&str; 3]); 11] = [
+const TERMS: [Term; 11] = [
     (
         Word::ServerCpu,
         [

@@ -53,6 +53,35 @@ const CHECKS: &[Phrase] = &[
         "개방형 부하에서 예정된 전송 {1}건 중 {0}건을 놓침",
         "开环中 {1} 次预定发送错过了 {0} 次",
     ],
+    [
+        "{n} operations by the kernel's account of the bytes; the tools' own rates differ from it by {n} % in the median \
+         trial, at most {n} % are allowed",
+        "커널이 집계한 바이트로 I/O {0}회. 도구가 스스로 말한 속도와의 차이는 시행 중앙값 {1} %(허용 {2} %)",
+        "按内核的字节统计共 {0} 次 I/O；工具自报速率与之相差，试次中位数为 {1} %，至多允许 {2} %",
+    ],
+    [
+        "operations a second times mean latency exceed the operations in flight by {n} % in the median trial; {n} of {n} \
+         trials over {n} % and set aside",
+        "‘초당 I/O × 평균 지연시간’이 동시 I/O 수를 넘는 정도는 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %를 넘어 제외됨",
+        "“每秒 I/O × 平均延迟”超出在途 I/O 数，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %，已剔除",
+    ],
+    [
+        "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own load and waits for \
+         its own operations, after a ramp of fixed length",
+        "부하 생성기의 여유, 목표 부하율, 안정된 준비 구간. 스토리지 작업은 스스로가 부하이고 자신의 I/O를 기다리며, 준비 시간은 \
+         정해져 있음",
+        "负载生成器的余量、设定的负载速率与稳态预热：存储任务自身就是负载，等待自己的 I/O，预热时长固定",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % less CPU per operation than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 I/O당 CPU를 {1} % 적게 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每次 I/O CPU 比第一次少 {1} %（中位数）",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % more CPU per operation than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 I/O당 CPU를 {1} % 많이 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每次 I/O CPU 比第一次多 {1} %（中位数）",
+    ],
     ["{n} completion queue overflows", "완료 큐 넘침 {0}회", "完成队列溢出 {0} 次"],
     ["no trial was run", "실행된 시행 없음", "没有运行任何试次"],
     [
@@ -276,6 +305,7 @@ const REASONS: &[Phrase] = &[
     ["Little's law", "리틀의 법칙에 어긋남", "违反利特尔法则"],
     ["server failed", "서버 실패", "服务器失败"],
     ["generator failed", "부하 생성기 실패", "负载生成器失败"],
+    ["job failed", "작업 실패", "任务失败"],
     ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
     ["refused", "연결 거부", "连接被拒"],
     ["reset", "연결 재설정", "连接被重置"],
@@ -296,6 +326,7 @@ const WAYS: &[Phrase] = &[
         "소켓 쌍으로 1바이트를 보내 확인",
         "经它在套接字对上发送一个字节",
     ],
+    ["a block of a file read through it", "파일의 블록 하나를 읽어서 확인", "经它读取文件的一个块"],
     [
         "two buffers written to a file in memory",
         "메모리 파일에 버퍼 두 개를 써서 확인",

@@ -68,6 +68,9 @@ fn situation(view: &View<'_>, comparison: &Comparison) -> String {
 
 fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
     let separator = if view.language == Language::Chinese { "、" } else { ", " };
+    if let Some(storage) = &cell.storage {
+        return view.storage_conditions(cell, storage).join(separator);
+    }
     let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
     parts.extend(view.further_conditions(cell));
     parts.join(separator)
@@ -251,9 +254,9 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         Language::Chinese => format!("小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"),
     }));
     parts.extend(floor.map(|floor| match view.language {
-        Language::English => format!("Against itself the baseline differs by up to {floor} (noise floor)."),
-        Language::Korean => format!("기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어)."),
-        Language::Chinese => format!("基线与自身相比也会相差至多 {floor}（噪声本底）。"),
+        Language::English => format!("Over as many pairs, the baseline differs from itself by up to {floor} (noise floor)."),
+        Language::Korean => format!("같은 수의 쌍으로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어)."),
+        Language::Chinese => format!("在同样多的配对下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
     }));
     parts.push(match view.language {
         Language::English if pairs == 1 => "1 pair of trials.".to_owned(),
@@ -272,6 +275,13 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
         let cpu = format::micros(summary.server_cpu_us_per_message.median);
         let throughput = view.throughput_in_words(summary);
         let unit = view.unit();
+        if view.is_storage {
+            return Some(match view.language {
+                Language::English => format!("{arm}: {cpu} of CPU per {unit} at {throughput}"),
+                Language::Korean => format!("{arm}: {unit}당 CPU {cpu}, 처리량 {throughput}"),
+                Language::Chinese => format!("{arm}：每{unit} CPU {cpu}，吞吐量 {throughput}"),
+            });
+        }
         Some(match view.language {
             Language::English => format!("{arm}: {cpu} of server CPU per {unit} at {throughput}"),
             Language::Korean => format!("{arm}: {unit}당 서버 CPU {cpu}, 처리량 {throughput}"),

@@ -78,6 +78,13 @@ fn pinning(view: &View<'_>) -> String {
         cpus => format!("CPU {}", cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")),
     };
     let (server, load) = (list(&view.result.spec.server_cpus), list(&view.result.spec.load_cpus));
+    if view.is_storage {
+        return match view.language {
+            crate::Language::English => format!("job {server}, background {load}"),
+            crate::Language::Korean => format!("작업 {server}, 배경 부하 {load}"),
+            crate::Language::Chinese => format!("任务 {server}，背景负载 {load}"),
+        };
+    }
     match view.language {
         crate::Language::English => format!("server {server}, generator {load}"),
         crate::Language::Korean => format!("서버 {server}, 부하 생성기 {load}"),
@@ -234,7 +241,9 @@ pub(crate) fn why(view: &View<'_>, summaries: &[&ArmSummary]) -> Table {
 /// Validity checks.
 pub(crate) fn checks(view: &View<'_>) -> Table {
     let rows = view.result.checks.iter().map(|check| {
-        let outcome = if check.passed {
+        let outcome = if check.name == words::NOT_ASKED {
+            format::ABSENT.to_owned()
+        } else if check.passed {
             format!("✓ {}", view.word(Word::Passed))
         } else {
             format!("✗ {}", view.word(Word::Failed))

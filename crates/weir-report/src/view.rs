@@ -1,7 +1,8 @@
 //! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
 
 use weir_record::{
-    spec::{CellRole, CellSpec, LoadMode},
+    spec::{CellRole, CellSpec, LoadMode, StorageCell},
+    storage::AccessPattern,
     study::{ArmSummary, StudyResult},
     verdict::{Comparison, Metric, Verdict},
 };
@@ -34,6 +35,8 @@ pub(crate) struct View<'a> {
     pub arms: Vec<&'a str>,
     /// Its messages are HTTP requests.
     pub is_http: bool,
+    /// Its messages are operations on a disk.
+    pub is_storage: bool,
 }
 
 impl<'a> View<'a> {
@@ -53,16 +56,24 @@ impl<'a> View<'a> {
             cells: distinct(planned_cells.chain(found_cells).chain(compared_cells)),
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_http: result.spec.is_http(),
+            is_storage: result.spec.is_storage(),
         }
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
-        let word = if self.is_http { words::of_requests(word) } else { word };
+        let word = match (self.is_http, self.is_storage) {
+            (true, _) => words::of_requests(word),
+            (_, true) => words::of_operations(word),
+            _ => word,
+        };
         word.text(self.language)
     }
 
-    /// One of what is counted, as it stands behind "per": a message or a request.
+    /// One of what is counted, as it stands behind "per": a message, a request, or an operation on a disk.
     pub(crate) fn unit(&self) -> &'static str {
+        if self.is_storage {
+            return if self.language == Language::Chinese { "次 I/O" } else { "I/O" };
+        }
         match (self.language, self.is_http) {
             (Language::English, false) => "message",
             (Language::English, true) => "request",
@@ -156,9 +167,41 @@ impl<'a> View<'a> {
     /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
     pub(crate) fn cell_label(&self, id: &str) -> String {
         let Some(cell) = self.cell(id) else { return id.to_owned() };
+        if let Some(storage) = &cell.storage {
+            return self.storage_conditions(cell, storage).join(" · ");
+        }
         let mut parts = vec![self.connections(cell.connections), self.asked(cell)];
         parts.extend(self.further_conditions(cell));
         parts.join(" · ")
+    }
+
+    /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
+    pub(crate) fn storage_conditions(&self, cell: &CellSpec, storage: &StorageCell) -> Vec<String> {
+        let pattern = match storage.pattern {
+            AccessPattern::Read => ["sequential read", "순차 읽기", "顺序读"],
+            AccessPattern::Write => ["sequential write", "순차 쓰기", "顺序写"],
+            AccessPattern::RandRead => ["random read", "임의 읽기", "随机读"],
+            AccessPattern::RandWrite => ["random write", "임의 쓰기", "随机写"],
+            AccessPattern::ReadWrite => ["sequential read and write", "순차 읽기·쓰기", "顺序读写"],
+            AccessPattern::RandRw => ["random read and write", "임의 읽기·쓰기", "随机读写"],
+        };
+        let size = format::bytes(u64::from(cell.message_bytes));
+        let mut parts = vec![format!("{size} {}", self.language.choose(pattern))];
+        parts.extend(storage.engine.map(|engine| engine.to_string()));
+        let (depth, background) = (cell.depth, storage.background_depth);
+        parts.push(match self.language {
+            Language::English => format!("{depth} in flight"),
+            Language::Korean => format!("동시 {depth}건"),
+            Language::Chinese => format!("在途 {depth} 个"),
+        });
+        if background > 0 {
+            parts.push(match self.language {
+                Language::English => format!("{background} more in the background"),
+                Language::Korean => format!("배경 부하 {background}건"),
+                Language::Chinese => format!("背景负载 {background} 个"),
+            });
+        }
+        parts
     }
 
     /// The size of a message, or what a response carries: `64 B`, `HTML page 592 B`.
@@ -267,12 +310,18 @@ impl<'a> View<'a> {
             LoadMode::Open { poisson: true, .. } | LoadMode::OpenShare { poisson: true, .. } => Word::Poisson,
             LoadMode::Open { .. } | LoadMode::OpenShare { .. } => Word::Uniform,
         };
-        format!("{} · {} · {}", self.cell_label(id), self.word(load), self.word(words::role(cell.role)))
+        let role = self.word(words::role(cell.role));
+        if cell.storage.is_some() {
+            return format!("{} · {role}", self.cell_label(id));
+        }
+        format!("{} · {} · {role}", self.cell_label(id), self.word(load))
     }
 
-    /// Cells whose latency may be drawn: open loop, with at least one curve.
+    /// Cells whose latency may be drawn: open loop or a disk, with at least one curve.
     pub(crate) fn latency_cells(&self) -> Vec<&'a str> {
-        let is_open = |id: &str| self.cell(id).is_some_and(|cell| cell.load != LoadMode::Closed);
+        let is_open = |id: &str| {
+            self.cell(id).is_some_and(|cell| cell.load != LoadMode::Closed || cell.storage.is_some())
+        };
         let has_curve = |id: &str| self.summaries(id).iter().any(|arm| !arm.response_quantiles.is_empty());
         self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
     }

@@ -23,7 +23,7 @@ const SYNCHRONOUS: Text = ["the call waits", "호출이 기다림", "调用等�
 const READINESS: Text = ["readiness", "준비 알림", "就绪通知"];
 const COMPLETION: Text = ["completion", "완료 알림", "完成通知"];
 
-const GUIDES: [Guide; 7] = [
+const GUIDES: [Guide; 8] = [
     Guide {
         name: "blocking",
         model: SYNCHRONOUS,
@@ -74,6 +74,21 @@ const GUIDES: [Guide; 7] = [
             "reading and writing are further calls; files are always ready, so it does not help with them",
             "읽기와 쓰기는 별도의 호출이며, 파일은 언제나 준비 상태라 도움이 되지 않음",
             "读写仍需另外的调用；文件总是就绪，因此对文件没有帮助",
+        ],
+    },
+    Guide {
+        name: "posix-aio",
+        model: COMPLETION,
+        since: "POSIX.1b (1993), glibc 2.1",
+        strength: [
+            "in the C library of every Unix; any kind of file",
+            "모든 유닉스의 C 라이브러리에 있으며 어떤 파일에도 쓸 수 있음",
+            "各 Unix 的 C 库都有；适用于任何文件",
+        ],
+        weakness: [
+            "on Linux threads of the library that block: more context switches than blocking oneself",
+            "리눅스에서는 라이브러리의 스레드가 대신 기다리므로 직접 기다릴 때보다 문맥 교환이 많음",
+            "在 Linux 上由库的线程代为阻塞：上下文切换比自己阻塞更多",
         ],
     },
     Guide {

@@ -67,6 +67,32 @@ words! {
         | "实线为响应时间，从请求应发出的时刻算起；虚线为服务时间，从实际发出的时刻算起。两者之差就是闭环负载会掩盖的等待时间。";
     WhyTitleRequest: "What differs per request" | "요청당 무엇이 다른가" | "每个请求的差异";
 
+    ServerCpuOperation: "CPU per I/O" | "I/O당 CPU" | "每次 I/O 的 CPU";
+    MachineCpuOperation: "Whole-machine CPU per I/O" | "I/O당 전체 머신 CPU" | "每次 I/O 的整机 CPU";
+    BackgroundCpu: "Background CPU per I/O" | "I/O당 배경 부하 CPU" | "每次 I/O 的背景负载 CPU";
+    Iops: "IOPS" | "IOPS" | "IOPS";
+    LatencyP50Operation: "Median latency" | "지연시간 중앙값" | "延迟中位数";
+    LatencyP99Operation: "Latency p99" | "지연시간 p99" | "延迟 p99";
+    ServerCpuProseOperation: "CPU per I/O" | "I/O당 CPU 사용량" | "每次 I/O 的 CPU 用量";
+    MachineCpuProseOperation: "whole-machine CPU per I/O" | "I/O당 전체 머신 CPU 사용량" | "每次 I/O 的整机 CPU 用量";
+    ThroughputProseOperation: "I/O rate" | "초당 I/O 처리량" | "每秒 I/O 次数";
+    LatencyP50ProseOperation: "median latency" | "지연시간 중앙값" | "延迟中位数";
+    LatencyP99ProseOperation: "99th percentile of latency" | "99번째 백분위 지연시간" | "延迟第 99 百分位";
+    ServerCpuShortOperation: "CPU/IO" | "I/O당 CPU" | "CPU/次";
+    LatencyP50ShortOperation: "latency p50" | "지연 p50" | "延迟 p50";
+    LatencyP99ShortOperation: "latency p99" | "지연 p99" | "延迟 p99";
+    FiguresTitleOperation: "I/O rate and CPU" | "I/O 처리량과 CPU" | "I/O 速率与 CPU";
+    LatencyTitleOperation: "Latency" | "지연시간" | "延迟";
+    LatencyHelpOperation: "From issuing an operation to noticing that it is complete, as the tool says. A tool that gives \
+        quantiles alone has no curve."
+        | "I/O를 내보낸 시각부터 완료를 알아챈 시각까지이며, 도구가 스스로 잰 값입니다. 분위수만 알려 주는 도구는 곡선이 없습니다."
+        | "从发出操作到得知其完成，由工具自报。只给出分位数的工具没有曲线。";
+    NoLatencyOperation: "No trial gave a latency curve." | "지연시간 곡선을 낸 시행이 없습니다." | "没有试次给出延迟曲线。";
+    LatencyOperation: "latency" | "지연시간" | "延迟";
+    WhyTitleOperation: "What differs per I/O" | "I/O당 무엇이 다른가" | "每次 I/O 的差异";
+    CheckCounted: "the kernel counted the same operations" | "커널이 센 I/O 수와 일치" | "与内核统计的 I/O 数一致";
+    CheckNotAsked: "not asked of a storage job" | "스토리지 작업에는 묻지 않음" | "对存储任务不作检查";
+
     PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
     PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline."
         | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다."
@@ -263,6 +289,33 @@ pub(crate) fn of_requests(word: Word) -> Word {
     }
 }
 
+/// What is said of operations on a disk where echo has messages.
+pub(crate) fn of_operations(word: Word) -> Word {
+    match word {
+        Word::ServerCpu => Word::ServerCpuOperation,
+        Word::MachineCpu => Word::MachineCpuOperation,
+        Word::GeneratorCpu => Word::BackgroundCpu,
+        Word::Throughput | Word::ThroughputShort | Word::MessagesPerSecond => Word::Iops,
+        Word::LatencyP50 => Word::LatencyP50Operation,
+        Word::LatencyP99 => Word::LatencyP99Operation,
+        Word::ServerCpuProse => Word::ServerCpuProseOperation,
+        Word::MachineCpuProse => Word::MachineCpuProseOperation,
+        Word::ThroughputProse => Word::ThroughputProseOperation,
+        Word::LatencyP50Prose => Word::LatencyP50ProseOperation,
+        Word::LatencyP99Prose => Word::LatencyP99ProseOperation,
+        Word::ServerCpuShort => Word::ServerCpuShortOperation,
+        Word::LatencyP50Short => Word::LatencyP50ShortOperation,
+        Word::LatencyP99Short => Word::LatencyP99ShortOperation,
+        Word::FiguresTitle => Word::FiguresTitleOperation,
+        Word::LatencyTitle => Word::LatencyTitleOperation,
+        Word::LatencyHelp => Word::LatencyHelpOperation,
+        Word::NoLatency => Word::NoLatencyOperation,
+        Word::ResponseTime => Word::LatencyOperation,
+        Word::WhyTitle => Word::WhyTitleOperation,
+        other => other,
+    }
+}
+
 /// The word of a verdict.
 pub(crate) fn verdict(verdict: Verdict) -> Word {
     match verdict {
@@ -327,11 +380,16 @@ pub(crate) fn role(role: CellRole) -> Word {
     }
 }
 
+/// Name of the check that names those a study does without; it has no outcome.
+pub(crate) const NOT_ASKED: &str = "not-asked";
+
 /// What a validity check asserts, for the checks that are known by name.
 pub(crate) fn check(name: &str) -> Option<Word> {
     match name {
         "bytes-verified" => Some(Word::CheckBytes),
         "responses-checked" => Some(Word::CheckResponses),
+        "operations-counted" => Some(Word::CheckCounted),
+        NOT_ASKED => Some(Word::CheckNotAsked),
         "failures-classified" => Some(Word::CheckFailures),
         "littles-law" => Some(Word::CheckLittle),
         "generator-headroom" => Some(Word::CheckHeadroom),
@@ -393,6 +451,7 @@ mod tests {
         let same_everywhere = [
             Word::MessagesPerSecond,
             Word::RequestsPerSecond,
+            Word::Iops,
             Word::DetectableShort,
             Word::PHolm,
             Word::PValue,
@@ -414,6 +473,21 @@ mod tests {
             for (text, message) in texts.into_iter().zip(["essage", "메시지", "消息"]) {
                 assert!(!text.contains(message), "{word:?}: {text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_study_of_storage_never_speaks_of_messages_or_of_servers_that_answer() {
+        for word in Word::ALL.iter().map(|word| of_operations(*word)) {
+            let texts = Language::ALL.map(|language| word.text(language));
+            for (text, message) in texts.into_iter().zip(["essage", "메시지", "消息"]) {
+                assert!(!text.contains(message), "{word:?}: {text}");
+            }
+        }
+        for word in [Metric::ServerCpuPerMessage, Metric::LatencyP50, Metric::LatencyP99].map(metric) {
+            let [english, korean, _] = Language::ALL.map(|language| of_operations(word).text(language));
+            assert!(!english.contains("erver") && !english.contains("esponse"), "{english}");
+            assert!(!korean.contains("서버") && !korean.contains("응답"), "{korean}");
         }
     }
 

@@ -51,6 +51,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         warmup_ns_max: 500_000_000,
         blocks,
         http: None,
+        storage: None,
         arms: Vec::new(),
     }
 }
