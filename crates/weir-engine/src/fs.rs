@@ -308,13 +308,24 @@ impl File {
         })
     }
 
-    /// A part of the file, to be sent on any number of connections of this thread.
+    /// A part of the file, to be sent on any number of connections.
     ///
     /// # Errors
     /// `InvalidInput` for a part that no file can have.
     pub fn part(&self, offset: u64, length: u64) -> io::Result<FilePart> {
         check(offset, length)?;
         Ok(FilePart::new(Arc::clone(self.descriptor()), offset, length as usize))
+    }
+}
+
+impl FilePart {
+    /// A part of an open file that belongs to no runtime, to be sent on connections of any number of them.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a part that no file can have.
+    pub fn of_descriptor(file: Arc<OwnedFd>, offset: u64, length: u64) -> io::Result<Self> {
+        check(offset, length)?;
+        Ok(Self::new(file, offset, length as usize))
     }
 }
 

@@ -63,6 +63,24 @@ impl FilePart {
     pub(crate) fn new(file: Arc<OwnedFd>, offset: u64, length: usize) -> Self {
         Self { file, offset, length }
     }
+
+    /// What of it lies from `offset` on, counted from its own start; at most `length_max` bytes, and none beyond its
+    /// end.
+    pub fn slice(&self, offset: usize, length_max: usize) -> Self {
+        let skipped = offset.min(self.length);
+        let length = (self.length - skipped).min(length_max);
+        Self { file: Arc::clone(&self.file), offset: self.offset + skipped as u64, length }
+    }
+
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
 }
 
 /// What of a file is to be sent next.
@@ -158,12 +176,6 @@ impl Outbound {
         self.bytes == 0
     }
 
-    /// Whether a part of the front chunk has left and a part has not.
-    #[inline]
-    pub(crate) fn is_cut(&self) -> bool {
-        self.sent_of_front > 0
-    }
-
     /// Appends a chunk; empty ones are dropped.
     #[inline]
     pub(crate) fn push(&mut self, bytes: Outgoing) {
@@ -233,6 +245,11 @@ impl Outbound {
     #[inline]
     pub(crate) fn is_scattered(&self) -> bool {
         self.chunks.has_several()
+    }
+
+    /// Whether one of the next `chunks_max` chunks is a file.
+    pub(crate) fn leads_to_file(&self, chunks_max: usize) -> bool {
+        self.chunks.iter().take(chunks_max).any(|chunk| matches!(chunk.bytes, Outgoing::File(_)))
     }
 
     /// Fills `slices` with the next chunks, as far as the next file.
@@ -359,6 +376,7 @@ mod tests {
         queue.push(b"tail".into());
         queue.push(FilePart::new(file, 0, 0).into());
         assert_eq!(queue.len(), 108, "an empty part is no chunk");
+        assert!(queue.leads_to_file(2) && !queue.leads_to_file(1));
         let gather = |queue: &Outbound| {
             let gathered = queue.gather(&mut [IoSlice::new(&[]); 4]);
             (gathered.count, gathered.file_follows)
@@ -371,6 +389,23 @@ mod tests {
         assert_eq!((range.offset, range.length), (65, 40));
         queue.consume(40);
         assert_eq!(gather(&queue), (1, false));
+    }
+
+    #[test]
+    fn a_slice_of_a_part_stays_within_it() {
+        let file = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").expect("it is everywhere")));
+        let part = FilePart::new(file, 100, 50);
+        for (offset, length_max, expected) in [
+            (0, usize::MAX, (100, 50)),
+            (10, 20, (110, 20)),
+            (10, 41, (110, 40)),
+            (50, 1, (150, 0)),
+            (usize::MAX, usize::MAX, (150, 0)),
+        ] {
+            let slice = part.slice(offset, length_max);
+            assert_eq!((slice.offset, slice.len()), expected);
+            assert_eq!(slice.is_empty(), expected.1 == 0);
+        }
     }
 
     proptest! {

@@ -18,7 +18,7 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, IoSlice},
+    io,
     os::fd::{AsFd, OwnedFd},
     task::{Poll, Waker},
     time::Duration,
@@ -454,31 +454,19 @@ impl Socket {
     /// One send of what is queued; returns how many bytes went, and of how many.
     fn send(&mut self, limit: Duration) -> Result<(usize, usize), Errno> {
         let flags = if limit.is_zero() {
-            SendFlags::NOSIGNAL | SendFlags::DONTWAIT
+            SendFlags::DONTWAIT
         } else {
             self.limit_sends(Some(limit))?;
-            SendFlags::NOSIGNAL
+            SendFlags::empty()
         };
         #[cfg(test)]
         tests::refuse()?;
-        match self.output.queue.front() {
-            Some(Front::File(range)) => {
-                let offered = range.length.min(FILE_CALL_BYTES_MAX);
-                return self.send_file(offered, limit);
-            }
-            Some(Front::Bytes(front)) if !self.output.queue.is_scattered() => {
-                return rustix::net::send(&self.descriptor, front, flags).map(|sent| (sent, front.len()));
-            }
-            Some(Front::Bytes(_)) | None => {}
+        if let Some(Front::File(range)) = self.output.queue.front() {
+            let offered = range.length.min(FILE_CALL_BYTES_MAX);
+            return self.send_file(offered, limit);
         }
-        let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let gathered = self.output.queue.gather(&mut slices);
-        let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
-        let slices = &slices[..gathered.count];
-        let offered = slices.iter().map(|slice| slice.len()).sum();
-        let mut ancillary = rustix::net::SendAncillaryBuffer::default();
-        rustix::net::sendmsg(&self.descriptor, slices, &mut ancillary, flags | more)
-            .map(|sent| (sent, offered))
+        let sent = socket::send_front(self.descriptor.as_fd(), &self.output.queue, flags)?;
+        Ok((sent.bytes, sent.offered))
     }
 
     /// One send of `offered` bytes of the file that is next; otherwise as [`Self::send`].

@@ -1,7 +1,7 @@
-//! Opening sockets the same way for every driver that uses the kernel's.
+//! Opening sockets, and sending what is queued for them, the same way for every driver that uses the kernel's.
 
 use std::{
-    io,
+    io::{self, IoSlice},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::{FileTypeExt, MetadataExt},
@@ -9,11 +9,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    net::{SendAncillaryBuffer, SendFlags},
+};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::files::FILE_ENDED;
-use crate::net::Address;
+use crate::{
+    net::Address,
+    outbound::{Front, Outbound},
+};
+
+/// Chunks gathered into one send.
+pub(crate) const SLICES_MAX: usize = 16;
+
+/// What the kernel moves in one call.
+const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
 /// How a listener is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +131,34 @@ pub(crate) fn for_connect(address: &Address) -> io::Result<OwnedFd> {
 
 pub(crate) fn local_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
     Address::from_socket_address(&SockRef::from(&socket).local_addr()?)
+}
+
+/// What became of one send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) bytes: usize,
+    /// A socket that does not wait and has taken less than this is full, and tells when it has room again.
+    pub(crate) offered: usize,
+}
+
+/// Sends the bytes at the front of a queue, as far as the next file, in one call.
+#[inline]
+pub(crate) fn send_front(socket: BorrowedFd<'_>, queue: &Outbound, flags: SendFlags) -> Result<Sent, Errno> {
+    if !queue.is_scattered()
+        && let Some(Front::Bytes(bytes)) = queue.front()
+    {
+        let sent = rustix::net::send(socket, bytes, flags | SendFlags::NOSIGNAL)?;
+        return Ok(Sent { bytes: sent, offered: bytes.len().min(CALL_BYTES_MAX) });
+    }
+    let mut slices: [IoSlice<'_>; SLICES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
+    let gathered = queue.gather(&mut slices);
+    let slices = &slices[..gathered.count];
+    let offered = slices.iter().map(|slice| slice.len()).sum::<usize>().min(CALL_BYTES_MAX);
+    // The head of a file leaves with its first bytes.
+    let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
+    let mut ancillary = SendAncillaryBuffer::default();
+    let flags = flags | SendFlags::NOSIGNAL | more;
+    Ok(Sent { bytes: rustix::net::sendmsg(socket, slices, &mut ancillary, flags)?, offered })
 }
 
 /// The error a socket has stored, as `SO_ERROR` gives it.

@@ -28,7 +28,9 @@ mod operations;
 mod sending;
 
 pub(crate) use operations::{Operations, Stage, Step};
-pub(crate) use sending::{FILE_ENDED, pass_front, read_front, send_part, send_part_without_waiting};
+pub(crate) use sending::{
+    FILE_ENDED, Pause, pass_front, read_front, send_part, send_part_without_waiting, send_share,
+};
 
 /// Most bytes that are read at once from the page cache, on the runtime's own thread: what one connection may
 /// receive in a turn by default.

@@ -7,10 +7,16 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::{Errno, ReadWriteFlags},
+};
 
 use super::read;
-use crate::outbound::{FileRange, Front, Outbound};
+use crate::{
+    counters::Counters,
+    outbound::{FileRange, Front, Outbound},
+};
 
 /// What a connection fails with when a file ends before the length that was asked for: what is left of a promise to
 /// the peer cannot be kept, and nothing else may be sent instead. No call on a socket fails with this number.
@@ -54,6 +60,63 @@ pub(crate) fn pass_front(
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => read_front(queue).map(|()| 0),
         outcome => outcome,
     }
+}
+
+/// Why the sending of a file pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// Something else is at the front of the queue.
+    Over,
+    /// A share has left, and others get theirs.
+    Share,
+    /// The socket is full, and tells when it has room again.
+    Full,
+}
+
+/// Sends from the file at the front of a queue by `send`, at most so many bytes in all.
+///
+/// A call that moved less than it was given has found the socket full, the end of the file, or a page that cannot be
+/// read. To try again at once at a full socket, while the peer is reading, would move the file in crumbs, each at the
+/// price of a call that gathers pages for nothing; a socket has room for poll and its kin when a third of it is free.
+pub(crate) fn send_share(
+    socket: BorrowedFd<'_>,
+    queue: &mut Outbound,
+    share_bytes: usize,
+    counters: &Counters,
+    mut send: impl FnMut(&FileRange<'_>, usize) -> Result<usize, Errno>,
+) -> Result<Pause, Errno> {
+    let mut left = share_bytes;
+    while let Some(Front::File(range)) = queue.front() {
+        let offered = range.length.min(left);
+        if offered == 0 {
+            return Ok(Pause::Share);
+        }
+        counters.send_calls.increment();
+        let sent = match pass_front(queue, |range| send(range, offered)) {
+            Err(Errno::INTR) => continue,
+            // The next bytes of the file are in the queue.
+            Ok(0) => break,
+            outcome => outcome?,
+        };
+        counters.sends.increment();
+        counters.bytes_sent.add(sent as u64);
+        queue.consume(sent);
+        left -= sent;
+        if sent < offered {
+            counters.sends_short.increment();
+            if !has_room(socket) {
+                return Ok(Pause::Full);
+            }
+        }
+    }
+    Ok(Pause::Over)
+}
+
+/// Whether a socket has room for a good part. One that has not tells when it has: the question sees to that.
+fn has_room(socket: BorrowedFd<'_>) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // What cannot be asked is found out by trying.
+    !matches!(rustix::event::poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::OUT)], Some(&now)), Ok(0))
 }
 
 /// Reads the next bytes of the file at the front of a queue and puts them in its place.

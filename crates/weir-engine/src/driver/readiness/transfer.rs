@@ -1,8 +1,8 @@
 //! Moving bytes: tried first, waited for only after `EAGAIN`.
 
 use std::{
-    io::{self, IoSlice},
-    os::fd::{AsFd, OwnedFd},
+    io,
+    os::fd::AsFd,
     task::{Poll, Waker},
 };
 
@@ -15,26 +15,13 @@ use super::{Backend, Interest, Readiness, SEND_RETRY, Socket, token};
 use crate::{
     counters::Counters,
     driver::{
-        files::{pass_front, send_part},
-        socket,
+        files::{self, Pause},
+        socket::{self, Sent},
     },
-    outbound::{Front, Outbound},
+    outbound::Front,
     pool::Lease,
     slots::SlotId,
 };
-
-/// Why nothing of the queue was handed over.
-enum Hindrance {
-    /// A file is next, which `send` cannot send.
-    File,
-    Refused(Errno),
-}
-
-impl From<Errno> for Hindrance {
-    fn from(error: Errno) -> Self {
-        Hindrance::Refused(error)
-    }
-}
 
 impl<B: Backend> Readiness<B> {
     /// As [`Self::write`], outside a flush.
@@ -45,43 +32,35 @@ impl<B: Backend> Readiness<B> {
 
     /// Writes as much of the queue as the kernel takes; of files no more than a share.
     pub(super) fn write(&mut self, id: SlotId) {
-        let low_water = self.parts.config.limits.output_low_water_bytes;
+        let limits = self.parts.config.limits;
         let Some(socket) = self.sockets.get_mut(id) else { return };
+        let queued = socket.output.queue.len();
+        // A socket that waits takes everything, unless a signal comes: what it leaves says nothing about room.
+        let waits = self.backend.blocks_on_writes();
         while socket.writable && !socket.output.queue.is_empty() && socket.error.is_none() {
-            self.parts.counters.send_calls.increment();
-            match send(&socket.descriptor, &socket.output.queue) {
-                Ok(sent) => {
-                    self.parts.counters.sends.increment();
-                    self.parts.counters.bytes_sent.add(sent as u64);
-                    socket.output.queue.consume(sent);
-                    if socket.output.queue.is_cut() {
-                        self.parts.counters.sends_short.increment();
+            let outcome = if let Some(Front::File(_)) = socket.output.queue.front() {
+                let share_bytes = limits.turn_bytes_max.saturating_sub(queued - socket.output.queue.len());
+                socket.send_file(share_bytes, &self.parts.counters)
+            } else {
+                socket.send(&self.parts.counters)
+            };
+            match outcome {
+                Ok(Pause::Over) => {}
+                Ok(Pause::Full) => socket.writable = waits,
+                Ok(Pause::Share) => {
+                    if socket.output.mark_dirty() {
+                        self.unfinished.push(id);
                     }
+                    break;
                 }
-                Err(Hindrance::File) => {
-                    let share_bytes = self.parts.config.limits.turn_bytes_max;
-                    match send_file(socket, share_bytes, &self.parts.counters) {
-                        Ok(true) => {}
-                        Ok(false) => {
-                            if socket.output.mark_dirty() {
-                                self.unfinished.push(id);
-                            }
-                            break;
-                        }
-                        Err(error) if socket.was_refused(error, &self.parts.counters) => {
-                            return self.wait_for_memory(id);
-                        }
-                        Err(_) => {}
-                    }
-                }
-                Err(Hindrance::Refused(error)) => {
+                Err(error) => {
                     if socket.was_refused(error, &self.parts.counters) {
                         return self.wait_for_memory(id);
                     }
                 }
             }
         }
-        socket.output.wake_if_low(low_water);
+        socket.output.wake_if_low(limits.output_low_water_bytes);
         self.after_write(id);
     }
 
@@ -249,6 +228,32 @@ impl<B: Backend> Readiness<B> {
 }
 
 impl Socket {
+    /// One send of the bytes at the front of the queue.
+    #[inline]
+    fn send(&mut self, counters: &Counters) -> Result<Pause, Errno> {
+        counters.send_calls.increment();
+        #[cfg(test)]
+        super::tests::refuse()?;
+        let sent = socket::send_front(self.descriptor.as_fd(), &self.output.queue, SendFlags::empty())?;
+        let Sent { bytes, offered } = sent;
+        counters.sends.increment();
+        counters.bytes_sent.add(bytes as u64);
+        self.output.queue.consume(bytes);
+        if bytes == offered {
+            return Ok(Pause::Over);
+        }
+        counters.sends_short.increment();
+        Ok(Pause::Full)
+    }
+
+    /// Sends a share of the file at the front of the queue.
+    fn send_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
+        let descriptor = self.descriptor.as_fd();
+        files::send_share(descriptor, &mut self.output.queue, share_bytes, counters, |range, bytes_max| {
+            files::send_part(descriptor, range, bytes_max)
+        })
+    }
+
     /// Takes note of a send that failed. True: the kernel had no memory for it.
     fn was_refused(&mut self, error: Errno, counters: &Counters) -> bool {
         match error {
@@ -262,50 +267,4 @@ impl Socket {
         }
         false
     }
-}
-
-#[inline]
-fn send(descriptor: &OwnedFd, outbound: &Outbound) -> Result<usize, Hindrance> {
-    #[cfg(test)]
-    super::tests::refuse()?;
-    if !outbound.is_scattered() {
-        return match outbound.front() {
-            Some(Front::File(_)) => Err(Hindrance::File),
-            Some(Front::Bytes(bytes)) => Ok(rustix::net::send(descriptor, bytes, SendFlags::NOSIGNAL)?),
-            None => Ok(0),
-        };
-    }
-    let mut slices: [IoSlice<'_>; 16] = std::array::from_fn(|_| IoSlice::new(&[]));
-    let gathered = outbound.gather(&mut slices);
-    if gathered.count == 0 {
-        return Err(Hindrance::File);
-    }
-    let more = if gathered.file_follows { SendFlags::MORE } else { SendFlags::empty() };
-    let mut ancillary = rustix::net::SendAncillaryBuffer::default();
-    let slices = &slices[..gathered.count];
-    Ok(rustix::net::sendmsg(descriptor, slices, &mut ancillary, SendFlags::NOSIGNAL | more)?)
-}
-
-/// Sends from the file at the front of the queue until the socket is full, the file is done, or `share_bytes` have left
-/// and others get theirs: false.
-fn send_file(socket: &mut Socket, share_bytes: usize, counters: &Counters) -> Result<bool, Errno> {
-    let mut left = share_bytes;
-    while let Some(Front::File(range)) = socket.output.queue.front() {
-        if left == 0 {
-            return Ok(false);
-        }
-        let offered = range.length.min(left);
-        let descriptor = socket.descriptor.as_fd();
-        let sent = pass_front(&mut socket.output.queue, |range| send_part(descriptor, range, left))?;
-        if sent == 0 {
-            // Its next bytes are in the queue.
-            return Ok(true);
-        }
-        counters.sends.increment();
-        counters.bytes_sent.add(sent as u64);
-        counters.sends_short.add(u64::from(sent < offered));
-        socket.output.queue.consume(sent);
-        left -= sent;
-    }
-    Ok(true)
 }

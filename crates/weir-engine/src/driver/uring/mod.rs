@@ -30,7 +30,7 @@ use super::{
     Mechanism, Parts, Wait,
     files::{Answer, Operations, Stage},
     output::{Outlet, Output},
-    socket::{self, ListenOptions, StoredError},
+    socket::{self, ListenOptions, SLICES_MAX, StoredError},
 };
 use crate::{
     config::{Config, ReceiveMode},
@@ -68,8 +68,6 @@ const CQE_NONEMPTY: u32 = 4;
 const ACCEPTED_MAX: usize = 1024;
 /// Bytes of one send: the kernel moves at most `0x7fff_f000` in a call, and says so only by a short count.
 const SEND_BYTES_MAX: usize = 1 << 30;
-/// Chunks gathered into one send.
-const SLICES_MAX: usize = 16;
 /// Largest arrival that is copied behind one that still waits.
 const JOIN_BYTES_MAX: usize = 4096;
 /// A send for which the kernel had no memory is tried again after this time.

@@ -5,9 +5,10 @@
 //! does not end the wait for the next request, and a connection with one message in flight enters the kernel once a
 //! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
 //!
-//! A file is sent by `sendfile(2)`, right here, when everything before it has left, and the ring waits for room. The
-//! ring's own way (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its
-//! operations for each pipe full, to move the same pages.
+//! A file is sent by `sendfile(2)`, right here, after what is queued before it, and the ring waits for room. A head that
+//! went through the ring would leave only when the kernel is entered, and the file a turn later. The ring's own way
+//! (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its operations for
+//! each pipe full, to move the same pages.
 
 use std::{
     io::{self, IoSlice},
@@ -16,12 +17,16 @@ use std::{
 };
 
 use io_uring::{opcode, squeue::Flags};
-use rustix::{io::Errno, net::Shutdown};
+use rustix::{
+    io::Errno,
+    net::{SendFlags, Shutdown},
+};
 
-use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Uring};
+use super::{Kind, Message, SEND_BYTES_MAX, SEND_RETRY, SLICES_MAX, Socket, Uring};
 use crate::{
+    counters::Counters,
     driver::{
-        files::{pass_front, send_part_without_waiting},
+        files::{self, Pause},
         socket,
     },
     outbound::{Front, Outbound},
@@ -73,6 +78,9 @@ impl Uring {
             Some(Front::Bytes(bytes)) if !socket.output.queue.is_scattered() => {
                 socket.sending = bytes.len().min(SEND_BYTES_MAX) as u32;
                 opcode::Send::new(descriptor, bytes.as_ptr(), socket.sending).flags(flags).build()
+            }
+            Some(Front::Bytes(_)) if !socket.stalled && socket.output.queue.leads_to_file(SLICES_MAX) => {
+                return self.submit_file(id);
             }
             Some(Front::Bytes(_)) => {
                 let gathered = gather(&socket.output.queue, &mut socket.message);
@@ -165,47 +173,22 @@ impl Uring {
         }
     }
 
-    /// Sends from the file at the front of the queue: as much as there is room for, and no more than a share before
-    /// others get theirs.
+    /// Sends from the file at the front of the queue and what is before it: as much as there is room for, and no more
+    /// than a share before others get theirs.
     fn submit_file(&mut self, id: SlotId) {
         let limits = self.parts.config.limits;
-        let mut left = limits.turn_bytes_max;
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let counters = &self.parts.counters;
-        let outcome = loop {
-            let Some(Front::File(range)) = socket.output.queue.front() else { break Ok(()) };
-            let offered = range.length.min(left);
-            if offered == 0 {
-                break Err(Errno::AGAIN);
-            }
-            counters.send_calls.increment();
-            let descriptor = socket.descriptor.as_fd();
-            // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
-            let outcome = pass_front(&mut socket.output.queue, |range| {
-                send_part_without_waiting(descriptor, range, offered)
-            });
-            match outcome {
-                // The next bytes of the file are in the queue.
-                Ok(0) => break Ok(()),
-                Ok(sent) => {
-                    counters.sends.increment();
-                    counters.bytes_sent.add(sent as u64);
-                    counters.sends_short.add(u64::from(sent < offered));
-                    socket.output.queue.consume(sent);
-                    left -= sent;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => {
-                    counters.would_block.add(u64::from(error == Errno::AGAIN));
-                    break Err(error);
-                }
-            }
-        };
+        // Nothing else is in flight that sends on this socket, and no submission is consumed meanwhile.
+        let outcome = socket.send_to_file(limits.turn_bytes_max, &self.parts.counters);
         socket.output.wake_if_low(limits.output_low_water_bytes);
         match outcome {
-            Ok(()) if socket.output.queue.is_empty() => self.after_send(id),
-            Ok(()) => self.submit_send(id),
-            Err(Errno::AGAIN) => self.await_room(id),
+            Ok(Pause::Over) if socket.output.queue.is_empty() => self.after_send(id),
+            Ok(Pause::Over) => self.submit_send(id),
+            Ok(Pause::Share | Pause::Full) => self.await_room(id),
+            Err(Errno::AGAIN) => {
+                self.parts.counters.would_block.increment();
+                self.await_room(id);
+            }
             Err(Errno::NOBUFS | Errno::NOMEM) => self.wait_for_memory(id),
             Err(error) => {
                 socket.fail(error);
@@ -217,6 +200,8 @@ impl Uring {
     /// The file at the front of the queue goes on when the socket has room for a good part.
     fn await_room(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
+        // A slow peer must not hold the runtime's buffers.
+        socket.output.queue.release_leases();
         socket.sending = 1;
         socket.awaits_room = true;
         socket.operations += 1;
@@ -284,6 +269,38 @@ impl Uring {
             self.dirty.push(id);
         }
         outcome
+    }
+}
+
+impl Socket {
+    /// Sends directly, without waiting, until no file is among the next chunks.
+    fn send_to_file(&mut self, share_bytes: usize, counters: &Counters) -> Result<Pause, Errno> {
+        let descriptor = self.descriptor.as_fd();
+        let queue = &mut self.output.queue;
+        let queued = queue.len();
+        while queue.leads_to_file(SLICES_MAX) {
+            let left = share_bytes.saturating_sub(queued - queue.len());
+            let pause = if let Some(Front::Bytes(_)) = queue.front() {
+                counters.send_calls.increment();
+                let sent = match socket::send_front(descriptor, queue, SendFlags::DONTWAIT) {
+                    Err(Errno::INTR) => continue,
+                    outcome => outcome?,
+                };
+                counters.sends.increment();
+                counters.bytes_sent.add(sent.bytes as u64);
+                counters.sends_short.add(u64::from(sent.bytes < sent.offered));
+                queue.consume(sent.bytes);
+                if sent.bytes < sent.offered { Pause::Full } else { Pause::Over }
+            } else {
+                files::send_share(descriptor, queue, left, counters, |range, bytes_max| {
+                    files::send_part_without_waiting(descriptor, range, bytes_max)
+                })?
+            };
+            if pause != Pause::Over {
+                return Ok(pause);
+            }
+        }
+        Ok(Pause::Over)
     }
 }
 
