@@ -9,7 +9,7 @@ mod serve;
 mod storage;
 
 pub(crate) use load_http::LoadHttp;
-pub(crate) use serve::{Accept, FileIo, ServeEcho, ServeHttp, ServeShared};
+pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, ServeShared};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
 };

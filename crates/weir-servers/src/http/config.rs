@@ -67,11 +67,23 @@ impl Default for Timeouts {
     }
 }
 
+/// Where [`Body::Fixed`] content lies, if it is large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LargeContent {
+    /// In this program's memory: the kernel copies it for every reply.
+    Memory,
+    /// In the page cache, whose pages the kernel sends as they are.
+    #[default]
+    PageCache,
+}
+
 /// Everything a server needs to know before it starts.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// What requests are answered with.
     pub body: Body,
+    /// Where it lies, if it is large.
+    pub large_content: LargeContent,
     /// What one request may cost.
     pub limits: Limits,
     /// How long a client may take.
@@ -91,6 +103,7 @@ impl HttpConfig {
     pub fn new(body: Body) -> Self {
         Self {
             body,
+            large_content: LargeContent::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             requests_max: u64::MAX,

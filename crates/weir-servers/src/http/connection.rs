@@ -4,7 +4,7 @@
 use std::{io, rc::Rc, thread, time::Duration};
 
 use weir_engine::{
-    Lease, Outgoing,
+    Lease,
     fs::File,
     net::Stream,
     time::{self, Instant},
@@ -21,6 +21,7 @@ use super::{
     files::{Answer, Asked, FileFault, FileIo, FileSlice},
     input::Input,
     replies::{Form, Replies, write_head, write_refusal},
+    stored::Stored,
     worker::Worker,
 };
 
@@ -126,7 +127,7 @@ impl Pause {
 #[derive(Debug)]
 enum Behind {
     None,
-    Memory(&'static [u8]),
+    Stored(Stored),
     File(FileSlice),
 }
 
@@ -251,14 +252,16 @@ impl Connection {
         }
         match pause.content {
             Behind::None => {}
-            Behind::Memory(bytes) => {
-                self.queued_bytes += bytes.len() as u64;
-                for piece in bytes.chunks(CONTENT_WINDOW_BYTES) {
-                    let sent = self.deadline.within(limit, self.stream.send(Outgoing::Static(piece))).await;
+            Behind::Stored(content) => {
+                let content_bytes = content.len();
+                self.queued_bytes += content_bytes as u64;
+                for offset in (0..content_bytes).step_by(CONTENT_WINDOW_BYTES) {
+                    let piece = content.piece(offset, CONTENT_WINDOW_BYTES);
+                    let sent = self.deadline.within(limit, self.stream.send(piece)).await;
                     if !self.is_sent(&sent) {
                         return false;
                     }
-                    self.share(piece.len()).await;
+                    self.share((content_bytes - offset).min(CONTENT_WINDOW_BYTES)).await;
                 }
             }
             // In a box, because few connections send files and all of them would have to have room for it.
@@ -567,7 +570,7 @@ impl Connection {
         } else {
             self.log(Some(&request), 200, replies, replies.content_bytes(form));
             let behind = replies.behind(form);
-            content = if behind.is_empty() { Behind::None } else { Behind::Memory(behind) };
+            content = if behind.len() == 0 { Behind::None } else { Behind::Stored(behind) };
             if is_last && self.batch.is_empty() {
                 // The usual case: one request, one reply, copied once.
                 rendered = Some(form);

@@ -16,7 +16,8 @@
 //!
 //! How it works. A connection receives a lease, decodes every request that it completes and writes the replies into one
 //! batch, which leaves in one send: no task, no timer and no allocation a request. A small fixed reply is rendered once
-//! a second, with its head, and copied once; a large one is sent from where it lies. A connection has one timer, which
+//! a second, with its head, and copied once; a large one is sent from where it lies, and from 32 KiB on that is a sealed
+//! file in memory, whose pages no reply copies. A connection has one timer, which
 //! is moved only when it fires or when something nearer is waited for.
 //!
 //! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
@@ -41,13 +42,14 @@ mod files;
 mod input;
 mod log;
 mod replies;
+mod stored;
 mod worker;
 
 use std::{future::Future, io, sync::Arc};
 
 use weir_engine::net::Stream;
 
-pub use config::{Body, Clock, HttpConfig, HttpLogs, Timeouts};
+pub use config::{Body, Clock, HttpConfig, HttpLogs, LargeContent, Timeouts};
 pub use counters::{HttpCounters, Refusal};
 pub use files::{FileFault, FileIo, Root};
 

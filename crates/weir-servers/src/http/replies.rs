@@ -6,6 +6,8 @@ use weir_proto::http1::{
     encode::{AfterMessage, EncodeFault, Framing, HeadWriter, reason},
 };
 
+use super::stored::Stored;
+
 /// Content up to this size is copied behind its head; larger content is sent from where it lies.
 const COPIED_BYTES_MAX: usize = 8 << 10;
 
@@ -32,15 +34,18 @@ pub(super) struct Replies {
     date: [u8; DATE_BYTES],
     rendered: [Rendered; 3],
     /// Sent behind a rendered head; empty when it was copied there.
-    content: &'static [u8],
+    content: Stored,
     content_bytes: usize,
 }
 
 impl Replies {
     /// Those with this content, in the first second of 1970: `set_date` comes next.
-    pub(super) fn new(media_type: &str, content: &'static [u8]) -> Self {
+    pub(super) fn new(media_type: &str, content: Stored) -> Self {
         let date = format(0);
-        let is_copied = content.len() <= COPIED_BYTES_MAX;
+        let (copied, behind) = match content {
+            Stored::Memory(bytes) if bytes.len() <= COPIED_BYTES_MAX => (bytes, Stored::NOTHING),
+            content => (&[][..], content),
+        };
         let render = |after| {
             let mut bytes = Vec::new();
             let framing = Framing::Length(content.len() as u64);
@@ -48,13 +53,10 @@ impl Replies {
             write_head(&mut bytes, 200, &date, &fields, framing, after);
             let head_bytes = bytes.len();
             let date_offset = bytes.windows(DATE_BYTES).position(|window| window == date).unwrap_or(0);
-            if is_copied {
-                bytes.extend_from_slice(content);
-            }
+            bytes.extend_from_slice(copied);
             Rendered { bytes, head_bytes, date_offset }
         };
         let rendered = [AfterMessage::Unsaid, AfterMessage::KeepAlive, AfterMessage::Close].map(render);
-        let behind: &[u8] = if is_copied { &[] } else { content };
         Self { seconds: 0, date, rendered, content: behind, content_bytes: content.len() }
     }
 
@@ -90,8 +92,8 @@ impl Replies {
 
     /// Content that is sent from where it lies, behind the bytes of this form; often none.
     #[inline]
-    pub(super) fn behind(&self, form: Form) -> &'static [u8] {
-        if form.head_only { &[] } else { self.content }
+    pub(super) fn behind(&self, form: Form) -> Stored {
+        if form.head_only { Stored::NOTHING } else { self.content }
     }
 
     /// The size of the content as a log tells it.
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_small_reply_lies_whole_in_each_form() {
-        let mut replies = Replies::new("text/plain", b"hello");
+        let mut replies = Replies::new("text/plain", Stored::Memory(b"hello"));
         replies.set_date(784_111_777);
         let head = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n\
                     Content-Length: 5\r\n";
@@ -176,19 +178,20 @@ mod tests {
         assert_eq!(text(replies.bytes(close)), format!("{head}Connection: close\r\n\r\nhello"));
         let keep = Form { after: AfterMessage::KeepAlive, head_only: true };
         assert_eq!(text(replies.bytes(keep)), format!("{head}Connection: keep-alive\r\n\r\n"));
-        assert!(replies.behind(FORM).is_empty());
+        assert_eq!(replies.behind(FORM).len(), 0);
         assert_eq!((replies.content_bytes(FORM), replies.content_bytes(keep)), (5, 0));
     }
 
     #[test]
     fn a_large_reply_is_a_head_and_the_content_where_it_lies() {
         static LARGE: [u8; COPIED_BYTES_MAX + 1] = [b'x'; COPIED_BYTES_MAX + 1];
-        let replies = Replies::new("image/jpeg", &LARGE);
+        let replies = Replies::new("image/jpeg", Stored::Memory(&LARGE));
         assert!(replies.bytes(FORM).ends_with(b"Content-Length: 8193\r\n\r\n"));
-        assert!(std::ptr::eq(replies.behind(FORM), LARGE.as_slice()));
-        assert!(replies.behind(Form { head_only: true, ..FORM }).is_empty());
-        let limit = Replies::new("image/jpeg", &LARGE[1..]);
-        assert!(limit.behind(FORM).is_empty() && limit.bytes(FORM).ends_with(b"xxx"));
+        let Stored::Memory(behind) = replies.behind(FORM) else { panic!("it lies in memory") };
+        assert!(std::ptr::eq(behind, LARGE.as_slice()));
+        assert_eq!(replies.behind(Form { head_only: true, ..FORM }).len(), 0);
+        let limit = Replies::new("image/jpeg", Stored::Memory(&LARGE[1..]));
+        assert!(limit.behind(FORM).len() == 0 && limit.bytes(FORM).ends_with(b"xxx"));
     }
 
     #[test]

@@ -6,20 +6,21 @@ use std::{
     io::{self, Write},
     rc::Rc,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use weir_engine::time::Instant;
-use weir_proto::{content::Content, http1::date};
+use weir_proto::http1::date;
 
 use super::{
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
     log::AccessLog,
     replies::Replies,
+    stored::Stored,
 };
 
 /// A batch larger than this is not kept for the next turn.
@@ -32,17 +33,17 @@ pub(super) struct Shared {
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
     media_type: &'static str,
-    content: &'static [u8],
+    content: Stored,
     connection_log: Option<File>,
     connections: AtomicU64,
 }
 
 impl Shared {
     pub(super) fn new(config: HttpConfig, logs: HttpLogs) -> io::Result<Self> {
-        let (media_type, content): (_, &[u8]) = match &config.body {
-            Body::Fixed(content) => (content.media_type(), bytes_of(*content)),
+        let (media_type, content) = match &config.body {
+            Body::Fixed(content) => (content.media_type(), Stored::of(*content, config.large_content)),
             // These render their heads when they are asked.
-            Body::Echo | Body::Files { .. } => ("application/octet-stream", &[]),
+            Body::Echo | Body::Files { .. } => ("application/octet-stream", Stored::NOTHING),
         };
         let counters = Arc::new(HttpCounters::default());
         let start = |sink| AccessLog::start(sink, Arc::clone(&counters));
@@ -72,19 +73,6 @@ impl Shared {
             log.finish();
         }
     }
-}
-
-/// The bytes of a content, which stay for as long as the program lives, so that every worker can send them from where
-/// they lie. Each content is made once, whatever the number of servers.
-fn bytes_of(content: Content) -> &'static [u8] {
-    static MADE: Mutex<Vec<(Content, &'static [u8])>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, bytes)) = made.iter().find(|(known, _)| *known == content) {
-        return bytes;
-    }
-    let bytes: &'static [u8] = Box::leak(content.bytes().into_boxed_slice());
-    made.push((content, bytes));
-    bytes
 }
 
 thread_local! {
@@ -168,6 +156,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use weir_engine::{Config, Driver, Runtime, time};
+    use weir_proto::content::Content;
 
     use super::*;
     use crate::http::config::Clock;
@@ -207,12 +196,5 @@ mod tests {
         assert!(Arc::ptr_eq(&Worker::of_thread(&first).shared, &first));
         assert!(worker.tick() > Instant::default());
         assert_ne!(worker.replies().date(), b"Thu, 01 Jan 1970 00:00:00 GMT");
-    }
-
-    #[test]
-    fn equal_contents_are_made_once() {
-        let (first, second) = (shared(Clock::Kernel), shared(Clock::Kernel));
-        assert!(std::ptr::eq(first.content, second.content));
-        assert_eq!(first.content, Content::Html.bytes());
     }
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use weir_proto::{content::Content, http1::Method};
-use weir_servers::http::{Body, HttpConfig, HttpLogs};
+use weir_servers::http::{Body, HttpConfig, HttpLogs, LargeContent};
 
 use crate::{
-    client::get,
+    client::{Response, get},
     rig::{SIM_ZERO_SECONDS, on_driver, on_every_driver, on_sim},
 };
 
@@ -41,6 +41,45 @@ fn every_path_has_the_same_content_and_head_has_none() {
             client.shutdown().await;
             client.expect_end().await;
         });
+    }
+}
+
+/// A reply as a client keeps it, without its date.
+fn told(reply: Response) -> Response {
+    Response { date: String::new(), ..reply }
+}
+
+#[test]
+fn large_content_is_the_same_wherever_it_lies() {
+    const CLOSE: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    const HEAD: &str = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
+    // On both sides of what is large, and of what is sent at a time.
+    for bytes in [(32 << 10) - 1, 32 << 10, 151_552, 256 << 10, (256 << 10) + 1, 3 << 20] {
+        let content = Content::Bytes(bytes);
+        let mut transcripts = Vec::new();
+        for large_content in [LargeContent::Memory, LargeContent::PageCache] {
+            let config = HttpConfig { large_content, ..fixed(content) };
+            transcripts.extend(on_every_driver(config, async |network| {
+                // Who goes away in the middle disturbs nobody.
+                let mut rude = network.connect_narrow().await;
+                rude.write(get("/").repeat(3)).await;
+                rude.take_in(20_000).await;
+                rude.reset();
+                let mut client = network.connect_narrow().await;
+                client.write([&get("/"), HEAD, &get("/"), CLOSE].concat()).await;
+                let mut replies = Vec::new();
+                for method in [Method::Get, Method::Head, Method::Get, Method::Get] {
+                    replies.push(told(client.response(method).await.expect("a response")));
+                }
+                client.expect_end().await;
+                replies
+            }));
+        }
+        let (_, expected) = &transcripts[0];
+        assert!(expected[0].content == content.bytes() && expected[1].content.is_empty());
+        for (driver, replies) in &transcripts {
+            assert!(replies == expected, "{driver}: {bytes} bytes");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use weir_engine::{
     serve::{Drained, Server, ServerConfig, ServerControl},
 };
 use weir_record::engine::EngineStats;
-use weir_servers::http::{Clock, HttpConfig, HttpLogs, HttpServer};
+use weir_servers::http::{Clock, HttpConfig, HttpLogs, HttpServer, LargeContent};
 
 use crate::client::Client;
 
@@ -135,7 +135,9 @@ pub fn on_sim<T>(
     script: impl AsyncFn(&Network) -> T,
 ) -> Served<T> {
     let clock = Clock::Engine { zero_seconds: SIM_ZERO_SECONDS };
-    let http = HttpServer::start(HttpConfig { clock, ..config }, logs).expect("it starts");
+    // Files of the kernel's are no part of the simulation.
+    let config = HttpConfig { clock, large_content: LargeContent::Memory, ..config };
+    let http = HttpServer::start(config, logs).expect("it starts");
     let runtime = Runtime::new(&engine).expect("it runs everywhere");
     let value = runtime.block_on(async {
         let listen = "127.0.0.1:0".parse().expect("an address");

@@ -69,6 +69,15 @@ pub(crate) enum FileIo {
     Sendfile,
 }
 
+/// Where a body of 32 KiB or more lies.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LargeContent {
+    /// In the program's memory: the kernel copies it for every reply
+    Memory,
+    /// In the page cache, whose pages the kernel sends as they are
+    PageCache,
+}
+
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct ServeHttp {
@@ -78,6 +87,9 @@ pub(crate) struct ServeHttp {
     /// What every path answers with: html, image (a JPEG of 148 KiB), a number of bytes, or echo (the request's own)
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
+    /// Where a body of 32 KiB or more lies
+    #[arg(long, value_enum, default_value = "page-cache", value_name = "PLACE")]
+    pub(crate) large_content: LargeContent,
     /// Answer with the files below this folder instead
     #[arg(long, value_name = "DIR", conflicts_with = "body")]
     pub(crate) root: Option<PathBuf>,

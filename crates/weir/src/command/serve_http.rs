@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
 use weir_servers::http::{
-    Body, Clock, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, Root, Timeouts,
+    Body, Clock, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, Root, Timeouts,
 };
 
 use super::{engine, serve};
@@ -36,6 +36,10 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
     let defaults = Limits::default();
     Ok(HttpConfig {
         body: body(arguments)?,
+        large_content: match arguments.large_content {
+            args::LargeContent::Memory => LargeContent::Memory,
+            args::LargeContent::PageCache => LargeContent::PageCache,
+        },
         limits: Limits {
             first_line_bytes: defaults.first_line_bytes.min(arguments.head_bytes_max),
             head_bytes: arguments.head_bytes_max,
