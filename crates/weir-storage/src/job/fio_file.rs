@@ -1,7 +1,7 @@
 //! Job files: the part of fio's format that is read (`docs/formats/storage-job.md`). Pure: text in, jobs out.
 //!
-//! A section is a job; what stands in `[global]` holds for the jobs after it. What follows `;` or `#` is a comment. A key
-//! that is not known is an error with its line, because a job that is not the one that was meant measures nothing.
+//! A section is a job; what stands in `[global]` holds for the jobs after it. What follows `;` or `#` is a comment. A
+//! key that is not known is an error with its line, because a job that is not the one that was meant measures nothing.
 
 use std::{collections::BTreeMap, fmt};
 
