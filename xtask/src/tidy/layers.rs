@@ -16,6 +16,7 @@ enum Place {
 const PLACES: &[(&str, Place)] = &[
     (BINARY, Place::Layer(4)),
     ("weir-lab", Place::Layer(2)),
+    ("weir-storage", Place::Layer(2)),
     ("weir-load", Place::Layer(2)),
     ("weir-servers", Place::Layer(2)),
     ("weir-engine", Place::Layer(1)),
