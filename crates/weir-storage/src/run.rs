@@ -31,7 +31,7 @@ use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageRep
 
 use crate::{
     capture::CaptureError,
-    engine::{EngineError, target::length_bytes},
+    engine::{EngineError, probe, target::length_bytes},
     layout::{self, LayoutError},
     predict::PredictorSpec,
 };
@@ -276,7 +276,11 @@ fn prepare(
                 };
                 layout::prepare(Path::new(path), size, LAYOUT_SEED, &tell, interrupt)?.data_bytes
             }
-            None => File::open(path).and_then(|file| length_bytes(&file)).map_err(failed)?,
+            // Of a file of our own that the user names, the seal behind the data stays whole.
+            None => match layout::data_bytes(Path::new(path)) {
+                Some(data_bytes) => data_bytes,
+                None => File::open(path).and_then(|file| length_bytes(&file)).map_err(failed)?,
+            },
         };
         usable.insert(path, bytes);
         let standing = layout::examine(Path::new(path)).map_err(failed)?;
@@ -286,6 +290,9 @@ fn prepare(
                 .into_iter()
                 .map(|reason| format!("{path}: {reason}; what is measured here says nothing about a device")),
         );
+    }
+    for job in jobs {
+        notes.extend(probe::notes(job).into_iter().map(|note| format!("{}: {note}", job.name)));
     }
     let used = |job: &StorageJob| {
         let behind = usable.get(job.file.as_str()).copied().unwrap_or(0).saturating_sub(job.offset_bytes);

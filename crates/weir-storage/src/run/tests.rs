@@ -80,6 +80,28 @@ fn every_engine_reads_every_block_once() {
 }
 
 #[test]
+fn a_mode_without_effect_is_told() {
+    let folder = Folder::new("told");
+    let job = StorageJob { engine: StorageEngine::Posixaio, ..folder.job("aio") };
+    let report = quietly(&[job]).expect("it runs");
+    assert!(report.notes.iter().any(|note| note.starts_with("aio: posixaio is")), "{:?}", report.notes);
+}
+
+#[test]
+fn a_file_of_our_own_keeps_its_seal_when_the_user_names_it() {
+    let folder = Folder::new("seal");
+    quietly(&[folder.job("lay out")]).expect("it runs");
+    let named = StorageJob {
+        file_given: true,
+        size_bytes: None,
+        pattern: AccessPattern::Write,
+        ..folder.job("named")
+    };
+    assert_eq!(quietly(&[named]).expect("it runs").jobs[0].writes.operations, 256);
+    quietly(&[folder.job("again")]).expect("the file is still ours");
+}
+
+#[test]
 fn every_method_of_completion_reads_every_block_once() {
     let folder = Folder::new("methods");
     let methods =
