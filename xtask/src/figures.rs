@@ -17,6 +17,7 @@ mod memory;
 mod plan;
 mod sample;
 mod session;
+mod storage;
 
 use std::{
     collections::BTreeMap,
@@ -192,6 +193,8 @@ fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
             Some(Err(reason)) => Err(Stop::Failed(reason)),
             None => Ok(Vec::new()),
         },
+        "storage-parity" => rows_of(exports.get("storage-parity"), storage::parity),
+        "storage-qd1" => rows_of(exports.get("storage-polling-qd1"), storage::qd1),
         _ => Ok(Vec::new()),
     };
     match counted {
@@ -206,6 +209,11 @@ fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
         }),
     }
     (rows, ended)
+}
+
+/// Rows of a study beyond its ratios; those tell why there are none if it did not run.
+fn rows_of(export: Option<&Result<Export, String>>, rows: fn(&Export) -> Vec<Row>) -> Result<Vec<Row>, Stop> {
+    Ok(export.and_then(|export| export.as_ref().ok()).map(rows).unwrap_or_default())
 }
 
 fn figure_row(figure: &Figure, exports: &BTreeMap<&str, Result<Export, String>>) -> Row {

@@ -27,6 +27,8 @@ pub const GROUPS: &[Group] = &[
     Group { name: "memory", studies: &[] },
     Group { name: "http", studies: &["peers-http", "http-depth"] },
     Group { name: "http-idle", studies: &[] },
+    Group { name: "storage-parity", studies: &["storage-parity"] },
+    Group { name: "storage-qd1", studies: &["storage-polling-qd1"] },
     Group { name: "spin", studies: &["spin"] },
     Group { name: "idle", studies: &["idle", "idle-4000"] },
     Group { name: "scaling", studies: &["scaling"] },
@@ -79,6 +81,24 @@ const CPU: Metric = Metric::ServerCpuPerMessage;
 /// Smallest effect of the studies in which verdicts are figures.
 const SMALLEST_EFFECT: f64 = 0.03;
 
+/// Cells of the study that sets storage engines beside fio.
+pub const STORAGE_PARITY: [&str; 8] = [
+    "pread-randread-b4096-qd1",
+    "pread-randread-b4096-qd32",
+    "libaio-randread-b4096-qd1",
+    "libaio-randread-b4096-qd32",
+    "posixaio-randread-b4096-qd1",
+    "posixaio-randread-b4096-qd32",
+    "io_uring-randread-b4096-qd1",
+    "io_uring-randread-b4096-qd32",
+];
+
+/// The cell of one read at a time.
+pub const STORAGE_QD1: &str = "randread-b4096-qd1";
+
+/// The smallest effect of the study of storage, which is the margin of "never slower".
+const STORAGE_MARGIN: f64 = 0.05;
+
 /// How far "unmoved" and "equal" may be off.
 const EQUAL: Goal = Goal::Within(0.95, 1.05);
 
@@ -93,6 +113,8 @@ pub fn figures() -> Vec<Figure> {
     all.extend(scaling());
     all.extend(http_peers());
     all.extend(http_depth());
+    all.extend(storage_parity());
+    all.extend(storage_qd1());
     all
 }
 
@@ -275,6 +297,37 @@ fn http_depth() -> Vec<Figure> {
         Goal::at_most(1.20),
     );
     vec![deep("weir-epoll"), deep("weir-uring"), generator]
+}
+
+/// Each engine beside fio's at both depths. What is asked of the 99th percentile is in `storage`.
+fn storage_parity() -> Vec<Figure> {
+    let mut all = Vec::new();
+    for cell in STORAGE_PARITY {
+        let mut add = |name: &str, metric, goal| {
+            let source = Source::Judged { arm: "weir", metric, inverted: false };
+            let (group, study) = ("storage-parity", "storage-parity");
+            all.push(Figure { group, study, cell, name: name.to_owned(), source, goal });
+        };
+        add("weir / fio, CPU per I/O", CPU, Goal::NotSlower(STORAGE_MARGIN));
+        add("weir / fio, p50", Metric::LatencyP50, Goal::Within(0.9, 1.1));
+    }
+    all
+}
+
+/// One read at a time, without an interrupt. What is asked of misses and of CPU shares is in `storage`.
+fn storage_qd1() -> Vec<Figure> {
+    let figure = |poll: &'static str, interrupt: &'static str| {
+        let rate = |arm| Side { cell: STORAGE_QD1, arm, quantity: Quantity::Throughput };
+        Figure {
+            group: "storage-qd1",
+            study: "storage-polling-qd1",
+            cell: STORAGE_QD1,
+            name: format!("{poll} / {interrupt}, IOPS"),
+            source: Source::Paired { of: rate(poll), to: rate(interrupt) },
+            goal: Goal::at_least(1.3),
+        }
+    };
+    vec![figure("uring-poll", "uring-interrupt"), figure("libaio-poll", "libaio-interrupt")]
 }
 
 fn cpu(cell: &'static str, arm: &'static str) -> Side<'static> {

@@ -25,6 +25,13 @@ arm = [{ name = "epoll" }, { name = "uring" }]
 /// Starting and stopping two processes, connecting, and reading the machine before and after.
 const AROUND_A_TRIAL: Duration = Duration::from_millis(150);
 
+/// What a trial of storage takes beyond that: its job begins before the window and ends after it, and fio takes its
+/// time to start.
+const AROUND_A_JOB: Duration = Duration::from_millis(700);
+
+/// The ramp of a storage job when the file says nothing.
+const RAMP: Duration = Duration::from_millis(300);
+
 /// What a study file has when it says nothing.
 const BLOCKS: u64 = 12;
 const EXPLORATORY_BLOCKS_MAX: u64 = 6;
@@ -63,6 +70,7 @@ impl Plan {
 
 #[derive(Deserialize)]
 struct File {
+    protocol: Option<String>,
     blocks: Option<u64>,
     exploratory_blocks: Option<u64>,
     window: Option<String>,
@@ -91,7 +99,9 @@ pub fn of_study(text: &str) -> Result<Plan, String> {
     let has_pilot = file.latency.as_ref().is_some_and(|latency| !latency.contains_key("rate"));
     let open_blocks = file.latency.as_ref().map_or(0, |_| exploratory_blocks + u64::from(has_pilot));
     let blocks = claims * (blocks + open_blocks) + cells.saturating_sub(claims) * exploratory_blocks;
-    let trial = length(&file.warmup_max, WARMUP_MAX)? + length(&file.window, WINDOW)?;
+    let is_storage = file.protocol.as_deref() == Some("storage");
+    let (warmup, around) = if is_storage { (RAMP, AROUND_A_JOB) } else { (WARMUP_MAX, Duration::ZERO) };
+    let trial = length(&file.warmup_max, warmup)? + length(&file.window, WINDOW)? + around;
     let plan = Plan::of_trials(blocks * (file.arm.len() as u64 + 1), trial);
     Ok(Plan { time_max: length(&file.time_cap, TIME_CAP)?.max(plan.time), ..plan })
 }
@@ -112,7 +122,8 @@ fn cells(file: &File) -> u64 {
         of_depth.flat_map(|messages| sizes.iter().map(move |bytes| messages * bytes))
     });
     let loads = in_flight.filter(|bytes| *bytes <= bytes_max).count() as u64;
-    let others = ["workers", "idle_connections", "close"];
+    let others =
+        ["workers", "idle_connections", "close", "engine", "pattern", "block_bytes", "background_depth"];
     loads * others.map(|name| file.factors.get(name).map_or(1, Vec::len) as u64).iter().product::<u64>()
 }
 
@@ -248,6 +259,22 @@ mod tests {
         // A thousand images are more than 100 MiB in flight, a thousand pages are not.
         let few = format!("in_flight_max_mib = 100\n{text}\nconnections = [1000]");
         assert_eq!(of_study(&few).expect("it is right").trials, (8 + 3 * 4) * 3);
+    }
+
+    #[test]
+    fn engines_and_depths_multiply_the_cells_of_storage() {
+        let text = r#"
+            protocol = "storage"
+            blocks = 6
+            declare_all = true
+            arm = [{}, {}]
+            [factors]
+            engine = ["pread", "libaio"]
+            depth = [1, 32]
+            block_bytes = [4096]
+        "#;
+        let all = of_study(text).expect("it is right");
+        assert_eq!((all.trials, all.time), (4 * 6 * 3, Duration::from_millis(4 * 6 * 3 * 2150)));
     }
 
     #[test]

@@ -211,6 +211,7 @@ pub(super) mod tests {
             warmup_ns_max: 1,
             blocks: 6,
             http: None,
+            storage: None,
             arms: vec![],
         }
     }
