@@ -477,19 +477,22 @@ impl SweepResult {
 
     /// Of the frontier table as a whole: fails when a line fails, holds when all do; absent without a line.
     pub fn outcome(&self) -> Option<Outcome> {
-        let has = |outcome| self.frontier.iter().any(|row| row.outcome == outcome);
-        match self.frontier.len() {
-            0 => None,
-            _ if has(Outcome::Fails) => Some(Outcome::Fails),
-            _ if has(Outcome::Open) => Some(Outcome::Open),
-            _ => Some(Outcome::Holds),
-        }
+        whole(self.frontier.iter())
     }
 
     /// A method of the plan by its name.
     pub fn method(&self, name: &str) -> Option<&SweepMethod> {
         self.plan.methods.iter().find(|method| method.name == name)
     }
+}
+
+/// Fails when a line fails, holds when all do; absent without a line.
+fn whole<'r>(rows: impl Iterator<Item = &'r FrontierRow>) -> Option<Outcome> {
+    rows.map(|row| row.outcome).reduce(|whole, part| match (whole, part) {
+        (Outcome::Fails, _) | (_, Outcome::Fails) => Outcome::Fails,
+        (Outcome::Open, _) | (_, Outcome::Open) => Outcome::Open,
+        (Outcome::Holds, Outcome::Holds) => Outcome::Holds,
+    })
 }
 
 impl PhaseResult {
@@ -612,6 +615,18 @@ pub struct PollingResult {
 }
 
 impl PollingResult {
+    /// The lines of the frontier table that decide: those of the model and of the traces. A disk is reported beside
+    /// them.
+    pub fn deciding(&self) -> impl Iterator<Item = &FrontierRow> {
+        let decides = |sweep: &&SweepResult| sweep.plan.world != SweepWorld::Disk;
+        self.sweeps.iter().filter(decides).flat_map(|sweep| &sweep.frontier)
+    }
+
+    /// Of these lines as a whole; absent without one.
+    pub fn outcome(&self) -> Option<Outcome> {
+        whole(self.deciding())
+    }
+
     /// The sweep of one world; the first, if there are several.
     pub fn sweep(&self, world: SweepWorld) -> Option<&SweepResult> {
         self.sweeps.iter().find(|sweep| sweep.plan.world == world)

@@ -13,6 +13,8 @@ const PLOT_X: (f64, f64) = (64.0, 604.0);
 const PLOT_Y: (f64, f64) = (330.0, 14.0);
 /// Labels keep this distance.
 const LABEL_STEP: f64 = 15.0;
+/// Texts below the axis keep this one.
+const TICK_STEP: f64 = 46.0;
 
 /// A method.
 pub(crate) struct PlanePoint {
@@ -67,9 +69,13 @@ pub(crate) fn plane(axes: &PlaneAxes<'_>, families: &[PlaneFamily]) -> Markup {
         canvas.line("grid", [PLOT_X.0, y.at(tick), PLOT_X.1, y.at(tick)]);
         canvas.text("tick", PLOT_X.0 - 8.0, y.at(tick) + 4.0, Anchor::End, &(axes.y_tick)(tick));
     }
+    let mut free = f64::NEG_INFINITY;
     for tick in x.ticks(6.0) {
         canvas.line("grid", [x.at(tick), PLOT_Y.1, x.at(tick), PLOT_Y.0]);
-        canvas.text("tick", x.at(tick), PLOT_Y.0 + 18.0, Anchor::Middle, &(axes.x_tick)(tick));
+        if x.at(tick) >= free {
+            free = x.at(tick) + TICK_STEP;
+            canvas.text("tick", x.at(tick), PLOT_Y.0 + 18.0, Anchor::Middle, &(axes.x_tick)(tick));
+        }
     }
     canvas.text("tick", PLOT_X.1, HEIGHT - 10.0, Anchor::End, &format!("{} →", axes.x_title));
     canvas.text("tick", 4.0, 10.0, Anchor::Start, &format!("↑ {}", axes.y_title));
@@ -97,7 +103,7 @@ fn draw(canvas: &mut Canvas, family: &PlaneFamily, (x, y): (&Scale, &Scale)) {
     }
 }
 
-/// Names beside their marks, pushed down where they would overlap, on the side that has room.
+/// Names beside their marks, moved where they would overlap, on the side that has room.
 fn label(canvas: &mut Canvas, families: &[PlaneFamily], (x, y): (&Scale, &Scale)) {
     let mut wanted: Vec<(f64, f64, &str, usize)> = families
         .iter()
@@ -112,19 +118,17 @@ fn label(canvas: &mut Canvas, families: &[PlaneFamily], (x, y): (&Scale, &Scale)
         let is_left = x + width + 16.0 > PLOT_X.1;
         let (start, anchor) =
             if is_left { (x - 11.0 - width, Anchor::End) } else { (x + 11.0, Anchor::Start) };
-        let mut baseline = y + 4.0;
-        let overlaps = |baseline: f64, taken: &[[f64; 4]]| {
-            taken.iter().any(|[left, top, right, bottom]| {
-                start < *right && start + width > *left && baseline - 11.0 < *bottom && baseline > *top
-            })
+        let is_free = |baseline: &f64| {
+            let inside = (LABEL_STEP..PLOT_Y.0 - 2.0).contains(baseline);
+            let overlaps = |[left, top, right, bottom]: &[f64; 4]| {
+                start < *right && start + width > *left && baseline - 11.0 < *bottom && *baseline > *top
+            };
+            inside && !taken.iter().any(overlaps)
         };
-        // Every earlier label can push once, so the loop ends.
-        for _ in 0..=taken.len() {
-            if !overlaps(baseline, &taken) {
-                break;
-            }
-            baseline += LABEL_STEP;
-        }
+        // Beside the mark, then a step below, a step above, two below; a label without a place is in the tooltip.
+        let steps = (0..2 * taken.len() as i32 + 2).map(|n| if n % 2 == 1 { (n + 1) / 2 } else { -n / 2 });
+        let places = steps.map(|step| y + 4.0 + f64::from(step) * LABEL_STEP);
+        let Some(baseline) = places.into_iter().find(is_free) else { continue };
         taken.push([start, baseline - 11.0, start + width, baseline]);
         let position = if is_left { x - 11.0 } else { x + 11.0 };
         canvas.text(&format!("{} label arm", arm_class(style)), position, baseline, anchor, text);

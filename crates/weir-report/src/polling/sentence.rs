@@ -5,7 +5,7 @@ use weir_record::sweep::{
     SweepResult, SweepWorld,
 };
 
-use super::texts::Text;
+use super::texts::{self, Text};
 use crate::{
     format::{self, ABSENT},
     language::Language,
@@ -14,9 +14,9 @@ use crate::{
 /// More than this left to the interrupt, and the interrupt is the answer.
 const MOSTLY: f64 = 0.5;
 
-/// What the study says as a whole; absent without a simulator part.
+/// What the study says as a whole; absent without a part that decides.
 pub(super) fn outcome(result: &PollingResult) -> Option<Outcome> {
-    result.sweep(SweepWorld::Simulator)?.outcome()
+    result.outcome()
 }
 
 pub(super) fn badge(result: &PollingResult) -> Text {
@@ -29,8 +29,9 @@ pub(super) fn badge(result: &PollingResult) -> Text {
 
 /// The paper's future work, answered from the figures: the first sentence is the headline.
 pub(super) fn answer(result: &PollingResult, language: Language) -> Vec<String> {
-    let judged =
-        result.sweep(SweepWorld::Simulator).and_then(|sweep| Some((sweep, headline(sweep, language)?)));
+    let judged = result
+        .sweep(SweepWorld::Simulator)
+        .and_then(|sweep| Some((sweep, headline(result, sweep, language)?)));
     let Some((sweep, headline)) = judged else {
         return vec![Text::NoJudgement.of(language).to_owned()];
     };
@@ -40,24 +41,51 @@ pub(super) fn answer(result: &PollingResult, language: Language) -> Vec<String> 
         sentences.extend(quantile(sweep, last, language));
         sentences.extend(price(last, language));
     }
+    sentences.extend(elsewhere(result, language));
+    sentences.extend(falls_short(result, language));
     sentences
 }
 
-fn headline(sweep: &SweepResult, language: Language) -> Option<String> {
+/// How many lines of the other parts hold.
+fn elsewhere(result: &PollingResult, language: Language) -> Vec<String> {
+    let others = result.sweeps.iter().filter(|sweep| sweep.plan.world != SweepWorld::Simulator);
+    let told = others.filter(|sweep| !sweep.frontier.is_empty()).map(|sweep| {
+        let count = |outcome| sweep.frontier.iter().filter(|row| row.outcome == outcome).count().to_string();
+        let all = sweep.frontier.len().to_string();
+        let world = texts::world(sweep.plan.world).of(language);
+        Text::Elsewhere.fill(language, &[world, &count(Outcome::Holds), &all, &count(Outcome::Fails)])
+    });
+    told.collect()
+}
+
+/// On which figure the deciding lines that fail do so.
+fn falls_short(result: &PollingResult, language: Language) -> Option<String> {
+    let failing: Vec<&FrontierRow> = result.deciding().filter(|row| row.outcome == Outcome::Fails).collect();
+    let count = |of: fn(&FrontierRow) -> Outcome| {
+        failing.iter().filter(|row| of(row) == Outcome::Fails).count().to_string()
+    };
+    let least = failing.iter().map(|row| row.iops.estimate.median).reduce(f64::min)?;
+    let counts =
+        [count(|row| row.misses.outcome), count(|row| row.cpu.outcome), count(|row| row.iops.outcome)];
+    let [misses, cpu, iops] = &counts;
+    Some(Text::FallsShort.fill(language, &[misses, cpu, iops, &format!("{:.1}", (-least * 100.0).max(0.0))]))
+}
+
+fn headline(result: &PollingResult, sweep: &SweepResult, language: Language) -> Option<String> {
     let last = sweep.phases.last()?;
     let candidate = sweep.candidate.as_deref()?;
     let count = |rows: &dyn Fn(&&FrontierRow) -> bool| sweep.frontier.iter().filter(rows).count().to_string();
     let is_main = |row: &&FrontierRow| row.phase == last.name && row.rule == FrontierRule::Ahead;
     let ahead = count(&|row| is_main(row) && row.outcome == Outcome::Holds);
     let asked = count(&|row| is_main(row));
-    let holding = count(&|row| row.outcome == Outcome::Holds);
-    let failing = count(&|row| row.outcome == Outcome::Fails);
-    let text = match sweep.outcome()? {
+    let of_all = |outcome| result.deciding().filter(|row| row.outcome == outcome).count().to_string();
+    let (holding, failing) = (of_all(Outcome::Holds), of_all(Outcome::Fails));
+    let text = match result.outcome()? {
         Outcome::Holds => Text::Ahead,
         Outcome::Fails => Text::NotAhead,
         Outcome::Open => Text::OpenAhead,
     };
-    let all = sweep.frontier.len().to_string();
+    let all = result.deciding().count().to_string();
     Some(text.fill(language, &[candidate, &ahead, &asked, &last.name, &holding, &all, &failing]))
 }
 

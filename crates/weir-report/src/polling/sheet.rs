@@ -51,6 +51,8 @@ pub(super) struct Sheet {
     pub text_columns: usize,
     /// The last column is text too.
     pub ends_in_text: bool,
+    /// Rows with the same first cell belong together: it is written once.
+    pub groups: bool,
     /// Rows.
     pub rows: Vec<(Tone, Vec<String>)>,
 }
@@ -58,11 +60,16 @@ pub(super) struct Sheet {
 impl Sheet {
     pub(super) fn new(head: &[&str], text_columns: usize) -> Self {
         let head = head.iter().map(|title| (*title).to_owned()).collect();
-        Sheet { head, text_columns, ends_in_text: false, rows: Vec::new() }
+        Sheet { head, text_columns, ends_in_text: false, groups: text_columns > 1, rows: Vec::new() }
     }
 
     pub(super) fn ending_in_text(mut self) -> Self {
         self.ends_in_text = true;
+        self
+    }
+
+    pub(super) fn never_repeating(mut self) -> Self {
+        self.groups = false;
         self
     }
 
@@ -75,9 +82,9 @@ impl Sheet {
     }
 
     /// Two rows follow each other with the same first cell: the second time it stays empty.
-    fn cell<'s>(&'s self, row: usize, column: usize) -> &'s str {
+    fn cell(&self, row: usize, column: usize) -> &str {
         let text = &self.rows[row].1[column];
-        let repeats = column == 0 && row > 0 && self.text_columns > 1 && self.rows[row - 1].1[0] == *text;
+        let repeats = column == 0 && row > 0 && self.groups && self.rows[row - 1].1[0] == *text;
         if repeats { "" } else { text }
     }
 
@@ -92,7 +99,7 @@ impl Sheet {
                     }
                     tbody {
                         @for (row, (tone, cells)) in self.rows.iter().enumerate() {
-                            @let begins = row > 0 && self.text_columns > 1 && !self.cell(row, 0).is_empty();
+                            @let begins = row > 0 && self.groups && !self.cell(row, 0).is_empty();
                             tr class=[row_class(*tone, begins)] {
                                 @for column in 0..cells.len() {
                                     td .number[self.is_number(column)] { (self.cell(row, column)) }

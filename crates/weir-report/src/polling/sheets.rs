@@ -80,7 +80,7 @@ pub(super) fn methods(sweep: &SweepResult, phase: &PhaseResult, language: Langua
             Text::Harmful,
         ],
     );
-    let mut sheet = Sheet::new(&head, 2);
+    let mut sheet = Sheet::new(&head, 2).never_repeating();
     for method in &phase.methods {
         let role = sweep.method(&method.method).map_or(MethodRole::Variant, |it| it.role);
         let tone = if role == MethodRole::Candidate { Tone::Main } else { Tone::Plain };
@@ -236,14 +236,17 @@ pub(super) fn prices(sweep: &SweepResult, language: Language) -> Sheet {
     sheet
 }
 
+/// Column of the explanations in [`observations`].
+pub(super) const REASONS: usize = 2;
+
 /// Published beside measured.
 pub(super) fn observations(result: &PollingResult, language: Language) -> Sheet {
-    let head = titles(language, [Text::PublishedSays, Text::Measured, Text::Result, Text::Why]);
-    let mut sheet = Sheet::new(&head, 4);
+    let head = titles(language, [Text::PublishedSays, Text::Measured, Text::Why, Text::Result]);
+    let mut sheet = Sheet::new(&head, 4).never_repeating();
     for observation in &result.observations {
         let (says, why) = texts::observation(observation.kind);
         let tone = match observation.seen {
-            Seen::Shown => Tone::Plain,
+            Seen::Shown => Tone::Good,
             Seen::Partly | Seen::Unknown => Tone::Doubt,
             Seen::NotShown => Tone::Bad,
         };
@@ -252,8 +255,8 @@ pub(super) fn observations(result: &PollingResult, language: Language) -> Sheet 
             vec![
                 says.of(language).to_owned(),
                 found(observation, language),
-                seen(observation, language),
                 why.of(language).to_owned(),
+                seen(observation, language),
             ],
         );
     }

@@ -25,7 +25,7 @@ pub(super) fn study(result: &PollingResult, language: Language, width_columns: u
     if !result.observations.is_empty() {
         out.push('\n');
         bold(&mut out, Text::PublishedTitle.of(language), color);
-        lines(&mut out, &without_last_column(sheets::observations(result, language)), width, color);
+        lines(&mut out, &without_reasons(sheets::observations(result, language)), width, color);
     }
     for (name, reason) in sheets::missing(result, language) {
         wrapped(&mut out, &format!("{} · {name}: {reason}", Text::MissingTitle.of(language)), width);
@@ -60,7 +60,7 @@ fn tables(out: &mut String, sweep: &SweepResult, language: Language, width: usiz
         lines(out, &sheets::methods(sweep, phase, language), width, color);
     }
     for (title, sheet) in [
-        (Text::FrontierTitle, sheets::frontier(sweep, language)),
+        (Text::FrontierTitle, without_intervals(sheets::frontier(sweep, language))),
         (Text::PriceTitle, sheets::prices(sweep, language)),
     ] {
         if !sheet.rows.is_empty() {
@@ -71,10 +71,20 @@ fn tables(out: &mut String, sweep: &SweepResult, language: Language, width: usiz
     }
 }
 
+/// All three figures that decide must fit; their intervals are on the page.
+fn without_intervals(mut sheet: Sheet) -> Sheet {
+    for cell in sheet.rows.iter_mut().flat_map(|(_, cells)| cells) {
+        if let Some((figure, _)) = cell.split_once(" [") {
+            *cell = figure.to_owned();
+        }
+    }
+    sheet
+}
+
 /// Explanations have no room in a table of a terminal.
-fn without_last_column(mut sheet: Sheet) -> Sheet {
-    sheet.head.pop();
-    sheet.rows.iter_mut().for_each(|(_, cells)| drop(cells.pop()));
+fn without_reasons(mut sheet: Sheet) -> Sheet {
+    sheet.head.remove(sheets::REASONS);
+    sheet.rows.iter_mut().for_each(|(_, cells)| drop(cells.remove(sheets::REASONS)));
     sheet
 }
 

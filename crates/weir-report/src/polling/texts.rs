@@ -54,15 +54,15 @@ texts! {
         miss, CPU, IOPS 모두에서 앞서고 나머지 조건도 모두 만족합니다."
         | "在后台负载下可以同时降低 miss 与 CPU：同一设置 {0} 在 {3} 中，于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个，其余条件也都成立。";
     NotAhead: "Not shown in full: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
-        CPU and IOPS at once; {4} of {5} conditions over all phases hold, {6} fail."
+        CPU and IOPS at once; {4} of {5} conditions on held-out seeds and traces hold, {6} fail."
         | "전부 입증되지는 않았습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
-        전체 조건 {5}개 중 {4}개를 만족하고 {6}개를 만족하지 못합니다."
-        | "未能全部证实：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；全部 {5} 项条件中 {4} 项成立，{6} 项不成立。";
+        미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 {6}개를 만족하지 못합니다."
+        | "未能全部证实：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；留出种子与轨迹的 {5} 项条件中 {4} 项成立，{6} 项不成立。";
     OpenAhead: "Not decided yet: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
-        CPU and IOPS at once; {4} of {5} conditions over all phases hold and the rest are open."
+        CPU and IOPS at once; {4} of {5} conditions on held-out seeds and traces hold and the rest are open."
         | "아직 판정할 수 없습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
-        전체 조건 {5}개 중 {4}개를 만족하고 나머지는 판정 보류입니다."
-        | "尚无法判定：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；全部 {5} 项条件中 {4} 项成立，其余待定。";
+        미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 나머지는 판정 보류입니다."
+        | "尚无法判定：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；留出种子与轨迹的 {5} 项条件中 {4} 项成立，其余待定。";
     ByInterrupt: "In {0} it leaves {1} of the operations to the interrupt: what lowers both there is another way to \
         wait, not a better prediction."
         | "{0}에서는 연산의 {1}을(를) 인터럽트에 맡깁니다. 둘을 함께 낮춘 것은 더 나은 예측이 아니라 다른 대기 방식입니다."
@@ -84,6 +84,11 @@ texts! {
         | "在 {0} 中，只要 1 µs 延迟的价值低于 {1} 的 CPU，就应等待中断；超过之后，{2} 换取延迟最便宜。";
     PriceNone: "In {0} nothing notices earlier than the interrupt." | "{0}에서 인터럽트보다 먼저 알아채는 방법은 없습니다."
         | "在 {0} 中，没有任何方法比中断更早察觉完成。";
+    Elsewhere: "{0}: {1} of {2} conditions hold, {3} fail." | "{0}: 조건 {2}개 중 {1}개 성립, {3}개 불성립."
+        | "{0}：{2} 项条件中 {1} 项成立，{3} 项不成立。";
+    FallsShort: "Of the conditions that fail, {0} fall short on misses, {1} on CPU and {2} on IOPS, there by {3} % at most."
+        | "불성립 조건 중 {0}개는 miss, {1}개는 CPU, {2}개는 IOPS에서 못 미치며 IOPS의 차이는 최대 {3} %입니다."
+        | "不成立的条件中，{0} 项差在 miss，{1} 项差在 CPU，{2} 项差在 IOPS（至多 {3} %）。";
     NoJudgement: "There is no simulator part to judge." | "판정할 시뮬레이터 결과가 없습니다." | "没有可供判定的模拟器结果。";
 
     Complete: "complete" | "완료" | "完整";

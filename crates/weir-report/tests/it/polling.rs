@@ -178,6 +178,7 @@ fn the_answer_says_that_the_mechanism_changed_and_names_the_price() {
 fn a_condition_that_fails_is_the_headline() {
     let page = polling_terminal(&study(Outcome::Fails), Language::English, 100, false);
     assert!(page.starts_with("Study polling: not ahead everywhere\nNot shown in full"), "{page}");
+    assert!(page.contains("Disk: 1 of 2 conditions hold, 1 fail."), "{page}");
     let open = polling_terminal(&study(Outcome::Open), Language::English, 100, false);
     assert!(open.starts_with("Study polling: not decided\nNot decided yet"), "{open}");
     let empty = polling_terminal(&PollingResult::default(), Language::English, 100, false);

@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_trace_and_another_seed_another() {
-        for kind in 0..KINDS.len() {
+        for (kind, operations) in OPERATIONS.into_iter().enumerate() {
             assert_eq!(trace(kind, 101), trace(kind, 101));
             assert_ne!(trace(kind, 101), trace(kind, 102));
-            assert_eq!(trace(kind, 101).len(), OPERATIONS[kind]);
+            assert_eq!(trace(kind, 101).len(), operations);
         }
         assert!(trace(KINDS.len(), 101).is_empty());
     }
