@@ -8,6 +8,7 @@ use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 use weir_store::Store;
 
+use super::polling;
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -16,6 +17,11 @@ use crate::{
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     let language = language(&arguments.lang)?;
+    if polling::is_polling(&arguments.run) {
+        let result = polling::read(&arguments.run)?;
+        polling::write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
+        return Ok(Exit::Ok);
+    }
     let (result, _) = read(&arguments.run)?;
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
     Ok(Exit::Ok)

@@ -1,0 +1,88 @@
+//! `weir storage sweep` and `weir study polling` as people and scripts use them.
+
+use weir_record::sweep::{SweepResult, SweepWorld};
+
+use super::harness::{expect_refusal, folder, weir};
+
+const SMALL: [&str; 8] =
+    ["storage", "sweep", "--job-time", "20ms", "--seeds", "2", "--methods", "poll interrupt linux-mean:0.5"];
+
+#[test]
+fn a_sweep_prints_its_judged_result_as_json() {
+    let said = weir(&[&SMALL[..], &["--json"]].concat());
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
+    let result: SweepResult = serde_json::from_str(&said.stdout).expect("a result");
+    assert_eq!((result.plan.world, result.complete, result.parts_done), (SweepWorld::Simulator, true, 6));
+    let phases: Vec<&str> = result.phases.iter().map(|phase| phase.name.as_str()).collect();
+    assert_eq!(phases, ["Job1", "Job2", "Job3"]);
+    let poll = result.phases[2].method("poll").expect("it was tried");
+    assert_eq!(poll.miss_rate.median, 0.0);
+    assert!(poll.cpu_share.median > 0.99, "{poll:?}");
+}
+
+#[test]
+fn the_tables_name_every_phase_and_method() {
+    let said = weir(&SMALL);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    for expected in ["Simulator", "Job1", "Job2", "Job3", "linux-mean:0.5", "interrupt", "poll"] {
+        assert!(said.stdout.contains(expected), "{expected}\n{}", said.stdout);
+    }
+}
+
+#[test]
+fn a_sweep_goes_on_where_it_ended_and_asks_before_it_does() {
+    let folder = folder("sweep-resume");
+    let file = folder.join("parts.jsonl");
+    let file = file.to_str().expect("text");
+    let first = weir(&[&SMALL[..], &["--out", file]].concat());
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let stored = std::fs::read_to_string(file).expect("the parts");
+    assert_eq!(stored.lines().count(), 7);
+    expect_refusal(&weir(&[&SMALL[..], &["--out", file]].concat()), 2, &["parts.jsonl exists", "--resume"]);
+    // A killed sweep leaves half a line; what was whole is not measured again.
+    let whole: usize = stored.lines().take(4).map(|line| line.len() + 1).sum();
+    std::fs::write(file, &stored[..whole + 9]).expect("cut");
+    let second = weir(&[&SMALL[..], &["--out", file, "--resume", "--json"]].concat());
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    let result: SweepResult = serde_json::from_str(&second.stdout).expect("a result");
+    assert!(result.complete);
+    assert_eq!(std::fs::read_to_string(file).expect("the parts").lines().count(), 7);
+    let other = ["storage", "sweep", "--job-time", "30ms", "--methods", "poll", "--out", file, "--resume"];
+    expect_refusal(&weir(&other), 2, &["another source"]);
+}
+
+#[test]
+fn a_trace_is_swept_and_its_bad_line_named() {
+    let folder = folder("sweep-trace");
+    let file = folder.join("latencies.txt");
+    let path = file.to_str().expect("text");
+    let lines: String = (0..2_000).map(|index| format!("{}\n", 15_000 + index % 7 * 500)).collect();
+    std::fs::write(&file, &lines).expect("a trace");
+    let words =
+        ["storage", "sweep", "--world", "trace", "--trace", path, "--methods", "poll fixed:5us", "--json"];
+    let said = weir(&words);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let result: SweepResult = serde_json::from_str(&said.stdout).expect("a result");
+    assert_eq!((result.plan.world, result.plan.source.as_str()), (SweepWorld::Trace, "latencies.txt"));
+    assert_eq!(result.phases[0].method("fixed:5us").expect("it was tried").miss_rate.median, 0.0);
+    std::fs::write(&file, format!("{lines}soon\n")).expect("a trace");
+    expect_refusal(&weir(&words), 2, &["latencies.txt", "2001"]);
+}
+
+#[test]
+fn mistakes_are_told_in_one_sentence() {
+    for (words, expected) in [
+        (&["storage", "sweep", "--methods", "purple"][..], "--methods: "),
+        (&["storage", "sweep", "--methods", "quantile:7"], "quantile"),
+        (&["storage", "sweep", "--methods", " "], "names none"),
+        (&["storage", "sweep", "--seeds", "0"], "--seeds must be"),
+        (&["storage", "sweep", "--job-time", "1us"], "--job-time must be"),
+        (&["storage", "sweep", "--trace", "x"], "--trace belongs to --world trace"),
+        (&["storage", "sweep", "--file", "x"], "--file belongs to --world disk"),
+        (&["storage", "sweep", "--world", "trace", "--trace", "nowhere.csv"], "nowhere.csv"),
+        (&["study", "polling", "--protocol", "echo"], "--protocol belongs"),
+        (&["study", "polling", "--storage"], "--storage belongs"),
+    ] {
+        expect_refusal(&weir(words), 2, &[expected]);
+    }
+}
