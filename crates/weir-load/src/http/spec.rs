@@ -72,6 +72,22 @@ pub struct HttpSpec {
 }
 
 impl HttpSpec {
+    /// These URLs with GET, on connections that stay: 200 is right, and for each the content it had the first time.
+    pub fn get(urls: Vec<HttpUrl>) -> Self {
+        Self {
+            urls,
+            method: Method::Get,
+            headers: Vec::new(),
+            content: None,
+            connection_per_request: false,
+            expect_status: vec![200],
+            expect_content: ExpectedContent::AsFirst,
+            requests_each: None,
+            source_addresses: Vec::new(),
+            jtl: None,
+        }
+    }
+
     /// Checks what is special to HTTP.
     pub(crate) fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
         if !matches!(target, Address::Tcp(_)) {
@@ -194,22 +210,11 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn http() -> HttpSpec {
-        HttpSpec {
-            urls: vec![HttpUrl {
-                text: "http://127.0.0.1:7007/".into(),
-                host: "127.0.0.1:7007".into(),
-                path: "/".into(),
-            }],
-            method: Method::Get,
-            headers: Vec::new(),
-            content: None,
-            connection_per_request: false,
-            expect_status: vec![200],
-            expect_content: ExpectedContent::AsFirst,
-            requests_each: None,
-            source_addresses: Vec::new(),
-            jtl: None,
-        }
+        HttpSpec::get(vec![HttpUrl {
+            text: "http://127.0.0.1:7007/".into(),
+            host: "127.0.0.1:7007".into(),
+            path: "/".into(),
+        }])
     }
 
     fn refused(change: impl FnOnce(&mut LoadSpec, &mut HttpSpec)) -> String {

@@ -5,8 +5,7 @@ use std::{
     net::{Shutdown, SocketAddr, TcpStream},
 };
 
-use weir_load::{ExpectedContent, HttpSpec, HttpUrl, LoadSpec};
-use weir_proto::http1::Method;
+use weir_load::{HttpSpec, HttpUrl, LoadSpec};
 use weir_record::{
     http::HttpLoadReport,
     load::{FailureCounts, LoadReport},
@@ -125,23 +124,8 @@ pub fn page(content: &'static [u8]) -> SocketAddr {
 
 /// A hundred requests over one connection, without warm-up.
 pub fn spec(target: SocketAddr) -> LoadSpec {
-    let url = |path: &str| HttpUrl {
-        text: format!("http://{target}{path}"),
-        host: target.to_string(),
-        path: path.into(),
-    };
-    let http = HttpSpec {
-        urls: vec![url("/")],
-        method: Method::Get,
-        headers: Vec::new(),
-        content: None,
-        connection_per_request: false,
-        expect_status: vec![200],
-        expect_content: ExpectedContent::AsFirst,
-        requests_each: None,
-        source_addresses: Vec::new(),
-        jtl: None,
-    };
+    let url = HttpUrl { text: format!("http://{target}/"), host: target.to_string(), path: "/".into() };
+    let http = HttpSpec::get(vec![url]);
     LoadSpec { http: Some(http), message_bytes: 0, ..servers::spec(target) }
 }
 
