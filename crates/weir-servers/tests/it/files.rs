@@ -14,7 +14,7 @@ use weir_servers::http::{Body, FileFault, FileIo, HttpConfig, HttpLogs, Refusal,
 
 use crate::{
     client::{Response, get},
-    random::Random,
+    random::{self, Random},
     rig::{on_driver, on_every_driver},
 };
 
@@ -86,7 +86,7 @@ impl Drop for Folder {
 }
 
 fn large() -> Vec<u8> {
-    Random::new(7).bytes(LARGE_BYTES)
+    random::bytes(&mut Random::seeded(7), LARGE_BYTES)
 }
 
 fn get_with(target: &str, fields: &str) -> String {

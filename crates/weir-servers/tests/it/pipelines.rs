@@ -6,7 +6,7 @@ use weir_servers::http::{Body, HttpConfig, HttpLogs};
 
 use crate::{
     client::{Response, get},
-    random::{Random, seed},
+    random::{self, Random, between, seed},
     rig::{on_driver, on_every_driver},
 };
 
@@ -22,10 +22,10 @@ struct Asked {
 fn script(random: &mut Random) -> (Vec<Asked>, Vec<u8>) {
     let (mut asked, mut bytes) = (Vec::new(), Vec::new());
     for number in 0..REQUESTS {
-        let length = random.between(0, 900);
-        let content = random.bytes(length);
-        let target = format!("/{number}?{}", random.between(0, 1 << 30));
-        let (method, head, body) = match random.between(0, 6) {
+        let length = between(random, 0, 900);
+        let content = random::bytes(random, length);
+        let target = format!("/{number}?{}", between(random, 0, 1 << 30));
+        let (method, head, body) = match between(random, 0, 6) {
             0 => (Method::Get, format!("GET {target} HTTP/1.1\r\nHost: x\r\n"), None),
             1 => (Method::Head, format!("HEAD {target} HTTP/1.1\r\nHost: x\r\n"), None),
             2 => (Method::Get, format!("GET {target} HTTP/1.0\r\nConnection: keep-alive\r\n"), None),
@@ -51,7 +51,7 @@ fn script(random: &mut Random) -> (Vec<Asked>, Vec<u8>) {
             }
             Some(true) => {
                 bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-                let chunk_bytes = random.between(1, 400);
+                let chunk_bytes = between(random, 1, 400);
                 for chunk in content.chunks(chunk_bytes) {
                     bytes.extend_from_slice(format!("{:x};a=b\r\n", chunk.len()).as_bytes());
                     bytes.extend_from_slice(chunk);
@@ -77,13 +77,13 @@ fn without_time(response: Response) -> Response {
 fn a_random_pipelined_script_has_the_same_transcript_on_every_driver() {
     let seed = seed();
     for body in [Body::Echo, Body::Fixed(Content::Html)] {
-        let (asked, bytes) = script(&mut Random::new(seed));
+        let (asked, bytes) = script(&mut Random::seeded(seed));
         let transcripts = on_every_driver(HttpConfig::new(body.clone()), async |network| {
-            let mut random = Random::new(seed ^ 1);
+            let mut random = Random::seeded(seed ^ 1);
             let mut client = network.connect().await;
             let mut rest = bytes.as_slice();
             while !rest.is_empty() {
-                let (piece, more) = rest.split_at(random.between(1, 4000).min(rest.len()));
+                let (piece, more) = rest.split_at(between(&mut random, 1, 4000).min(rest.len()));
                 client.write(piece).await;
                 rest = more;
             }
