@@ -15,6 +15,7 @@ mod serve;
 mod serve_http;
 mod stop;
 mod storage;
+mod storage_capture;
 mod storage_simulate;
 mod study_files;
 mod text;
