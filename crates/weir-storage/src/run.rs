@@ -2,8 +2,8 @@
 //!
 //! Jobs run side by side until one says that it waits for those before it (`stonewall`). Every thread of a job has an
 //! engine, a waiter and notes of its own (the loop is in `lane`); the thread that called looks on, and adds up at
-//! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls cannot
-//! hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
+//! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls
+//! cannot hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
 //!
 //! An interruption ends all jobs after what is in flight, and their figures stay. Nothing is left behind.
 

@@ -2,8 +2,8 @@
 //!
 //! Three methods: leave it to the interrupt; look again and again; or sleep a predicted time and then look again and
 //! again ([`Method`]). A sleep is *unarmed* (it lasts what was asked, whatever happens: only then can it miss) or
-//! *armed* (the completion ends it too). What a sleep really lasts here, and what an interrupt costs, is measured before
-//! a run ([`calibrate`]); predictors are made with it.
+//! *armed* (the completion ends it too). What a sleep really lasts here, and what an interrupt costs, is measured
+//! before a run ([`calibrate`]); predictors are made with it.
 //!
 //! Nothing here decides how long to sleep (predictors do), and nothing adds up how it went (the meter does).
 
