@@ -2,8 +2,8 @@
 //!
 //! Without verification every buffer is filled once with seeded bytes, which costs nothing per operation. With it every
 //! block carries a stamp: the seed of the thread, its place, and how often the thread wrote it before. Two writes of
-//! one block that are in flight together carry the same stamp, for nobody knows which of them is last. A block of which a
-//! write failed is not judged, because nobody knows what it holds.
+//! one block that are in flight together carry the same stamp, for nobody knows which of them is last. A block of which
+//! a write failed is not judged, because nobody knows what it holds.
 //!
 //! Several threads of one job may write the same block; it is right when it is what any of them wrote last. Jobs that
 //! write to one file side by side spoil each other's blocks: their verification fails, and that is what it is for.

@@ -1,7 +1,8 @@
 //! The loop of one thread: issue what may begin, wait, note what is complete, until the job is over.
 //!
 //! The clock is read before a batch is handed over, after it, and when something is complete; nothing allocates. A
-//! batch is everything that may begin at that moment, in one system call; what the kernel does not take is offered again.
+//! batch is everything that may begin at that moment, in one system call; what the kernel does not take is offered
+//! again.
 
 use std::{
     io,
