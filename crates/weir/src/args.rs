@@ -69,16 +69,22 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
-    /// Built-in study (quick, http, http-confounders, survey, peers) or a study file (NAME.toml); not needed with
-    /// --resume
+    /// Built-in study (quick, http, http-confounders, survey, peers, polling) or a study file (NAME.toml); not needed
+    /// with --resume
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) study: Option<String>,
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
-    /// The survey with the users, ramp-up and length that were published: under two hours
+    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s
     #[arg(long, conflicts_with = "resume")]
     pub(crate) published_plan: bool,
+    /// The storage half of the survey: every engine on one disk, in under ten minutes
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) storage: bool,
+    /// Data file of a study of storage, which must be there [default: storage.dat beside the results, laid out once]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub(crate) file: Option<PathBuf>,
     /// Folder for the results [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

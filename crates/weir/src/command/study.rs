@@ -22,7 +22,7 @@ use weir_lab::{
     process::{self, Deadlines, ProcessLauncher},
     quick::{self, Availability},
     run::{self, Event, Hands, RunError},
-    survey,
+    storage, survey,
     ways::DriverFound,
 };
 use weir_record::{
@@ -32,7 +32,10 @@ use weir_record::{
 };
 use weir_store::{NewStudy, Store, StoreError};
 
-use super::{engine, report};
+use super::{
+    engine, polling, report,
+    study_storage::{self, Ready},
+};
 use crate::{
     args::Study,
     exit::{Exit, UsageError},
@@ -53,6 +56,13 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             std::process::exit(130);
         }
     })?;
+    if polling::is_asked(arguments) {
+        refuse_options_of_others(arguments)?;
+        return polling::run(arguments, language, &interrupt, || {
+            let folder = arguments.out.clone().unwrap_or_else(|| default_folder(polling::NAME));
+            (folder, arguments.seed.unwrap_or_else(seed_from_clock))
+        });
+    }
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut display = Display::new(arguments.quiet);
@@ -66,6 +76,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     };
     let session = if let Some(folder) = &arguments.resume {
         let spec = Store::open_read_only(folder)?.study()?.spec;
+        if study_storage::prepare(&spec, folder, &interrupt)? == Ready::Interrupted {
+            return Ok(Exit::Interrupted);
+        }
         let mut launcher =
             ProcessLauncher::new(program, &spec, Deadlines::default()).in_folder(folder.clone());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
@@ -75,6 +88,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {title} (seed {seed})"));
+        if study_storage::prepare(&study.spec, &folder, &interrupt)? == Ready::Interrupted {
+            return Ok(Exit::Interrupted);
+        }
         let mut launcher =
             ProcessLauncher::new(program, &study.spec, Deadlines::default()).in_folder(folder.clone());
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
@@ -92,6 +108,17 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
 }
 
+/// Options of other studies mean nothing to the study polling.
+fn refuse_options_of_others(arguments: &Study) -> Result<()> {
+    if arguments.protocol.is_some() {
+        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
+    }
+    if arguments.storage {
+        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
+    }
+    Ok(())
+}
+
 /// The study that was asked for, complete.
 fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let name = arguments.study.as_deref().unwrap_or_default();
@@ -100,22 +127,36 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let seed = arguments.seed.unwrap_or_else(seed_from_clock);
     let surroundings = Surroundings { seed, server_cpus, load_cpus };
     if arguments.published_plan && name != survey::NAME {
-        return Err(UsageError("--published-plan belongs to the survey; leave it out".into()).into());
+        return Err(UsageError("--published-plan belongs to the studies survey and polling; leave it out".into()).into());
     }
     if arguments.protocol.is_some() && name != "peers" {
         return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
+    }
+    if arguments.storage && name != survey::NAME {
+        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
+    }
+    if arguments.storage && arguments.published_plan {
+        let text = "--published-plan is of the survey's other half; leave out one of the two";
+        return Err(UsageError(text.into()).into());
     }
     let uring = || availability(Driver::Uring);
     let (mut spec, missing_arms): (StudySpec, Vec<MissingArm>) = match name {
         quick::NAME => quick::quick(seed, &uring(), &surroundings.server_cpus, &surroundings.load_cpus),
         http::NAME => http::http(&surroundings, &uring()),
         http::CONFOUNDERS => http::confounders(&surroundings, &uring()),
-        survey::NAME => survey::survey(&surroundings, &uring(), &drivers(), survey_plan(arguments)),
+        survey::NAME if arguments.storage => (storage::survey(&surroundings, &tried()), Vec::new()),
+        survey::NAME => survey::survey(&surroundings, &uring(), &tried(), survey_plan(arguments)),
         "peers" => (peers(arguments.protocol.as_deref(), &surroundings)?, Vec::new()),
         _ => (from_file(name, &surroundings)?, Vec::new()),
     };
     if let Some(seed) = arguments.seed {
         spec.seed = seed;
+    }
+    if let Some(file) = &arguments.file {
+        if !spec.is_storage() {
+            return Err(UsageError("--file belongs to studies of storage; leave it out".into()).into());
+        }
+        storage::use_file(&mut spec, &file.display().to_string());
     }
     let reproduce = reproduce(name, arguments, spec.seed);
     Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
@@ -138,7 +179,7 @@ fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
     let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
     if !looks_like_file {
         let text = format!(
-            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, or a study file ending in \
+            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, polling, or a study file ending in \
              .toml"
         );
         return Err(UsageError(text).into());
@@ -155,6 +196,7 @@ fn check_options(file: &str, text: &str, spec: &StudySpec) -> Result<()> {
     let written = |options: &BTreeMap<String, String>| -> Vec<String> {
         options.iter().map(|(name, value)| format!("{name}={value}")).collect()
     };
+    study_storage::check(spec, |arm| format!("{file}:{}: ", line_of_arm(text, arm)))?;
     for arm in &spec.arms {
         let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
         let server = engine::config(driver, &written(options));
@@ -221,22 +263,25 @@ fn availability(driver: Driver) -> Availability {
     }
 }
 
-/// What the engine finds about each of its drivers.
-fn drivers() -> Vec<DriverFound> {
+/// What is found about each driver of sockets and each engine of disks.
+fn tried() -> Vec<DriverFound> {
     let found = |report: weir_engine::DriverReport| DriverFound {
         driver: report.driver.name().to_owned(),
         available: report.available,
         detail: report.detail,
         unlock: report.unlock,
     };
-    weir_engine::probe(&Config::default()).into_iter().map(found).collect()
+    let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
+    drivers.chain(study_storage::engines()).collect()
 }
 
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let protocol =
         arguments.protocol.as_ref().map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
     let plan = if arguments.published_plan { " --published-plan" } else { "" };
-    format!("weir study {name}{protocol}{plan} --seed {seed}")
+    let half = if arguments.storage { " --storage" } else { "" };
+    let file = arguments.file.as_ref().map(|file| format!(" --file {}", file.display())).unwrap_or_default();
+    format!("weir study {name}{protocol}{plan}{half}{file} --seed {seed}")
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
@@ -247,7 +292,7 @@ fn seed_from_clock() -> u64 {
 }
 
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
-fn default_folder(name: &str) -> PathBuf {
+pub(super) fn default_folder(name: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     PathBuf::from("weir-results").join(format!("{name}-{}", utc_stamp(since.as_secs())))
 }

@@ -17,6 +17,8 @@ mod stop;
 mod storage;
 mod storage_capture;
 mod storage_simulate;
+mod storage_sweep;
 mod study_files;
+mod study_storage;
 mod text;
 mod unix;

@@ -1,0 +1,156 @@
+//! What a study of storage needs before its first block: ways to wait that there are, and data to read.
+
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::atomic::AtomicBool,
+};
+
+use anyhow::{Context, Result};
+use weir_lab::{run::RunError, storage, ways::DriverFound};
+use weir_record::{
+    spec::{StudySpec, Subject},
+    storage::StorageEngine,
+};
+use weir_storage::{
+    engine::probe,
+    layout::{self, LayoutError},
+    predict::PredictorSpec,
+};
+
+use crate::{exit::UsageError, output};
+
+/// The ring's plain mode among those that are probed.
+const PLAIN_RING: &str = "io_uring, defer";
+
+/// Refuses ways to wait that there are not. `place` says where an arm stands, for the message.
+pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<()> {
+    for arm in &spec.arms {
+        let Subject::Storage(subject) = &arm.subject else { continue };
+        if let Err(error) = PredictorSpec::from_str(&subject.completion.predictor) {
+            return Err(UsageError(format!("{}arm {}: wait: {error}", place(&arm.name), arm.name)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the data are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ready {
+    Yes,
+    /// The user ended it before they were.
+    Interrupted,
+}
+
+/// Lays out what is not there yet, and refuses files that say nothing about a device.
+pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -> Result<Ready> {
+    for (path, bytes) in storage::files_to_lay_out(spec, folder) {
+        if lay_out(&path, bytes, interrupt)? == Ready::Interrupted {
+            return Ok(Ready::Interrupted);
+        }
+    }
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for cell in spec.cells.iter().filter_map(|cell| cell.storage.as_ref()) {
+        let path = storage::data_file(folder, cell);
+        if seen.contains(&path) {
+            continue;
+        }
+        let standing = layout::examine(&path)
+            .map_err(|error| UsageError(format!("cannot read the data file {}: {error}", path.display())))?;
+        if let Some(reason) = standing.refusals.first() {
+            let text = format!(
+                "{}: {reason}; a study of storage speaks of a device, so name a file on one with --file",
+                path.display()
+            );
+            return Err(RunError::Environment(text).into());
+        }
+        let writes = spec.cells.iter().filter_map(|cell| cell.storage.as_ref()).any(|it| it.pattern.writes());
+        if writes && cell.file.is_some() && is_device(&path)? {
+            let text =
+                format!("{} is a block device, and the study writes; name a file instead", path.display());
+            return Err(UsageError(text).into());
+        }
+        seen.push(path);
+    }
+    Ok(Ready::Yes)
+}
+
+fn is_device(path: &Path) -> Result<bool> {
+    use std::os::unix::fs::FileTypeExt;
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(metadata.file_type().is_block_device())
+}
+
+fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    // A line for each tenth, and none for a file that is there.
+    let told_tenths = Cell::new(0);
+    let progress = |done: u64, all: u64| {
+        let tenths = done.saturating_mul(10) / all.max(1);
+        if tenths > told_tenths.replace(tenths) {
+            output::tell(&format!("laying out {}: {} of {} MiB", path.display(), done >> 20, all >> 20));
+        }
+    };
+    match layout::prepare(path, bytes, storage::FILE_SEED, &progress, interrupt) {
+        Ok(_) => Ok(Ready::Yes),
+        Err(LayoutError::Interrupted) => Ok(Ready::Interrupted),
+        Err(error) => Err(RunError::Environment(error.to_string()).into()),
+    }
+}
+
+/// What each engine does with a file that is certainly there: this program's own.
+pub(super) fn engines() -> Vec<DriverFound> {
+    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let modes = probe::modes(&program);
+    let found = |engine: StorageEngine| {
+        let name = if engine == StorageEngine::IoUring { PLAIN_RING } else { engine.name() };
+        let mode = modes.iter().find(|mode| mode.name == name)?;
+        Some(DriverFound {
+            driver: engine.name().to_owned(),
+            available: mode.refusal.is_none(),
+            detail: mode
+                .refusal
+                .clone()
+                .or(mode.note.clone())
+                .unwrap_or_else(|| "a block came back".to_owned()),
+            unlock: None,
+        })
+    };
+    StorageEngine::ALL.into_iter().filter_map(found).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_lab::{file::Surroundings, storage::Waiting};
+    use weir_record::storage::CompletionMethod;
+
+    use super::*;
+
+    fn study(predictors: [&str; 2]) -> StudySpec {
+        let ways = predictors.map(|predictor| Waiting {
+            name: predictor.replace(':', "-"),
+            completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
+        });
+        let surroundings = Surroundings { seed: 1, server_cpus: Vec::new(), load_cpus: Vec::new() };
+        storage::polling_disk("waits", &surroundings, &ways, &storage::PollingPlan::default())
+    }
+
+    #[test]
+    fn a_way_to_wait_that_is_none_is_named_with_its_arm() {
+        assert!(check(&study(["interrupt", "poll"]), |_| String::new()).is_ok());
+        let error = check(&study(["interrupt", "guess"]), |arm| format!("s.toml:3 ({arm}): "));
+        let error = error.expect_err("there is none").to_string();
+        assert!(error.starts_with("s.toml:3 (guess): arm guess: wait: "), "{error}");
+    }
+
+    #[test]
+    fn every_engine_has_a_row_that_says_something() {
+        let found = engines();
+        let names: Vec<&str> = found.iter().map(|found| found.driver.as_str()).collect();
+        assert_eq!(names, StorageEngine::ALL.map(StorageEngine::name));
+        assert!(found.iter().all(|found| !found.detail.is_empty()), "{found:?}");
+    }
+}

@@ -1,0 +1,103 @@
+//! Studies of storage, from the file to the report: jobs as processes, measured from outside.
+
+use std::fs;
+
+use weir_record::trial::TrialRecord;
+
+use super::harness::{Folder, Said, expect_refusal, folder, shown, weir};
+
+const HEAD: &str = r#"
+name = "waits"
+protocol = "storage"
+blocks = 4
+window = "100ms"
+warmup_max = "50ms"
+file_size = "8MiB"
+time_cap = "20s"
+
+[factors]
+depth = [2]
+background_depth = [2]
+"#;
+
+const ARMS: &str = r#"
+[[arm]]
+name = "interrupt"
+engine = "io_uring"
+
+[[arm]]
+name = "pread"
+engine = "pread"
+
+[[arm]]
+name = "fio"
+tool = "/nowhere/fio"
+engine = "io_uring"
+"#;
+
+fn study(folder: &Folder, text: &str) -> (Said, String) {
+    let file = folder.join("waits.toml");
+    fs::write(&file, text).expect("it can be written");
+    let out = folder.join("run");
+    let said = weir(&["study", shown(&file), "--out", shown(&out)]);
+    (said, shown(&out).to_owned())
+}
+
+#[test]
+fn a_study_of_storage_measures_every_job_from_outside() {
+    let folder = folder("study-storage");
+    let (said, out) = study(&folder, &format!("{HEAD}{ARMS}"));
+    if said.code == Some(13) && said.stderr.contains("--file") {
+        println!("skipped: {}", said.stderr.trim());
+        return;
+    }
+    // No fio is where this one is said to be, which does not keep the others from being compared.
+    assert!(matches!(said.code, Some(0 | 11 | 12 | 13)), "{:?} {}", said.code, said.stderr);
+    assert!(said.stderr.contains("arm fio is missing"), "{}", said.stderr);
+    let data: serde_json::Value = serde_json::from_str(&weir(&["export", &out]).stdout).expect("it is JSON");
+    let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("the trials");
+    let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    assert!(loads.len() >= 8, "{} trials gave a report: {:?}", loads.len(), trials[0].taints);
+    for load in loads {
+        let storage = load.storage.as_ref().expect("it is of storage");
+        let observed = load.observed.as_ref().expect("it was observed");
+        assert!(load.messages > 0 && observed.cpu_ns > 0 && load.response.count > 0, "{load:?}");
+        assert!(storage.background_iops.is_some_and(|iops| iops > 0.0), "{storage:?}");
+        assert!(storage.tool.starts_with("weir"), "{}", storage.tool);
+    }
+    let report = fs::read_to_string(folder.join("run/report.md")).expect("it is written");
+    for words in
+        ["apt-get install fio", "CPU per I/O", "IOPS", "4 KiB random read", "2 more in the background"]
+    {
+        assert!(report.contains(words), "no {words:?} in {report}");
+    }
+    assert!(!report.contains("messages/s") && !report.contains("Server CPU"), "{report}");
+}
+
+#[test]
+fn mistakes_of_a_study_of_storage_are_told_with_file_and_line() {
+    let folder = folder("study-storage-mistakes");
+    for (from, to, line, words) in [
+        ("[2]\nback", "[0]\nback", 11, &["depth", "from 1 to 1024"][..]),
+        ("\"8MiB\"", "\"1KiB\"", 7, &["file_size"]),
+        ("engine = \"pread\"", "engine = \"prad\"", 20, &["no storage engine prad"]),
+        ("engine = \"pread\"", "engine = \"libaio\"\nwait = \"guess\"", 19, &["pread", "guess"]),
+    ] {
+        let text = format!("{HEAD}{ARMS}").replace(from, to);
+        let (said, out) = study(&folder, &text);
+        expect_refusal(&said, 2, words);
+        assert!(said.stderr.contains(&format!("waits.toml:{line}: ")), "{line}: {}", said.stderr);
+        assert!(!fs::exists(&out).expect("it can be looked at"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_data_file_that_is_not_there_is_named() {
+    let folder = folder("study-storage-file");
+    let file = folder.join("waits.toml");
+    fs::write(&file, format!("{HEAD}{ARMS}")).expect("it can be written");
+    let said = weir(&["study", shown(&file), "--out", shown(&folder.join("run")), "--file", "/nowhere/data"]);
+    expect_refusal(&said, 2, &["/nowhere/data"]);
+    let echo = weir(&["study", "quick", "--file", "/nowhere/data"]);
+    expect_refusal(&echo, 2, &["--file belongs to studies of storage"]);
+}
