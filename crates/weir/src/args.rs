@@ -4,10 +4,12 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod load;
 mod load_http;
 mod serve;
 mod storage;
 
+pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
 pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, ServeShared};
 pub(crate) use storage::{
@@ -175,84 +177,4 @@ pub(crate) enum LoadProtocol {
     Echo(Box<LoadEcho>),
     /// Send requests of HTTP/1.1 to a server and check every response
     Http(Box<LoadHttp>),
-}
-
-/// How open-loop messages are spaced.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Arrivals {
-    /// Exponential gaps, as independent users make them
-    Poisson,
-    /// Equal gaps
-    Uniform,
-}
-
-#[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
-pub(crate) struct LoadEcho {
-    /// Address of the server: HOST:PORT, unix:/path or @name
-    #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
-    pub(crate) target: String,
-    /// Connections that carry messages
-    #[arg(long, short = 'c', default_value_t = 100)]
-    pub(crate) connections: u32,
-    /// Further connections that stay silent
-    #[arg(long, default_value_t = 0)]
-    pub(crate) idle_connections: u32,
-    /// Messages in flight on each connection
-    #[arg(long, default_value_t = 1)]
-    pub(crate) depth: u32,
-    /// Bytes of a message
-    #[arg(long, default_value_t = 64)]
-    pub(crate) message_bytes: u32,
-    /// Measured time: 1.5s, 500ms, 2min
-    #[arg(long, short = 'd', default_value = "10s", value_name = "TIME")]
-    pub(crate) duration: String,
-    /// Send exactly this many messages, without a warm-up; --duration is then the limit
-    #[arg(long, short = 'n')]
-    pub(crate) messages: Option<u64>,
-    /// Longest warm-up; it ends earlier when the throughput is steady
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) warmup_max: String,
-    /// Open loop: messages a second over all connections, whatever the server does
-    #[arg(long, value_name = "PER_SECOND", value_parser = fraction)]
-    pub(crate) rate: Option<f64>,
-    /// Open loop: how messages are spaced
-    #[arg(long, value_enum, default_value = "poisson", requires = "rate")]
-    pub(crate) arrivals: Arrivals,
-    /// Closed loop: pause between an answer and the next message
-    #[arg(long, default_value = "0s", value_name = "TIME", conflicts_with = "rate")]
-    pub(crate) think: String,
-    /// Time over which the connections are opened
-    #[arg(long, default_value = "0s", value_name = "TIME")]
-    pub(crate) ramp_up: String,
-    /// Longest wait for a connection
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) connect_timeout: String,
-    /// Longest wait for an answer
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) response_timeout: String,
-    /// Generator threads
-    #[arg(long, default_value_t = 1)]
-    pub(crate) workers: u32,
-    /// CPUs to pin the threads to, in turn: 1,3
-    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
-    pub(crate) pin: Vec<usize>,
-    /// Driver of the generator itself
-    #[arg(long, default_value = "auto")]
-    pub(crate) driver: String,
-    /// Engine option of the generator, repeatable; as for `weir serve`
-    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
-    pub(crate) options: Vec<String>,
-    /// Seed of payloads and arrivals
-    #[arg(long, default_value_t = 1, value_parser = number::<u64>)]
-    pub(crate) seed: u64,
-    /// Read CPU, switches and memory of this process at both edges of the window
-    #[arg(long, value_name = "PID")]
-    pub(crate) observe_pid: Option<u32>,
-    /// Read the target's engine counters from this socket at both edges of the window
-    #[arg(long, value_name = "@NAME")]
-    pub(crate) observe_stats: Option<String>,
-    /// Print the report as one line of JSON and no progress
-    #[arg(long)]
-    pub(crate) json: bool,
 }

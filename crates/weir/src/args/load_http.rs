@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Arrivals, fraction, number};
+use super::{LoadShared, number};
 
 /// What the help ends with.
 const AFTER_HELP: &str = "\
@@ -21,45 +21,12 @@ pub(crate) struct LoadHttp {
     /// What to ask for: http://HOST[:PORT]/PATH; several on one server are asked for in turn
     #[arg(required = true, value_name = "URL")]
     pub(crate) urls: Vec<String>,
-    /// Connections that carry requests, or users
-    #[arg(long, short = 'c', visible_alias = "users", default_value_t = 100)]
-    pub(crate) connections: u32,
-    /// Further connections that stay silent
-    #[arg(long, default_value_t = 0)]
-    pub(crate) idle_connections: u32,
     /// Exactly so many requests on each connection, without a warm-up; --duration is then the limit
     #[arg(long, short = 'n', value_parser = number::<u64>)]
     pub(crate) requests: Option<u64>,
-    /// Measured time: 1.5s, 500ms, 2min
-    #[arg(long, short = 'd', default_value = "10s", value_name = "TIME")]
-    pub(crate) duration: String,
-    /// Longest warm-up; it ends earlier when the throughput is steady
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) warmup_max: String,
-    /// Requests in flight on each connection (pipelining)
-    #[arg(long, default_value_t = 1)]
-    pub(crate) depth: u32,
     /// A new connection for each request, closed by the server after it
     #[arg(long)]
     pub(crate) close: bool,
-    /// Open loop: requests a second over all connections, whatever the server does
-    #[arg(long, value_name = "PER_SECOND", value_parser = fraction)]
-    pub(crate) rate: Option<f64>,
-    /// Open loop: how requests are spaced
-    #[arg(long, value_enum, default_value = "poisson", requires = "rate")]
-    pub(crate) arrivals: Arrivals,
-    /// Closed loop: pause between a response and the next request
-    #[arg(long, default_value = "0s", value_name = "TIME", conflicts_with = "rate")]
-    pub(crate) think: String,
-    /// Time over which the connections are opened, or the users begin
-    #[arg(long, default_value = "0s", value_name = "TIME")]
-    pub(crate) ramp_up: String,
-    /// Longest wait for a connection
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) connect_timeout: String,
-    /// Longest wait for a complete response
-    #[arg(long, default_value = "5s", value_name = "TIME")]
-    pub(crate) response_timeout: String,
     /// Method of every request [default: GET, and POST with content]
     #[arg(long, short = 'X')]
     pub(crate) method: Option<String>,
@@ -88,28 +55,6 @@ pub(crate) struct LoadHttp {
     /// Write a row for each second of the window to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Generator threads
-    #[arg(long, default_value_t = 1)]
-    pub(crate) workers: u32,
-    /// CPUs to pin the threads to, in turn: 1,3
-    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
-    pub(crate) pin: Vec<usize>,
-    /// Driver of the generator itself
-    #[arg(long, default_value = "auto")]
-    pub(crate) driver: String,
-    /// Engine option of the generator, repeatable; as for `weir serve`
-    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
-    pub(crate) options: Vec<String>,
-    /// Seed of arrivals and samples
-    #[arg(long, default_value_t = 1, value_parser = number::<u64>)]
-    pub(crate) seed: u64,
-    /// Read CPU, switches and memory of this process at both edges of the window
-    #[arg(long, value_name = "PID")]
-    pub(crate) observe_pid: Option<u32>,
-    /// Read the target's engine counters from this socket at both edges of the window
-    #[arg(long, value_name = "@NAME")]
-    pub(crate) observe_stats: Option<String>,
-    /// Print the report as one line of JSON and no progress
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) shared: LoadShared,
 }

@@ -15,7 +15,7 @@ use weir_record::load::{LatencySummary, LoadReport};
 
 use super::{engine, load_http};
 use crate::{
-    args::{Arrivals, Load, LoadEcho, LoadProtocol},
+    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared},
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -32,18 +32,12 @@ pub(crate) fn run(load: &Load) -> Result<Exit> {
 }
 
 fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
-    let mut spec = spec(arguments)?;
-    check(
-        &mut spec,
-        Typed {
-            target: Some(&arguments.target),
-            pin: &arguments.pin,
-            options: &arguments.options,
-            observe_stats: arguments.observe_stats.as_deref(),
-        },
-    )?;
-    let (report, exit) = carry_out(&spec, arguments.json, "messages", with_flag)?;
-    let text = if arguments.json { serde_json::to_string(&report)? } else { table(&report) };
+    let LoadEcho { target, message_bytes, messages, shared } = arguments;
+    let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, target, *messages)? };
+    engine::address("--target", target)?;
+    check(&mut spec, shared)?;
+    let (report, exit) = carry_out(&spec, shared.json, "messages", with_flag)?;
+    let text = if shared.json { serde_json::to_string(&report)? } else { table(&report) };
     output::print(&text)?;
     Ok(exit)
 }
@@ -73,36 +67,37 @@ pub(super) fn carry_out(
     Ok((report, exit))
 }
 
-fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
-    let arrivals = match arguments.rate {
+/// What every load is asked, without what is special to a protocol; `messages` is the number of a counted run.
+pub(super) fn spec(shared: &LoadShared, target: &str, messages: Option<u64>) -> Result<LoadSpec> {
+    let arrivals = match shared.rate {
         Some(rate_per_second) => weir_load::Arrivals::Open {
             rate_per_second,
-            poisson: matches!(arguments.arrivals, Arrivals::Poisson),
+            poisson: matches!(shared.arrivals, Arrivals::Poisson),
             spin: PACER_SPIN,
         },
-        None => weir_load::Arrivals::Closed { think: engine::time("--think", &arguments.think)? },
+        None => weir_load::Arrivals::Closed { think: engine::time("--think", &shared.think)? },
     };
     // A counted run measures all its messages: there is nothing to warm up for.
-    let warmup = if arguments.messages.is_some() { "0s" } else { &arguments.warmup_max };
+    let warmup = if messages.is_some() { "0s" } else { &shared.warmup_max };
     Ok(LoadSpec {
-        target: arguments.target.clone(),
-        connections: arguments.connections,
-        idle_connections: arguments.idle_connections,
-        depth: arguments.depth,
-        message_bytes: arguments.message_bytes,
+        target: target.to_owned(),
+        connections: shared.connections,
+        idle_connections: shared.idle_connections,
+        depth: shared.depth,
+        message_bytes: 0,
         arrivals,
-        workers: arguments.workers,
-        pin: arguments.pin.clone(),
-        seed: arguments.seed,
-        duration: engine::time("--duration", &arguments.duration)?,
-        messages: arguments.messages,
+        workers: shared.workers,
+        pin: shared.pin.clone(),
+        seed: shared.seed,
+        duration: engine::time("--duration", &shared.duration)?,
+        messages,
         warmup_max: engine::time("--warmup-max", warmup)?,
-        ramp_up: engine::time("--ramp-up", &arguments.ramp_up)?,
-        connect_timeout: engine::time("--connect-timeout", &arguments.connect_timeout)?,
-        response_timeout: engine::time("--response-timeout", &arguments.response_timeout)?,
-        engine: engine::config(&arguments.driver, &arguments.options)?,
-        observe_pid: arguments.observe_pid,
-        observe_stats: arguments.observe_stats.clone(),
+        ramp_up: engine::time("--ramp-up", &shared.ramp_up)?,
+        connect_timeout: engine::time("--connect-timeout", &shared.connect_timeout)?,
+        response_timeout: engine::time("--response-timeout", &shared.response_timeout)?,
+        engine: engine::config(&shared.driver, &shared.options)?,
+        observe_pid: shared.observe_pid,
+        observe_stats: shared.observe_stats.clone(),
         http: None,
     })
 }
@@ -110,25 +105,13 @@ fn spec(arguments: &LoadEcho) -> Result<LoadSpec> {
 /// Descriptors a process of ours has open besides its connections, at most.
 const DESCRIPTORS_BESIDE: u64 = 48;
 
-/// What was typed that has to be looked at before a specification is one.
-pub(super) struct Typed<'a> {
-    /// Where it was typed.
-    pub(super) target: Option<&'a str>,
-    pub(super) pin: &'a [usize],
-    pub(super) options: &'a [String],
-    pub(super) observe_stats: Option<&'a str>,
-}
-
 /// What only the command line can know to be impossible.
-pub(super) fn check(spec: &mut LoadSpec, typed: Typed<'_>) -> Result<()> {
-    if let Some(target) = typed.target {
-        engine::address("--target", target)?;
-    }
-    engine::check_pin(typed.pin)?;
-    if typed.observe_stats.is_some_and(|name| !name.starts_with('@')) {
+pub(super) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
+    engine::check_pin(&shared.pin)?;
+    if shared.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {
         return Err(UsageError("--observe-stats takes an abstract name: @name".into()).into());
     }
-    engine::resolve(&mut spec.engine, typed.options)?;
+    engine::resolve(&mut spec.engine, &shared.options)?;
     let sockets = u64::from(spec.connections) + u64::from(spec.idle_connections);
     let text = match spec.engine.driver {
         DriverChoice::Named(Driver::Blocking) => {

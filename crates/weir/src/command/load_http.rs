@@ -15,32 +15,21 @@ use weir_proto::{
 };
 use weir_record::load::{LoadReport, SecondRow};
 
-use super::{
-    engine,
-    load::{self, PACER_SPIN},
-    load_http_table,
-};
+use super::{engine, load, load_http_table};
 use crate::{
-    args::{Arrivals, LoadHttp},
+    args::LoadHttp,
     exit::{Exit, UsageError},
     output,
 };
 
 pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
     let mut spec = spec(arguments)?;
-    load::check(
-        &mut spec,
-        load::Typed {
-            target: None,
-            pin: &arguments.pin,
-            options: &arguments.options,
-            observe_stats: arguments.observe_stats.as_deref(),
-        },
-    )?;
+    load::check(&mut spec, &arguments.shared)?;
     // A path that cannot be written is known before the load, not after it.
     let csv = arguments.csv.as_deref().map(|path| open_csv(path).map(|file| (path, file))).transpose()?;
-    let (report, exit) = load::carry_out(&spec, arguments.json, "responses", with_flag)?;
-    let text = if arguments.json { serde_json::to_string(&report)? } else { load_http_table::table(&report) };
+    let (report, exit) = load::carry_out(&spec, arguments.shared.json, "responses", with_flag)?;
+    let text =
+        if arguments.shared.json { serde_json::to_string(&report)? } else { load_http_table::table(&report) };
     output::print(&text)?;
     // Last, so that a full disk costs the file and not the report.
     if let Some((path, file)) = csv {
@@ -51,38 +40,10 @@ pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
 
 fn spec(arguments: &LoadHttp) -> Result<LoadSpec> {
     let urls = urls(&arguments.urls)?;
-    let arrivals = match arguments.rate {
-        Some(rate_per_second) => weir_load::Arrivals::Open {
-            rate_per_second,
-            poisson: matches!(arguments.arrivals, Arrivals::Poisson),
-            spin: PACER_SPIN,
-        },
-        None => weir_load::Arrivals::Closed { think: engine::time("--think", &arguments.think)? },
-    };
-    // A counted run measures all its requests: there is nothing to warm up for.
-    let warmup = if arguments.requests.is_some() { "0s" } else { &arguments.warmup_max };
-    let messages = arguments.requests.map(|each| each.saturating_mul(arguments.connections.into()));
-    Ok(LoadSpec {
-        target: target(&urls)?,
-        connections: arguments.connections,
-        idle_connections: arguments.idle_connections,
-        depth: arguments.depth,
-        message_bytes: 0,
-        arrivals,
-        workers: arguments.workers,
-        pin: arguments.pin.clone(),
-        seed: arguments.seed,
-        duration: engine::time("--duration", &arguments.duration)?,
-        messages,
-        warmup_max: engine::time("--warmup-max", warmup)?,
-        ramp_up: engine::time("--ramp-up", &arguments.ramp_up)?,
-        connect_timeout: engine::time("--connect-timeout", &arguments.connect_timeout)?,
-        response_timeout: engine::time("--response-timeout", &arguments.response_timeout)?,
-        engine: engine::config(&arguments.driver, &arguments.options)?,
-        observe_pid: arguments.observe_pid,
-        observe_stats: arguments.observe_stats.clone(),
-        http: Some(http(arguments, &urls)?),
-    })
+    let connections = arguments.shared.connections.into();
+    let messages = arguments.requests.map(|each| each.saturating_mul(connections));
+    let http = Some(http(arguments, &urls)?);
+    Ok(LoadSpec { http, ..load::spec(&arguments.shared, &target(&urls)?, messages)? })
 }
 
 fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
@@ -91,15 +52,12 @@ fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
         (None, Some(path)) => Some(read("--data-file", path)?),
         (None, None) => None,
     };
+    let url = |(text, url): &(String, Url)| HttpUrl {
+        text: text.clone(),
+        host: url.authority().into(),
+        path: url.target().into(),
+    };
     Ok(HttpSpec {
-        urls: urls
-            .iter()
-            .map(|(text, url)| HttpUrl {
-                text: text.clone(),
-                host: url.authority().into(),
-                path: url.target().into(),
-            })
-            .collect(),
         method: method(arguments.method.as_deref(), content.is_some())?,
         headers: arguments.headers.iter().map(|text| header(text)).collect::<Result<_>>()?,
         content,
@@ -109,6 +67,7 @@ fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
         requests_each: arguments.requests,
         source_addresses: arguments.source_addresses.as_deref().map_or(Ok(Vec::new()), source_addresses)?,
         jtl: arguments.jtl.clone(),
+        ..HttpSpec::get(urls.iter().map(url).collect())
     })
 }
 

@@ -1,0 +1,92 @@
+//! `weir load` as it is typed: what every load has in common, and the echo's own.
+
+use clap::{Args, ValueEnum};
+
+use super::{fraction, number};
+
+/// How open-loop messages are spaced.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Arrivals {
+    /// Exponential gaps, as independent users make them
+    Poisson,
+    /// Equal gaps
+    Uniform,
+}
+
+/// The flags of every load.
+#[derive(Debug, Args)]
+pub(crate) struct LoadShared {
+    /// Connections that carry messages or requests
+    #[arg(long, short = 'c', visible_alias = "users", default_value_t = 100)]
+    pub(crate) connections: u32,
+    /// Further connections that stay silent
+    #[arg(long, default_value_t = 0)]
+    pub(crate) idle_connections: u32,
+    /// Messages or requests in flight on each connection (pipelining)
+    #[arg(long, default_value_t = 1)]
+    pub(crate) depth: u32,
+    /// Measured time: 1.5s, 500ms, 2min
+    #[arg(long, short = 'd', default_value = "10s", value_name = "TIME")]
+    pub(crate) duration: String,
+    /// Longest warm-up; it ends earlier when the throughput is steady
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub(crate) warmup_max: String,
+    /// Open loop: messages or requests a second over all connections, whatever the server does
+    #[arg(long, value_name = "PER_SECOND", value_parser = fraction)]
+    pub(crate) rate: Option<f64>,
+    /// Open loop: how they are spaced
+    #[arg(long, value_enum, default_value = "poisson", requires = "rate")]
+    pub(crate) arrivals: Arrivals,
+    /// Closed loop: pause between an answer and the next message or request
+    #[arg(long, default_value = "0s", value_name = "TIME", conflicts_with = "rate")]
+    pub(crate) think: String,
+    /// Time over which the connections are opened, or the users begin
+    #[arg(long, default_value = "0s", value_name = "TIME")]
+    pub(crate) ramp_up: String,
+    /// Longest wait for a connection
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub(crate) connect_timeout: String,
+    /// Longest wait for a complete answer
+    #[arg(long, default_value = "5s", value_name = "TIME")]
+    pub(crate) response_timeout: String,
+    /// Generator threads
+    #[arg(long, default_value_t = 1)]
+    pub(crate) workers: u32,
+    /// CPUs to pin the threads to, in turn: 1,3
+    #[arg(long, value_delimiter = ',', value_name = "CPUS", value_parser = number::<usize>)]
+    pub(crate) pin: Vec<usize>,
+    /// Driver of the generator itself
+    #[arg(long, default_value = "auto")]
+    pub(crate) driver: String,
+    /// Engine option of the generator, repeatable; as for `weir serve`
+    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// Seed of payloads, arrivals and samples
+    #[arg(long, default_value_t = 1, value_parser = number::<u64>)]
+    pub(crate) seed: u64,
+    /// Read CPU, switches and memory of this process at both edges of the window
+    #[arg(long, value_name = "PID")]
+    pub(crate) observe_pid: Option<u32>,
+    /// Read the target's engine counters from this socket at both edges of the window
+    #[arg(long, value_name = "@NAME")]
+    pub(crate) observe_stats: Option<String>,
+    /// Print the report as one line of JSON and no progress
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(allow_negative_numbers = true)]
+pub(crate) struct LoadEcho {
+    /// Address of the server: HOST:PORT, unix:/path or @name
+    #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
+    pub(crate) target: String,
+    /// Bytes of a message
+    #[arg(long, default_value_t = 64)]
+    pub(crate) message_bytes: u32,
+    /// Send exactly this many messages, without a warm-up; --duration is then the limit
+    #[arg(long, short = 'n')]
+    pub(crate) messages: Option<u64>,
+    #[command(flatten)]
+    pub(crate) shared: LoadShared,
+}
