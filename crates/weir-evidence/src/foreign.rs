@@ -52,8 +52,9 @@ fn softirq_threads() -> &'static HashSet<u32> {
     FOUND.get_or_init(|| {
         let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
         let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let is_softirq =
-            |pid: &u32| fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_softirq_thread(&stat));
+        let is_softirq = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_softirq_thread(&stat))
+        };
         numbers.filter(is_softirq).collect()
     })
 }

@@ -53,7 +53,9 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
     let area = ends.iter().map(|end| end.leftover.window_area).sum();
     let service = LatencySummary::from_histogram(&gather.window.service);
     let (response, send_lag) = match &gather.paced {
-        Some(paced) => (LatencySummary::from_histogram(&paced.response), LatencySummary::from_histogram(&paced.lag)),
+        Some(paced) => {
+            (LatencySummary::from_histogram(&paced.response), LatencySummary::from_histogram(&paced.lag))
+        }
         None => (service.clone(), LatencySummary::default()),
     };
     let busy_max = busy_max(measured);

@@ -254,8 +254,12 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         Language::Chinese => format!("小于 {effect} 的差异在本次测量中不可见（最小可检测效应）。"),
     }));
     parts.extend(floor.map(|floor| match view.language {
-        Language::English => format!("Over as many pairs, the baseline differs from itself by up to {floor} (noise floor)."),
-        Language::Korean => format!("같은 수의 쌍으로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어)."),
+        Language::English => {
+            format!("Over as many pairs, the baseline differs from itself by up to {floor} (noise floor).")
+        }
+        Language::Korean => {
+            format!("같은 수의 쌍으로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
+        }
         Language::Chinese => format!("在同样多的配对下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
     }));
     parts.push(match view.language {
