@@ -88,6 +88,14 @@ pub fn use_file(spec: &mut StudySpec, file: &str) {
     }
 }
 
+/// Uses no more of the file than there is.
+pub fn use_at_most(spec: &mut StudySpec, length_bytes: u64) {
+    let most = length_bytes & !(u64::from(BLOCK_BYTES) - 1);
+    for cell in spec.cells.iter_mut().filter_map(|cell| cell.storage.as_mut()) {
+        cell.file_bytes = cell.file_bytes.min(most);
+    }
+}
+
 /// Every engine on one disk, in under ten minutes. One that is refused here is found out when it is started.
 pub fn survey(surroundings: &Surroundings, tried: &[DriverFound]) -> StudySpec {
     let cell = |role, pattern, depth| {
@@ -286,5 +294,9 @@ pub(crate) mod tests {
         );
         use_file(&mut spec, "/dev/nvme1n1");
         assert_eq!(files_to_lay_out(&spec, folder), []);
+        let used = |spec: &StudySpec| spec.cells[0].storage.as_ref().map(|cell| cell.file_bytes);
+        assert_eq!(used(&spec), Some(FILE_BYTES));
+        use_at_most(&mut spec, (64 << 20) + 100);
+        assert_eq!(used(&spec), Some(64 << 20));
     }
 }

@@ -157,6 +157,10 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
             return Err(UsageError("--file belongs to studies of storage; leave it out".into()).into());
         }
         storage::use_file(&mut spec, &file.display().to_string());
+        // A device says its length nowhere here, and a file that is not there is named when the study begins.
+        if let Some(file) = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file) {
+            storage::use_at_most(&mut spec, file.len());
+        }
     }
     let reproduce = reproduce(name, arguments, spec.seed);
     Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
