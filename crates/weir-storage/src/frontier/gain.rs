@@ -1,6 +1,8 @@
 //! Where a gain is from, and what waiting for the interrupt is worth.
 
-use weir_record::sweep::{Estimate, Gain, GainStep, MethodRole, Price, SweepPlan, WaitingFigures};
+use weir_record::sweep::{
+    Estimate, Gain, GainStep, MethodRole, Price, SweepPlan, SweepWorld, WaitingFigures,
+};
 use weir_stats::order;
 
 use super::figures::{Figures, estimate};
@@ -55,7 +57,7 @@ pub fn price(plan: &SweepPlan, figures: &Figures, phase: &str, candidate: Option
         .iter()
         .filter(|method| method.role != MethodRole::Oracle && !method.true_times && method.name != INTERRUPT)
         .filter_map(|method| {
-            offer(figures, phase, &method.name).map(|(price, saved)| (&method.name, price, saved))
+            offer(plan.world, figures, phase, &method.name).map(|(price, saved)| (&method.name, price, saved))
         });
     let cheapest = offers.min_by(|(_, a, _), (_, b, _)| a.median.total_cmp(&b.median));
     let interrupted = candidate
@@ -66,15 +68,19 @@ pub fn price(plan: &SweepPlan, figures: &Figures, phase: &str, candidate: Option
         method: cheapest.as_ref().map(|(method, ..)| (*method).clone()),
         cpu_us_for_latency_us: cheapest.as_ref().map(|(_, price, _)| *price),
         latency_saved_us: cheapest.as_ref().map(|(.., saved)| *saved),
-        poll_cpu_us_for_latency_us: offer(figures, phase, POLL).map(|(price, _)| price),
+        poll_cpu_us_for_latency_us: offer(plan.world, figures, phase, POLL).map(|(price, _)| price),
     })
 }
 
 /// CPU paid for each latency saved against the interrupt, and the latency saved for each operation. `None` when with
 /// some seed nothing is saved.
-fn offer(figures: &Figures, phase: &str, method: &str) -> Option<(Estimate, Estimate)> {
-    let saved =
-        figures.pairs(phase, [method, INTERRUPT], |it, interrupt| Some(interrupt.added_us - it.added_us));
+///
+/// On a disk the moment of completion is mostly not known, so there the whole latency is compared.
+fn offer(world: SweepWorld, figures: &Figures, phase: &str, method: &str) -> Option<(Estimate, Estimate)> {
+    let latency_us =
+        |it: &WaitingFigures| if world == SweepWorld::Disk { it.latency_us } else { it.added_us };
+    let saved = figures
+        .pairs(phase, [method, INTERRUPT], |it, interrupt| Some(latency_us(interrupt) - latency_us(it)));
     if saved.iter().any(|us| *us < SAVED_US_MIN) {
         return None;
     }
