@@ -131,7 +131,8 @@ fn methods(names: &[&str]) -> Vec<SweepMethod> {
 }
 
 /// Methods as people write them, with blanks between: `study`, `brief`, `predictors`, `disk`, `ratios`, `baselines`,
-/// `published`, `oracles`, `candidate` for a group of them, or a predictor, `clairvoyant`, `constant:SHARE`, each with `+armed` or `+true` at its end.
+/// `published`, `oracles`, `candidate` for a group of them, or a predictor, `clairvoyant`, `constant:SHARE`, each with
+/// `+armed` or `+true` at its end.
 pub fn parse(text: &str) -> Result<Vec<SweepMethod>, String> {
     let mut found: Vec<SweepMethod> = Vec::new();
     for word in text.split_whitespace() {
