@@ -17,7 +17,8 @@ pub const PAIRS_MIN: usize = 6;
 /// median of `pairs`, so the floor is one too: a single pair scatters about `sqrt(pairs)` times as far, and a floor
 /// of single pairs would not fall however long one measured. The signs are those of the pairs, so what all blocks
 /// have in common (placement, the order in which things start) raises the floor and does not cancel. The percentile
-/// is expanded for few pairs as that of the interval is (`interval::bootstrap_interval`). Assumes that both runs stand at random places in the block. `None` below [`PAIRS_MIN`] pairs, for no `pairs`, or with a value
+/// is expanded for few pairs as that of the interval is (`interval::bootstrap_interval`). Assumes that both runs
+/// stand at random places in the block. `None` below [`PAIRS_MIN`] pairs, for no `pairs`, or with a value
 /// that is not finite.
 pub fn noise_floor(log_ratios_self: &[f64], pairs: usize, seed: u64) -> Option<f64> {
     if log_ratios_self.len() < PAIRS_MIN

@@ -1,6 +1,7 @@
 //! Events of the simulator a second on one core: `cargo bench -p weir-storage --bench simulator`.
 //!
-//! Blocks of all cases take turns, so that a change of the processor's speed meets all of them. Printed are medians. What
+//! Blocks of all cases take turns, so that a change of the processor's speed meets all of them. Printed are medians.
+//! What
 //! an event is, is said in `weir_storage::simulate`; an operation is two. The goal is at least 5 million a second in
 //! every case. The last column is a hash of the reports: it is the same on every machine.
 #![expect(clippy::print_stdout, reason = "its output is the result")]

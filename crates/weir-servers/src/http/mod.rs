@@ -16,7 +16,8 @@
 //!
 //! How it works. A connection receives a lease, decodes every request that it completes and writes the replies into one
 //! batch, which leaves in one send: no task, no timer and no allocation a request. A small fixed reply is rendered once
-//! a second, with its head, and copied once; a large one is sent from where it lies, and from 32 KiB on that is a sealed
+//! a second, with its head, and copied once; a large one is sent from where it lies, and from 32 KiB on that is a
+//! sealed
 //! file in memory, whose pages no reply copies. A connection has one timer, which
 //! is moved only when it fires or when something nearer is waited for.
 //!

@@ -1,3 +1,5 @@
+//! The measurement points: parts that add up, intervals that are bounded.
+
 use proptest::prelude::*;
 
 use super::*;

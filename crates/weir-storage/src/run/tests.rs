@@ -1,3 +1,5 @@
+//! Whole runs on real files, without a look at how long they take.
+
 use std::{cell::RefCell, fs, path::PathBuf};
 
 use weir_record::storage::{

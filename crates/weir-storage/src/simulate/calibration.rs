@@ -2,7 +2,8 @@
 //!
 //! The published figures are for 4 KiB random reads of threads with one operation in flight each, on a 983 ZET with a
 //! Xeon Gold 6230: artifact of "DPAS: A Prompt, Accurate and Safe I/O Completion Method for SSDs", FAST '26, sheet
-//! "4KRR ZSSD", five runs. Only the column of polling was used to fit the device; operations a second of the others, and
+//! "4KRR ZSSD", five runs. Only the column of polling was used to fit the device; operations a second of the others,
+//! and
 //! CPU, at one thread fixed the host's constants; all the rest is prediction.
 
 use serde::Serialize;

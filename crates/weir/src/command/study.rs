@@ -127,7 +127,10 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let seed = arguments.seed.unwrap_or_else(seed_from_clock);
     let surroundings = Surroundings { seed, server_cpus, load_cpus };
     if arguments.published_plan && name != survey::NAME {
-        return Err(UsageError("--published-plan belongs to the studies survey and polling; leave it out".into()).into());
+        return Err(UsageError(
+            "--published-plan belongs to the studies survey and polling; leave it out".into(),
+        )
+        .into());
     }
     if arguments.protocol.is_some() && name != "peers" {
         return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());

@@ -1,3 +1,5 @@
+//! The loop of one thread over a fake engine in virtual time.
+
 use weir_record::storage::{AccessPattern, DeviceClock, StorageEngine, WaitingReport};
 
 use super::*;

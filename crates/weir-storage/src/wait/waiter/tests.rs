@@ -1,3 +1,5 @@
+//! How a wait is made, over a fake engine in virtual time.
+
 use std::{
     cell::RefCell,
     rc::Rc,
