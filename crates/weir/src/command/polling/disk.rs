@@ -167,10 +167,13 @@ fn source(spec: &StudySpec, folder: &Path) -> String {
     cell.map(|cell| storage::data_file(folder, cell).display().to_string()).unwrap_or_default()
 }
 
+/// Phases of one part by their place in the plan, each with the attempt it comes from.
+type Phases = BTreeMap<usize, (u32, PartPhase)>;
+
 /// Clean trials of the methods as parts: a block is a seed, a cell a phase. The baseline's second runs are left out,
 /// and of several attempts at a block the last one counts.
 fn parts(plan: &SweepPlan, spec: &StudySpec, trials: &[TrialRecord]) -> Vec<SweepPart> {
-    let mut parts: BTreeMap<(&str, u64), BTreeMap<usize, (u32, PartPhase)>> = BTreeMap::new();
+    let mut parts: BTreeMap<(&str, u64), Phases> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.taints.is_empty() && !trial.repeat) {
         let Some(method) = plan.methods.iter().find(|method| arm_name(&method.name) == trial.arm) else {
             continue;

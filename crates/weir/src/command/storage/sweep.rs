@@ -156,7 +156,7 @@ fn on_disk(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepRes
         file: arguments.file.clone(),
         seed: 1,
     };
-    let folder = arguments.out.clone().unwrap_or_else(|| PathBuf::from(disk::default_folder()));
+    let folder = arguments.out.clone().unwrap_or_else(disk::default_folder);
     let done = disk::measure(&folder, &asked, arguments.resume, interrupt, arguments.json)?;
     let exit = if done.interrupted { Exit::Interrupted } else { Exit::Ok };
     Ok((done.result, exit))
