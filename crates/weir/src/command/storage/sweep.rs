@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::BufReader,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
