@@ -151,6 +151,7 @@ impl Uring {
 
     /// A receive that brought no bytes.
     pub(super) fn on_receive_end(&mut self, id: SlotId, class: u8, result: i32) {
+        let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if result == 0 {
             socket.end_of_stream = true;
@@ -159,6 +160,12 @@ impl Uring {
         match Errno::from_raw_os_error(-result) {
             Errno::NOBUFS => {
                 self.parts.counters.buffers_exhausted.increment();
+                // It may be this connection that has them all. Its handler takes what is there first, and that starts
+                // the receive again.
+                let wanted = socket.discarding || socket.receive_waiter.is_some();
+                if !wanted && socket.inbound_bytes > low_water {
+                    return;
+                }
                 socket.arm = Arm::Starved;
                 self.starved_receivers.push_back(id);
                 if self.buffers.bytes(class) < HOT_BYTES {
