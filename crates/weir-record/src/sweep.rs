@@ -48,7 +48,7 @@ pub enum MethodRole {
 pub struct SweepMethod {
     /// Name in tables and files; unique in a plan.
     pub name: String,
-    /// The predictor with its parameters, or `oracle:clairvoyant`, or `oracle:constant`.
+    /// The predictor with its parameters, or `clairvoyant`, or `constant:SHARE`.
     pub predictor: String,
     /// Methods of a family make one curve.
     pub family: String,
@@ -362,6 +362,31 @@ pub struct FrontierRow {
     pub outcome: Outcome,
 }
 
+impl FrontierRow {
+    /// The rule with "no fewer operations a second" taken literally: a loss of any size fails. Absent where the rule does
+    /// not ask for that.
+    pub fn outcome_without_margin(&self) -> Option<Outcome> {
+        let iops = match self.iops.estimate.interval {
+            Some((low, _)) if low >= 0.0 => Outcome::Holds,
+            Some((_, high)) if high < 0.0 => Outcome::Fails,
+            _ => Outcome::Open,
+        };
+        let all = [self.misses.outcome, self.cpu.outcome, iops];
+        (self.rule == FrontierRule::Ahead).then(|| all.into_iter().fold(Outcome::Holds, Outcome::and))
+    }
+}
+
+impl Outcome {
+    /// Of two things that must both hold.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Fails, _) | (_, Self::Fails) => Self::Fails,
+            (Self::Open, _) | (_, Self::Open) => Self::Open,
+            (Self::Holds, Self::Holds) => Self::Holds,
+        }
+    }
+}
+
 /// A step from one method to another that shows where a gain is from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -488,11 +513,7 @@ impl SweepResult {
 
 /// Fails when a line fails, holds when all do; absent without a line.
 fn whole<'r>(rows: impl Iterator<Item = &'r FrontierRow>) -> Option<Outcome> {
-    rows.map(|row| row.outcome).reduce(|whole, part| match (whole, part) {
-        (Outcome::Fails, _) | (_, Outcome::Fails) => Outcome::Fails,
-        (Outcome::Open, _) | (_, Outcome::Open) => Outcome::Open,
-        (Outcome::Holds, Outcome::Holds) => Outcome::Holds,
-    })
+    rows.map(|row| row.outcome).reduce(Outcome::and)
 }
 
 impl PhaseResult {

@@ -31,7 +31,7 @@ pub(super) fn document(result: &PollingResult, language: Language) -> String {
     }
     section(&mut out, language, Text::FrontierTitle, Text::FrontierHelp.of(language));
     of_worlds(&mut out, result, language, |sweep| vec![(String::new(), sheets::frontier(sweep, language))]);
-    section(&mut out, language, Text::MethodsTitle, Text::PlanesHelp.of(language));
+    section(&mut out, language, Text::MethodsTitle, Text::MethodsHelp.of(language));
     of_worlds(&mut out, result, language, |sweep| {
         let of = |phase| sheets::methods(sweep, phase, language);
         sweep.phases.iter().map(|phase| (phase.name.clone(), of(phase))).collect()

@@ -275,7 +275,7 @@ fn methods(result: &PollingResult, language: Language) -> Markup {
             (sheets::methods(sweep, last, language).html())
         })
     });
-    section(Text::MethodsTitle.of(language), "", &body)
+    section(Text::MethodsTitle.of(language), Text::MethodsHelp.of(language), &body)
 }
 
 fn notes(result: &PollingResult, language: Language) -> Markup {

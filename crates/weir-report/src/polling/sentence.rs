@@ -11,6 +11,9 @@ use crate::{
     language::Language,
 };
 
+/// Source of traces that were made from seeds; any other trace was read from a file.
+const MADE_TRACES: &str = "synthetic";
+
 /// More than this left to the interrupt, and the interrupt is the answer.
 const MOSTLY: f64 = 0.5;
 
@@ -36,6 +39,7 @@ pub(super) fn answer(result: &PollingResult, language: Language) -> Vec<String> 
         return vec![Text::NoJudgement.of(language).to_owned()];
     };
     let mut sentences = vec![headline];
+    sentences.extend(margins(result, language));
     if let Some(last) = sweep.phases.last() {
         sentences.extend(mechanism(last, language));
         sentences.extend(quantile(sweep, last, language));
@@ -44,6 +48,19 @@ pub(super) fn answer(result: &PollingResult, language: Language) -> Vec<String> 
     sentences.extend(elsewhere(result, language));
     sentences.extend(falls_short(result, language));
     sentences
+}
+
+/// The margins, and what comes out when no operation a second may be lost.
+fn margins(result: &PollingResult, language: Language) -> Option<String> {
+    let asking: Vec<(Outcome, f64)> = result
+        .deciding()
+        .filter_map(|row| Some((row.outcome_without_margin()?, -row.iops.estimate.median)))
+        .collect();
+    let count = |outcome| asking.iter().filter(|(found, _)| *found == outcome).count().to_string();
+    let most = asking.iter().map(|(_, loss)| loss.max(0.0)).reduce(f64::max)?;
+    let (holding, failing) = (count(Outcome::Holds), count(Outcome::Fails));
+    let (all, most) = (asking.len().to_string(), format!("{:.2}", most.abs() * 100.0));
+    Some(Text::Margins.fill(language, &[&holding, &all, &failing, &most]))
 }
 
 /// How many lines of the other parts hold.
@@ -64,11 +81,15 @@ fn falls_short(result: &PollingResult, language: Language) -> Option<String> {
     let count = |of: fn(&FrontierRow) -> Outcome| {
         failing.iter().filter(|row| of(row) == Outcome::Fails).count().to_string()
     };
-    let least = failing.iter().map(|row| row.iops.estimate.median).reduce(f64::min)?;
+    if failing.is_empty() {
+        return None;
+    }
+    let short = failing.iter().filter(|row| row.iops.outcome == Outcome::Fails);
+    let least = short.map(|row| row.iops.estimate.median).fold(0.0, f64::min);
     let counts =
         [count(|row| row.misses.outcome), count(|row| row.cpu.outcome), count(|row| row.iops.outcome)];
     let [misses, cpu, iops] = &counts;
-    Some(Text::FallsShort.fill(language, &[misses, cpu, iops, &format!("{:.1}", (-least * 100.0).max(0.0))]))
+    Some(Text::FallsShort.fill(language, &[misses, cpu, iops, &format!("{:.1}", least.abs() * 100.0)]))
 }
 
 fn headline(result: &PollingResult, sweep: &SweepResult, language: Language) -> Option<String> {
@@ -158,14 +179,17 @@ pub(super) fn chips(result: &PollingResult, language: Language) -> Vec<(String, 
 
 /// What a reader must know about where the figures are from.
 pub(super) fn notes(result: &PollingResult) -> Vec<Text> {
-    let worlds = [
-        (SweepWorld::Simulator, Text::EmulatedSimulator),
-        (SweepWorld::Trace, Text::EmulatedTrace),
-        (SweepWorld::Disk, Text::EmulatedDisk),
-    ];
-    let present =
-        worlds.into_iter().filter(|(world, _)| result.sweep(*world).is_some()).map(|(_, text)| text);
-    present.chain([Text::FixedBefore, Text::BaselinesAlways]).collect()
+    result.sweeps.iter().map(note).chain([Text::FixedBefore, Text::BaselinesAlways]).collect()
+}
+
+/// What is emulated in one sweep.
+pub(super) fn note(sweep: &SweepResult) -> Text {
+    match sweep.plan.world {
+        SweepWorld::Simulator => Text::EmulatedSimulator,
+        SweepWorld::Trace if sweep.plan.source == MADE_TRACES => Text::EmulatedTrace,
+        SweepWorld::Trace => Text::EmulatedReplay,
+        SweepWorld::Disk => Text::EmulatedDisk,
+    }
 }
 
 /// A share in points, signed: `+0.43`.

@@ -40,12 +40,14 @@ pub(super) fn frontier(sweep: &SweepResult, language: Language) -> Sheet {
             Text::MissPoints,
             Text::CpuPoints,
             Text::IopsPercent,
+            Text::NoMargin,
             Text::Result,
         ],
     );
     let mut sheet = Sheet::new(&head, 3).ending_in_text();
     for row in &sweep.frontier {
         let points = |estimate: &Estimate| signed_estimate(estimate, 100.0);
+        let told = |outcome| texts::outcome(outcome).of(language).to_owned();
         sheet.push(
             tone(row.outcome),
             vec![
@@ -55,7 +57,8 @@ pub(super) fn frontier(sweep: &SweepResult, language: Language) -> Sheet {
                 points(&row.misses.estimate),
                 points(&row.cpu.estimate),
                 points(&row.iops.estimate),
-                texts::outcome(row.outcome).of(language).to_owned(),
+                row.outcome_without_margin().map_or_else(|| ABSENT.to_owned(), told),
+                told(row.outcome),
             ],
         );
     }

@@ -31,6 +31,9 @@ pub(super) fn study(result: &PollingResult, language: Language, width_columns: u
         wrapped(&mut out, &format!("{} · {name}: {reason}", Text::MissingTitle.of(language)), width);
     }
     out.push('\n');
+    bold(&mut out, Text::EmulatedTitle.of(language), color);
+    sentence::notes(result).iter().for_each(|note| wrapped(&mut out, note.of(language), width));
+    out.push('\n');
     wrapped(&mut out, &format!("{}: {}", Text::ReproduceTitle.of(language), result.reproduce), width);
     out
 }
@@ -46,6 +49,8 @@ pub(super) fn sweep(sweep: &SweepResult, language: Language, width_columns: usiz
             width,
         );
     }
+    out.push('\n');
+    wrapped(&mut out, sentence::note(sweep).of(language), width);
     out.trim_start().to_owned()
 }
 

@@ -48,21 +48,29 @@ texts! {
     BadgeNot: "not ahead everywhere" | "일부 조건에서 앞서지 못함" | "并非处处领先";
     BadgeOpen: "not decided" | "판정 보류" | "无法判定";
 
-    Ahead: "Misses and CPU can be lowered together under background load: one setting, {0}, is ahead of {1} of {2} \
-        ratios of the kernel's mean in {3}, on misses, CPU and IOPS at once, and all other conditions hold."
-        | "백그라운드 부하에서도 miss와 CPU를 함께 낮출 수 있습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 \
-        miss, CPU, IOPS 모두에서 앞서고 나머지 조건도 모두 만족합니다."
-        | "在后台负载下可以同时降低 miss 与 CPU：同一设置 {0} 在 {3} 中，于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个，其余条件也都成立。";
-    NotAhead: "Not shown in full: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
-        CPU and IOPS at once; {4} of {5} conditions on held-out seeds and traces hold, {6} fail."
-        | "전부 입증되지는 않았습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
-        미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 {6}개를 만족하지 못합니다."
-        | "未能全部证实：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；留出种子与轨迹的 {5} 项条件中 {4} 项成立，{6} 项不成立。";
-    OpenAhead: "Not decided yet: one setting, {0}, is ahead of {1} of {2} ratios of the kernel's mean in {3} on misses, \
-        CPU and IOPS at once; {4} of {5} conditions on held-out seeds and traces hold and the rest are open."
-        | "아직 판정할 수 없습니다. 한 가지 설정 {0}이(가) {3}에서 커널 평균의 비율 {2}개 중 {1}개보다 miss, CPU, IOPS 모두에서 앞서며, \
-        미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 나머지는 판정 보류입니다."
-        | "尚无法判定：同一设置 {0} 在 {3} 中于 miss、CPU、IOPS 三项同时领先内核均值的 {2} 个比例中的 {1} 个；留出种子与轨迹的 {5} 项条件中 {4} 项成立，其余待定。";
+    Ahead: "Misses and CPU can be lowered together under background load: in the simulator's {3} one setting, {0}, has \
+        no more misses, less CPU and no fewer IOPS, within the margins below, than {1} of {2} ratios of the kernel's mean, and \
+        all other conditions hold."
+        | "백그라운드 부하에서도 miss와 CPU를 함께 낮출 수 있습니다. 시뮬레이터의 {3}에서 한 가지 설정 {0}이(가) 커널 평균의 비율 {2}개 중 {1}개보다 \
+        아래의 여유 안에서 miss가 더 많지 않고 CPU가 적으며 IOPS가 더 적지 않고, 나머지 조건도 모두 만족합니다."
+        | "在后台负载下可以同时降低 miss 与 CPU：在模拟器的 {3} 中，同一设置 {0} 与内核均值的 {2} 个比例中的 {1} 个相比，在下述余量之内 miss 不更多、CPU 更少、IOPS 不更少，其余条件也都成立。";
+    NotAhead: "Not shown in full: in the simulator's {3} one setting, {0}, has no more misses, less CPU and no fewer IOPS, \
+        within the margins below, than {1} of {2} ratios of the kernel's mean; {4} of {5} conditions on held-out seeds and \
+        traces hold, {6} fail."
+        | "전부 입증되지는 않았습니다. 시뮬레이터의 {3}에서 한 가지 설정 {0}이(가) 커널 평균의 비율 {2}개 중 {1}개보다 아래의 여유 안에서 miss가 더 많지 않고 \
+        CPU가 적으며 IOPS가 더 적지 않습니다. 미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 {6}개를 만족하지 못합니다."
+        | "未能全部证实：在模拟器的 {3} 中，同一设置 {0} 与内核均值的 {2} 个比例中的 {1} 个相比，在下述余量之内 miss 不更多、CPU 更少、IOPS 不更少；留出种子与轨迹的 {5} 项条件中 {4} 项成立，{6} 项不成立。";
+    OpenAhead: "Not decided yet: in the simulator's {3} one setting, {0}, has no more misses, less CPU and no fewer IOPS, \
+        within the margins below, than {1} of {2} ratios of the kernel's mean; {4} of {5} conditions on held-out seeds and \
+        traces hold and the rest are open."
+        | "아직 판정할 수 없습니다. 시뮬레이터의 {3}에서 한 가지 설정 {0}이(가) 커널 평균의 비율 {2}개 중 {1}개보다 아래의 여유 안에서 miss가 더 많지 않고 \
+        CPU가 적으며 IOPS가 더 적지 않습니다. 미사용 시드와 트레이스의 조건 {5}개 중 {4}개를 만족하고 나머지는 판정 보류입니다."
+        | "尚无法判定：在模拟器的 {3} 中，同一设置 {0} 与内核均值的 {2} 个比例中的 {1} 个相比，在下述余量之内 miss 不更多、CPU 更少、IOPS 不更少；留出种子与轨迹的 {5} 项条件中 {4} 项成立，其余待定。";
+    Margins: "Margins: half a point of misses, and half a percent of IOPS, which is ours. Literally, with any loss of IOPS \
+        counted, {0} of {1} conditions that ask for no fewer IOPS hold and {2} fail; the largest loss is {3} %."
+        | "여유: miss 0.5포인트, 그리고 저희가 둔 IOPS 0.5 %. IOPS 감소를 조금도 허용하지 않고 글자 그대로 보면 IOPS를 묻는 조건 {1}개 중 {0}개를 만족하고 \
+        {2}개를 만족하지 못하며 가장 큰 감소는 {3} %입니다."
+        | "余量：miss 为 0.5 个百分点，IOPS 为 0.5 %（后者是我们自定的）。按字面理解，即 IOPS 有任何下降都算，则在要求 IOPS 不更少的 {1} 项条件中 {0} 项成立、{2} 项不成立，最大降幅为 {3} %。";
     ByInterrupt: "In {0} it leaves {1} of the operations to the interrupt: what lowers both there is another way to \
         wait, not a better prediction."
         | "{0}에서는 연산의 {1}을(를) 인터럽트에 맡깁니다. 둘을 함께 낮춘 것은 더 나은 예측이 아니라 다른 대기 방식입니다."
@@ -100,12 +108,17 @@ texts! {
     MissingTitle: "What could not run" | "실행하지 못한 것" | "未能运行的部分";
 
     FrontierTitle: "The candidate against each ratio" | "비율별 비교" | "候选设置与各比例的比较";
-    FrontierHelp: "Differences are candidate less ratio, paired by seed: the median with its 95 % interval. No more \
-        misses allows half a point, no fewer IOPS half a percent. A condition holds when the whole interval is on the \
-        right side and fails when the whole interval is on the wrong one."
-        | "차이는 ‘후보 − 비율’이며 시드별로 짝지은 중앙값과 95 % 구간입니다. ‘miss가 더 많지 않음’에는 0.5포인트, ‘IOPS가 더 적지 않음’에는 0.5 %의 \
-        여유를 둡니다. 구간 전체가 조건을 만족하면 성립, 전체가 벗어나면 불성립입니다."
-        | "差值为“候选 − 比例”，按种子配对，给出中位数与 95 % 区间。“miss 不更多”允许 0.5 个百分点，“IOPS 不更少”允许 0.5 %。整个区间满足条件为成立，整个区间都不满足为不成立。";
+    FrontierHelp: "Differences are candidate less ratio, paired by seed: the median with its 95 % interval. Ahead on all \
+        three: no more misses, less CPU, no fewer IOPS. A tie: the same, with CPU that may be half a point more. Not beaten on \
+        both: the ratio does not have fewer misses and less CPU at once, without any margin. No more misses allows half a \
+        point, no fewer IOPS half a percent; the latter margin is ours, because two equal methods are never measured equal, \
+        and the column without it says what comes out when any loss of IOPS counts. A condition holds when the whole interval \
+        is on the right side, fails when the whole interval is on the wrong one, and is open otherwise."
+        | "차이는 ‘후보 − 비율’이며 시드별로 짝지은 중앙값과 95 % 구간입니다. ‘세 가지 모두 앞섬’은 miss가 더 많지 않고 CPU가 적으며 IOPS가 더 적지 않음을, \
+        ‘비김’은 CPU가 0.5포인트까지 더 많아도 되는 같은 조건을, ‘miss와 CPU 모두 밀리지는 않음’은 여유 없이 그 비율이 둘 다 더 낮지는 않음을 뜻합니다. \
+        ‘miss가 더 많지 않음’에는 0.5포인트, ‘IOPS가 더 적지 않음’에는 0.5 %의 여유를 둡니다. 뒤의 여유는 같은 두 방법도 똑같이 측정되지는 않으므로 저희가 둔 것이며, \
+        여유 없는 열은 IOPS가 조금이라도 줄면 불성립으로 본 결과입니다. 구간 전체가 조건을 만족하면 성립, 전체가 벗어나면 불성립, 그 밖에는 보류입니다."
+        | "差值为“候选 − 比例”，按种子配对，给出中位数与 95 % 区间。“三项都领先”：miss 不更多、CPU 更少、IOPS 不更少。“持平”：同上，但 CPU 可多 0.5 个百分点。“不在两项上同时落后”：该比例不会同时 miss 更少且 CPU 更少，不留余量。“miss 不更多”允许 0.5 个百分点，“IOPS 不更少”允许 0.5 %；后一余量是我们自定的，因为两个相同的方法也不会测得相同，“无余量”一列给出 IOPS 有任何下降都算不成立时的结果。整个区间满足条件为成立，整个区间都不满足为不成立，其余待定。";
     Phase: "Phase" | "작업" | "阶段";
     Against: "Against" | "비교 대상" | "比较对象";
     Rule: "Condition" | "조건" | "条件";
@@ -113,6 +126,7 @@ texts! {
     CpuPoints: "CPU, points" | "CPU, 포인트" | "CPU，百分点";
     IopsPercent: "IOPS, %" | "IOPS, %" | "IOPS，%";
     Result: "Result" | "결과" | "结果";
+    NoMargin: "no margin" | "여유 없이" | "无余量";
     Holds: "holds" | "성립" | "成立";
     Fails: "fails" | "불성립" | "不成立";
     Open: "open" | "보류" | "待定";
@@ -132,6 +146,15 @@ texts! {
     NumbersInTable: "the numbers as a table" | "표로 보기" | "以表格显示数据";
 
     MethodsTitle: "All methods" | "모든 방법" | "全部方法";
+    MethodsHelp: "Medians over the seeds, in brackets the 95 % interval. Misses: complete when a sleep ended that completions do \
+        not end, of all operations; harmful are those that were noticed later than an interrupt would have told. CPU: CPU time of the thread \
+        that waits over time, nothing of the background. Added: from completion at the device to its notice, a dash where \
+        nobody saw the completion. Effective sleep: the mean sleep asked for, operations without one included. By interrupt: \
+        left to the interrupt, of all operations. Oracles know what no predictor can."
+        | "시드에 걸친 중앙값이며 괄호 안은 95 % 구간입니다. miss는 완료가 깨우지 않는 sleep이 끝났을 때 이미 완료된 연산이 전체에서 차지하는 비율이고, 해로운 miss는 인터럽트보다 늦게 알아챈 것입니다. \
+        CPU는 기다리는 스레드의 CPU 시간을 경과 시간으로 나눈 값으로 백그라운드는 넣지 않습니다. 추가 지연은 장치의 완료부터 알아챌 때까지이며 완료 시각을 모르면 줄표입니다. \
+        유효 sleep은 sleep이 없던 연산까지 포함한 요청 sleep의 평균입니다. 인터럽트는 전체 연산 중 인터럽트에 맡긴 비율입니다. 오라클은 예측기가 알 수 없는 것을 압니다."
+        | "各种子的中位数，方括号内为 95 % 区间。miss：在不会被完成唤醒的睡眠结束时已经完成的操作占全部操作的比例；有害 miss 是比中断更晚察觉的那些。CPU：等待线程的 CPU 时间除以经过时间，不含后台。附加延迟：从设备完成到被察觉，无人看到完成时刻时为短横。有效睡眠：请求睡眠的均值，含没有睡眠的操作。交给中断：占全部操作的比例。神谕知道预测器无法知道的。";
     Method: "Method" | "방법" | "方法";
     Role: "Role" | "역할" | "角色";
     Misses: "misses" | "miss" | "miss";
@@ -153,10 +176,12 @@ texts! {
     VolumesTitle: "Room behind the families" | "계열별 초부피" | "各族的超体积";
     VolumesHelp: "Hypervolume: the share of the box between the origin and the reference point that lies behind one of \
         the family's settings; 100 % would be no cost at all. Reference: 100 % misses, or {0} times the interrupt's added p99, \
-        each with 100 % CPU. The difference is the candidate's family less the other, paired by seed."
+        each with 100 % CPU. The difference is the candidate's family less the other, paired by seed. Further settings never \
+        take room away, so a family with many has an advantage over one that has no parameter: how many were tried stands \
+        beside it."
         | "초부피는 원점과 기준점 사이 상자에서 계열의 설정 뒤에 놓이는 몫이며 100 %는 비용이 전혀 없음을 뜻합니다. 기준점은 miss 100 % 또는 인터럽트 추가 지연 p99의 \
-        {0}배이며 CPU는 100 %입니다. 차이는 시드별로 짝지은 ‘후보 계열 − 다른 계열’입니다."
-        | "超体积：原点与参考点之间的方框中，位于该族某一设置之后的份额；100 % 意味着毫无代价。参考点：100 % miss，或中断附加延迟 p99 的 {0} 倍，CPU 均为 100 %。差值为“候选所在族 − 该族”，按种子配对。";
+        {0}배이며 CPU는 100 %입니다. 차이는 시드별로 짝지은 ‘후보 계열 − 다른 계열’입니다. 설정이 늘어 부피가 주는 일은 없으므로 설정이 많은 계열은 매개변수가 없는 계열보다 유리합니다. 그래서 시도한 설정 수를 함께 적습니다."
+        | "超体积：原点与参考点之间的方框中，位于该族某一设置之后的份额；100 % 意味着毫无代价。参考点：100 % miss，或中断附加延迟 p99 的 {0} 倍，CPU 均为 100 %。差值为“候选所在族 − 该族”，按种子配对。增加设置不会减小体积，因此设置多的族比没有参数的族占优：所试设置数列在旁边。";
     Family: "Family" | "계열" | "族";
     Settings: "settings" | "설정 수" | "设置数";
     VolumeMiss: "misses and CPU" | "miss와 CPU" | "miss 与 CPU";
@@ -220,30 +245,38 @@ texts! {
     SleepDifference: "effective sleep, µs" | "유효 sleep, µs" | "有效睡眠，µs";
 
     EmulatedTitle: "What is emulated, and what was fixed beforehand" | "모사한 것과 미리 정한 것" | "模拟了什么，事先固定了什么";
-    EmulatedSimulator: "Simulator: device, host and load are a queueing model with the published constants of a Samsung 983 \
-        ZET and a Xeon Gold 6230; no disk was touched. The paper does not publish its background queue depth: 32 for each \
-        core gives its loss of IOPS."
-        | "시뮬레이터: 장치, 호스트, 부하는 삼성 983 ZET와 Xeon Gold 6230의 발표된 상수를 쓰는 대기열 모델이며 디스크는 쓰지 않았습니다. 논문은 백그라운드 큐 깊이를 밝히지 않았고, 코어당 32가 논문의 IOPS 감소와 맞습니다."
-        | "模拟器：设备、主机与负载是采用三星 983 ZET 与 Xeon Gold 6230 已发表常数的排队模型，没有触及任何磁盘。论文未公布后台队列深度；每核 32 与其 IOPS 下降相符。";
+    EmulatedSimulator: "Simulator: device, host and load are a queueing model whose constants were fitted to published figures \
+        of a Samsung 983 ZET and a Xeon Gold 6230; no disk was touched. Two of them are not published and were chosen by what \
+        the paper saw: 32 operations in flight for each background core, by the IOPS of its third job, and 1.9 µs of CPU for a \
+        background operation, by the misses of its second. That these two come out is no evidence."
+        | "시뮬레이터: 장치, 호스트, 부하는 삼성 983 ZET와 Xeon Gold 6230의 발표된 수치에 상수를 맞춘 대기열 모델이며 디스크는 쓰지 않았습니다. 두 상수는 발표되지 않아 논문의 관찰에 맞춰 골랐습니다. \
+        백그라운드 코어당 큐 깊이 32는 세 번째 작업의 IOPS에, 백그라운드 연산당 CPU 1.9 µs는 두 번째 작업의 miss에 맞춘 것입니다. 따라서 이 두 값이 나오는 것은 증거가 아닙니다."
+        | "模拟器：设备、主机与负载是排队模型，其常数按三星 983 ZET 与 Xeon Gold 6230 的已发表数据拟合，没有触及任何磁盘。其中两个未公布，按论文所见选定：每个后台核心 32 个在途操作取自第三个作业的 IOPS，每次后台操作 1.9 µs CPU 取自第二个作业的 miss。因此得出这两个结果不构成证据。";
     EmulatedTrace: "Held-out traces: latencies made from seeds by three other processes (log-normal with stalls; two \
         speeds; a drifting load). None was recorded from a device, and the host that waits is the model's."
         | "미사용 트레이스: 시드에서 세 가지 다른 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연시간입니다. 장치에서 기록한 것이 아니며 기다리는 호스트는 모델입니다."
         | "留出轨迹：由种子经三种其他过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。";
+    EmulatedReplay: "Trace: the latencies are those of the file; the host that waits for them is the model's, and waiting \
+        otherwise does not change them."
+        | "트레이스: 지연시간은 파일의 값이고 기다리는 호스트는 모델이며, 다르게 기다려도 지연시간은 바뀌지 않습니다."
+        | "轨迹：延迟取自文件，等待的主机是模型，以其他方式等待不会改变这些延迟。";
     EmulatedDisk: "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has \
         been gone since Linux 6.4. The paper's one and four background cores become queue depths on one other core."
         | "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 사라졌으므로 인터럽트로 오는 완료 위에서 사용자 공간 하이브리드 폴링을 씁니다. 논문의 백그라운드 1, 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다."
         | "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此在由中断到达的完成之上做用户态混合轮询。论文中的 1 个与 4 个后台核心改为另一核心上的队列深度。";
-    FixedBefore: "The candidate's setting is the default of its predictor. It was fixed on training seeds 1 to 10; every \
-        figure here is of seeds 101 and up."
-        | "후보의 설정은 해당 예측기의 기본값으로 학습용 시드 1~10에서 정했습니다. 여기의 모든 수치는 시드 101 이상에서 얻었습니다."
-        | "候选设置即其预测器的默认值，在训练种子 1 至 10 上确定；此处全部数据来自 101 及以后的种子。";
+    FixedBefore: "The candidate's setting is the default of its predictor: the share of misses aimed at, and a price of 16 \
+        µs of CPU for a µs of latency where no other is written. It was fixed on the simulator's training seeds 1 to 10; every \
+        figure of the simulator and of made traces here is of seeds 101 and up. A disk has no seeds, only blocks."
+        | "후보의 설정은 해당 예측기의 기본값, 곧 목표 miss 비율과 따로 적지 않으면 지연 1 µs당 CPU 16 µs의 값입니다. 시뮬레이터의 학습용 시드 1~10에서 정했으며, \
+        여기의 시뮬레이터와 생성 트레이스 수치는 모두 시드 101 이상에서 얻었습니다. 디스크에는 시드가 없고 블록만 있습니다."
+        | "候选设置即其预测器的默认值：目标 miss 比例，以及未另行写明时每 µs 延迟 16 µs CPU 的价格。它在模拟器的训练种子 1 至 10 上确定；此处模拟器与生成轨迹的全部数据来自 101 及以后的种子。磁盘没有种子，只有区组。";
     BaselinesAlways: "The paper has no interrupt and no busy polling under the same load; both are here in every table. \
         IOPS in its third job fall because the device is saturated: they fall for every way to wait."
         | "논문에는 같은 부하에서의 인터럽트와 순수 폴링이 없지만 여기서는 모든 표에 있습니다. 세 번째 작업의 IOPS 감소는 장치 포화 때문이며 어떤 대기 방식에서도 나타납니다."
         | "论文没有给出同一负载下的中断与纯轮询；此处每张表中都有。第三个作业的 IOPS 下降是因为设备饱和：无论以何种方式等待都会下降。";
 
     WorldSimulator: "Simulator" | "시뮬레이터" | "模拟器";
-    WorldTrace: "Held-out traces" | "미사용 트레이스" | "留出轨迹";
+    WorldTrace: "Traces" | "트레이스" | "轨迹";
     WorldDisk: "Disk" | "디스크" | "磁盘";
     Seeds: "seeds" | "시드" | "种子";
     Blocks: "blocks" | "블록" | "区组";
@@ -283,8 +316,10 @@ texts! {
         device that is slow when a job begins would show the rise."
         | "모델은 빈 통계와 쉬고 있는 장치로 시작해 처음에 예측이 틀릴 일이 없습니다. 작업 시작 직후 느린 장치라면 상승이 나타납니다."
         | "模型以空统计与空闲设备开始，起初不会误测；若设备在作业开始时较慢，则会出现上升。";
-    WhySecondJobMisses: "Very sensitive to the CPU a background core spends on each operation, which is not published."
-        | "공개되지 않은 백그라운드 코어의 연산당 CPU에 매우 민감합니다." | "对后台核心每次操作所用的 CPU 非常敏感，而该值未公布。";
+    WhySecondJobMisses: "Fitted, so no evidence: the CPU a background core spends on each operation is not published and was \
+        chosen to give this, and the figure is very sensitive to it."
+        | "맞춘 값이므로 증거가 아닙니다. 백그라운드 코어의 연산당 CPU는 공개되지 않아 이 결과가 나오도록 골랐고 결과는 그 값에 매우 민감합니다."
+        | "为拟合所得，不构成证据：后台核心每次操作所用的 CPU 未公布，其取值正是为得出此结果，而结果对它非常敏感。";
     WhySecondJobIops: "The device is loaded to about two thirds: each read waits somewhat longer."
         | "장치 부하가 약 3분의 2라 읽기마다 조금 더 기다립니다." | "设备负载约三分之二：每次读取稍多等待。";
     WhyThirdJobPeak: "The mean is stale for one period of 100 ms only and then too low, not too high; the published peak needs \
@@ -294,8 +329,10 @@ texts! {
     WhyThirdJobMisses: "Latencies under a saturated device scatter so much that a third of them end before half their mean."
         | "포화된 장치의 지연은 크게 흩어져 약 3분의 1이 평균의 절반보다 먼저 끝납니다."
         | "饱和设备下的延迟分散很大，约三分之一在均值的一半之前完成。";
-    WhyThirdJobIops: "The device is saturated; every way to wait has the same loss."
-        | "장치가 포화됐기 때문이며 어떤 대기 방식에서도 같습니다." | "设备已饱和；任何等待方式都有同样的损失。";
+    WhyThirdJobIops: "Fitted, so no evidence: the queue depth of a background core is not published and was chosen to give \
+        this. The device is saturated; every way to wait has the same loss."
+        | "맞춘 값이므로 증거가 아닙니다. 백그라운드 코어의 큐 깊이는 공개되지 않아 이 결과가 나오도록 골랐습니다. 장치가 포화됐기 때문이며 어떤 대기 방식에서도 같습니다."
+        | "为拟合所得，不构成证据：后台核心的队列深度未公布，其取值正是为得出此结果。设备已饱和；任何等待方式都有同样的损失。";
     WhyRatioLowersMisses: "A shorter sleep ends before more of the completions."
         | "짧은 sleep은 더 많은 완료보다 먼저 끝납니다." | "更短的睡眠先于更多的完成而结束。";
     WhyFivePercentMisses: "5 % of the mean is shorter than the fastest read, so nothing can be missed unless the wake-up \

@@ -160,10 +160,10 @@ fn study(outcome: Outcome) -> PollingResult {
 #[test]
 fn the_answer_says_that_the_mechanism_changed_and_names_the_price() {
     let page = polling_terminal(&study(Outcome::Holds), Language::English, 100, false);
-    let flat = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = flat(&page);
     for expected in [
         "Study polling: ahead on both",
-        "is ahead of 1 of 1 ratios of the kernel's mean in Job3",
+        "in the simulator's Job3 one setting, regime:0.003, has no more misses, less CPU and no fewer IOPS",
         "In Job3 it leaves 97 % of the operations to the interrupt",
         "A better prediction alone does not do it",
         "is worth less than 73.0 µs of CPU",
@@ -183,6 +183,58 @@ fn a_condition_that_fails_is_the_headline() {
     assert!(open.starts_with("Study polling: not decided\nNot decided yet"), "{open}");
     let empty = polling_terminal(&PollingResult::default(), Language::English, 100, false);
     assert!(empty.contains("There is no simulator part to judge."), "{empty}");
+}
+
+fn flat(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn margins_are_named_and_a_loss_within_them_fails_without() {
+    let mut slower = study(Outcome::Holds);
+    slower.sweeps[0].frontier[0].iops.estimate = estimate(-0.003);
+    let page = flat(&polling_terminal(&slower, Language::English, 100, false));
+    assert!(page.contains("no fewer IOPS, within the margins below, than 1 of 1 ratios"), "{page}");
+    assert!(page.contains("0 of 1 conditions that ask for no fewer IOPS hold and 1 fail"), "{page}");
+    assert!(page.contains("the largest loss is 0.30 %"), "{page}");
+    let table = polling_markdown(&slower, Language::English);
+    assert!(table.contains("| fails | holds |"), "{table}");
+    let faster = flat(&polling_terminal(&study(Outcome::Holds), Language::English, 100, false));
+    assert!(faster.contains("1 of 1 conditions that ask for no fewer IOPS hold and 0 fail"), "{faster}");
+    assert!(faster.contains("the largest loss is 0.00 %"), "{faster}");
+}
+
+#[test]
+fn the_loss_of_operations_is_that_of_lines_which_fail_for_it() {
+    let mut failing = study(Outcome::Fails);
+    failing.sweeps[0].frontier[0].iops = Difference { estimate: estimate(-0.2), outcome: Outcome::Open };
+    let page = flat(&polling_terminal(&failing, Language::English, 100, false));
+    assert!(page.contains("0 on IOPS, there by 0.0 % at most"), "{page}");
+}
+
+#[test]
+fn what_is_emulated_is_said_wherever_figures_are_shown() {
+    let mut traces = sweep(SweepWorld::Trace, Outcome::Holds);
+    let told = |sweep: &SweepResult, language| flat(&sweep_terminal(sweep, language, 80, false));
+    assert!(told(&traces, Language::English).contains("the latencies are those of the file"));
+    traces.plan.source = "synthetic".into();
+    assert!(told(&traces, Language::English).contains("None was recorded from a device"));
+    for language in Language::ALL {
+        let model = sweep(SweepWorld::Simulator, Outcome::Holds);
+        assert!(told(&model, language).contains("Xeon Gold 6230"));
+        let page = flat(&polling_terminal(&study(Outcome::Holds), language, 100, false));
+        assert!(page.contains("1.9 µs") && page.contains("101"), "{page}");
+    }
+}
+
+#[test]
+fn a_disk_that_was_interrupted_before_its_first_figure_leaves_the_page_whole() {
+    let mut early = study(Outcome::Holds);
+    early.sweeps[1].phases[0] = PhaseResult { name: "background 0".into(), ..PhaseResult::default() };
+    early.sweeps[1].frontier.clear();
+    early.sweeps[1].series.clear();
+    let page = polling_html(&early, Language::English);
+    assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
 }
 
 #[test]
