@@ -92,6 +92,20 @@ pub enum TraceError {
     },
 }
 
+impl Trace {
+    /// A number that follows from the operations (FNV-1a over what a replay uses): another trace has another one, as good
+    /// as always.
+    pub fn fingerprint(&self) -> u64 {
+        let words = self.operations.iter().flat_map(|it| {
+            let direction = u64::from(it.direction == Direction::Write);
+            [it.latency_ns, it.issued_ns.unwrap_or(u64::MAX), u64::from(it.bytes), direction]
+        });
+        words
+            .flat_map(u64::to_le_bytes)
+            .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
+    }
+}
+
 /// Reads a whole trace. The name is for errors only.
 pub fn read(mut reader: impl BufRead, file: &str) -> Result<Trace, TraceError> {
     let malformed = |line, reason| TraceError::Malformed { file: file.to_owned(), line, reason };
@@ -395,6 +409,14 @@ mod tests {
         for text in ["", "\n\n", "# nothing\n", "a,b\n", HEADING, "1, 1, 2, 4096, 0\n"] {
             assert_eq!(refused(text), "x.csv holds no operation", "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_fingerprint_follows_from_the_operations() {
+        let fingerprint = |text: &str| parsed(text).fingerprint();
+        assert_eq!(fingerprint("14300\n15000\n"), fingerprint("# the same\n14.3us\n15us\n"));
+        assert_ne!(fingerprint("14300\n15000\n"), fingerprint("15000\n14300\n"));
+        assert_ne!(fingerprint("14300\n"), fingerprint("14300\n14300\n"));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! Third phase: no more misses, less CPU and no fewer operations a second than each ratio. Second phase: the same
 //! against ratios up to 30 %, and no ratio has fewer misses and less CPU at once. First phase: a tie. With margins of
-//! half a point of misses and half a percent of operations a second, because two methods that are equal are never
-//! measured equal.
+//! half a point of misses and half a percent of operations a second. The latter is our own, because two methods that
+//! are equal are never measured equal; [`FrontierRow::outcome_without_margin`] takes "no fewer" literally.
 
 use weir_record::sweep::{
     Difference, Estimate, FrontierRow, FrontierRule, MethodRole, Outcome, SweepPlan, SweepWorld,

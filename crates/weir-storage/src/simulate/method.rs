@@ -21,7 +21,8 @@ pub enum Method {
         /// method's error comes from learning its own oversleep.
         true_times: bool,
     },
-    /// Knows when the device will be done and how long waking takes: the bound nobody passes, not even in theory.
+    /// Knows when the device will be done and how long waking takes: no method that sleeps and looks adds less or needs
+    /// less CPU. The interrupt, which does not look, can need less.
     Clairvoyant,
     /// The longest sleep, the same for all operations of a phase, that misses at most this share of the operations the
     /// same seed gives under polling: the best that can be done without looking at single operations.

@@ -47,6 +47,14 @@ pub enum ResultsFileError {
         /// The file.
         path: PathBuf,
     },
+    /// Another version of the records wrote it.
+    #[error("{} has records of version {found}, and these are of {SCHEMA_VERSION}; choose another file with --out", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
     /// It is there and nobody asked to go on.
     #[error("{} exists; go on with --resume, or choose another file with --out", path.display())]
     Exists {
@@ -92,6 +100,9 @@ impl ResultsFile {
         let wrap = |action| move |source| ResultsFileError::Io { action, path: path.to_owned(), source };
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(wrap("open"))?;
         let stored = parse(path, &file)?;
+        if let Some(found) = stored.version.filter(|found| *found != SCHEMA_VERSION) {
+            return Err(ResultsFileError::OtherVersion { path: path.to_owned(), found });
+        }
         if stored.plan.as_ref().is_some_and(|stored| !is_same_sweep(stored, plan)) {
             return Err(ResultsFileError::OtherPlan { path: path.to_owned() });
         }
@@ -130,6 +141,7 @@ pub fn read(path: &Path) -> Result<(Option<SweepPlan>, Vec<SweepPart>), ResultsF
 }
 
 struct Stored {
+    version: Option<u32>,
     plan: Option<SweepPlan>,
     parts: Vec<SweepPart>,
     /// Bytes up to the end of the last whole line.
@@ -137,7 +149,7 @@ struct Stored {
 }
 
 fn parse(path: &Path, file: &File) -> Result<Stored, ResultsFileError> {
-    let mut stored = Stored { plan: None, parts: Vec::new(), whole_bytes: 0 };
+    let mut stored = Stored { version: None, plan: None, parts: Vec::new(), whole_bytes: 0 };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     for number in 1.. {
@@ -155,7 +167,7 @@ fn parse(path: &Path, file: &File) -> Result<Stored, ResultsFileError> {
         if number == 1 {
             let header: Header =
                 serde_json::from_slice(&line).map_err(|error| malformed(error.to_string()))?;
-            stored.plan = Some(header.plan);
+            (stored.version, stored.plan) = (Some(header.schema_version), Some(header.plan));
         } else if stored.parts.len() < PARTS_MAX {
             stored.parts.push(serde_json::from_slice(&line).map_err(|error| malformed(error.to_string()))?);
         } else {
@@ -251,6 +263,10 @@ mod tests {
         let error = ResultsFile::resume(&folder.file(), &other).unwrap_err();
         assert!(error.to_string().contains("--out"), "{error}");
         let mut text = fs::read_to_string(folder.file()).unwrap();
+        let version = format!("\"schema_version\":{SCHEMA_VERSION}");
+        fs::write(folder.file(), text.replace(&version, "\"schema_version\":0")).unwrap();
+        let error = ResultsFile::resume(&folder.file(), &plan).unwrap_err();
+        assert!(error.to_string().contains("version 0") && error.to_string().contains("--out"), "{error}");
         text.push_str("{\"method\": 7}\n");
         fs::write(folder.file(), text).unwrap();
         let error = ResultsFile::resume(&folder.file(), &plan).unwrap_err();

@@ -164,6 +164,10 @@ fn work(
             };
             let part = SweepPart { method: method.name.clone(), seed: *seed, phases, failure };
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            // What could not be written may have left half a line, behind which nothing can be read again.
+            if shared.error.is_some() {
+                return;
+            }
             if let Some(error) = shared.file.as_mut().and_then(|file| file.append(&part).err()) {
                 shared.error.get_or_insert(error);
                 next.store(left.len(), Ordering::Relaxed);
