@@ -18,7 +18,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -27,7 +27,7 @@ use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, statvfs},
     io::Errno,
 };
-use weir_sys::placement::{Extent, extents};
+use weir_sys::placement::{EXTENTS_MAX, Extent, extents};
 
 use crate::{
     engine::{
@@ -95,7 +95,7 @@ pub enum LayoutError {
     )]
     Foreign(PathBuf),
     /// Somebody else is laying it out now.
-    #[error("{0} is being laid out by another process")]
+    #[error("{0} is being laid out by another process; wait until it is there, or name another file")]
     Busy(PathBuf),
     /// The user ended it; nothing is left behind.
     #[error("interrupted")]
@@ -237,12 +237,22 @@ impl Partial {
         let partial = path.with_file_name(name);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o644);
-        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(&partial);
+        // A link of that name would lead to a file that is not ours.
+        options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        let flags = OFlags::NOFOLLOW | OFlags::DIRECT;
+        let direct = options.clone().custom_flags(flags.bits() as i32).open(&partial);
         let is_direct = direct.is_ok();
         let file = direct.or_else(|_| options.open(&partial)).map_err(failed(&partial, "create it"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => return Err(LayoutError::Busy(path.to_owned())),
             result => result.map_err(io::Error::from).map_err(failed(&partial, "lock it"))?,
+        }
+        // Whoever held the lock until now may have given this very file its own name.
+        let held = file.metadata().map_err(failed(&partial, "examine it"))?;
+        let is_named = fs::symlink_metadata(&partial)
+            .is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino()));
+        if !is_named {
+            return Err(LayoutError::Busy(path.to_owned()));
         }
         // Left by a run that was killed.
         file.set_len(0).map_err(failed(&partial, "empty it"))?;
@@ -279,6 +289,8 @@ impl Partial {
         seal.encode(block);
         self.write_all_at(block, seal.data_bytes).map_err(&writing)?;
         self.file.sync_all().map_err(&writing)?;
+        // Writing took a while: somebody else's file may have come into the way.
+        existing(path)?;
         fs::rename(&self.path, path).map_err(failed(path, "give it its name"))?;
         self.is_finished = true;
         File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(failed(path, "sync its folder"))
@@ -338,7 +350,10 @@ pub fn examine(path: &Path) -> io::Result<Standing> {
     match extents(&file) {
         Ok(found) => {
             standing.extents = found.len();
-            standing.missing = missing(&found, length_bytes(&file)?);
+            // Nothing is known about what lies behind a list that is cut.
+            let listed = found.last().filter(|_| found.len() >= EXTENTS_MAX);
+            let known = listed.map_or(u64::MAX, |last| last.offset_bytes.saturating_add(last.bytes));
+            standing.missing = missing(&found, length_bytes(&file)?.min(known));
             standing.refusals.extend(standing.missing.iter().cloned());
         }
         Err(_) if reason.is_some() => {}
@@ -467,6 +482,26 @@ mod tests {
         }
         let error = lay(&folder.0, 4096, 1).expect_err("a folder");
         assert!(matches!(error, LayoutError::Foreign(_) | LayoutError::System { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_comes_into_the_way_meanwhile_is_left_alone() {
+        let folder = Folder::new("meanwhile");
+        let intrude = |_, _| fs::write(folder.file(), b"precious").expect("written");
+        let error = prepare(&folder.file(), 4096, 1, &intrude, &AtomicBool::new(false)).expect_err("refused");
+        assert!(matches!(error, LayoutError::Foreign(_)), "{error}");
+        assert_eq!(fs::read(folder.file()).expect("there"), b"precious");
+        assert_eq!(folder.names(), ["data"]);
+    }
+
+    #[test]
+    fn a_link_under_the_temporary_name_is_not_followed() {
+        let folder = Folder::new("link");
+        fs::write(folder.0.join("theirs"), b"precious").expect("written");
+        std::os::unix::fs::symlink("theirs", folder.0.join("data.laying-out")).expect("linked");
+        let error = lay(&folder.file(), 4096, 1).expect_err("refused");
+        assert!(matches!(error, LayoutError::System { .. }), "{error}");
+        assert_eq!(fs::read(folder.0.join("theirs")).expect("there"), b"precious");
     }
 
     #[test]

@@ -15,7 +15,7 @@ const FIEMAP_LAST: u32 = 1;
 /// Records of one call.
 const EXTENTS_OF_ONE_CALL: usize = 128;
 /// More extents than this are not listed: such a file is in pieces, whatever the rest is.
-const EXTENTS_MAX: usize = 1 << 16;
+pub const EXTENTS_MAX: usize = 1 << 16;
 
 /// One contiguous piece of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn extents(file: impl AsFd) -> io::Result<Vec<Extent>> {
             has_no_place: raw.flags & (UNKNOWN_DELAYED_ENCODED | ENCRYPTED_INLINE_TAIL) != 0,
         }));
         match mapped.last() {
-            Some(last) if last.flags & FIEMAP_LAST == 0 => start = last.logical + last.length,
+            Some(last) if last.flags & FIEMAP_LAST == 0 => start = last.logical.saturating_add(last.length),
             _ => break,
         }
     }
