@@ -34,7 +34,13 @@ impl Instance {
         remove_stale(&instances);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let directory = instances.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        fs::create_dir(&directory).map_err(|source| refused(&directory, source))?;
+        let mut made = fs::create_dir(&directory);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            // Left by a killed process that had our number.
+            remove(&directory);
+            made = fs::create_dir(&directory);
+        }
+        made.map_err(|source| refused(&directory, source))?;
         // From here on it is removed whatever happens.
         let mut instance = Self { directory, pipe: None };
         instance.write("trace_clock", "mono")?;
@@ -84,7 +90,10 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         self.pipe = None;
-        remove(&self.directory);
+        if !remove(&self.directory) {
+            // The next capture tries again; until then it shall at least cost nothing.
+            let _ = fs::write(self.directory.join("events/enable"), "0");
+        }
     }
 }
 
@@ -114,11 +123,10 @@ fn tracefs(mounts: &str) -> Option<PathBuf> {
     of("tracefs").or_else(|| of("debugfs").map(|path| path.join("tracing")).filter(|path| path.exists()))
 }
 
-/// Removes an instance: nothing may be traced into it any more. It fails only if somebody has a file of it open, and
-/// then the next capture tries again.
-fn remove(directory: &Path) {
-    let _ = fs::write(directory.join("events/enable"), "0");
-    let _ = fs::remove_dir(directory);
+/// Removes an instance, and with it all tracing into it. The kernel refuses that, and nothing changes, while somebody
+/// has a file of it open: it may belong to a process of another container.
+fn remove(directory: &Path) -> bool {
+    fs::remove_dir(directory).is_ok()
 }
 
 /// Removes instances of processes that are gone.
