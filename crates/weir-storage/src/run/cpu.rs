@@ -1,7 +1,8 @@
 //! CPU of one job: its own threads by their own account, and the threads that work for it.
 //!
 //! Threads of the kernel that serve a ring carry the number of the thread that made it in their name (`iou-sqp-17`,
-//! `iou-wrk-17`), so they are known to be a job's. Threads of a pool or of the C library's POSIX AIO carry nothing: all
+//! `iou-wrk-17`), so they are known to be a job's. In a container that number is one of outside, which no thread here
+//! has: then they are the jobs' with rings, in equal parts. Threads of a pool or of the C library's POSIX AIO carry nothing: all
 //! threads of this process that are neither a job's nor the supervisor's are taken to be theirs, in equal parts when
 //! several such jobs run side by side. What such threads used is counted as system time: they do little else than wait
 //! in the kernel.
@@ -50,7 +51,7 @@ pub(super) struct Owners {
     pub(super) job: HashSet<u32>,
     /// Threads of all jobs, and those that only look on.
     pub(super) all: HashSet<u32>,
-    /// Jobs that have helpers in this process, this one included.
+    /// Jobs with helpers of the same kind, this one included.
     pub(super) sharers: u64,
 }
 
@@ -68,13 +69,17 @@ pub(super) fn add_helpers(
         let used_ns = since(thread.cpu_ns, |start| start.cpu_ns);
         let voluntary = since(thread.switches_voluntary, |start| start.switches_voluntary);
         let involuntary = since(thread.switches_involuntary, |start| start.switches_involuntary);
+        let sharers = crew.sharers.max(1);
         if thread.is_uring_kernel_thread() {
             let maker = thread.name.rsplit('-').next().and_then(|number| number.parse().ok());
-            if maker.is_some_and(|maker: u32| crew.job.contains(&maker)) {
+            let is_here =
+                |maker: u32| crew.all.contains(&maker) || after.iter().any(|thread| thread.tid == maker);
+            if maker.is_some_and(|maker| crew.job.contains(&maker)) {
                 cpu.kernel_threads_ns += used_ns;
+            } else if helpers == Helpers::Kernel && !maker.is_some_and(is_here) {
+                cpu.kernel_threads_ns += used_ns / sharers;
             }
         } else if helpers == Helpers::Own && !crew.all.contains(&thread.tid) {
-            let sharers = crew.sharers.max(1);
             cpu.system_ns += used_ns / sharers;
             cpu.switches_voluntary += voluntary / sharers;
             cpu.switches_involuntary += involuntary / sharers;
@@ -158,6 +163,23 @@ mod tests {
         assert_eq!(cpu, StorageCpu { kernel_threads_ns: 3_000, ..StorageCpu::default() });
         add_helpers(&mut cpu, Helpers::Kernel, &crew(&[11], &[10], 0), &before, &after);
         assert_eq!(cpu.kernel_threads_ns, 10_000);
+    }
+
+    #[test]
+    fn threads_of_the_kernel_that_carry_a_number_of_outside_are_shared() {
+        let before = [thread(10, "weir", 500), thread(90, "iou-sqp-7010", 1_000)];
+        let after = [
+            thread(10, "weir", 900),
+            thread(12, "another", 5),
+            thread(90, "iou-sqp-7010", 4_000),
+            thread(91, "iou-wrk-12", 7_000),
+        ];
+        let mut cpu = StorageCpu::default();
+        add_helpers(&mut cpu, Helpers::Kernel, &crew(&[10], &[11], 2), &before, &after);
+        assert_eq!(cpu, StorageCpu { kernel_threads_ns: 1_500, ..StorageCpu::default() });
+        let mut pool = StorageCpu::default();
+        add_helpers(&mut pool, Helpers::Own, &crew(&[10], &[11, 12], 2), &before, &after);
+        assert_eq!(pool, StorageCpu::default());
     }
 
     #[test]

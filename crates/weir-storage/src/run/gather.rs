@@ -49,8 +49,12 @@ pub(super) fn job_report(
             let mut own: Vec<CapturedOperation> =
                 captured.iter().filter(|request| request.thread == lane.thread_number).copied().collect();
             own.sort_unstable_by_key(|request| request.issued_ns);
-            let empty = empty_meter(job, around.calibration, DeviceClock::Tracepoint);
-            lane.recorder.meter = truth::retold(&traced, &own, &lane.recorder.meter, empty);
+            if own.is_empty() && !traced.is_empty() {
+                notes.push(unseen(job));
+            } else {
+                let empty = empty_meter(job, around.calibration, DeviceClock::Tracepoint);
+                lane.recorder.meter = truth::retold(&traced, &own, &lane.recorder.meter, empty);
+            }
         }
         match &mut merged {
             None => merged = Some(lane.recorder),
@@ -115,6 +119,15 @@ fn told_partly(job: &StorageJob, traced: &[Traced], operations: u64) -> Option<S
             job.name
         )
     })
+}
+
+/// Estimates are not passed off as the device's own times.
+fn unseen(job: &StorageJob) -> String {
+    format!(
+        "{}: the tracepoints saw no request of a thread, so its device times are estimates: others issue them (sqpoll, \
+         posixaio, threads), or the numbers of threads are those of a container",
+        job.name
+    )
 }
 
 #[cfg(test)]
@@ -212,6 +225,16 @@ mod tests {
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
+    }
+
+    #[test]
+    fn a_thread_whose_requests_nobody_saw_has_estimates_and_says_so() {
+        let machine = MachineBusy::default();
+        let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
+        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&[])));
+        let waiting = report.waiting.expect("the engine is asynchronous");
+        assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
+        assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) fn run(
     };
     let mut watch = Watch::new(jobs, &members, &crew);
     let brought = thread::scope(|scope| -> Result<Vec<Brought>, RunError> {
+        let dismissal = Dismissal(&crew);
         let (sender, receiver) = channel();
         let mut handles = Vec::with_capacity(members.len());
         for member in &members {
@@ -65,25 +66,38 @@ pub(super) fn run(
             let builder = thread::Builder::new().name(format!("weir-job-{}", member.index));
             match builder.spawn_scoped(scope, move || work(member, crew, &sender)) {
                 Ok(handle) => handles.push(handle),
-                Err(source) => {
-                    crew.start.open(None);
-                    return Err(RunError::Thread(source));
-                }
+                Err(source) => return Err(RunError::Thread(source)),
             }
         }
         drop(sender);
         let result = watch.run(&receiver, interrupt, progress);
-        crew.start.open(None);
-        crew.stop.store(true, Ordering::Relaxed);
-        crew.release.open(());
+        drop(dismissal);
         result?;
         let join = |handle: thread::ScopedJoinHandle<'_, Brought>| {
             handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         Ok(handles.into_iter().map(join).collect())
     })?;
-    let captured = watch.tracing.take().map(Tracing::finish).transpose().map_err(RunError::Capture)?;
-    Ok(gather(&members, brought, &watch, captured.as_ref(), interrupt, progress))
+    // What was measured stays, whatever became of the trace.
+    let (captured, untold) = match watch.tracing.take().map(Tracing::finish) {
+        None => (None, None),
+        Some(Ok(captured)) => (Some(captured), None),
+        Some(Err(error)) => (None, Some(format!("tracepoints: {error}; device times are estimates"))),
+    };
+    let (reports, mut notes) = gather(&members, brought, &watch, captured.as_ref(), interrupt, progress);
+    notes.extend(untold);
+    Ok((reports, notes))
+}
+
+/// Lets all threads end, however the one that looks on ends: none may wait for it for ever.
+struct Dismissal<'a>(&'a Crew);
+
+impl Drop for Dismissal<'_> {
+    fn drop(&mut self) {
+        self.0.start.open(None);
+        self.0.stop.store(true, Ordering::Relaxed);
+        self.0.release.open(());
+    }
 }
 
 fn members<'a>(jobs: &'a [StorageJob], used_bytes: &[u64]) -> Vec<Member<'a>> {
@@ -225,11 +239,11 @@ impl<'a> Watch<'a> {
         let kind = Helpers::of(self.jobs[job_index].engine);
         let Some(before) = self.helpers[job_index].before.take() else { return };
         let own_number = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let own = self.jobs.iter().filter(|job| Helpers::of(job.engine) == Helpers::Own).count();
+        let sharers = self.jobs.iter().filter(|job| Helpers::of(job.engine) == kind).count();
         let crew = cpu::Owners {
             job: of_job().filter_map(|member| self.numbers[member.index]).collect(),
             all: self.numbers.iter().flatten().copied().chain([own_number]).collect::<HashSet<u32>>(),
-            sharers: own as u64,
+            sharers: sharers as u64,
         };
         cpu::add_helpers(&mut self.helpers[job_index].used, kind, &crew, &before, &cpu::threads_now());
         // Not again.

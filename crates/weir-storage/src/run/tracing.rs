@@ -76,10 +76,6 @@ impl Tracing {
 
     /// Ends it.
     pub(super) fn finish(mut self) -> Result<Captured, CaptureError> {
-        self.end()
-    }
-
-    fn end(&mut self) -> Result<Captured, CaptureError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -91,9 +87,10 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        if !thread::panicking() {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
             // Given up: what it found is of no interest, but nothing of it may stay.
-            let _ = self.end();
+            let _ = thread.join();
         }
     }
 }

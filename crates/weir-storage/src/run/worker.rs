@@ -7,6 +7,7 @@ use std::sync::{
 };
 
 use weir_record::storage::{DeviceClock, StorageJob};
+use weir_sys::usage::ThreadUsage;
 
 use super::{
     RunError,
@@ -209,7 +210,10 @@ fn lane<'a>(
     let recorder = Recorder::new(meter, log, engine.is_asynchronous(), keeps_journal);
     let costs = calibration.map_or(NO_COSTS, |found| found.costs);
     let primitive = calibration.map_or(job.completion.sleep, |found| found.primitive);
-    let broken = |recorder, reason| Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason) });
+    let broken = |mut recorder: Recorder, reason| {
+        recorder.close(start_ns, 0, ThreadUsage::default());
+        Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason) })
+    };
     let (method, time) = match (method(job, &costs), RealTime::new(primitive)) {
         (Ok(method), Ok(time)) => (method, time),
         (Err(reason), _) => return Err(broken(recorder, reason)),
