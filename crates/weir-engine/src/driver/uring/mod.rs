@@ -35,7 +35,7 @@ use super::{
 use crate::{
     config::{Config, ReceiveMode},
     net::Address,
-    pool::{Buffer, Lease, SizeChoice},
+    pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
     slots::{SlotId, Slots},
     time::{Instant, monotonic},
@@ -286,6 +286,8 @@ pub(crate) struct Uring {
     /// Somebody waits for one of them: do not sleep before they are settled.
     follow_up: bool,
     starved_receivers: VecDeque<SlotId>,
+    /// For how many turns in a row most buffers of each size were in use, while receives waited for buffers.
+    held_turns: [u8; CLASS_BYTES.len()],
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
     /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
@@ -345,6 +347,7 @@ impl Uring {
             tried: Vec::new(),
             follow_up: false,
             starved_receivers: VecDeque::new(),
+            held_turns: Default::default(),
             starved_listeners: Vec::new(),
             retry_at: None,
             refused: Vec::new(),
@@ -601,13 +604,12 @@ impl Mechanism for Uring {
         if self.provided {
             self.buffers.refill();
         }
-        if !self.starved_receivers.is_empty() {
-            self.rearm_starved();
-        }
+        let others_wait = !self.starved_receivers.is_empty() && self.rearm_starved();
         let counters = Arc::clone(&self.parts.counters);
         counters.turns.increment();
         // A tried send may hold the very buffers that a starved receive waits for, and nothing else may complete.
-        let follow_up = self.follow_up || !self.tried.is_empty() && !self.starved_receivers.is_empty();
+        let follow_up =
+            self.follow_up || others_wait || !self.tried.is_empty() && !self.starved_receivers.is_empty();
         let limit = match wait {
             _ if follow_up => None,
             Wait::No => None,

@@ -13,6 +13,11 @@ use crate::{config::ReceiveMode, pool::CLASS_BYTES, slots::SlotId};
 /// flight: 1.5 times the CPU of epoll, which reads all of them into one hot buffer).
 const HOT_BYTES: usize = 1 << 20;
 
+/// Turns in a row in which most buffers of a size are in use, after which it is not sends that have them: those give
+/// them back every second turn. Handlers that keep what they were given would else let receives wait for ever, as long
+/// as others send in every turn.
+const HELD_TURNS: u8 = 16;
+
 impl Uring {
     /// Starts a receive, unless one is in flight or nothing may arrive any more.
     pub(super) fn arm_receive(&mut self, id: SlotId) {
@@ -199,11 +204,15 @@ impl Uring {
         }
     }
 
-    /// Starts receives again that waited for buffers: as many as there are buffers, first come first served.
-    pub(super) fn rearm_starved(&mut self) {
+    /// Starts receives again that waited for buffers: as many as there are buffers, first come first served. True if
+    /// others still wait for those: they must have another turn soon, because one that was started may find no data
+    /// and take no buffer (Unix sockets before 6.17 do not say how much is there, and a receive that looks for more
+    /// fails for want of a buffer, not of data).
+    pub(super) fn rearm_starved(&mut self) -> bool {
         let mut promised = [0_usize; CLASS_BYTES.len()];
+        self.count_held_turns();
         for _ in 0..self.starved_receivers.len() {
-            let Some(id) = self.starved_receivers.pop_front() else { return };
+            let Some(id) = self.starved_receivers.pop_front() else { return false };
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             if socket.arm != Arm::Starved {
                 continue;
@@ -226,8 +235,23 @@ impl Uring {
             self.arm_receive(id);
             if self.starved_receivers.len() > waiting {
                 // No buffer after all: the rest would find none either.
-                return;
+                return false;
             }
+        }
+        if self.starved_receivers.is_empty() {
+            self.held_turns.fill(0);
+            return false;
+        }
+        promised.iter().any(|count| *count > 0)
+    }
+
+    /// Takes note of the sizes of which most buffers are in use, right after those that came back were given out.
+    fn count_held_turns(&mut self) {
+        for class in 0..self.classes {
+            let are_held =
+                2 * self.buffers.available(class) < self.parts.receive_pool.buffers(class) as usize;
+            let turns = &mut self.held_turns[usize::from(class)];
+            *turns = if are_held { turns.saturating_add(1) } else { 0 };
         }
     }
 
@@ -239,8 +263,10 @@ impl Uring {
         if self.buffers.provide(class, &self.ring).is_err() {
             return false;
         }
-        if self.buffers.available(class) <= *promised && self.tried.is_empty() {
+        let are_held = self.held_turns[usize::from(class)] >= HELD_TURNS;
+        if self.buffers.available(class) <= *promised && (self.tried.is_empty() || are_held) {
             self.buffers.grow(class, &self.parts.counters);
+            self.held_turns[usize::from(class)] = 0;
         }
         let is_promised = self.buffers.available(class) <= *promised;
         *promised += usize::from(!is_promised);

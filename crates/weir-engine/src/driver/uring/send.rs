@@ -6,10 +6,9 @@
 //! message instead of twice. What could not go at once is copied off the runtime's buffers and sent again, waiting.
 //!
 //! A file is sent by `sendfile(2)`, right here, after what is queued before it, and the ring waits for room. A head
-//! that
-//! went through the ring would leave only when the kernel is entered, and the file a turn later. The ring's own way
-//! (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its operations for
-//! each pipe full, to move the same pages.
+//! that went through the ring would leave only when the kernel is entered, and the file a turn later. The ring's own
+//! way (`IORING_OP_SPLICE` into a pipe and out of it) always takes a worker of the kernel's and two of its operations
+//! for each pipe full, to move the same pages.
 
 use std::{
     io::{self, IoSlice},

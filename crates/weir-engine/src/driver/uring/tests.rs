@@ -4,13 +4,13 @@ use std::{
     io::{ErrorKind, Read, Write},
     os::unix::net::UnixStream,
     sync::Arc,
-    task::Waker,
+    task::{Poll, Waker},
     time::Duration,
 };
 
 use rustix::{event::EventfdFlags, io::Errno};
 
-use super::Uring;
+use super::{Arm, Uring};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask},
@@ -19,7 +19,7 @@ use crate::{
     net::Stream,
     slots::SlotId,
     spawn,
-    time::{timeout, yield_now},
+    time::{monotonic, timeout, yield_now},
 };
 
 /// Turns that are more than enough for whatever has to happen.
@@ -30,8 +30,12 @@ const TURNS: usize = 400;
 fn small_driver(counters: &Arc<Counters>) -> Option<Uring> {
     let mut config = Config::with_driver(Driver::Uring);
     config.uring.entries = 2;
+    driver_with(&config, counters)
+}
+
+fn driver_with(config: &Config, counters: &Arc<Counters>) -> Option<Uring> {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
-    Uring::new(Parts::new(&config, Arc::clone(counters), Arc::new(wake))).ok()
+    Uring::new(Parts::new(config, Arc::clone(counters), Arc::new(wake))).ok()
 }
 
 fn look(driver: &mut Uring) {
@@ -219,6 +223,55 @@ fn a_receive_that_waits_for_a_buffer_is_started_again_when_there_is_one_for_it()
     // Once for each connection, and once more where the buffer was taken by another in between. Without a look at how
     // many there are, all that wait are started in each turn: a quarter of the square of the connections.
     assert!(stats.rearms <= 3 * CONNECTIONS, "{stats:?}");
+}
+
+#[test]
+fn a_receive_finds_a_buffer_though_handlers_keep_theirs_and_somebody_sends_in_every_turn() {
+    // Eight buffers of this size are all there are at first.
+    const RECEIVERS: usize = 9;
+    let mut config = Config::with_driver(Driver::Uring);
+    config.buffers.bytes = Some(128 << 10);
+    let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+    let (busy, mut busy_peer) = connect(&mut driver);
+    let mut receivers: Vec<_> = (0..RECEIVERS).map(|_| connect(&mut driver)).collect();
+    for (_, peer) in &mut receivers {
+        peer.write_all(b"x").expect("it fits");
+    }
+    let mut kept = Vec::new();
+    for _ in 0..TURNS {
+        for (id, _) in &receivers {
+            if let Poll::Ready(received) = driver.poll_receive(*id, Waker::noop()) {
+                kept.push(received.expect("it is open").expect("its peer is"));
+            }
+        }
+        send(&mut driver, busy, b".");
+        driver.flush();
+        look(&mut driver);
+        read_all(&mut busy_peer);
+    }
+    assert_eq!(kept.len(), RECEIVERS);
+}
+
+#[test]
+fn a_buffer_that_was_promised_and_not_taken_is_promised_to_the_next_without_an_event() {
+    const LONG: Duration = Duration::from_secs(20);
+    let mut config = Config::with_driver(Driver::Uring);
+    config.buffers.count = Some(1);
+    let Some(mut driver) = driver_with(&config, &Arc::default()) else { return };
+    // Nobody sends anything: each receive would wait for data, and takes no buffer.
+    let connections: Vec<_> = (0..3).map(|_| connect(&mut driver)).collect();
+    for (id, _) in &connections {
+        driver.sockets.get_mut(*id).expect("it is open").arm = Arm::Starved;
+        driver.starved_receivers.push_back(*id);
+    }
+    let start = monotonic();
+    for still_waiting in [2, 1] {
+        driver.turn(Wait::Until(start + LONG)).expect("the ring can be entered");
+        assert_eq!(driver.starved_receivers.len(), still_waiting);
+    }
+    assert!(monotonic() < start + LONG, "it slept while receives could be started");
+    look(&mut driver);
+    assert!(driver.starved_receivers.is_empty());
 }
 
 #[test]
