@@ -25,9 +25,9 @@ fn row(interval: &WaitingInterval) -> String {
         start_ns as f64 / 1e9,
         elapsed_ns as f64 / 1e9,
         ratio(operations, elapsed_ns) * 1e9,
-        ratio(misses, slept),
+        // The paper's: of all operations, as the effective sleep below.
+        ratio(misses, operations),
         mean_us(interval.sleep_requested_ns, slept),
-        // Effective: over all operations, those that did not sleep among them.
         mean_us(interval.sleep_requested_ns, operations),
         mean_us(interval.sleep_actual_ns, slept),
         ratio(interval.cpu_ns, elapsed_ns),
@@ -82,7 +82,7 @@ mod tests {
         let names = lines[0].split(',').count();
         assert_eq!(
             lines[1],
-            "\"a, b\",1.000,0.500,1000,2000.0,500,50,0.100000,10.000,5.000,15.000,0.500000,1.500000"
+            "\"a, b\",1.000,0.500,1000,2000.0,500,50,0.050000,10.000,5.000,15.000,0.500000,1.500000"
         );
         assert_eq!(lines[2].replace("\"a, b\"", "name").split(',').count(), names);
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");

@@ -139,10 +139,10 @@ fn waits(waiting: &WaitingReport) -> Vec<String> {
     )];
     if slept > 0 {
         rows.push(format!(
-            "  misses      {:.2} % of the sleeps ({:.2} % later than the interrupt); {:.2} % ended by the completion",
-            share(waiting.misses, slept),
-            share(waiting.misses_harmful, slept),
-            share(waiting.woken_early, slept)
+            "  misses      {:.2} % of all operations ({:.2} % later than the interrupt); {:.2} % woken by the completion",
+            share(waiting.misses, operations),
+            share(waiting.misses_harmful, operations),
+            share(waiting.woken_early, operations)
         ));
         rows.push(format!(
             "  sleeps      {} asked, {} in fact; effective {}",
@@ -174,20 +174,20 @@ fn intervals(report: &StorageJobReport) -> Vec<String> {
     if report.intervals.len() < 2 {
         return Vec::new();
     }
-    let header = ["second", "IOPS", "misses", "asked", "CPU"];
+    let header = ["second", "IOPS", "misses", "eff. sleep", "CPU"];
     let mut rows = vec![
         String::new(),
         format!("{:>10} {:>10} {:>10} {:>12} {:>8}", header[0], header[1], header[2], header[3], header[4]),
     ];
     for interval in report.intervals.iter().take(INTERVALS_SHOWN) {
         let elapsed_ns = interval.elapsed_ns.max(1) as f64;
-        let sleeps = interval.slept.max(1) as f64;
+        let operations = interval.operations.max(1) as f64;
         rows.push(format!(
             "{:>10.2} {:>10.0} {:>8.2} % {:>12} {:>6.1} %",
             interval.start_ns as f64 / 1e9,
             interval.operations as f64 * 1e9 / elapsed_ns,
-            interval.misses as f64 * 100.0 / sleeps,
-            micros(interval.sleep_requested_ns as f64 / sleeps),
+            interval.misses as f64 * 100.0 / operations,
+            micros(interval.sleep_requested_ns as f64 / operations),
             interval.cpu_ns as f64 * 100.0 / elapsed_ns
         ));
     }
@@ -267,7 +267,10 @@ mod tests {
                 reads,
                 cpu: StorageCpu { user_ns: 200_000_000, system_ns: 400_000_000, ..StorageCpu::default() },
                 waiting: Some(waiting),
-                intervals: vec![WaitingInterval { slept: 10, misses: 1, ..WaitingInterval::default() }; 30],
+                intervals: vec![
+                    WaitingInterval { operations: 20, slept: 10, misses: 1, ..Default::default() };
+                    30
+                ],
                 ..StorageJobReport::default()
             }],
             notes: vec!["what a reader must know".into()],
@@ -286,7 +289,7 @@ mod tests {
             "reads         1000 IOPS, 3.9 MiB/s (2000 operations)",
             "CPU           300.00 µs an operation; 30.0 % of a CPU (10.0 user, 20.0 kernel)",
             "waits         50.0 % slept, 50.0 % polled at once, 0.0 % left to the interrupt",
-            "  misses      5.00 % of the sleeps (0.00 % later than the interrupt); 0.00 % ended by the completion",
+            "  misses      2.50 % of all operations (0.00 % later than the interrupt); 0.00 % woken by the completion",
             "  sleeps      20.0 µs asked, 30.0 µs in fact; effective 10.0 µs",
             "  time        40.0 µs device (as seen) + 0.5 µs overslept + 1.0 µs waking + 0.5 µs noticing = 42.0 µs",
             "     ... 30 intervals in all; --csv FILE has them",
