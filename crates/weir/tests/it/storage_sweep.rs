@@ -24,7 +24,9 @@ fn a_sweep_prints_its_judged_result_as_json() {
 fn the_tables_name_every_phase_and_method() {
     let said = weir(&SMALL);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
-    for expected in ["Simulator", "Job1", "Job2", "Job3", "linux-mean:0.5", "interrupt", "poll"] {
+    for expected in
+        ["Simulator", "queueing model", "Job1", "Job2", "Job3", "linux-mean:0.5", "interrupt", "poll"]
+    {
         assert!(said.stdout.contains(expected), "{expected}\n{}", said.stdout);
     }
 }
@@ -63,8 +65,15 @@ fn a_trace_is_swept_and_its_bad_line_named() {
     let said = weir(&words);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     let result: SweepResult = serde_json::from_str(&said.stdout).expect("a result");
-    assert_eq!((result.plan.world, result.plan.source.as_str()), (SweepWorld::Trace, "latencies.txt"));
+    assert_eq!(result.plan.world, SweepWorld::Trace);
+    assert!(result.plan.source.starts_with("latencies.txt (2000 operations, "), "{}", result.plan.source);
     assert_eq!(result.phases[0].method("fixed:5us").expect("it was tried").miss_rate.median, 0.0);
+    // Another trace with the same name is not mixed with this one.
+    let parts = folder.join("parts.jsonl");
+    let kept = [&words[..], &["--out", parts.to_str().expect("text")]].concat();
+    assert_eq!(weir(&kept).code, Some(0));
+    std::fs::write(&file, format!("{lines}15000\n")).expect("a trace");
+    expect_refusal(&weir(&[&kept[..], &["--resume"]].concat()), 2, &["another source", "--out"]);
     std::fs::write(&file, format!("{lines}soon\n")).expect("a trace");
     expect_refusal(&weir(&words), 2, &["latencies.txt", "2001"]);
 }
