@@ -12,7 +12,7 @@ use weir_lab::{
     storage::{self, PollingPlan, Waiting},
 };
 use weir_record::{
-    spec::StudySpec,
+    spec::{CellSpec, StudySpec},
     storage::{CompletionMethod, SleepPrimitive, WaitingInterval},
     study::MissingArm,
     sweep::{MissingMethod, PartPhase, SweepMethod, SweepPart, SweepPlan, SweepResult, WaitingFigures},
@@ -30,6 +30,7 @@ use crate::{
         study::default_folder as folder_of,
         study_storage::{self, Ready},
     },
+    exit::UsageError,
     orphans, output,
 };
 
@@ -48,7 +49,8 @@ pub(crate) struct Asked {
 
 /// What was measured.
 pub(crate) struct OnDisk {
-    pub(crate) result: SweepResult,
+    /// Absent when it was interrupted before the first trial.
+    pub(crate) result: Option<SweepResult>,
     pub(crate) interrupted: bool,
 }
 
@@ -65,12 +67,20 @@ pub(crate) fn measure(
     interrupt: &AtomicBool,
     quiet: bool,
 ) -> Result<OnDisk> {
-    let is_begun = folder.join(weir_store::FILE_NAME).exists();
+    let goes_on = resume && folder.join(weir_store::FILE_NAME).exists();
     let study = study(asked);
-    let spec =
-        if resume && is_begun { Store::open_read_only(folder)?.study()?.spec } else { study.spec.clone() };
+    let spec = if goes_on { Store::open_read_only(folder)?.study()?.spec } else { study.spec.clone() };
+    if !is_same(&spec, &study.spec) {
+        let text = format!(
+            "{} holds a sweep over other background depths, another --job-time or another --file; choose another folder \
+             with --out",
+            folder.display()
+        );
+        return Err(UsageError(text).into());
+    }
     if study_storage::prepare(&spec, folder, interrupt)? == Ready::Interrupted {
-        return Ok(OnDisk { result: SweepResult::default(), interrupted: true });
+        let result = goes_on.then(|| judged(folder, asked)).transpose()?;
+        return Ok(OnDisk { result, interrupted: true });
     }
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut launcher =
@@ -86,14 +96,23 @@ pub(crate) fn measure(
         }
     };
     let hands = Hands { launcher: &mut launcher, interrupt, progress: &mut progress };
-    let outcome = if resume && is_begun {
+    let outcome = if goes_on {
         run::resume(folder, &study.fingerprint, hands)
     } else {
         run::start(folder, &study, hands)
     };
     orphans::end();
     let interrupted = outcome?.ended == Ended::Interrupted;
-    Ok(OnDisk { result: judged(folder, asked)?, interrupted })
+    Ok(OnDisk { result: Some(judged(folder, asked)?), interrupted })
+}
+
+/// Whether both ask for the same loads in the same order, with trials of the same length, on the same file.
+fn is_same(stored: &StudySpec, asked: &StudySpec) -> bool {
+    let file = |cell: &CellSpec| cell.storage.as_ref().and_then(|it| it.file.clone());
+    let cells = |spec: &StudySpec| {
+        spec.cells.iter().map(|cell| (cell.id.clone(), cell.window_ns, file(cell))).collect::<Vec<_>>()
+    };
+    cells(stored) == cells(asked)
 }
 
 fn tell(event: &Event) {
@@ -122,8 +141,21 @@ fn study(asked: &Asked) -> NewStudy {
     if let Some(file) = &asked.file {
         storage::use_file(&mut spec, file);
     }
-    let reproduce = format!("weir storage sweep --world disk --seeds {}", asked.blocks);
+    let reproduce = reproduce(asked);
     NewStudy { spec, fingerprint, missing_arms: Vec::new(), reproduce }
+}
+
+fn reproduce(asked: &Asked) -> String {
+    let names: Vec<&str> = asked.methods.iter().map(|method| method.name.as_str()).collect();
+    let depths: Vec<String> = asked.background_depths.iter().map(u32::to_string).collect();
+    let file = asked.file.as_ref().map(|file| format!(" --file {file}")).unwrap_or_default();
+    format!(
+        "weir storage sweep --world disk --methods \"{}\" --seeds {} --job-time {}us --background {}{file}",
+        names.join(" "),
+        asked.blocks,
+        asked.window_ns / 1_000,
+        depths.join(","),
+    )
 }
 
 fn waiting(method: &SweepMethod) -> Waiting {
@@ -209,6 +241,35 @@ mod tests {
     use weir_storage::sweep::methods;
 
     use super::*;
+
+    fn asked(background_depths: &[u32]) -> Asked {
+        Asked {
+            methods: methods::disk(),
+            window_ns: 500_000_000,
+            background_depths: background_depths.to_vec(),
+            blocks: 6,
+            file: None,
+            seed: 3,
+        }
+    }
+
+    #[test]
+    fn a_folder_with_other_loads_is_not_gone_on_with() {
+        let stored = study(&asked(&[0, 32, 128])).spec;
+        assert!(is_same(&stored, &study(&asked(&[0, 32, 128])).spec));
+        for other in [&[0, 8, 128][..], &[0, 32], &[32, 0, 128]] {
+            assert!(!is_same(&stored, &study(&asked(other)).spec), "{other:?}");
+        }
+        let longer = Asked { window_ns: 1_000_000_000, ..asked(&[0, 32, 128]) };
+        assert!(!is_same(&stored, &study(&longer).spec));
+    }
+
+    #[test]
+    fn the_command_that_is_kept_asks_for_the_same() {
+        let told = reproduce(&Asked { file: Some("data.bin".to_owned()), ..asked(&[0, 32]) });
+        assert!(told.starts_with("weir storage sweep --world disk --methods \"interrupt poll "), "{told}");
+        assert!(told.ends_with("--seeds 6 --job-time 500000us --background 0,32 --file data.bin"), "{told}");
+    }
 
     #[test]
     fn every_method_of_a_disk_becomes_an_arm_of_a_valid_study() {

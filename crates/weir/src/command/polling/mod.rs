@@ -177,8 +177,8 @@ impl Session<'_> {
                 return Ok(ended);
             }
         }
-        self.result.complete =
-            self.result.sweeps.iter().all(|sweep| sweep.complete || !sweep.missing.is_empty());
+        self.result.complete = self.result.missing.is_empty()
+            && self.result.sweeps.iter().all(|sweep| sweep.complete || !sweep.missing.is_empty());
         Ok(Ended::Done)
     }
 
@@ -266,7 +266,7 @@ impl Session<'_> {
         };
         match disk::measure(&disk_folder(self.folder), &asked, true, self.interrupt, self.quiet) {
             Ok(done) => {
-                self.put(done.result);
+                done.result.into_iter().for_each(|sweep| self.put(sweep));
                 Ok(if done.interrupted { Ended::Interrupted } else { Ended::Done })
             }
             Err(error) => match error.downcast_ref::<RunError>() {

@@ -143,7 +143,10 @@ fn recorded(
     let trace =
         trace::read(BufReader::new(file), &shown).map_err(|error| UsageError(format!("--trace: {error}")))?;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let plan = plans::of_traces(&name, &[&name], interval_ns, seeds, methods);
+    // Another trace of the same name is another sweep: none goes on with the results of the other.
+    let source =
+        format!("{name} ({} operations, fingerprint {:016x})", trace.operations.len(), trace.fingerprint());
+    let plan = plans::of_traces(&source, &[&name], interval_ns, seeds, methods);
     Ok((World::Recorded { name, operations: trace.operations, host, interval_ns }, plan))
 }
 
@@ -159,5 +162,5 @@ fn on_disk(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepRes
     let folder = arguments.out.clone().unwrap_or_else(disk::default_folder);
     let done = disk::measure(&folder, &asked, arguments.resume, interrupt, arguments.json)?;
     let exit = if done.interrupted { Exit::Interrupted } else { Exit::Ok };
-    Ok((done.result, exit))
+    Ok((done.result.unwrap_or_default(), exit))
 }
