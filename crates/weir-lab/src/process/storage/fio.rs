@@ -24,7 +24,8 @@ pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
     let mut words = vec![program.to_owned()];
     words.extend([
         set("name", "weir".to_owned()),
-        set("filename", job.file.display().to_string()),
+        // A colon would begin another file.
+        set("filename", job.file.display().to_string().replace(':', "\\:")),
         set("size", job.file_bytes.to_string()),
         set("ioengine", engine(job.engine).to_owned()),
         set("rw", job.pattern.to_string()),
@@ -34,7 +35,9 @@ pub(super) fn words(program: &str, job: &Job<'_>) -> Vec<String> {
         set("numjobs", job.threads.to_string()),
         set("ramp_time", format!("{}ms", milliseconds(job.ramp))),
         set("runtime", format!("{}ms", milliseconds(job.runtime))),
+        // Without the second the first has no effect on offsets, and every trial would read the same blocks.
         set("randseed", job.seed.to_string()),
+        set("randrepeat", "0".to_owned()),
         set("percentile_list", percentiles),
         set("lat_percentiles", "1".to_owned()),
         set("allow_file_create", "0".to_owned()),
@@ -215,11 +218,19 @@ mod tests {
 
     #[test]
     fn the_job_is_said_in_fios_words() {
-        let words = words("fio", &job(AccessPattern::RandWrite));
+        let job = Job { file: Path::new("by-path/pci-0:1"), ..job(AccessPattern::RandWrite) };
+        let words = words("fio", &job);
         assert_eq!(words[0], "fio");
-        for word in
-            ["--ioengine=pvsync2", "--rw=randwrite", "--numjobs=32", "--ramp_time=300ms", "--runtime=1300ms"]
-        {
+        for word in [
+            "--filename=by-path/pci-0\\:1",
+            "--ioengine=pvsync2",
+            "--rw=randwrite",
+            "--numjobs=32",
+            "--ramp_time=300ms",
+            "--runtime=1300ms",
+            "--randseed=9",
+            "--randrepeat=0",
+        ] {
             assert!(words.iter().any(|own| own == word), "{word} in {words:?}");
         }
     }
