@@ -17,9 +17,8 @@
 //! How it works. A connection receives a lease, decodes every request that it completes and writes the replies into one
 //! batch, which leaves in one send: no task, no timer and no allocation a request. A small fixed reply is rendered once
 //! a second, with its head, and copied once; a large one is sent from where it lies, and from 32 KiB on that is a
-//! sealed
-//! file in memory, whose pages no reply copies. A connection has one timer, which
-//! is moved only when it fires or when something nearer is waited for.
+//! sealed file in memory, whose pages no reply copies. A connection has one timer, which is moved only when it fires or
+//! when something nearer is waited for.
 //!
 //! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
 //! its bytes drip; content, in both directions, by a time for each quarter of a mebibyte; the replies that wait for a
