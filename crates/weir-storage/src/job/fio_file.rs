@@ -235,7 +235,7 @@ fn finish(draft: Draft) -> Result<Vec<StorageJob>, (&'static str, String)> {
         );
         return Err(("size", text));
     }
-    if job.threads > THREADS_MAX {
+    if !(1..=THREADS_MAX).contains(&job.threads) {
         return Err((
             "numjobs",
             format!("numjobs: {} threads are not possible; use 1 to {THREADS_MAX}", job.threads),
@@ -381,6 +381,7 @@ mod tests {
             ("[j]\nfilename=${F}\n", 2, "variables"),
             ("[j]\nfilename=\n", 2, "no value"),
             ("[j]\nrw=read\n", 1, "no size"),
+            ("[a]\nfilename=f\n[b]\nsize=1m\nnumjobs=0\n", 5, "1 to 1024"),
             ("[j]\nfilename=f\nverify=md5\n", 3, "crc32c"),
             ("[j]\nfilename=f\nhipri\n", 3, "hipri"),
             ("[j]\nfilename=f\nwrite_lat_log=a\nwrite_bw_log=b\n", 3, "one prefix"),
