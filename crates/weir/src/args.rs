@@ -84,7 +84,8 @@ pub(crate) struct Study {
     /// The storage half of the survey: every engine on one disk, in under ten minutes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) storage: bool,
-    /// Data file of a study of storage, which must be there [default: storage.dat beside the results, laid out once]
+    /// Data file of a study of storage, which must be there; what it holds is overwritten by a study that writes (the
+    /// survey does) [default: storage.dat beside the results, laid out once]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) file: Option<PathBuf>,
     /// Folder for the results [default: weir-results/NAME-TIME]

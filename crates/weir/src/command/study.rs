@@ -159,11 +159,7 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         if !spec.is_storage() {
             return Err(UsageError("--file belongs to studies of storage; leave it out".into()).into());
         }
-        storage::use_file(&mut spec, &file.display().to_string());
-        // A device says its length nowhere here, and a file that is not there is named when the study begins.
-        if let Some(file) = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file) {
-            storage::use_at_most(&mut spec, file.len());
-        }
+        study_storage::use_file(&mut spec, &file.display().to_string());
     }
     let reproduce = reproduce(name, arguments, spec.seed);
     Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })

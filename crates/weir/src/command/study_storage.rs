@@ -35,6 +35,15 @@ pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<
     Ok(())
 }
 
+/// Uses a file of the user, as far as it goes.
+pub(super) fn use_file(spec: &mut StudySpec, file: &str) {
+    storage::use_file(spec, file);
+    // A device says its length nowhere here, and a file that is not there is named when the study begins.
+    if let Some(file) = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file) {
+        storage::use_at_most(spec, file.len());
+    }
+}
+
 /// Whether the data are ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {

@@ -139,7 +139,7 @@ fn study(asked: &Asked) -> NewStudy {
     };
     let mut spec = storage::polling_disk(NAME, &surroundings, &ways, &plan);
     if let Some(file) = &asked.file {
-        storage::use_file(&mut spec, file);
+        study_storage::use_file(&mut spec, file);
     }
     let reproduce = reproduce(asked);
     NewStudy { spec, fingerprint, missing_arms: Vec::new(), reproduce }

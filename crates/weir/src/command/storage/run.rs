@@ -92,6 +92,7 @@ fn check_writable(path: Option<&Path>) -> Result<()> {
     let is_folder =
         folder.metadata().with_context(|| format!("--csv {}: cannot be written", path.display()))?.is_dir();
     anyhow::ensure!(is_folder, "--csv {}: {} is no folder", path.display(), folder.display());
+    anyhow::ensure!(!path.is_dir(), "--csv {}: it is a folder; name a file in it", path.display());
     Ok(())
 }
 
