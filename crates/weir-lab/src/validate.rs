@@ -88,7 +88,8 @@ impl Level {
             Self::MessageBytes => 1..=16 << 20,
             Self::Workers => 1..=256,
             Self::IdleConnections => 0..=40_000,
-            // Six blocks are the fewest with a noise floor and a smallest possible p under 0.05: with four or five there
+            // Six blocks are the fewest with a noise floor and a smallest possible p under 0.05: with four or five
+            // there
             // are figures and no verdicts.
             Self::Blocks => 4..=1_000,
             Self::BlockBytes => 512..=16 << 20,

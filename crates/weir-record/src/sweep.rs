@@ -363,7 +363,8 @@ pub struct FrontierRow {
 }
 
 impl FrontierRow {
-    /// The rule with "no fewer operations a second" taken literally: a loss of any size fails. Absent where the rule does
+    /// The rule with "no fewer operations a second" taken literally: a loss of any size fails. Absent where the rule
+    /// does
     /// not ask for that.
     pub fn outcome_without_margin(&self) -> Option<Outcome> {
         let iops = match self.iops.estimate.interval {

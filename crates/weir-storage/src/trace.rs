@@ -93,7 +93,8 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// A number that follows from the operations (FNV-1a over what a replay uses): another trace has another one, as good
+    /// A number that follows from the operations (FNV-1a over what a replay uses): another trace has another one, as
+    /// good
     /// as always.
     pub fn fingerprint(&self) -> u64 {
         let words = self.operations.iter().flat_map(|it| {

@@ -2,7 +2,8 @@
 //!
 //! Threads of the kernel that serve a ring carry the number of the thread that made it in their name (`iou-sqp-17`,
 //! `iou-wrk-17`), so they are known to be a job's. In a container that number is one of outside, which no thread here
-//! has: then they are the jobs' with rings, in equal parts. Threads of a pool or of the C library's POSIX AIO carry nothing: all
+//! has: then they are the jobs' with rings, in equal parts. Threads of a pool or of the C library's POSIX AIO carry
+//! nothing: all
 //! threads of this process that are neither a job's nor the supervisor's are taken to be theirs, in equal parts when
 //! several such jobs run side by side. What such threads used is counted as system time: they do little else than wait
 //! in the kernel.
