@@ -172,7 +172,7 @@ fn join(title: &str, detail: &str) -> String {
 }
 
 /// Text that Markdown and the HTML inside it leave alone; one line.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

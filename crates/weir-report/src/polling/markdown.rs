@@ -2,13 +2,8 @@
 
 use weir_record::sweep::{PollingResult, SweepResult};
 
-use super::{
-    sentence,
-    sheet::{Sheet, escape},
-    sheets,
-    texts::Text,
-};
-use crate::language::Language;
+use super::{sentence, sheet::Sheet, sheets, texts::Text};
+use crate::{language::Language, markdown::escape};
 
 pub(super) fn document(result: &PollingResult, language: Language) -> String {
     let mut out = format!("# {} `polling`\n\n", Text::Study.of(language));

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::display;
+use crate::{display, markdown::escape};
 
 /// What a row means beside its text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,22 +171,6 @@ fn shown(widths: &[usize], ends_in_text: bool, width: usize) -> Vec<usize> {
 
 fn paint(line: &str, code: Option<&str>) -> String {
     code.map_or_else(|| line.to_owned(), |code| format!("\u{1b}[{code}m{line}\u{1b}[0m"))
-}
-
-/// Text that Markdown and the HTML inside it leave alone; one line.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '|' | '*' | '`' | '\\' => escaped.extend(['\\', character]),
-            control if control.is_control() => escaped.push(' '),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
