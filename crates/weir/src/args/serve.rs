@@ -88,7 +88,7 @@ pub(crate) struct ServeHttp {
     #[arg(long, default_value = "html", value_name = "BODY")]
     pub(crate) body: String,
     /// Where a body of 32 KiB or more lies
-    #[arg(long, value_enum, default_value = "page-cache", value_name = "PLACE")]
+    #[arg(long, value_enum, default_value = "page-cache", value_name = "PLACE", conflicts_with = "root")]
     pub(crate) large_content: LargeContent,
     /// Answer with the files below this folder instead
     #[arg(long, value_name = "DIR", conflicts_with = "body")]
