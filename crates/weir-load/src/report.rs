@@ -93,6 +93,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
         http: None,
+        orders: None,
         storage: None,
     };
     http::outcome::add(&mut report, spec, &gather, ends, written);

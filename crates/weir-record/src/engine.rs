@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::orders::NodeStats;
+
 /// Counters of one runtime or the sum over several. All count from the start of the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -112,4 +114,7 @@ pub struct ServerStats {
     pub total: EngineStats,
     /// One entry per worker, in worker order.
     pub workers: Vec<EngineStats>,
+    /// What an exchange or a gateway counts beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeStats>,
 }

@@ -11,6 +11,7 @@ pub mod http;
 pub mod latency;
 pub mod load;
 pub mod machine;
+pub mod orders;
 pub mod spec;
 pub mod storage;
 pub mod storage_trial;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{http::HttpLoadReport, storage_trial::StorageTrial, trial::ObservedWindow};
+use crate::{http::HttpLoadReport, orders::OrdersLoadReport, storage_trial::StorageTrial, trial::ObservedWindow};
 
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct LoadReport {
     /// What only HTTP has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpLoadReport>,
+    /// What only a run of orders has. Messages are then orders whose reply came, and `response` is their round trip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrdersLoadReport>,
     /// What only a trial of storage has. Messages are then operations, and `response` is their latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageTrial>,

@@ -6,6 +6,7 @@ use crate::{
     engine::EngineStats,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
+    orders::NodeWindow,
 };
 
 /// What was seen of the target's processes between the edges of the measured window.
@@ -28,6 +29,9 @@ pub struct ObservedWindow {
     pub rss_anon_bytes: u64,
     /// Engine counters of the window, when the target is a Weir server.
     pub engine: Option<EngineStats>,
+    /// What the node counted in the window, when the target is an exchange or a gateway of Weir.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeWindow>,
     /// Noise over the same window.
     pub noise: NoiseWindow,
 }

@@ -1,0 +1,1 @@
+//! The live monitor of running processes.

@@ -1,0 +1,255 @@
+//! What an exchange or a gateway counts about itself, and what a run of orders measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::LatencySummary;
+
+/// Counters of one exchange or gateway process, taken at one moment. They count from its start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeStats {
+    /// `GATEWAY` or `EXCHANGE`.
+    pub node: String,
+    /// Process number.
+    pub pid: u32,
+    /// When it was taken: `CLOCK_MONOTONIC`, in nanoseconds.
+    pub at_ns: u64,
+    /// Protocol messages received, on all sides: data messages only, no heartbeats and no logins.
+    pub received: u64,
+    /// Protocol messages sent, on all sides, counted likewise.
+    pub sent: u64,
+    /// Orders taken in (enter, replace, cancel, modify).
+    pub orders: u64,
+    /// Received and not yet passed on: what waits in this process now.
+    pub backlog: u64,
+    /// Strategy by which work crosses between workers, and its counters; absent with one worker that hands nothing on.
+    pub handoff: Option<HandoffStats>,
+    /// Journal; absent at level `none`.
+    pub journal: Option<JournalStats>,
+    /// Times between named points, over all workers.
+    pub hops: Vec<HopStats>,
+    /// Sessions of clients that are logged in, at most [`SESSIONS_LISTED_MAX`].
+    pub sessions: Vec<SessionStats>,
+    /// Sessions logged in, listed or not.
+    pub sessions_open: u64,
+    /// Upstream sessions logged in (gateway only).
+    pub upstreams_open: u64,
+    /// Orders refused, by OUCH reason in words.
+    pub rejects: BTreeMap<String, u64>,
+    /// Connections ended for breaking the protocol, by kind.
+    pub protocol_errors: BTreeMap<String, u64>,
+    /// Logins by result.
+    pub logins: BTreeMap<String, u64>,
+    /// Connections ended because the peer was silent too long.
+    pub heartbeat_timeouts: u64,
+    /// Connections ended because the client did not take what was sent.
+    pub slow_consumer_disconnects: u64,
+    /// Orders cancelled because their owner's connection ended.
+    pub cancels_on_disconnect: u64,
+    /// Messages ignored as retransmissions (a number not above the last one).
+    pub duplicates_ignored: u64,
+}
+
+/// What one exchange or gateway did between two snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeWindow {
+    /// `GATEWAY` or `EXCHANGE`.
+    pub node: String,
+    /// Data messages received.
+    pub received: u64,
+    /// Data messages sent.
+    pub sent: u64,
+    /// Orders taken in.
+    pub orders: u64,
+    /// Hand-off, `overflow_depth_max` and `depth` as at the end.
+    pub handoff: Option<HandoffStats>,
+}
+
+impl NodeStats {
+    /// What happened since `earlier`. A counter that went back (the process was started again) gives zero.
+    pub fn since(&self, earlier: &Self) -> NodeWindow {
+        let handoff = self.handoff.as_ref().map(|later| match &earlier.handoff {
+            Some(earlier) => later.since(earlier),
+            None => later.clone(),
+        });
+        NodeWindow {
+            node: self.node.clone(),
+            received: self.received.saturating_sub(earlier.received),
+            sent: self.sent.saturating_sub(earlier.sent),
+            orders: self.orders.saturating_sub(earlier.orders),
+            handoff,
+        }
+    }
+}
+
+/// Most sessions a snapshot lists.
+pub const SESSIONS_LISTED_MAX: usize = 1_000;
+
+/// Counters of the hand-off between workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HandoffStats {
+    /// Strategy: `owner`, `naive`, `edge`, `armed`, `mesh`, `mesh-spin`, `msgring`.
+    pub strategy: String,
+    /// Messages handed to another worker.
+    pub pushed: u64,
+    /// Times a worker emptied its inbound queues and found something.
+    pub drains: u64,
+    /// Wakes that cost a system call.
+    pub wakes_sent: u64,
+    /// Wakes that were not needed because the other side was awake.
+    pub wakes_suppressed: u64,
+    /// Wakes after which all queues were empty.
+    pub wakes_spurious: u64,
+    /// Work found by the once-a-second look although nobody had woken the worker: must stay zero.
+    pub wakes_recovered: u64,
+    /// Messages that had to wait in the sender's overflow.
+    pub overflowed: u64,
+    /// Most messages in one overflow.
+    pub overflow_depth_max: u64,
+    /// Messages queued now.
+    pub depth: u64,
+    /// Orders of clients taken in (the base of the share handed off).
+    pub orders: u64,
+    /// Of these, handed to another worker.
+    pub orders_handed_off: u64,
+}
+
+impl HandoffStats {
+    /// What happened since `earlier`; the largest overflow and the depth are the later values.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            strategy: self.strategy.clone(),
+            pushed: self.pushed.saturating_sub(earlier.pushed),
+            drains: self.drains.saturating_sub(earlier.drains),
+            wakes_sent: self.wakes_sent.saturating_sub(earlier.wakes_sent),
+            wakes_suppressed: self.wakes_suppressed.saturating_sub(earlier.wakes_suppressed),
+            wakes_spurious: self.wakes_spurious.saturating_sub(earlier.wakes_spurious),
+            wakes_recovered: self.wakes_recovered.saturating_sub(earlier.wakes_recovered),
+            overflowed: self.overflowed.saturating_sub(earlier.overflowed),
+            overflow_depth_max: self.overflow_depth_max,
+            depth: self.depth,
+            orders: self.orders.saturating_sub(earlier.orders),
+            orders_handed_off: self.orders_handed_off.saturating_sub(earlier.orders_handed_off),
+        }
+    }
+
+    /// Adds another worker's counters; maxima stay maxima.
+    pub fn merge(&mut self, other: &Self) {
+        self.pushed += other.pushed;
+        self.drains += other.drains;
+        self.wakes_sent += other.wakes_sent;
+        self.wakes_suppressed += other.wakes_suppressed;
+        self.wakes_spurious += other.wakes_spurious;
+        self.wakes_recovered += other.wakes_recovered;
+        self.overflowed += other.overflowed;
+        self.overflow_depth_max = self.overflow_depth_max.max(other.overflow_depth_max);
+        self.depth += other.depth;
+        self.orders += other.orders;
+        self.orders_handed_off += other.orders_handed_off;
+    }
+}
+
+/// Counters of the journals of all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JournalStats {
+    /// `os` or `disk`.
+    pub level: String,
+    /// Records written.
+    pub records: u64,
+    /// Bytes written, padding included.
+    pub bytes: u64,
+    /// Commits: one write, and at level `disk` one `fdatasync`, each.
+    pub commits: u64,
+    /// Largest number of records in one commit.
+    pub records_per_commit_max: u64,
+    /// True once a write or sync has failed: nothing is acknowledged any more.
+    pub failed: bool,
+}
+
+/// Times between two points on an order's way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HopStats {
+    /// `client_to_gateway`, `gateway_out`, `handoff`, `upstream`, `gateway_back`, `venue`.
+    pub hop: String,
+    /// Summary in nanoseconds.
+    pub latency: LatencySummary,
+}
+
+/// One client session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionStats {
+    /// Account (login name).
+    pub account: String,
+    /// Worker that owns it.
+    pub worker: u32,
+    /// `live`, `replaying` or `away`.
+    pub state: String,
+    /// Last sequence number sent.
+    pub sequence_sent: u64,
+    /// Last sequence number there is.
+    pub sequence_last: u64,
+    /// Last UserRefNum taken in.
+    pub user_ref_num: u32,
+    /// Bytes queued and not yet taken by the kernel.
+    pub queued_bytes: u64,
+}
+
+/// What `weir load orders` measured beside the fields of every load report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OrdersLoadReport {
+    /// Sessions that logged in.
+    pub sessions: u32,
+    /// Orders in flight at most: over the whole run (`total`) or per session (`session`).
+    pub in_flight: u32,
+    /// `total` or `session`.
+    pub in_flight_scope: String,
+    /// Orders entered, cancels, replaces sent in the window.
+    pub entered: u64,
+    /// See `entered`.
+    pub cancels: u64,
+    /// See `entered`.
+    pub replaces: u64,
+    /// Sequenced messages received in the window, by OUCH type letter.
+    pub received: BTreeMap<String, u64>,
+    /// Sequenced messages received over the whole run whose number or place was checked.
+    pub sequenced_checked: u64,
+    /// Replies that came in another order than their orders left, per client: must be zero.
+    pub inversions: u64,
+    /// Shares entered, executed, cancelled and still live at the end, over the whole run.
+    pub shares: ShareBalance,
+    /// Logins made after a connection was dropped on purpose.
+    pub reconnects: u64,
+    /// From the client's send to the exchange's time stamp; absent when the peer's time stamps are no wall clock.
+    pub out: Option<LatencySummary>,
+    /// From the exchange's time stamp to the client's receive.
+    pub back: Option<LatencySummary>,
+}
+
+/// Shares at the end of a run: `entered = executed + cancelled + live` or something is wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShareBalance {
+    /// Shares of accepted orders.
+    pub entered: u64,
+    /// Shares executed.
+    pub executed: u64,
+    /// Shares cancelled.
+    pub cancelled: u64,
+    /// Shares of orders that are still live.
+    pub live: u64,
+}
+
+impl ShareBalance {
+    /// Whether nothing came from nowhere and nothing went.
+    pub fn is_conserved(&self) -> bool {
+        self.entered == self.executed + self.cancelled + self.live
+    }
+}
