@@ -1,7 +1,8 @@
 //! Protocols as values: bytes in, events out; values in, bytes out.
 //!
 //! Nothing here performs I/O, reads a clock or starts a task. Who owns the socket decides when bytes arrive and
-//! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and expect.
+//! where they go; that is why all of it can be tested with slices: [`http1`], and [`content`] to send and expect;
+//! [`soup`] sessions, whose rules take the time as an argument, and the [`ouch`] orders in them.
 //!
 //! ```
 //! use weir_proto::http1::{
@@ -41,3 +42,7 @@
 
 pub mod content;
 pub mod http1;
+pub mod ouch;
+pub mod soup;
+
+mod padded;

@@ -1,17 +1,26 @@
-//! What takes no memory from the allocator: reading messages that come in one piece, and judging their fields.
+//! What takes no memory from the allocator: reading messages that come in one piece, judging their fields, and the
+//! whole life of an order on the wire.
 
 mod counting;
 mod heads;
+mod orders;
 
 use counting::allocations;
-use weir_proto::http1::{
-    Event, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules, Version,
-    conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
-    date,
-    encode::{AfterMessage, Framing, HeadWriter, Window},
-    media_type,
-    range::{Selection, select},
-    target,
+use weir_proto::{
+    http1::{
+        Event, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules, Version,
+        conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
+        date,
+        encode::{AfterMessage, Framing, HeadWriter, Window},
+        media_type,
+        range::{Selection, select},
+        target,
+    },
+    ouch::{Inbound, Outbound, set_outbound_user_ref_num},
+    soup::{
+        CLIENT_HEARTBEAT_FRAME, ClientPacket, Deframer, LoginRequest, Name, ServerInput, ServerSession,
+        Timing, UNSEQUENCED, encode_frame,
+    },
 };
 
 const EVERYTHING: Rules = Rules { methods: MethodSet::of(&Method::ALL), length_required: MethodSet::NONE };
@@ -110,4 +119,71 @@ fn fields_are_judged_and_answers_written_without_allocating() {
     });
     assert_eq!(count, 0);
     assert!(space.starts_with(b"HTTP/1.1 304 Not Modified\r\nETag: \"2ebc98a1-0-4d2\"\r\nDate: "));
+}
+
+/// Decodes every message of a stream of client frames that comes in reads of this size.
+fn read_orders(
+    deframer: &mut Deframer,
+    session: &mut ServerSession,
+    stream: &[u8],
+    read_bytes: usize,
+) -> usize {
+    let mut count = 0;
+    for mut input in stream.chunks(read_bytes) {
+        while let Some(frame) = deframer.next(&mut input).expect("well formed") {
+            let packet = ClientPacket::parse(frame).expect("well formed");
+            if let ServerInput::Message(message) = session.on_packet(0, packet).expect("in order") {
+                assert_eq!(Inbound::decode(message).expect("well formed").user_ref_num(), Some(7));
+                count += 1;
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn orders_are_read_without_allocating_once_a_cut_one_was_held() {
+    let (mut order, mut stream) = (Vec::new(), Vec::new());
+    orders::inbound()[0].1.encode(&mut order);
+    for _ in 0..100 {
+        encode_frame(UNSEQUENCED, &order, &mut stream);
+        stream.extend_from_slice(&CLIENT_HEARTBEAT_FRAME);
+    }
+    let mut session = ServerSession::new(0, Timing::default());
+    session.accepted(0, None);
+    let mut deframer = Deframer::new(512);
+    let mut count = 0;
+    let whole = allocations(|| count = read_orders(&mut deframer, &mut session, &stream, stream.len()));
+    assert_eq!((whole, count), (0, 100));
+    assert_eq!(read_orders(&mut deframer, &mut session, &stream, 1), 100);
+    for read_bytes in [1, 2, 7, 64] {
+        let cut = allocations(|| count = read_orders(&mut deframer, &mut session, &stream, read_bytes));
+        assert_eq!((cut, count), (0, 100), "reads of {read_bytes} bytes");
+    }
+}
+
+#[test]
+fn messages_are_written_and_rewritten_without_allocating() {
+    let mut out = Vec::with_capacity(4_096);
+    let count = allocations(|| {
+        for (_, message) in orders::inbound() {
+            message.encode(&mut out);
+        }
+        for (_, message) in orders::outbound() {
+            let start = out.len();
+            message.encode(&mut out);
+            let written = &mut out[start..];
+            assert!(set_outbound_user_ref_num(written, 99));
+            assert_eq!(Outbound::decode(written).expect("well formed").0.user_ref_num(), Some(99));
+        }
+        LoginRequest {
+            username: "C00001".parse().expect("short"),
+            password: "DEMO".parse().expect("short"),
+            session: Name::BLANK,
+            sequence: 1,
+            heartbeat_timeout_ms: Some(15_000),
+        }
+        .encode(&mut out);
+    });
+    assert_eq!(count, 0);
 }

@@ -29,10 +29,10 @@ const SEED: u64 = 0x0005_eed0_5eed;
 const PIECES_MAX: u64 = 6;
 
 /// SplitMix64.
-struct Noise(u64);
+pub struct Noise(u64);
 
 impl Noise {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -41,11 +41,11 @@ impl Noise {
     }
 
     /// A number below `end`, which is not zero.
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    fn place(&mut self, length: usize) -> usize {
+    pub fn place(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
 
@@ -112,7 +112,7 @@ fn number_from_environment(name: &str, default: u64) -> u64 {
 }
 
 #[expect(clippy::print_stderr, reason = "the seed is part of the result")]
-fn fuzz(name: &str, stock: &[&[u8]], mut body: impl FnMut(&[u8], &mut Noise)) {
+pub fn fuzz(name: &str, stock: &[&[u8]], mut body: impl FnMut(&[u8], &mut Noise)) {
     let cases = number_from_environment("WEIR_FUZZ_CASES", CASES);
     let seed = number_from_environment("WEIR_FUZZ_SEED", SEED);
     eprintln!("{name}: {cases} cases, WEIR_FUZZ_SEED={seed}");

@@ -1,4 +1,5 @@
-//! HTTP/1.1 as its users see it: streams of bytes in, transcripts of events out.
+//! The protocols as their users see them: HTTP/1.1 as streams of bytes in and transcripts of events out, order
+//! sessions and order messages against bytes laid out by hand.
 //!
 //! A failed property prints its smallest input and keeps its seed in `proptest-regressions`; commit that file.
 //! `PROPTEST_CASES=n` runs longer, `PROPTEST_RNG_SEED=n` runs the same inputs again.
@@ -9,5 +10,11 @@ mod cuts;
 mod fuzz;
 mod limits;
 mod messages;
+mod orders_fuzz;
+mod ouch_appendages;
+mod ouch_layouts;
 mod round_trip;
+mod soup_frames;
+mod soup_logins;
+mod soup_sessions;
 mod transcript;

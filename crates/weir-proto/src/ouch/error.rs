@@ -1,0 +1,55 @@
+//! What can be wrong with the layout of a message.
+
+use thiserror::Error;
+
+/// Why bytes are not one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+#[error("{kind}: type {message_type:#04x}, {bytes} bytes")]
+pub struct DecodeError {
+    /// What is wrong.
+    pub kind: DecodeErrorKind,
+    /// The first byte; 0 of an empty message.
+    pub message_type: u8,
+    /// Bytes of the message.
+    pub bytes: usize,
+}
+
+/// The kinds of [`DecodeError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum DecodeErrorKind {
+    /// No byte at all.
+    #[error("an empty message")]
+    Empty,
+    /// A type that does not go in this direction.
+    #[error("an unknown message type")]
+    UnknownType,
+    /// Shorter or longer than its type is.
+    #[error("a message of the wrong length")]
+    Length,
+    /// An appendage that does not fill what is left of the message, or whose tags do not fill it.
+    #[error("a malformed appendage")]
+    Appendage,
+}
+
+impl DecodeError {
+    /// Its name in counters.
+    pub fn label(self) -> &'static str {
+        match self.kind {
+            DecodeErrorKind::Empty => "ouch_empty",
+            DecodeErrorKind::UnknownType => "ouch_unknown_type",
+            DecodeErrorKind::Length => "ouch_length",
+            DecodeErrorKind::Appendage => "ouch_appendage",
+        }
+    }
+}
+
+impl DecodeErrorKind {
+    /// This error of these bytes.
+    pub(super) fn of(self, message: &[u8]) -> DecodeError {
+        DecodeError {
+            kind: self,
+            message_type: message.first().copied().unwrap_or_default(),
+            bytes: message.len(),
+        }
+    }
+}

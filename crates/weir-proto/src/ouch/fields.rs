@@ -1,0 +1,68 @@
+//! Fields that are more than numbers, and the bounds of those that are.
+
+use std::{fmt, str::FromStr};
+
+use crate::padded::{TextError, left_justified, trimmed_end};
+
+/// The highest price of a limit order: 199,999.9900.
+pub const PRICE_MAX: u64 = 1_999_999_900;
+
+/// The price that means a market order: 214,748.3647.
+pub const PRICE_MARKET: u64 = 0x7fff_ffff;
+
+/// The most shares of one order.
+pub const QUANTITY_MAX: u32 = 999_999;
+
+macro_rules! text {
+    ($(#[$meta:meta])* $name:ident, $bytes:literal) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub [u8; $bytes]);
+
+        impl $name {
+            /// Nothing but padding.
+            pub const BLANK: Self = Self([b' '; $bytes]);
+
+            /// Without its padding; empty when a peer sent something that is not text.
+            pub fn as_str(&self) -> &str {
+                str::from_utf8(trimmed_end(&self.0)).unwrap_or_default()
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::BLANK
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = TextError;
+
+            fn from_str(text: &str) -> Result<Self, TextError> {
+                left_justified(text.as_bytes()).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.pad(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "\"{}\"", trimmed_end(&self.0).escape_ascii())
+            }
+        }
+    };
+}
+
+text! {
+    /// What is traded. The bytes are those of the message.
+    Symbol, 8
+}
+
+text! {
+    /// A client's own name of an order; returned and not interpreted. The bytes are those of the message.
+    ClientOrderId, 14
+}

@@ -1,0 +1,165 @@
+//! The rules of a session from the client's side.
+
+use super::{
+    CloseReason, Due, Fault, LoginReject, LoginRequest, Name, Timing, packet::ServerPacket, timing::Liveness,
+};
+
+/// One connection to a server: the answer to the login, then numbered messages.
+///
+/// Sequence numbers are not on the wire. They are counted here, from the number that the answer to the login
+/// names; [`expected`](Self::expected) is what to ask for on the next connection.
+#[derive(Clone, Debug)]
+pub struct ClientSession {
+    state: State,
+    session: Name<10>,
+    expected: u64,
+    heartbeat_ns: u64,
+    silence_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// The login is sent and not answered.
+    Waiting {
+        close_at_ns: u64,
+    },
+    LoggedIn(Liveness),
+    /// Refused, or the session is over.
+    Ended,
+}
+
+/// What a packet tells the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientInput<'a> {
+    /// The login is accepted.
+    LoggedIn {
+        /// Number of the next sequenced message.
+        next: u64,
+    },
+    /// The login is refused; the server closes.
+    Refused(LoginReject),
+    /// The next message of the session.
+    Message {
+        /// Its number.
+        sequence: u64,
+        /// Its bytes.
+        payload: &'a [u8],
+    },
+    /// A message outside the sequence.
+    Unsequenced(&'a [u8]),
+    /// The session is over and cannot be joined again; the server closes.
+    Ended,
+    /// Nothing.
+    Nothing,
+}
+
+impl ClientSession {
+    /// Of a connection on which `login` is sent now.
+    ///
+    /// A login that names a heartbeat timeout has heartbeats at least two and a half times as often.
+    pub fn new(now_ns: u64, timing: Timing, login: &LoginRequest) -> Self {
+        let heartbeat_ns = match login.heartbeat_timeout_ms {
+            Some(timeout_ms) => timing.heartbeat_ns.min(u64::from(timeout_ms.max(1)) * 400_000),
+            None => timing.heartbeat_ns,
+        };
+        Self {
+            state: State::Waiting { close_at_ns: now_ns.saturating_add(timing.login_ns) },
+            session: login.session,
+            expected: login.sequence,
+            heartbeat_ns,
+            silence_ns: timing.silence_ns,
+        }
+    }
+
+    /// Judges what came. Debug packets are ignored at any time, and everything after the end.
+    pub fn on_packet<'a>(&mut self, now_ns: u64, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+        match &mut self.state {
+            State::Waiting { .. } => self.on_answer(now_ns, packet),
+            State::LoggedIn(liveness) => {
+                liveness.on_heard(now_ns);
+                self.on_stream(packet)
+            }
+            State::Ended => Ok(ClientInput::Nothing),
+        }
+    }
+
+    /// The session joined; before the answer, the one asked for.
+    pub fn session(&self) -> Name<10> {
+        self.session
+    }
+
+    /// Number of the next sequenced message; before the answer, the one asked for.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// Whether the login was accepted and the session goes on.
+    pub fn is_logged_in(&self) -> bool {
+        matches!(self.state, State::LoggedIn(_))
+    }
+
+    /// Something was sent: the next heartbeat is due later.
+    pub fn on_sent(&mut self, now_ns: u64) {
+        if let State::LoggedIn(liveness) = &mut self.state {
+            liveness.on_sent(now_ns);
+        }
+    }
+
+    /// When [`on_time`](Self::on_time) has something to say, if nothing is sent and nothing comes before;
+    /// `u64::MAX` after the end.
+    pub fn deadline_ns(&self) -> u64 {
+        match &self.state {
+            State::Waiting { close_at_ns } => *close_at_ns,
+            State::LoggedIn(liveness) => liveness.deadline_ns(),
+            State::Ended => u64::MAX,
+        }
+    }
+
+    /// What is due now.
+    pub fn on_time(&mut self, now_ns: u64) -> Due {
+        match &mut self.state {
+            State::Waiting { close_at_ns } if now_ns >= *close_at_ns => Due::Close(CloseReason::NoLogin),
+            State::LoggedIn(liveness) => liveness.on_time(now_ns),
+            State::Waiting { .. } | State::Ended => Due::Nothing,
+        }
+    }
+
+    fn on_answer<'a>(&mut self, now_ns: u64, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+        match packet {
+            ServerPacket::LoginAccepted(accepted) => {
+                self.session = accepted.session;
+                self.expected = accepted.next_sequence;
+                self.state = State::LoggedIn(Liveness {
+                    heartbeat_ns: self.heartbeat_ns,
+                    silence_ns: self.silence_ns,
+                    sent_at_ns: now_ns,
+                    heard_at_ns: now_ns,
+                });
+                Ok(ClientInput::LoggedIn { next: accepted.next_sequence })
+            }
+            ServerPacket::LoginRejected(reason) => {
+                self.state = State::Ended;
+                Ok(ClientInput::Refused(reason))
+            }
+            ServerPacket::Debug(_) => Ok(ClientInput::Nothing),
+            early => Err(Fault::BeforeLogin(early.kind())),
+        }
+    }
+
+    fn on_stream<'a>(&mut self, packet: ServerPacket<'a>) -> Result<ClientInput<'a>, Fault> {
+        match packet {
+            ServerPacket::Sequenced(payload) => {
+                let sequence = self.expected;
+                self.expected = sequence.checked_add(1).ok_or(Fault::SequenceExhausted)?;
+                Ok(ClientInput::Message { sequence, payload })
+            }
+            ServerPacket::Unsequenced(payload) => Ok(ClientInput::Unsequenced(payload)),
+            ServerPacket::Heartbeat | ServerPacket::Debug(_) => Ok(ClientInput::Nothing),
+            ServerPacket::EndOfSession => {
+                self.state = State::Ended;
+                Ok(ClientInput::Ended)
+            }
+            ServerPacket::LoginAccepted(_) | ServerPacket::LoginRejected(_) => Err(Fault::SecondLogin),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The rules of a session from the server's side.
+
+use super::{
+    CloseReason, Due, Fault, LoginRequest, SILENCE_NS_MAX, SILENCE_NS_MIN, Timing, packet::ClientPacket,
+    timing::Liveness,
+};
+
+/// One client on one connection: first a login, then messages, and something at least every few seconds.
+///
+/// It decides, the caller acts: it is told what came ([`on_packet`](Self::on_packet)), that something was sent
+/// ([`on_sent`](Self::on_sent)) and how the login was judged ([`accepted`](Self::accepted)), and is asked at
+/// [`deadline_ns`](Self::deadline_ns) what is due.
+#[derive(Clone, Debug)]
+pub struct ServerSession {
+    timing: Timing,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// No login yet.
+    Silent {
+        close_at_ns: u64,
+    },
+    /// The login is being judged.
+    Judging,
+    LoggedIn(Liveness),
+    /// Nothing that comes or passes matters any more.
+    Ended,
+}
+
+/// What a packet asks of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerInput<'a> {
+    /// Judge the login, answer it, and say [`ServerSession::accepted`] or [`ServerSession::refused`].
+    Login(LoginRequest),
+    /// A message of the client.
+    Message(&'a [u8]),
+    /// Close at once.
+    Logout,
+    /// Nothing.
+    Nothing,
+}
+
+impl ServerSession {
+    /// Of a connection accepted now.
+    pub fn new(now_ns: u64, timing: Timing) -> Self {
+        Self { timing, state: State::Silent { close_at_ns: now_ns.saturating_add(timing.login_ns) } }
+    }
+
+    /// Judges what came. Debug packets are ignored at any time.
+    ///
+    /// While a login is judged, heartbeats are taken and messages are refused: a caller that wants to allow them
+    /// keeps the bytes behind the login until it has answered.
+    pub fn on_packet<'a>(&mut self, now_ns: u64, packet: ClientPacket<'a>) -> Result<ServerInput<'a>, Fault> {
+        match &mut self.state {
+            State::LoggedIn(liveness) => liveness.on_heard(now_ns),
+            State::Ended => return Ok(ServerInput::Nothing),
+            State::Silent { .. } | State::Judging => {}
+        }
+        match (&self.state, packet) {
+            (_, ClientPacket::Debug(_)) => Ok(ServerInput::Nothing),
+            (State::LoggedIn(_), ClientPacket::Unsequenced(message)) => Ok(ServerInput::Message(message)),
+            (State::LoggedIn(_) | State::Judging, ClientPacket::Heartbeat) => Ok(ServerInput::Nothing),
+            (State::Silent { .. }, ClientPacket::Login(login)) => {
+                self.state = State::Judging;
+                Ok(ServerInput::Login(login))
+            }
+            (State::LoggedIn(_) | State::Judging, ClientPacket::Logout) => {
+                self.state = State::Ended;
+                Ok(ServerInput::Logout)
+            }
+            (_, ClientPacket::Login(_)) => Err(Fault::SecondLogin),
+            (_, packet) => Err(Fault::BeforeLogin(packet.kind())),
+        }
+    }
+
+    /// The login is good and its answer is sent now. `heartbeat_timeout_ms` is what the login asked for, held
+    /// between [`SILENCE_NS_MIN`] and [`SILENCE_NS_MAX`].
+    pub fn accepted(&mut self, now_ns: u64, heartbeat_timeout_ms: Option<u32>) {
+        let silence_ns = match heartbeat_timeout_ms {
+            Some(timeout_ms) => (u64::from(timeout_ms) * 1_000_000).clamp(SILENCE_NS_MIN, SILENCE_NS_MAX),
+            None => self.timing.silence_ns,
+        };
+        self.state = State::LoggedIn(Liveness {
+            heartbeat_ns: self.timing.heartbeat_ns,
+            silence_ns,
+            sent_at_ns: now_ns,
+            heard_at_ns: now_ns,
+        });
+    }
+
+    /// The login is refused: the connection ends with the answer.
+    pub fn refused(&mut self) {
+        self.state = State::Ended;
+    }
+
+    /// Something was sent: the next heartbeat is due later.
+    pub fn on_sent(&mut self, now_ns: u64) {
+        if let State::LoggedIn(liveness) = &mut self.state {
+            liveness.on_sent(now_ns);
+        }
+    }
+
+    /// Whether the login was accepted and the session goes on.
+    pub fn is_logged_in(&self) -> bool {
+        matches!(self.state, State::LoggedIn(_))
+    }
+
+    /// When [`on_time`](Self::on_time) has something to say, if nothing is sent and nothing comes before;
+    /// `u64::MAX` while the login is judged and after the end.
+    pub fn deadline_ns(&self) -> u64 {
+        match &self.state {
+            State::Silent { close_at_ns } => *close_at_ns,
+            State::LoggedIn(liveness) => liveness.deadline_ns(),
+            State::Judging | State::Ended => u64::MAX,
+        }
+    }
+
+    /// What is due now.
+    pub fn on_time(&mut self, now_ns: u64) -> Due {
+        match &mut self.state {
+            State::Silent { close_at_ns } if now_ns >= *close_at_ns => Due::Close(CloseReason::NoLogin),
+            State::LoggedIn(liveness) => liveness.on_time(now_ns),
+            State::Silent { .. } | State::Judging | State::Ended => Due::Nothing,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How long a session waits, and what is due when it has waited.
+//!
+//! Times are nanoseconds on any clock that does not go back; a step of the wall clock changes nothing here.
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The shortest silence after which a client of version 4.1 can ask to be given up.
+pub const SILENCE_NS_MIN: u64 = SECOND_NS;
+/// The longest.
+pub const SILENCE_NS_MAX: u64 = 60 * SECOND_NS;
+
+/// The waits of one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From the start to the login request (server), or to the answer (client).
+    pub login_ns: u64,
+    /// From the last byte sent to a heartbeat.
+    pub heartbeat_ns: u64,
+    /// From the last packet received to giving the peer up.
+    pub silence_ns: u64,
+}
+
+impl Default for Timing {
+    /// 5 s for the login, a heartbeat after 1 s as the protocol asks, 15 s of silence.
+    fn default() -> Self {
+        Self { login_ns: 5 * SECOND_NS, heartbeat_ns: SECOND_NS, silence_ns: 15 * SECOND_NS }
+    }
+}
+
+/// What has to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing before the deadline.
+    Nothing,
+    /// Send a heartbeat. It counts as sent.
+    Heartbeat,
+    /// Close the connection.
+    Close(CloseReason),
+}
+
+/// Why a connection is closed by the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// No login, or no answer to it, in time.
+    NoLogin,
+    /// The peer was silent too long.
+    Silent,
+}
+
+impl CloseReason {
+    /// Its name in counters.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NoLogin => "no_login",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// When a session that is logged in last sent and last heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Liveness {
+    pub heartbeat_ns: u64,
+    pub silence_ns: u64,
+    pub sent_at_ns: u64,
+    pub heard_at_ns: u64,
+}
+
+impl Liveness {
+    pub fn on_sent(&mut self, now_ns: u64) {
+        self.sent_at_ns = self.sent_at_ns.max(now_ns);
+    }
+
+    pub fn on_heard(&mut self, now_ns: u64) {
+        self.heard_at_ns = self.heard_at_ns.max(now_ns);
+    }
+
+    pub fn deadline_ns(&self) -> u64 {
+        self.heartbeat_at_ns().min(self.close_at_ns())
+    }
+
+    pub fn on_time(&mut self, now_ns: u64) -> Due {
+        if now_ns >= self.close_at_ns() {
+            return Due::Close(CloseReason::Silent);
+        }
+        if now_ns >= self.heartbeat_at_ns() {
+            self.on_sent(now_ns);
+            return Due::Heartbeat;
+        }
+        Due::Nothing
+    }
+
+    fn heartbeat_at_ns(&self) -> u64 {
+        self.sent_at_ns.saturating_add(self.heartbeat_ns)
+    }
+
+    fn close_at_ns(&self) -> u64 {
+        self.heard_at_ns.saturating_add(self.silence_ns)
+    }
+}
