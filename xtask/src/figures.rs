@@ -8,16 +8,19 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
+mod bystanders;
 mod catalog;
 mod children;
 mod counts;
 mod goal;
 mod http_idle;
 mod memory;
+mod nuisance;
 mod plan;
 mod sample;
 mod session;
 mod storage;
+mod wrk;
 
 use std::{
     collections::BTreeMap,
@@ -188,6 +191,8 @@ fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
         "display" => counts::display(laboratory),
         "memory" => memory::rows(laboratory),
         "http-idle" => http_idle::rows(laboratory),
+        "http-bystanders" => bystanders::rows(laboratory),
+        "http-wrk" => wrk::rows(laboratory),
         "matrix" => match exports.remove("matrix") {
             Some(Ok(export)) => Ok(counts::matrix(&export)),
             Some(Err(reason)) => Err(Stop::Failed(reason)),

@@ -1,11 +1,13 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the
-//! rules about the tree that no compiler knows, `cargo xtask figures` the studies behind the project's figures.
+//! rules about the tree that no compiler knows, `cargo xtask interop` the order protocols against a foreign
+//! implementation, `cargo xtask figures` the studies behind the project's figures.
 //!
 //! Of the workspace it uses only the records, the statistics and the bound start of child processes, so that it builds
 //! in seconds and can judge a tree that does not build. It changes no file of the tree.
 
 mod ci;
 mod figures;
+mod interop;
 mod tidy;
 
 use std::{
@@ -14,16 +16,18 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | figures [OPTIONS]
+const USAGE: &str = "usage: cargo xtask ci | tidy | interop | figures [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
+  interop  the order protocols against Nasdaq's own Python library, installed below the target folder (needs python3,
+        its venv module and the package index; tshark if it is there)
   figures   prints what it is going to run, builds the release binary, the controls and the peers, runs every study
         behind the project's figures into one folder (under two hours; the same command goes on after an
         interruption) and prints one table
         --out DIR     folder of the results [default: weir-results/figures]
-        --only NAME   one group: quick, aa, controls, generator, peers, memory, spin, idle, scaling, buffers, power,
-                      matrix or display
+        --only NAME   one group: quick, aa, controls, generator, peers, memory, http, http-idle, http-bystanders,
+                      http-wrk, storage-parity, storage-qd1, spin, idle, scaling, buffers, power, matrix or display
         --plan        print the plan and end
         --rehearse    tiny windows, to see that everything runs";
 
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["ci"] => exit_code(ci::run(&workspace_root())),
         ["tidy"] => exit_code(ci::run_tidy(&workspace_root())),
+        ["interop"] => interop::run(&workspace_root()),
         ["figures", options @ ..] => figures::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,5 +1,5 @@
 //! The figures as data: which study, which cell, which arm, which bound. Those that count whole runs are in `counts`,
-//! memory in `memory` and `http_idle`.
+//! memory in `memory` and `http_idle`, runs beside one another in `bystanders` and `wrk`.
 
 use weir_record::verdict::Metric;
 
@@ -27,6 +27,8 @@ pub const GROUPS: &[Group] = &[
     Group { name: "memory", studies: &[] },
     Group { name: "http", studies: &["peers-http", "http-depth"] },
     Group { name: "http-idle", studies: &[] },
+    Group { name: "http-bystanders", studies: &[] },
+    Group { name: "http-wrk", studies: &[] },
     Group { name: "storage-parity", studies: &["storage-parity"] },
     Group { name: "storage-qd1", studies: &["storage-polling-qd1"] },
     Group { name: "spin", studies: &["spin"] },

@@ -175,8 +175,19 @@ fn growth(laboratory: &Laboratory, driver: &str, look: Look) -> Result<Growth, S
 
 /// Starts `weir serve` with everything else as it is by default.
 pub(super) fn start(laboratory: &Laboratory, protocol: &str, driver: &str) -> Result<Server, String> {
+    start_with(laboratory, protocol, driver, &[])
+}
+
+/// Starts `weir serve` with further words.
+pub(super) fn start_with(
+    laboratory: &Laboratory,
+    protocol: &str,
+    driver: &str,
+    words: &[&str],
+) -> Result<Server, String> {
     let mut command = laboratory.command(laboratory.weir.as_os_str());
-    command.args(["serve", protocol, "--driver", driver, "--listen", "127.0.0.1:0"]).stdout(Stdio::piped());
+    command.args(["serve", protocol, "--driver", driver, "--listen", "127.0.0.1:0"]).args(words);
+    command.stdout(Stdio::piped());
     let started = laboratory.children.start(&mut command);
     let mut process = started.map_err(|error| format!("cannot start the server: {error}"))?;
     let mut line = String::new();

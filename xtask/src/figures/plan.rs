@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt::Write, time::Duration};
 use serde::Deserialize;
 use toml::Value;
 
-use super::{catalog::Group, counts, http_idle, memory, session::Laboratory};
+use super::{bystanders, catalog::Group, counts, http_idle, memory, session::Laboratory, wrk};
 
 /// Name of the built-in study.
 pub const QUICK: &str = "quick";
@@ -172,6 +172,8 @@ pub fn page(laboratory: &Laboratory, groups: &[&Group]) -> Result<String, String
         let (mut all, mut left) = match group.name {
             "memory" => memory::plan(laboratory),
             "http-idle" => http_idle::plan(laboratory),
+            "http-bystanders" => bystanders::plan(laboratory),
+            "http-wrk" => wrk::plan(laboratory),
             _ => Default::default(),
         };
         for run in counts::runs_of(laboratory, group) {

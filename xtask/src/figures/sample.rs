@@ -211,6 +211,7 @@ pub(super) mod tests {
             warmup_ns_max: 1,
             blocks: 6,
             http: None,
+            orders: None,
             storage: None,
             arms: vec![],
         }
@@ -254,6 +255,7 @@ pub(super) mod tests {
             attributions: vec![],
             listening: vec![],
             syn_ladder_s: vec![],
+            gateway: None,
         };
         Export { result, trials: vec![] }
     }

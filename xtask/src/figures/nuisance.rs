@@ -1,0 +1,147 @@
+//! Clients that break the rules, all from one thread: heads that drip, heads without an end, replies that nobody reads,
+//! bytes that are no HTTP. They are few and paced, so that what they cost the server shows and what they cost this
+//! machine does not.
+
+use std::{
+    collections::VecDeque,
+    io::{self, ErrorKind, Write},
+    net::{SocketAddr, TcpStream},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Time between two deeds.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Connections whose head comes a byte at a time; each gets one a second.
+const DRIPPING: usize = 100;
+
+/// Connections that ask for the large file and never read.
+const MUTE: usize = 50;
+
+/// One head without an end in so many ticks.
+const ENDLESS_EVERY: u64 = 5;
+
+/// What is written of a head without an end: more than any server takes.
+const ENDLESS_BYTES: usize = 64 << 10;
+
+/// Refused connections that are kept, so that the server sees nobody leave at once.
+const KEPT: usize = 100;
+
+const CONNECT_MAX: Duration = Duration::from_millis(200);
+
+/// Bytes that are no request, one after the other.
+const FAULTS: [&[u8]; 6] = [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
+];
+
+const HEAD_BEGUN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: ";
+
+/// What they did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Deeds {
+    /// Connections opened.
+    pub opened: u64,
+    /// Writes that the server did not take, because it had closed or its buffers were full.
+    pub refused: u64,
+}
+
+/// Annoys the server until told to stop.
+///
+/// # Errors
+/// When the server cannot be reached at all at the start.
+pub fn annoy(server: SocketAddr, large_path: &str, stop: &AtomicBool) -> io::Result<Deeds> {
+    let mut deeds = Deeds::default();
+    let ask = format!("GET {large_path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut dripping = Vec::with_capacity(DRIPPING);
+    for _ in 0..DRIPPING {
+        dripping.push(open(server, HEAD_BEGUN, &mut deeds)?);
+    }
+    let mut mute = Vec::with_capacity(MUTE);
+    for _ in 0..MUTE {
+        mute.push(open(server, ask.as_bytes(), &mut deeds)?);
+    }
+    let endless = [HEAD_BEGUN, &[b'a'; ENDLESS_BYTES]].concat();
+    let mut kept = VecDeque::with_capacity(KEPT + 1);
+    let mut next = Instant::now();
+    for tick in 0_u64.. {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let place = (tick % DRIPPING as u64) as usize;
+        if put(&mut dripping[place], b"a", &mut deeds).is_err() {
+            // The server has had enough of this one; one that cannot be opened again now is tried in its next turn.
+            if let Ok(again) = open(server, HEAD_BEGUN, &mut deeds) {
+                dripping[place] = again;
+            }
+        }
+        let fault = FAULTS[(tick % FAULTS.len() as u64) as usize];
+        kept.extend(open(server, fault, &mut deeds));
+        if tick % ENDLESS_EVERY == 0 {
+            kept.extend(open(server, &endless, &mut deeds));
+        }
+        while kept.len() > KEPT {
+            kept.pop_front();
+        }
+        next += TICK;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(deeds)
+}
+
+/// A connection on which these bytes were written, as far as they were taken.
+fn open(server: SocketAddr, bytes: &[u8], deeds: &mut Deeds) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&server, CONNECT_MAX)?;
+    stream.set_nonblocking(true)?;
+    deeds.opened += 1;
+    // A server that refuses it is what this is about.
+    let _ = put(&mut stream, bytes, deeds);
+    Ok(stream)
+}
+
+fn put(stream: &mut TcpStream, bytes: &[u8], deeds: &mut Deeds) -> io::Result<()> {
+    match stream.write_all(bytes) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            deeds.refused += 1;
+            Ok(())
+        }
+        Err(error) => {
+            deeds.refused += 1;
+            Err(error)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Read, net::TcpListener};
+
+    use super::*;
+
+    #[test]
+    fn it_opens_what_it_says_and_stops_when_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let stop = AtomicBool::new(false);
+        let deeds = thread::scope(|scope| {
+            let annoying = scope.spawn(|| annoy(address, "/large", &stop));
+            let mut begun = Vec::new();
+            for _ in 0..DRIPPING + MUTE + 1 {
+                begun.push(listener.accept().expect("they come").0);
+            }
+            stop.store(true, Ordering::Relaxed);
+            let mut first = [0; 5];
+            begun[0].read_exact(&mut first).expect("a head begins");
+            assert_eq!(&first, b"GET /");
+            annoying.join().expect("no panic").expect("the server is there")
+        });
+        assert!(deeds.opened > (DRIPPING + MUTE) as u64, "{deeds:?}");
+    }
+}

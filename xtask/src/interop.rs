@@ -1,0 +1,241 @@
+//! The order protocols against foreign implementations: `cargo xtask interop`. Outside the default tests, because it
+//! installs a Python library into a folder of its own below `target`.
+//!
+//! 1. A client on Nasdaq's library places orders at our exchange, drops the line, resumes, and compares replays.
+//! 2. The same through our gateway.
+//! 3. Our gateway logs in to an exchange on that library, and our generator places orders through it.
+//! 4. Where tshark is, everything of step 1 is captured and its SoupBinTCP dissector must find nothing malformed.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+};
+
+use weir_sys::child::spawn_bound;
+
+/// Version of the library the steps were written against.
+const LIBRARY: &str = "nasdaq-protocols==1.3.0";
+
+const ORDERS: &str = "10000";
+
+/// Orders a session of our generator places at the foreign exchange, which is slow.
+const ORDERS_PER_SESSION: &str = "500";
+const SESSIONS: &str = "4";
+
+/// Runs all steps.
+pub fn run(root: &Path) -> ExitCode {
+    match steps(root) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("interop: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn steps(root: &Path) -> Result<(), String> {
+    let target = root.join(env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
+    let python = python(&target)?;
+    run_to_end(Command::new("cargo").current_dir(root).args(["build", "--release", "--package", "weir"]))?;
+    let weir = target.join("release/weir");
+    let scratch = target.join("interop-scratch");
+    // What an earlier run left would be replayed to this one.
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir_all(&scratch).map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
+    let script = root.join("interop/orders.py");
+    let rooms = Rooms { weir, python, script, scratch };
+
+    let exchange = rooms.exchange("first")?;
+    let capture = Capture::start(&rooms.scratch, exchange.port())?;
+    rooms.client(&exchange, ORDERS)?;
+    println!("ok: the library's client at our exchange");
+    match capture {
+        Some(capture) => capture.judge()?,
+        None => {
+            println!("skipped: tshark is not here, so that nothing was dissected; install the package tshark")
+        }
+    }
+    drop(exchange);
+
+    let exchange = rooms.exchange("second")?;
+    let gateway = rooms.gateway(&exchange.address)?;
+    rooms.client(&gateway, ORDERS)?;
+    println!("ok: the library's client at our gateway");
+    drop((gateway, exchange));
+
+    let foreign = rooms.foreign_exchange()?;
+    let gateway = rooms.gateway(&foreign.address)?;
+    let mut load = Command::new(&rooms.weir);
+    load.args(["load", "orders", "--target", &gateway.address, "--sessions", SESSIONS]);
+    load.args(["--orders", ORDERS_PER_SESSION, "--in-flight", "4", "--duration", "60s"]);
+    run_to_end(&mut load)?;
+    println!("ok: our gateway at an exchange on the library");
+    Ok(())
+}
+
+/// What the steps are made of.
+struct Rooms {
+    weir: PathBuf,
+    python: PathBuf,
+    script: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Rooms {
+    fn exchange(&self, name: &str) -> Result<Listening, String> {
+        let mut command = Command::new(&self.weir);
+        command.args([
+            "serve",
+            "exchange",
+            "--demo",
+            "8",
+            "--mode",
+            "echo-accept",
+            "--listen",
+            "127.0.0.1:0",
+        ]);
+        command.args(["--journal", "os", "--journal-dir"]).arg(self.scratch.join(name));
+        Listening::start(&mut command)
+    }
+
+    fn gateway(&self, upstream: &str) -> Result<Listening, String> {
+        let mut command = Command::new(&self.weir);
+        command.args(["serve", "gateway", "--demo", "8", "--upstream", upstream, "--listen", "127.0.0.1:0"]);
+        command.args(["--journal", "os", "--journal-dir"]);
+        command.arg(self.scratch.join(format!("gateway-{}", upstream.replace(':', "-"))));
+        Listening::start(&mut command)
+    }
+
+    fn foreign_exchange(&self) -> Result<Listening, String> {
+        let mut command = Command::new(&self.python);
+        command.arg(&self.script).arg("server");
+        Listening::start(&mut command)
+    }
+
+    fn client(&self, server: &Listening, orders: &str) -> Result<(), String> {
+        let mut command = Command::new(&self.python);
+        command.arg(&self.script).args(["client", "--orders", orders, "--port", &server.port().to_string()]);
+        run_to_end(&mut command)
+    }
+}
+
+/// The interpreter of an environment of its own that has the library.
+fn python(target: &Path) -> Result<PathBuf, String> {
+    let environment = target.join("interop-python");
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        run_to_end(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
+    }
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", LIBRARY];
+    run_to_end(Command::new(&python).args(pip))?;
+    Ok(python)
+}
+
+/// A child that listens. Dropping it ends it.
+struct Listening {
+    process: Child,
+    address: String,
+}
+
+impl Listening {
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let name = format!("{:?}", command.get_program());
+        let mut process = spawn_bound(command.stdin(Stdio::null()).stdout(Stdio::piped()))
+            .map_err(|error| format!("cannot start {name}: {error}"))?;
+        let mut line = String::new();
+        let said = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut line));
+        let address = line.trim().strip_prefix("listening on ").map(str::to_owned);
+        match (said, address) {
+            (Some(Ok(_)), Some(address)) => Ok(Self { process, address }),
+            _ => {
+                // It may have ended by itself.
+                let _ = process.kill();
+                let _ = process.wait();
+                Err(format!("{name} does not listen; it said {:?}", line.trim()))
+            }
+        }
+    }
+
+    fn port(&self) -> u16 {
+        self.address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Both fail only when it is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn run_to_end(command: &mut Command) -> Result<(), String> {
+    let name = format!("{command:?}");
+    let mut child =
+        spawn_bound(command.stdin(Stdio::null())).map_err(|error| format!("cannot run {name}: {error}"))?;
+    let status = child.wait().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} ended with {status}")) }
+}
+
+/// A capture of one port of the loopback interface.
+struct Capture {
+    process: Child,
+    file: PathBuf,
+    port: u16,
+}
+
+impl Capture {
+    /// `None` without tshark.
+    fn start(scratch: &Path, port: u16) -> Result<Option<Self>, String> {
+        if Command::new("tshark").arg("--version").stdout(Stdio::null()).status().is_err() {
+            return Ok(None);
+        }
+        let file = scratch.join("orders.pcap");
+        let mut command = Command::new("tshark");
+        command.args(["-q", "-i", "lo", "-f", &format!("tcp port {port}"), "-w"]).arg(&file);
+        let mut process = spawn_bound(command.stdin(Stdio::null()).stderr(Stdio::piped()))
+            .map_err(|error| format!("cannot start tshark: {error}"))?;
+        // It says so when it has begun; packets before that are not captured.
+        let stderr = process.stderr.take().ok_or("tshark has no standard error")?;
+        let mut lines = BufReader::new(stderr).lines();
+        if !lines.any(|line| line.is_ok_and(|line| line.contains("Capturing on"))) {
+            return Err("tshark did not begin to capture; it needs root or the group wireshark".to_owned());
+        }
+        Ok(Some(Self { process, file, port }))
+    }
+
+    /// Ends the capture and lets the dissector look at it.
+    fn judge(mut self) -> Result<(), String> {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT)
+            .map_err(|error| format!("cannot end tshark: {error}"))?;
+        self.process.wait().map_err(|error| format!("tshark: {error}"))?;
+        let frames = self.count("soupbintcp")?;
+        let malformed = self.count("soupbintcp && _ws.malformed")?;
+        if frames == 0 || malformed > 0 {
+            return Err(format!(
+                "tshark found {frames} segments of SoupBinTCP, {malformed} of them malformed"
+            ));
+        }
+        println!("ok: tshark found {frames} segments of SoupBinTCP and none malformed");
+        Ok(())
+    }
+
+    fn count(&self, filter: &str) -> Result<usize, String> {
+        let output = Command::new("tshark")
+            .arg("-r")
+            .arg(&self.file)
+            .args(["-d", &format!("tcp.port=={},soupbintcp", self.port), "-Y", filter])
+            .args(["-T", "fields", "-e", "frame.number"])
+            .output()
+            .map_err(|error| format!("cannot run tshark: {error}"))?;
+        if !output.status.success() {
+            return Err(format!("tshark: {}", String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        Ok(output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count())
+    }
+}
