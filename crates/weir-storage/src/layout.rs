@@ -23,6 +23,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use crc32c::crc32c;
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock, statvfs},
     io::Errno,
@@ -34,7 +35,7 @@ use crate::{
         AlignedBuffer,
         target::{filesystem, length_bytes},
     },
-    verify::{crc32c, fill},
+    verify::fill,
 };
 
 /// Bytes of the seal, and what sizes are rounded up to.

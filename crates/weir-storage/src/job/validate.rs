@@ -260,6 +260,10 @@ fn completion(job: &StorageJob) -> Result<(), JobError> {
     refuse_if(needs_ring, SLEEP, || {
         format!("only io_uring can sleep in its ring, and the engine is {}; use another", job.engine)
     })?;
+    let sleeps_in_polled_ring = method.sleep == SleepPrimitive::RingTimeout && job.options.iopoll;
+    refuse_if(sleeps_in_polled_ring, SLEEP, || {
+        "a ring that polls the device has no timeouts to sleep with; use another".to_owned()
+    })?;
     refuse_if(job.options.iopoll && !job.direct, IOPOLL, || {
         "only direct I/O can be polled; leave out --direct=off (direct=0)".to_owned()
     })
@@ -369,6 +373,11 @@ mod tests {
             job.completion = CompletionMethod { sleep: SleepPrimitive::RingTimeout, ..method("linux-mean") };
         });
         assert!(ring.starts_with("--sleep: only io_uring"), "{ring}");
+        let polled = refused(|job| {
+            job.options.iopoll = true;
+            job.completion.sleep = SleepPrimitive::RingTimeout;
+        });
+        assert!(polled.starts_with("--sleep: a ring that polls"), "{polled}");
     }
 
     #[test]

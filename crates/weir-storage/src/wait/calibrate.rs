@@ -74,7 +74,7 @@ impl fmt::Display for Calibration {
         let costs = &self.costs;
         write!(
             formatter,
-            "sleeps by {name}, late by {:.1} us and for {:.1} us of CPU; an interrupt adds {:.1} us and {:.1} us of CPU",
+            "sleeps by {name}, late by {:.1} µs and for {:.1} µs of CPU; an interrupt adds {:.1} µs and {:.1} µs of CPU",
             us(costs.wake_lag_ns),
             us(costs.sleep_cpu_ns),
             us(costs.interrupt_lag_ns),
