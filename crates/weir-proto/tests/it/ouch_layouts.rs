@@ -45,6 +45,8 @@ const TIMESTAMP: &[u8] = &[0, 0, 0x1f, 0x1a, 0xce, 0xd9, 0xf0, 0];
 /// 150.2500
 const PRICE: &[u8] = &[0, 0, 0, 0, 0, 0x16, 0xed, 0x24];
 
+const REFERENCE: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8];
+
 const ID: &[u8; 14] = b"W0000000000001";
 
 #[track_caller]
@@ -131,7 +133,6 @@ fn answers_to_orders_are_their_golden_bytes() {
         order_state: b'L',
         client_order_id: ClientOrderId(*ID),
     };
-    let reference: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8];
     outbound(
         &[
             b"A",
@@ -143,7 +144,7 @@ fn answers_to_orders_are_their_golden_bytes() {
             PRICE,
             b"0",
             b"Y",
-            reference,
+            REFERENCE,
             b"A",
             b"N",
             b"O",
@@ -153,6 +154,19 @@ fn answers_to_orders_are_their_golden_bytes() {
         ],
         Outbound::Accepted(accepted),
     );
+    let rejected = Rejected {
+        timestamp_ns: TIMESTAMP_NS,
+        user_ref_num: 7,
+        reason: reject_reason::RISK_DUPLICATE_MESSAGE_RATE,
+        client_order_id: ClientOrderId(*ID),
+    };
+    outbound(&[b"J", TIMESTAMP, &[0, 0, 0, 7], &[0, 0x2a], ID], Outbound::Rejected(rejected));
+    let query = Outbound::AccountQueryResponse { timestamp_ns: TIMESTAMP_NS, next_user_ref_num: 258 };
+    outbound(&[b"Q", TIMESTAMP, &[0, 0, 1, 2]], query);
+}
+
+#[test]
+fn a_replacement_is_its_golden_bytes() {
     let replaced = Replaced {
         timestamp_ns: TIMESTAMP_NS,
         original_user_ref_num: 7,
@@ -182,7 +196,7 @@ fn answers_to_orders_are_their_golden_bytes() {
             PRICE,
             b"5",
             b"A",
-            reference,
+            REFERENCE,
             b"R",
             b"Y",
             b"N",
@@ -192,15 +206,6 @@ fn answers_to_orders_are_their_golden_bytes() {
         ],
         Outbound::Replaced(replaced),
     );
-    let rejected = Rejected {
-        timestamp_ns: TIMESTAMP_NS,
-        user_ref_num: 7,
-        reason: reject_reason::RISK_DUPLICATE_MESSAGE_RATE,
-        client_order_id: ClientOrderId(*ID),
-    };
-    outbound(&[b"J", TIMESTAMP, &[0, 0, 0, 7], &[0, 0x2a], ID], Outbound::Rejected(rejected));
-    let query = Outbound::AccountQueryResponse { timestamp_ns: TIMESTAMP_NS, next_user_ref_num: 258 };
-    outbound(&[b"Q", TIMESTAMP, &[0, 0, 1, 2]], query);
 }
 
 #[test]
