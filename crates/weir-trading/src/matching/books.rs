@@ -1,0 +1,149 @@
+//! The books of a venue: one for each symbol, two ladders in each, and the line of orders at each price. This file
+//! keeps orders in their places; who trades with whom is decided in `trade.rs`.
+
+use weir_proto::ouch::Symbol;
+
+use super::{
+    Quote,
+    ladder::{KEY_MAX, Ladder, Level, Levels},
+    orders::{Order, Orders},
+};
+use crate::{admit, key_table::KeyTable, slab::NONE};
+
+/// One symbol.
+pub(crate) struct Book {
+    pub(crate) symbol: Symbol,
+    pub(crate) is_halted: bool,
+    /// Bids and asks.
+    ladders: [Ladder; 2],
+}
+
+/// Which of the two ladders an order of this side rests in.
+fn own(side: u8) -> usize {
+    usize::from(!admit::is_buy(side))
+}
+
+/// The key of a price for an order of this side: lower is better.
+pub(crate) fn key_of(side: u8, price: u64) -> u32 {
+    let price = u32::try_from(price).unwrap_or(KEY_MAX).min(KEY_MAX);
+    if admit::is_buy(side) { KEY_MAX - price } else { price }
+}
+
+/// The price of a key.
+pub(crate) fn price_of(side: u8, key: u32) -> u64 {
+    u64::from(if admit::is_buy(side) { KEY_MAX - key } else { key })
+}
+
+pub(crate) struct Books {
+    books: Vec<Book>,
+    by_symbol: KeyTable,
+    levels: Levels,
+    /// Symbols beyond the listed ones that may still be opened.
+    openable: usize,
+}
+
+impl Books {
+    pub(crate) fn new(symbols: &[Symbol], openable: usize, orders_max: usize) -> Self {
+        let mut books = Self {
+            books: Vec::with_capacity(symbols.len()),
+            by_symbol: KeyTable::new(symbols.len() + openable),
+            levels: Levels::new(orders_max),
+            openable: symbols.len() + openable,
+        };
+        for symbol in symbols {
+            books.find_or_open(*symbol);
+        }
+        books.openable = openable;
+        books
+    }
+
+    pub(crate) fn find(&self, symbol: Symbol) -> Option<u32> {
+        self.by_symbol.get(admit::symbol_key(symbol))
+    }
+
+    /// The book of a symbol; a new one if the venue opens books for symbols that are not listed.
+    pub(crate) fn find_or_open(&mut self, symbol: Symbol) -> Option<u32> {
+        if let Some(book) = self.find(symbol) {
+            return Some(book);
+        }
+        if self.openable == 0 {
+            return None;
+        }
+        self.openable -= 1;
+        let book = self.books.len() as u32;
+        self.books.push(Book { symbol, is_halted: false, ladders: [Ladder::new(), Ladder::new()] });
+        let inserted = self.by_symbol.insert(admit::symbol_key(symbol), book);
+        assert!(inserted, "the table has a place for every symbol that may be opened");
+        Some(book)
+    }
+
+    pub(crate) fn at(&self, book: u32) -> &Book {
+        &self.books[book as usize]
+    }
+
+    pub(crate) fn at_mut(&mut self, book: u32) -> &mut Book {
+        &mut self.books[book as usize]
+    }
+
+    /// The best level an order of this side could trade with, and its oldest order, if its price is good enough.
+    #[inline]
+    pub(crate) fn opposite(&self, book: u32, side: u8, key_max: u32) -> Option<(&Level, u32)> {
+        let level = self.levels.at(self.books[book as usize].ladders[1 - own(side)].best()?);
+        (level.key <= key_max).then_some((level, level.oldest))
+    }
+
+    /// Puts an order at the end of the line at its price.
+    pub(crate) fn rest(&mut self, orders: &mut Orders, mut order: Order) {
+        let ladder = &mut self.books[order.book as usize].ladders[own(order.side)];
+        order.level = self.levels.find_or_add(ladder, order.key);
+        let level = self.levels.at_mut(order.level);
+        order.older = level.newest;
+        order.newer = NONE;
+        let place = orders.insert(order);
+        level.shares += u64::from(order.leaves);
+        level.orders += 1;
+        level.newest = place;
+        match order.older {
+            NONE => level.oldest = place,
+            older => orders.at_mut(older).newer = place,
+        }
+    }
+
+    /// Takes an order out of its line and forgets it; it is given as it was.
+    pub(crate) fn take_out(&mut self, orders: &mut Orders, place: u32) -> Order {
+        let order = orders.remove(place);
+        let level = self.levels.at_mut(order.level);
+        level.shares -= u64::from(order.leaves);
+        level.orders -= 1;
+        if level.orders == 0 {
+            let ladder = &mut self.books[order.book as usize].ladders[own(order.side)];
+            self.levels.remove(ladder, order.level);
+            return order;
+        }
+        match order.older {
+            NONE => level.oldest = order.newer,
+            older => orders.at_mut(older).newer = order.newer,
+        }
+        match order.newer {
+            NONE => level.newest = order.older,
+            newer => orders.at_mut(newer).older = order.older,
+        }
+        order
+    }
+
+    /// An order loses shares and keeps its place in the line. It must keep some.
+    pub(crate) fn lessen(&mut self, orders: &mut Orders, place: u32, less: u32) {
+        let order = orders.at_mut(place);
+        order.leaves -= less;
+        self.levels.at_mut(order.level).shares -= u64::from(less);
+    }
+
+    /// The price levels of a symbol, best first.
+    pub(crate) fn quotes(&self, book: u32, side: u8) -> impl Iterator<Item = Quote> + '_ {
+        self.levels.iter(&self.books[book as usize].ladders[own(side)]).map(move |level| Quote {
+            price: price_of(side, level.key),
+            shares: level.shares,
+            orders: level.orders,
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! What happens to orders that are there: cancelled, replaced, modified.
+
+use weir_proto::ouch::{Cancel, Modify, Replace, codes::cancel_reason, reject_reason};
+
+use super::{MatchingVenue, books::key_of, orders::Order, trade::Terms};
+use crate::{
+    AccountId, Emit, Handled, admit,
+    reply::{self, Kept},
+};
+
+impl MatchingVenue {
+    pub(super) fn cancel(&mut self, now_ns: u64, account: AccountId, cancel: &Cancel, emit: &mut impl Emit) {
+        let number = cancel.user_ref_num;
+        let Some(place) = self.orders.find(account, number) else { return };
+        let order = *self.orders.at(place);
+        let left = cancel.quantity.saturating_sub(order.executed);
+        if left >= order.leaves {
+            return;
+        }
+        if self.books.at(order.book).is_halted {
+            emit.emit(account, &reply::cancel_reject(now_ns, number));
+            return;
+        }
+        self.leave(place, left);
+        emit.emit(account, &reply::canceled(now_ns, number, order.leaves - left, cancel_reason::USER));
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        now_ns: u64,
+        account: AccountId,
+        replace: &Replace,
+        emit: &mut impl Emit,
+    ) -> Handled {
+        let number = replace.user_ref_num;
+        let Some(place) = self.orders.find(account, replace.original_user_ref_num) else {
+            return Handled::NotConsumed;
+        };
+        if self.orders.find(account, number).is_some() {
+            return Handled::NotConsumed;
+        }
+        if self.books.at(self.orders.at(place).book).is_halted {
+            let reason = reject_reason::HALTED;
+            emit.emit(account, &reply::rejected(now_ns, number, reason, replace.client_order_id));
+            return Handled::Consumed;
+        }
+        let old = self.books.take_out(&mut self.orders, place);
+        if !admit::replace(replace) || replace.quantity <= old.executed {
+            let reason = cancel_reason::USER;
+            emit.emit(account, &reply::canceled(now_ns, old.user_ref_num, old.leaves, reason));
+            return Handled::NotConsumed;
+        }
+        let order = Order {
+            key: key_of(old.side, replace.price),
+            leaves: replace.quantity - old.executed,
+            executed: old.executed,
+            book: old.book,
+            side: old.side,
+            capacity: old.capacity,
+            cross_type: old.cross_type,
+            ..Order::new(account, number, self.next_reference())
+        };
+        let kept = Kept {
+            symbol: self.books.at(old.book).symbol,
+            side: old.side,
+            capacity: old.capacity,
+            cross_type: old.cross_type,
+        };
+        emit.emit(account, &reply::replaced(now_ns, replace, kept, order.leaves, order.reference));
+        self.execute(now_ns, order, Terms::new(replace.price, replace.time_in_force), emit);
+        Handled::Consumed
+    }
+
+    pub(super) fn modify(&mut self, now_ns: u64, account: AccountId, modify: &Modify, emit: &mut impl Emit) {
+        let number = modify.user_ref_num;
+        let Some(place) = self.orders.find(account, number) else { return };
+        let order = *self.orders.at(place);
+        let is_same_way = matches!(modify.side, b'B' | b'S' | b'T' | b'E')
+            && admit::is_buy(modify.side) == admit::is_buy(order.side);
+        if !is_same_way || modify.quantity == 0 || self.books.at(order.book).is_halted {
+            return;
+        }
+        let left = modify.quantity.saturating_sub(order.executed).min(order.leaves);
+        self.leave(place, left);
+        if left == 0 {
+            emit.emit(account, &reply::canceled(now_ns, number, order.leaves, cancel_reason::USER));
+            return;
+        }
+        self.orders.at_mut(place).side = modify.side;
+        emit.emit(account, &reply::modified(now_ns, number, modify.side, left));
+    }
+
+    /// Cancels all orders of an account, oldest first.
+    pub(super) fn cancel_account(
+        &mut self,
+        now_ns: u64,
+        account: AccountId,
+        reason: u8,
+        emit: &mut impl Emit,
+    ) {
+        while let Some(place) = self.orders.oldest_of(account) {
+            let order = self.books.take_out(&mut self.orders, place);
+            emit.emit(account, &reply::canceled(now_ns, order.user_ref_num, order.leaves, reason));
+        }
+    }
+
+    /// Lowers what is open to `left`; nothing left is the end of the order.
+    fn leave(&mut self, place: u32, left: u32) {
+        let leaves = self.orders.at(place).leaves;
+        if left == 0 {
+            self.books.take_out(&mut self.orders, place);
+        } else {
+            self.books.lessen(&mut self.orders, place, leaves - left);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The venue that trades: price-time priority in one book for each symbol.
+//!
+//! What it does, and where the specification of OUCH leaves a choice, which one:
+//!
+//! * `A` comes first, then the executions of the incoming order, each one told to both sides with one match number,
+//!   at the price of the order that was there. What an immediate order (or one at any price) could not execute is
+//!   cancelled with reason `I`; what another could not execute rests.
+//! * The quantity of a cancel and of a replacement is a total: what was executed in the chain of replacements counts
+//!   against it. A cancel to less keeps the place in the line; a replacement goes to its end.
+//! * A replacement of an order that is not live is ignored, and so is one whose new number is live. One with
+//!   invalid details, or with a total that is executed already, cancels the original. In a halted symbol it is
+//!   refused (`J`) and the original stays.
+//! * A cancel that changes nothing is ignored; in a halted symbol it is refused (`I`). The venue's own
+//!   cancels ([`MatchingVenue::cancel_all`], cancel on disconnect) work there too.
+//! * A modification may change the kind of sell and may lower the quantity; other ones are ignored.
+//!
+//! Bounded by its configuration; when a maximum of live orders is reached, new orders are refused.
+
+mod books;
+mod change;
+mod ladder;
+mod orders;
+mod trade;
+
+use weir_proto::ouch::{Inbound, Symbol, codes::cancel_reason};
+
+use self::{books::Books, orders::Orders};
+use crate::{AccountId, Emit, Handled, KillScope, Venue};
+
+/// Limits and rules of a [`MatchingVenue`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchingConfig {
+    /// What is traded.
+    pub symbols: Vec<Symbol>,
+    /// How many symbols that are not listed get a book when an order names them first; 0 refuses them.
+    pub symbols_open_max: usize,
+    /// Accounts: those with an index below this.
+    pub accounts_max: usize,
+    /// Live orders of all accounts together.
+    pub orders_max: usize,
+    /// Live orders of one account.
+    pub orders_per_account_max: usize,
+    /// What happens when an account would trade with itself.
+    pub self_match: SelfMatch,
+    /// The first order reference.
+    pub reference_first: u64,
+    /// The first match number.
+    pub match_first: u64,
+}
+
+impl Default for MatchingConfig {
+    fn default() -> Self {
+        Self {
+            symbols: Vec::new(),
+            symbols_open_max: 1_024,
+            accounts_max: 16_384,
+            orders_max: 131_072,
+            orders_per_account_max: 131_072,
+            self_match: SelfMatch::Trade,
+            reference_first: 1,
+            match_first: 1,
+        }
+    }
+}
+
+/// What happens when the two orders of a trade belong to one account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SelfMatch {
+    /// They trade.
+    #[default]
+    Trade,
+    /// The one that was there is cancelled, with reason `Q`, and the incoming one goes on.
+    CancelResting,
+}
+
+/// One price of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The price.
+    pub price: u64,
+    /// Shares of all orders there.
+    pub shares: u64,
+    /// Orders there.
+    pub orders: u32,
+}
+
+/// Trades by price and time.
+pub struct MatchingVenue {
+    orders: Orders,
+    books: Books,
+    orders_per_account_max: usize,
+    self_match: SelfMatch,
+    reference: u64,
+    match_number: u64,
+}
+
+impl MatchingVenue {
+    /// A venue without orders.
+    pub fn new(config: &MatchingConfig) -> Self {
+        Self {
+            orders: Orders::new(config.accounts_max, config.orders_max),
+            books: Books::new(&config.symbols, config.symbols_open_max, config.orders_max),
+            orders_per_account_max: config.orders_per_account_max,
+            self_match: config.self_match,
+            reference: config.reference_first,
+            match_number: config.match_first,
+        }
+    }
+
+    /// Live orders.
+    pub fn live_orders(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// The live orders of an account, oldest first: number and open shares.
+    pub fn open_orders(&self, account: AccountId) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.orders.of(account).map(|order| (order.user_ref_num, order.leaves))
+    }
+
+    /// The prices at which a symbol can be sold (`side` is `B`: the bids) or bought (any other: the asks), best
+    /// first.
+    pub fn quotes(&self, symbol: Symbol, side: u8) -> impl Iterator<Item = Quote> + '_ {
+        self.books.find(symbol).into_iter().flat_map(move |book| self.books.quotes(book, side))
+    }
+
+    /// Halts a symbol or lets it go on: while it is halted nothing trades and clients cannot take orders out. False
+    /// if there is no such symbol.
+    pub fn set_halted(&mut self, symbol: Symbol, is_halted: bool) -> bool {
+        let Some(book) = self.books.find(symbol) else { return false };
+        self.books.at_mut(book).is_halted = is_halted;
+        true
+    }
+
+    /// Cancels all orders of an account or of everybody, oldest first, each with reason `S`: the kill switch.
+    pub fn cancel_all(&mut self, now_ns: u64, scope: KillScope, emit: &mut impl Emit) {
+        match scope {
+            KillScope::Account(account) => {
+                self.cancel_account(now_ns, account, cancel_reason::SUPERVISORY, emit);
+            }
+            KillScope::Everyone => {
+                for index in 0..self.orders.accounts() as u32 {
+                    self.cancel_account(now_ns, AccountId(index), cancel_reason::SUPERVISORY, emit);
+                }
+            }
+        }
+    }
+}
+
+impl Venue for MatchingVenue {
+    fn handle(
+        &mut self,
+        now_ns: u64,
+        account: AccountId,
+        message: &Inbound<'_>,
+        emit: &mut impl Emit,
+    ) -> Handled {
+        match message {
+            Inbound::Enter(enter, _) => {
+                self.enter(now_ns, account, enter, emit);
+                Handled::Consumed
+            }
+            Inbound::Replace(replace, _) => self.replace(now_ns, account, replace, emit),
+            Inbound::Cancel(cancel) => {
+                self.cancel(now_ns, account, cancel, emit);
+                Handled::Consumed
+            }
+            Inbound::Modify(modify) => {
+                self.modify(now_ns, account, modify, emit);
+                Handled::Consumed
+            }
+            // The session keeps the numbers and answers.
+            Inbound::AccountQuery => Handled::Consumed,
+        }
+    }
+
+    fn disconnected(&mut self, now_ns: u64, account: AccountId, emit: &mut impl Emit) {
+        self.cancel_account(now_ns, account, cancel_reason::SYSTEM, emit);
+    }
+}

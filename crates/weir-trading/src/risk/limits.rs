@@ -1,0 +1,88 @@
+//! What an account may do, and the checks of one order that need no memory.
+
+use weir_proto::ouch::{Symbol, reject_reason};
+
+use super::{bucket::Rate, duplicates::DuplicateLimit, exposure::value};
+use crate::admit;
+
+/// What an account may do. Values are in ten-thousandths of the currency, as prices are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RiskLimits {
+    /// New orders and replacements of the account.
+    pub port_rate: Option<Rate>,
+    /// The same for each symbol.
+    pub symbol_rate: Option<Rate>,
+    /// Identical orders.
+    pub duplicates: Option<DuplicateLimit>,
+    /// How far a limit price may be from the symbol's reference price, up or down, in hundredths of a percent. Does
+    /// nothing while the symbol has no reference price.
+    pub fat_finger_basis_points: Option<u32>,
+    /// Shares of one order.
+    pub shares_max: Option<u32>,
+    /// Value of one order.
+    pub notional_max: Option<u64>,
+    /// Value of the account's live orders and of its executions together.
+    pub exposure_max: Option<u64>,
+    /// Symbols the account may not trade.
+    pub restricted: Vec<Symbol>,
+}
+
+/// One order, new or as it would be after a replacement. The symbol is `None` where it is not known.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) symbol: Option<Symbol>,
+    pub(super) quantity: u32,
+    pub(super) price: u64,
+    pub(super) reference: Option<u64>,
+}
+
+impl Asked {
+    /// What a share counts for: an order at any price counts at the reference price, or for nothing without one.
+    pub(super) fn price_counted(&self) -> u64 {
+        if admit::is_market(self.price) { self.reference.unwrap_or(0) } else { self.price }
+    }
+
+    pub(super) fn value(&self) -> u64 {
+        value(self.price_counted(), self.quantity)
+    }
+}
+
+impl RiskLimits {
+    /// Whether nothing is limited.
+    pub fn is_off(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether a limit needs to know what the account's live orders are about or worth.
+    pub(super) fn needs_orders(&self) -> bool {
+        self.symbol_rate.is_some()
+            || self.fat_finger_basis_points.is_some()
+            || self.exposure_max.is_some()
+            || !self.restricted.is_empty()
+    }
+
+    /// The limits of a single order.
+    pub(super) fn check_order(&self, asked: &Asked) -> Result<(), u16> {
+        if asked.symbol.is_some_and(|symbol| self.restricted.contains(&symbol)) {
+            return Err(reject_reason::RISK_RESTRICTED_STOCK);
+        }
+        if self.shares_max.is_some_and(|max| asked.quantity > max) {
+            return Err(reject_reason::SHARES_EXCEED_THRESHOLD);
+        }
+        if self.is_too_far(asked) {
+            return Err(reject_reason::RISK_FAT_FINGER);
+        }
+        if self.notional_max.is_some_and(|max| asked.value() > max) {
+            return Err(reject_reason::NOTIONAL_EXCEEDED);
+        }
+        Ok(())
+    }
+
+    fn is_too_far(&self, asked: &Asked) -> bool {
+        let (Some(basis_points), Some(reference)) = (self.fat_finger_basis_points, asked.reference) else {
+            return false;
+        };
+        let distance = u128::from(asked.price.abs_diff(reference));
+        !admit::is_market(asked.price) && distance * 10_000 > u128::from(basis_points) * u128::from(reference)
+    }
+}

@@ -1,0 +1,274 @@
+//! Checks before an order is passed on. All are off until a limit is set; limits may change at any time and count
+//! from the next message on.
+//!
+//! Only new orders and replacements are checked. **Cancels and modifications are not**: whatever an account is not
+//! allowed any more, it may always get out. The rates come first, so that a refused order uses them too. A
+//! replacement does not say what it is about; that is known of orders that passed these checks while a limit that
+//! needs it was set, and what is not known is not held against it.
+//!
+//! Exposure is the value of an account's live orders plus that of what it executed since the state was made. An order
+//! counts from the moment it passes; a replacement counts when the venue confirms it.
+
+mod bucket;
+mod duplicates;
+mod exposure;
+mod limits;
+mod symbols;
+
+pub use bucket::Rate;
+pub use duplicates::DuplicateLimit;
+pub use limits::RiskLimits;
+
+use weir_proto::ouch::{Enter, Inbound, Outbound, Replace, Symbol, reject_reason};
+
+use self::{
+    bucket::{Bucket, Flood},
+    duplicates::Duplicates,
+    exposure::{OpenOrder, OpenOrders},
+    limits::Asked,
+    symbols::SymbolBuckets,
+};
+use crate::{AccountId, admit, key_table::KeyTable};
+
+/// Maxima of a [`RiskState`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RiskConfig {
+    /// Accounts: those with an index below this.
+    pub accounts_max: usize,
+    /// Live orders that are followed, of all accounts together. Only limits that need to know them have them followed;
+    /// with such a limit, an order beyond this maximum is refused.
+    pub orders_max: usize,
+    /// Pairs of account and symbol whose rate is in use at one time.
+    pub symbol_rates_max: usize,
+    /// Symbols with a reference price.
+    pub references_max: usize,
+}
+
+impl Default for RiskConfig {
+    fn default() -> Self {
+        Self { accounts_max: 16_384, orders_max: 131_072, symbol_rates_max: 16_384, references_max: 16_384 }
+    }
+}
+
+/// The state behind the limits, for all accounts that live on one worker.
+pub struct RiskState {
+    /// The limits of accounts that have none of their own.
+    common: RiskLimits,
+    own: Vec<Option<Box<RiskLimits>>>,
+    /// Whether nobody is limited.
+    is_off: bool,
+    accounts: Vec<Option<Box<Account>>>,
+    symbol_buckets: SymbolBuckets,
+    open: OpenOrders,
+    references: KeyTable,
+}
+
+/// One account, made when it is first checked against a limit.
+struct Account {
+    port: Bucket,
+    flood: Flood,
+    is_flooding: bool,
+    duplicates: Duplicates,
+    exposure: u64,
+}
+
+impl Account {
+    fn new() -> Self {
+        Self {
+            port: Bucket::FULL,
+            flood: Flood::default(),
+            is_flooding: false,
+            duplicates: Duplicates::default(),
+            exposure: 0,
+        }
+    }
+
+    /// Counts a message against the rate of the port.
+    fn take(&mut self, now_ns: u64, rate: Option<Rate>) -> Result<(), u16> {
+        let Some(rate) = rate else { return Ok(()) };
+        self.is_flooding |= self.flood.count(now_ns, rate);
+        if self.port.take(now_ns, rate) { Ok(()) } else { Err(reject_reason::RISK_PORT_MESSAGE_RATE) }
+    }
+
+    /// Whether so much more, and so much less, stays within the maximum.
+    fn check_exposure(&self, max: Option<u64>, more: u64, less: u64) -> Result<(), u16> {
+        let after = self.exposure.saturating_sub(less).saturating_add(more);
+        if max.is_some_and(|max| after > max) { Err(reject_reason::RISK_AGGREGATE_EXPOSURE) } else { Ok(()) }
+    }
+}
+
+impl RiskState {
+    /// No limits.
+    pub fn new(config: RiskConfig) -> Self {
+        let mut accounts = Vec::new();
+        accounts.resize_with(config.accounts_max, || None);
+        Self {
+            common: RiskLimits::default(),
+            own: vec![None; config.accounts_max],
+            is_off: true,
+            accounts,
+            symbol_buckets: SymbolBuckets::new(config.symbol_rates_max),
+            open: OpenOrders::new(config.orders_max),
+            references: KeyTable::new(config.references_max),
+        }
+    }
+
+    /// Sets the limits of all accounts that have none of their own.
+    pub fn set_limits(&mut self, limits: RiskLimits) {
+        self.common = limits;
+        self.note_off();
+    }
+
+    /// Gives an account limits of its own, which count instead of the common ones, or takes them away again. False if
+    /// there is no such account.
+    pub fn set_account_limits(&mut self, account: AccountId, limits: Option<RiskLimits>) -> bool {
+        let Some(place) = self.own.get_mut(account.index()) else { return false };
+        *place = limits.map(Box::new);
+        self.note_off();
+        true
+    }
+
+    /// The limits that count for an account.
+    pub fn limits_of(&self, account: AccountId) -> &RiskLimits {
+        self.own.get(account.index()).and_then(Option::as_deref).unwrap_or(&self.common)
+    }
+
+    /// Sets the price from which the distance of an order is measured. Trades of followed orders move it. False if
+    /// the table of reference prices is full.
+    pub fn set_reference(&mut self, symbol: Symbol, price: u64) -> bool {
+        // Prices of the protocol fit, so one beyond 32 bits is beyond all of them either way.
+        let price = u32::try_from(price).unwrap_or(u32::MAX).min(u32::MAX - 1);
+        self.references.insert(admit::symbol_key(symbol), price)
+    }
+
+    /// The reference price of a symbol.
+    pub fn reference(&self, symbol: Symbol) -> Option<u64> {
+        self.references.get(admit::symbol_key(symbol)).map(u64::from)
+    }
+
+    /// Whether a message may be passed on; if not, the reason of the reject. `now_ns` is any clock that does not
+    /// go back.
+    pub fn check(&mut self, now_ns: u64, account: AccountId, message: &Inbound<'_>) -> Result<(), u16> {
+        if self.is_off {
+            return Ok(());
+        }
+        match message {
+            Inbound::Enter(enter, _) => self.check_enter(now_ns, account, enter),
+            Inbound::Replace(replace, _) => self.check_replace(now_ns, account, replace),
+            Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => Ok(()),
+        }
+    }
+
+    /// Follows what the venue says to an account, in the account's own numbers.
+    pub fn follow(&mut self, account: AccountId, message: &Outbound) {
+        if self.open.is_empty() {
+            return;
+        }
+        let change = self.open.follow(account, message);
+        if let Some(Some(account)) = self.accounts.get_mut(account.index()) {
+            account.exposure = account.exposure.saturating_add(change.more).saturating_sub(change.less);
+        }
+        if let Some((symbol, price)) = change.traded {
+            // A full table keeps the symbols it has.
+            let _ = self.set_reference(symbol, price);
+        }
+    }
+
+    /// Whether the account's session is to be ended: it was offered ten times its rate for three seconds of the clock
+    /// in a row. Asking clears it.
+    pub fn must_drop(&mut self, account: AccountId) -> bool {
+        let Some(Some(account)) = self.accounts.get_mut(account.index()) else { return false };
+        let must = std::mem::take(&mut account.is_flooding);
+        if must {
+            account.flood = Flood::default();
+        }
+        must
+    }
+
+    /// The share of the account's burst that is used, from 0 to 1; 0 without a rate.
+    pub fn port_usage(&self, now_ns: u64, account: AccountId) -> f64 {
+        let rate = self.limits_of(account).port_rate;
+        match (rate, self.accounts.get(account.index())) {
+            (Some(rate), Some(Some(account))) => account.port.usage(now_ns, rate),
+            _ => 0.0,
+        }
+    }
+
+    /// The value that counts against the account's exposure.
+    pub fn exposure(&self, account: AccountId) -> u64 {
+        match self.accounts.get(account.index()) {
+            Some(Some(account)) => account.exposure,
+            _ => 0,
+        }
+    }
+
+    fn note_off(&mut self) {
+        self.is_off = self.common.is_off() && self.own.iter().flatten().all(|limits| limits.is_off());
+    }
+
+    fn check_enter(&mut self, now_ns: u64, account: AccountId, enter: &Enter) -> Result<(), u16> {
+        let Some(place) = self.accounts.get_mut(account.index()) else {
+            return Err(reject_reason::PROCESSING_ERROR);
+        };
+        let limits = self.own[account.index()].as_deref().unwrap_or(&self.common);
+        if limits.is_off() {
+            return Ok(());
+        }
+        let state = place.get_or_insert_with(|| Box::new(Account::new()));
+        state.take(now_ns, limits.port_rate)?;
+        if let Some(rate) = limits.symbol_rate {
+            self.symbol_buckets.take(now_ns, account, enter.symbol, rate)?;
+        }
+        if let Some(limit) = limits.duplicates
+            && !state.duplicates.count(now_ns, limit, enter)
+        {
+            return Err(reject_reason::RISK_DUPLICATE_MESSAGE_RATE);
+        }
+        let asked = Asked {
+            symbol: Some(enter.symbol),
+            quantity: enter.quantity,
+            price: enter.price,
+            reference: self.references.get(admit::symbol_key(enter.symbol)).map(u64::from),
+        };
+        limits.check_order(&asked)?;
+        state.check_exposure(limits.exposure_max, asked.value(), 0)?;
+        if limits.needs_orders() {
+            if self.open.is_full() {
+                return Err(reject_reason::PROCESSING_ERROR);
+            }
+            let order =
+                OpenOrder { symbol: enter.symbol, price: asked.price_counted(), leaves: enter.quantity };
+            let more = self.open.insert(account, enter.user_ref_num, order);
+            state.exposure = state.exposure.saturating_add(more);
+        }
+        Ok(())
+    }
+
+    fn check_replace(&mut self, now_ns: u64, account: AccountId, replace: &Replace) -> Result<(), u16> {
+        let Some(place) = self.accounts.get_mut(account.index()) else {
+            return Err(reject_reason::PROCESSING_ERROR);
+        };
+        let limits = self.own[account.index()].as_deref().unwrap_or(&self.common);
+        if limits.is_off() {
+            return Ok(());
+        }
+        let state = place.get_or_insert_with(|| Box::new(Account::new()));
+        state.take(now_ns, limits.port_rate)?;
+        let original = self.open.find(account, replace.original_user_ref_num);
+        let symbol = original.map(|order| order.symbol);
+        if let (Some(rate), Some(symbol)) = (limits.symbol_rate, symbol) {
+            self.symbol_buckets.take(now_ns, account, symbol, rate)?;
+        }
+        let asked = Asked {
+            symbol,
+            quantity: replace.quantity,
+            price: replace.price,
+            reference: symbol
+                .and_then(|symbol| self.references.get(admit::symbol_key(symbol)))
+                .map(u64::from),
+        };
+        limits.check_order(&asked)?;
+        let less = original.map_or(0, OpenOrder::value);
+        state.check_exposure(limits.exposure_max, asked.value(), less)
+    }
+}

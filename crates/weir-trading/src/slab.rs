@@ -1,0 +1,70 @@
+//! Places for values, with a stated maximum. All memory is reserved when it is made; the place freed last is used
+//! next, because it is the one still in the cache.
+
+/// No place: the end of a list, an absent link.
+pub(crate) const NONE: u32 = u32::MAX;
+
+pub(crate) struct Slab<T> {
+    values: Vec<T>,
+    free: Vec<u32>,
+    capacity: usize,
+}
+
+impl<T: Copy> Slab<T> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        assert!(capacity < NONE as usize, "places are numbered with 32 bits");
+        Self { values: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.values.len() == self.capacity
+    }
+
+    /// A place for the value; `None` when all are taken.
+    pub(crate) fn insert(&mut self, value: T) -> Option<u32> {
+        if let Some(place) = self.free.pop() {
+            self.values[place as usize] = value;
+            return Some(place);
+        }
+        if self.values.len() == self.capacity {
+            return None;
+        }
+        self.values.push(value);
+        Some((self.values.len() - 1) as u32)
+    }
+
+    /// Gives a place back. The caller has no other name for it left.
+    pub(crate) fn remove(&mut self, place: u32) -> T {
+        debug_assert!(self.free.len() > 64 || !self.free.contains(&place), "freed twice");
+        self.free.push(place);
+        self.values[place as usize]
+    }
+
+    pub(crate) fn at(&self, place: u32) -> &T {
+        &self.values[place as usize]
+    }
+
+    pub(crate) fn at_mut(&mut self, place: u32) -> &mut T {
+        &mut self.values[place as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_up_to_the_maximum_and_not_beyond() {
+        let mut slab = Slab::new(2);
+        assert_eq!((slab.insert('a'), slab.insert('b'), slab.insert('c')), (Some(0), Some(1), None));
+        assert!(slab.is_full());
+        assert_eq!(slab.remove(0), 'a');
+        assert_eq!((slab.len(), slab.is_full()), (1, false));
+        assert_eq!(slab.insert('d'), Some(0));
+        assert_eq!((*slab.at(0), *slab.at(1)), ('d', 'b'));
+    }
+}

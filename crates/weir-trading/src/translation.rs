@@ -1,0 +1,397 @@
+//! The numbers of one upstream session and whose orders they are.
+//!
+//! An upstream session is one OUCH account, so the gateway issues its numbers itself, strictly increasing, **when the
+//! message is sent**, and remembers which client's order each of them carries. Both directions are one probe of a
+//! table; the orders of an account hang on a list of their own, for the kill switch and for cancel on disconnect.
+//!
+//! An order is forgotten when it is dead: [`Translation::settle`] follows the venue's messages and sees that, and
+//! [`Translation::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
+//! the venue does not answer it then. When all places are taken by live orders, [`WhenFull`] decides.
+
+use std::fmt;
+
+use weir_proto::ouch::{Inbound, Outbound};
+
+use crate::{
+    AccountId,
+    key_table::KeyTable,
+    slab::{NONE, Slab},
+};
+
+/// Whose order an upstream number carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The client's account.
+    pub account: AccountId,
+    /// The client's number.
+    pub user_ref_num: u32,
+    /// The worker that owns the client's session.
+    pub home: u16,
+    /// When the client's message arrived, on the gateway's clock.
+    pub received_ns: u64,
+}
+
+/// What happens when an order is to be assigned a number and the table has no place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused. Right in front of a venue where orders die.
+    #[default]
+    Refuse,
+    /// The oldest order is forgotten; what the venue says about it later has no addressee. For a venue that only
+    /// echoes, where orders live for ever.
+    ForgetOldest,
+}
+
+/// Why no number was assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// As many orders as the table holds are live.
+    Orders,
+    /// `0xFFFF_FFFF` is used up: the upstream session has no number left.
+    Numbers,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Orders => "the table of live orders is full",
+            Self::Numbers => "the upstream session has no number left",
+        })
+    }
+}
+
+impl std::error::Error for Full {}
+
+/// Upstream numbers and the orders they carry.
+pub struct Translation {
+    /// The next number; 0 when none is left.
+    next: u32,
+    when_full: WhenFull,
+    entries: Slab<Entry>,
+    by_upstream: KeyTable,
+    by_client: KeyTable,
+    /// All entries, oldest first.
+    all: List,
+    /// The entries of each account, oldest first. It grows to the highest account seen.
+    accounts: Vec<List>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    origin: Origin,
+    upstream: u32,
+    /// Shares that may still execute; 0 until the venue accepted the order.
+    shares: u32,
+    all: Link,
+    account: Link,
+    /// The place of the order it is to replace, while that is not confirmed, and the others that are to replace it.
+    original: u32,
+    rivals: Link,
+    /// The unconfirmed replacements of this order.
+    replacements: List,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    older: u32,
+    newer: u32,
+}
+
+#[derive(Clone, Copy)]
+struct List {
+    oldest: u32,
+    newest: u32,
+}
+
+const NO_LINK: Link = Link { older: NONE, newer: NONE };
+const EMPTY: List = List { oldest: NONE, newest: NONE };
+
+impl Translation {
+    /// The first number to be assigned will be `next` (at least 1); at most `capacity` orders are live at once.
+    pub fn new(next: u32, capacity: usize) -> Self {
+        Self::with_policy(next, capacity, WhenFull::Refuse)
+    }
+
+    /// Like `new`, with a choice of what happens when all places are taken.
+    pub fn with_policy(next: u32, capacity: usize, when_full: WhenFull) -> Self {
+        Self {
+            next: next.max(1),
+            when_full,
+            entries: Slab::new(capacity),
+            by_upstream: KeyTable::new(capacity),
+            by_client: KeyTable::new(capacity),
+            all: EMPTY,
+            accounts: Vec::new(),
+        }
+    }
+
+    /// The number the next order gets; 0 when none is left.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Orders remembered.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives a new order the next number.
+    pub fn assign(&mut self, origin: Origin) -> Result<u32, Full> {
+        self.assign_replacement(origin, 0)
+    }
+
+    /// Gives a replacement the next number. `original` is the upstream number of the order it is to replace.
+    pub fn assign_replacement(&mut self, origin: Origin, original: u32) -> Result<u32, Full> {
+        let upstream = self.next;
+        if upstream == 0 {
+            return Err(Full::Numbers);
+        }
+        let place = self.insert(upstream, origin)?;
+        if let Some(original) = self.by_upstream.get(original.into()) {
+            let mut list = self.entries.at(original).replacements;
+            let rivals = Link { older: list.newest, newer: NONE };
+            append(&mut list, rivals.older, place, &mut self.entries, |entry| &mut entry.rivals);
+            self.entries.at_mut(original).replacements = list;
+            let entry = self.entries.at_mut(place);
+            entry.rivals = rivals;
+            entry.original = original;
+        }
+        Ok(upstream)
+    }
+
+    /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
+    /// not below [`Translation::next`]; one that is lower is ignored, because it is known.
+    pub fn restore(&mut self, upstream: u32, origin: Origin) -> Result<(), Full> {
+        if self.next == 0 || upstream < self.next {
+            return Ok(());
+        }
+        self.insert(upstream, origin).map(|_| ())
+    }
+
+    /// Recovery: the venue has seen numbers below `next` (its answer to an account query).
+    pub fn advance(&mut self, next: u32) {
+        if self.next != 0 && (next == 0 || next > self.next) {
+            self.next = next;
+        }
+    }
+
+    /// Whose order this is; `None` if it is dead, forgotten or never was.
+    pub fn origin_of(&self, upstream: u32) -> Option<Origin> {
+        let place = self.by_upstream.get(upstream.into())?;
+        Some(self.entries.at(place).origin)
+    }
+
+    /// The upstream number of a client's live order.
+    pub fn upstream_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        let place = self.by_client.get(account.key(user_ref_num))?;
+        Some(self.entries.at(place).upstream)
+    }
+
+    /// The order is dead.
+    pub fn finish(&mut self, upstream: u32) {
+        if let Some(place) = self.by_upstream.get(upstream.into()) {
+            self.remove(place);
+        }
+    }
+
+    /// Follows one message of the venue: gives its addressee and forgets the order if the message was its last.
+    /// `None` for messages about no order and about orders not remembered.
+    pub fn settle(&mut self, message: &Outbound) -> Option<Origin> {
+        let (number, step) = Step::of(message)?;
+        let place = self.by_upstream.get(number.into())?;
+        let entry = self.entries.at_mut(place);
+        let origin = entry.origin;
+        match step {
+            Step::Notice => return Some(origin),
+            // Not known to be accepted, so how much is left is not known either.
+            Step::Less(_) if entry.shares == 0 => return Some(origin),
+            Step::Less(shares) => entry.shares = entry.shares.saturating_sub(shares),
+            Step::Shares(shares) => entry.shares = shares,
+            Step::Dead => entry.shares = 0,
+        }
+        let is_dead = entry.shares == 0;
+        if let Outbound::Replaced(replaced) = message {
+            // Confirmed: it does not die with its original, which ends here.
+            self.detach(place);
+            self.finish(replaced.original_user_ref_num);
+        }
+        if is_dead {
+            self.remove(place);
+        }
+        Some(origin)
+    }
+
+    /// The live orders of an account, oldest first: what a kill or a disconnect has to cancel. Orders not answered
+    /// yet are among them.
+    pub fn open_orders(&self, account: AccountId) -> impl Iterator<Item = (u32, Origin)> + '_ {
+        let first = self.accounts.get(account.index()).map_or(NONE, |list| list.oldest);
+        self.walk(first, |entry| entry.account.newer)
+    }
+
+    /// The live orders of all accounts, oldest first.
+    pub fn all_open_orders(&self) -> impl Iterator<Item = (u32, Origin)> + '_ {
+        self.walk(self.all.oldest, |entry| entry.all.newer)
+    }
+
+    fn walk(&self, first: u32, newer: fn(&Entry) -> u32) -> impl Iterator<Item = (u32, Origin)> + '_ {
+        let mut place = first;
+        std::iter::from_fn(move || {
+            if place == NONE {
+                return None;
+            }
+            let entry = self.entries.at(place);
+            place = newer(entry);
+            Some((entry.upstream, entry.origin))
+        })
+    }
+
+    fn insert(&mut self, upstream: u32, origin: Origin) -> Result<u32, Full> {
+        // A client's number names one order; should it come twice, the later one counts.
+        if let Some(place) = self.by_client.get(origin.account.key(origin.user_ref_num)) {
+            self.remove(place);
+        }
+        if self.entries.is_full() {
+            match (self.when_full, self.all.oldest) {
+                (WhenFull::Refuse, _) | (_, NONE) => return Err(Full::Orders),
+                (WhenFull::ForgetOldest, oldest) => self.remove(oldest),
+            }
+        }
+        let account = origin.account.index();
+        if account >= self.accounts.len() {
+            self.accounts.resize(account + 1, EMPTY);
+        }
+        let entry = Entry {
+            origin,
+            upstream,
+            shares: 0,
+            all: Link { older: self.all.newest, newer: NONE },
+            account: Link { older: self.accounts[account].newest, newer: NONE },
+            original: NONE,
+            rivals: NO_LINK,
+            replacements: EMPTY,
+        };
+        let place = self.entries.insert(entry).expect("a place was free");
+        let both = self.by_upstream.insert(upstream.into(), place)
+            & self.by_client.insert(origin.account.key(origin.user_ref_num), place);
+        assert!(both, "the tables have as many places as the slab");
+        append(&mut self.all, entry.all.older, place, &mut self.entries, |entry| &mut entry.all);
+        let list = &mut self.accounts[account];
+        append(list, entry.account.older, place, &mut self.entries, |entry| &mut entry.account);
+        self.next = upstream.wrapping_add(1);
+        Ok(place)
+    }
+
+    /// Forgets an order and the replacements that wait for it, and theirs, the last ones first.
+    fn remove(&mut self, place: u32) {
+        let mut next = place;
+        loop {
+            let entry = self.entries.at(next);
+            if entry.replacements.oldest != NONE {
+                next = entry.replacements.oldest;
+                continue;
+            }
+            let original = entry.original;
+            self.remove_one(next);
+            if next == place {
+                return;
+            }
+            next = original;
+        }
+    }
+
+    /// Takes an order off the list of those that wait for its original.
+    fn detach(&mut self, place: u32) {
+        let entry = self.entries.at_mut(place);
+        let (original, rivals) = (entry.original, entry.rivals);
+        if original == NONE {
+            return;
+        }
+        entry.original = NONE;
+        entry.rivals = NO_LINK;
+        let mut list = self.entries.at(original).replacements;
+        unlink(&mut list, rivals, &mut self.entries, |entry| &mut entry.rivals);
+        self.entries.at_mut(original).replacements = list;
+    }
+
+    fn remove_one(&mut self, place: u32) {
+        self.detach(place);
+        let entry = self.entries.remove(place);
+        self.by_upstream.remove(entry.upstream.into());
+        self.by_client.remove(entry.origin.account.key(entry.origin.user_ref_num));
+        unlink(&mut self.all, entry.all, &mut self.entries, |entry| &mut entry.all);
+        let list = &mut self.accounts[entry.origin.account.index()];
+        unlink(list, entry.account, &mut self.entries, |entry| &mut entry.account);
+    }
+}
+
+fn append(
+    list: &mut List,
+    older: u32,
+    place: u32,
+    entries: &mut Slab<Entry>,
+    link: fn(&mut Entry) -> &mut Link,
+) {
+    list.newest = place;
+    match older {
+        NONE => list.oldest = place,
+        older => link(entries.at_mut(older)).newer = place,
+    }
+}
+
+fn unlink(list: &mut List, gone: Link, entries: &mut Slab<Entry>, link: fn(&mut Entry) -> &mut Link) {
+    match gone.older {
+        NONE => list.oldest = gone.newer,
+        older => link(entries.at_mut(older)).newer = gone.newer,
+    }
+    match gone.newer {
+        NONE => list.newest = gone.older,
+        newer => link(entries.at_mut(newer)).older = gone.older,
+    }
+}
+
+/// What a message of the venue does to the shares of its order.
+enum Step {
+    Shares(u32),
+    Less(u32),
+    Dead,
+    Notice,
+}
+
+impl Step {
+    fn of(message: &Outbound) -> Option<(u32, Self)> {
+        let live = |state: u8, quantity: u32| if state == b'D' { Self::Dead } else { Self::Shares(quantity) };
+        Some(match message {
+            Outbound::Accepted(accepted) => {
+                (accepted.user_ref_num, live(accepted.order_state, accepted.quantity))
+            }
+            Outbound::Replaced(replaced) => {
+                (replaced.user_ref_num, live(replaced.order_state, replaced.quantity))
+            }
+            Outbound::Modified(modified) => (modified.user_ref_num, Self::Shares(modified.quantity)),
+            Outbound::Executed(executed) => (executed.user_ref_num, Self::Less(executed.quantity)),
+            Outbound::Canceled(canceled) => (canceled.user_ref_num, Self::Less(canceled.quantity)),
+            Outbound::AiqCanceled(canceled) => (canceled.user_ref_num, Self::Less(canceled.quantity)),
+            Outbound::Rejected(rejected) => (rejected.user_ref_num, Self::Dead),
+            Outbound::BrokenTrade(broken) => (broken.user_ref_num, Self::Notice),
+            Outbound::CancelPending(pending) => (pending.user_ref_num, Self::Notice),
+            Outbound::CancelReject(refused) => (refused.user_ref_num, Self::Notice),
+            Outbound::PriorityUpdate(update) => (update.user_ref_num, Self::Notice),
+            Outbound::Restated(restated) => (restated.user_ref_num, Self::Notice),
+            Outbound::SystemEvent { .. } | Outbound::AccountQueryResponse { .. } => return None,
+        })
+    }
+}
+
+/// Whether a message brings a new number (an order or a replacement), and which.
+pub fn new_number(message: &Inbound<'_>) -> Option<u32> {
+    match message {
+        Inbound::Enter(enter, _) => Some(enter.user_ref_num),
+        Inbound::Replace(replace, _) => Some(replace.user_ref_num),
+        Inbound::Cancel(_) | Inbound::Modify(_) | Inbound::AccountQuery => None,
+    }
+}

@@ -1,0 +1,259 @@
+//! Limits, in time that only the test moves.
+
+use weir_proto::ouch::{Enter, Inbound, reject_reason};
+use weir_trading::{
+    AccountId, DuplicateLimit, MatchingConfig, MatchingVenue, Rate, RiskConfig, RiskLimits, RiskState, Venue,
+};
+
+use crate::{
+    random::{Messages, seeds},
+    support::{DAM, HUNDRED, Sink, WEIR, buy, cancel, enter, modify, order, replace, sell},
+};
+
+const SECOND: u64 = 1_000_000_000;
+const ONE: AccountId = AccountId(0);
+const TWO: AccountId = AccountId(1);
+
+fn state(limits: RiskLimits) -> RiskState {
+    let mut state = RiskState::new(RiskConfig { accounts_max: 4, ..Default::default() });
+    state.set_limits(limits);
+    state
+}
+
+fn passed(state: &mut RiskState, now_ns: u64, from: u32, messages: u32) -> u32 {
+    (from..from + messages)
+        .map(|number| u32::from(state.check(now_ns, ONE, &buy(number, number, HUNDRED)).is_ok()))
+        .sum()
+}
+
+#[test]
+fn everything_is_off_by_default() {
+    let mut state = state(RiskLimits::default());
+    assert_eq!(passed(&mut state, 0, 1, 10_000), 10_000);
+    assert_eq!((state.exposure(ONE), state.must_drop(ONE)), (0, false));
+}
+
+#[test]
+fn the_port_rate_refuses_the_101st_and_gives_back_with_time() {
+    let rate = Rate { per_second: 100, burst: 100 };
+    let mut state = state(RiskLimits { port_rate: Some(rate), ..Default::default() });
+    assert_eq!(passed(&mut state, SECOND, 1, 100), 100);
+    let refused = state.check(SECOND, ONE, &buy(101, 1, HUNDRED));
+    assert_eq!(refused, Err(reject_reason::RISK_PORT_MESSAGE_RATE));
+    assert_eq!(state.check(SECOND, TWO, &buy(1, 1, HUNDRED)), Ok(()), "another port");
+    assert_eq!(state.port_usage(SECOND, ONE), 1.0);
+    assert_eq!(passed(&mut state, SECOND + SECOND / 2, 102, 100), 50);
+    assert_eq!(passed(&mut state, 60 * SECOND, 300, 1_000), 100, "never more than the burst");
+}
+
+#[test]
+fn cancels_pass_when_orders_do_not() {
+    let rate = Rate { per_second: 1, burst: 1 };
+    let mut state =
+        state(RiskLimits { port_rate: Some(rate), symbol_rate: Some(rate), ..Default::default() });
+    assert_eq!(passed(&mut state, 0, 1, 10), 1);
+    assert!(state.check(0, ONE, &replace(1, 20, 5, HUNDRED)).is_err(), "a replacement is an order");
+    for _ in 0..1_000 {
+        assert_eq!(state.check(0, ONE, &cancel(1, 0)), Ok(()));
+        assert_eq!(state.check(0, ONE, &modify(1, b'B', 1)), Ok(()));
+        assert_eq!(state.check(0, ONE, &Inbound::AccountQuery), Ok(()));
+    }
+}
+
+#[test]
+fn ten_times_the_rate_for_three_seconds_ends_the_session() {
+    let rate = Rate { per_second: 10, burst: 10 };
+    let mut state = state(RiskLimits { port_rate: Some(rate), ..Default::default() });
+    for second in 1..=3 {
+        assert!(!state.must_drop(ONE), "not before the third");
+        passed(&mut state, second * SECOND, 1, 100);
+    }
+    assert!(state.must_drop(ONE));
+    assert!(!state.must_drop(ONE), "asking clears it");
+    passed(&mut state, 4 * SECOND, 1, 100);
+    assert!(!state.must_drop(ONE), "a new session starts afresh");
+}
+
+#[test]
+fn the_symbol_rate_is_for_each_symbol_and_holds_for_replacements() {
+    let rate = Rate { per_second: 2, burst: 2 };
+    let mut state = state(RiskLimits { symbol_rate: Some(rate), ..Default::default() });
+    let mut other = enter(9, b'B', 1, HUNDRED);
+    other.symbol = DAM;
+    assert_eq!(passed(&mut state, 0, 1, 2), 2);
+    let refused = Err(reject_reason::RISK_SYMBOL_MESSAGE_RATE);
+    assert_eq!(state.check(0, ONE, &buy(3, 1, HUNDRED)), refused);
+    assert_eq!(state.check(0, ONE, &replace(1, 4, 1, HUNDRED)), refused, "known to be of the same symbol");
+    assert_eq!(state.check(0, ONE, &order(other)), Ok(()));
+    assert_eq!(state.check(SECOND, ONE, &replace(1, 5, 1, HUNDRED)), Ok(()));
+}
+
+#[test]
+fn symbol_rates_that_are_not_in_use_make_room_for_others() {
+    let config = RiskConfig { accounts_max: 1, symbol_rates_max: 4, ..Default::default() };
+    let mut state = RiskState::new(config);
+    let rate = Rate { per_second: 1, burst: 1 };
+    state.set_limits(RiskLimits { symbol_rate: Some(rate), ..Default::default() });
+    let of = |index: u32| -> Enter {
+        let mut message = enter(index + 1, b'B', 1, HUNDRED);
+        message.symbol.0[0] = b'A' + index as u8;
+        message
+    };
+    for index in 0..4 {
+        assert_eq!(state.check(0, ONE, &order(of(index))), Ok(()));
+    }
+    assert!(state.check(0, ONE, &order(of(4))).is_err(), "all are in use");
+    for index in 4..8 {
+        assert_eq!(state.check(SECOND, ONE, &order(of(index))), Ok(()), "they are full again");
+    }
+}
+
+#[test]
+fn identical_orders_are_counted_in_a_window() {
+    let limit = DuplicateLimit { orders_max: 3, window_ns: SECOND };
+    let mut state = state(RiskLimits { duplicates: Some(limit), ..Default::default() });
+    let mut check = |now_ns, number, quantity| state.check(now_ns, ONE, &buy(number, quantity, HUNDRED));
+    for number in 1..=3 {
+        assert_eq!(check(0, number, 10), Ok(()));
+    }
+    assert_eq!(check(0, 4, 10), Err(reject_reason::RISK_DUPLICATE_MESSAGE_RATE));
+    assert_eq!(check(0, 5, 11), Ok(()), "another quantity is another order");
+    assert_eq!(check(SECOND - 1, 6, 10), Err(reject_reason::RISK_DUPLICATE_MESSAGE_RATE));
+    assert_eq!(check(SECOND, 7, 10), Ok(()), "a new window");
+    for quantity in 100..200 {
+        assert_eq!(check(SECOND, 8, quantity), Ok(()), "more different ones than are remembered");
+    }
+}
+
+#[test]
+fn a_price_far_from_the_reference_is_refused_on_both_sides_of_it() {
+    let limits = RiskLimits { fat_finger_basis_points: Some(500), ..Default::default() };
+    let mut state = state(limits);
+    assert_eq!(state.check(0, ONE, &buy(1, 1, 5 * HUNDRED)), Ok(()), "no reference price yet");
+    assert!(state.set_reference(WEIR, HUNDRED));
+    let refused = Err(reject_reason::RISK_FAT_FINGER);
+    assert_eq!(state.check(0, ONE, &buy(2, 1, HUNDRED + 50_000)), Ok(()), "exactly five percent");
+    assert_eq!(state.check(0, ONE, &buy(3, 1, HUNDRED + 50_001)), refused);
+    assert_eq!(state.check(0, ONE, &sell(4, 1, HUNDRED - 50_001)), refused);
+    assert_eq!(state.check(0, ONE, &replace(2, 5, 1, 2 * HUNDRED)), refused);
+    assert_eq!(state.check(0, ONE, &buy(6, 1, 0x7FFF_FFFF)), Ok(()), "at any price has no distance");
+}
+
+#[test]
+fn single_orders_are_limited_in_shares_value_and_symbol() {
+    let limits = RiskLimits {
+        shares_max: Some(100),
+        notional_max: Some(50 * HUNDRED),
+        restricted: vec![DAM],
+        ..Default::default()
+    };
+    let mut state = state(limits);
+    let mut restricted = enter(1, b'B', 1, HUNDRED);
+    restricted.symbol = DAM;
+    let cases = [
+        (buy(1, 50, HUNDRED), Ok(())),
+        (buy(2, 51, HUNDRED), Err(reject_reason::NOTIONAL_EXCEEDED)),
+        (buy(3, 101, 1), Err(reject_reason::SHARES_EXCEED_THRESHOLD)),
+        (replace(1, 4, 51, HUNDRED), Err(reject_reason::NOTIONAL_EXCEEDED)),
+        (order(restricted), Err(reject_reason::RISK_RESTRICTED_STOCK)),
+    ];
+    for (message, verdict) in cases {
+        assert_eq!(state.check(0, ONE, &message), verdict, "{message:?}");
+    }
+}
+
+#[test]
+fn limits_change_between_two_messages_and_may_be_an_accounts_own() {
+    let mut state = state(RiskLimits::default());
+    assert_eq!(state.check(0, ONE, &buy(1, 100, HUNDRED)), Ok(()));
+    state.set_limits(RiskLimits { shares_max: Some(10), ..Default::default() });
+    assert!(state.check(0, ONE, &buy(2, 100, HUNDRED)).is_err());
+    assert!(state.set_account_limits(ONE, Some(RiskLimits { shares_max: Some(200), ..Default::default() })));
+    assert_eq!(state.check(0, ONE, &buy(3, 100, HUNDRED)), Ok(()));
+    assert!(state.check(0, TWO, &buy(3, 100, HUNDRED)).is_err());
+    assert!(state.set_account_limits(ONE, None));
+    assert!(state.check(0, ONE, &buy(4, 100, HUNDRED)).is_err());
+    assert!(!state.set_account_limits(AccountId(4), None), "no such account");
+    state.set_limits(RiskLimits::default());
+    assert_eq!(state.check(0, ONE, &buy(5, 100, HUNDRED)), Ok(()));
+}
+
+#[test]
+fn exposure_is_what_is_live_and_what_was_executed() {
+    let limits = RiskLimits { exposure_max: Some(100 * HUNDRED), ..Default::default() };
+    let mut state = state(limits);
+    let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
+    let mut sink = Sink::default();
+    let mut pass = |state: &mut RiskState, account, message: Inbound<'_>| -> Result<u64, u16> {
+        state.check(0, account, &message)?;
+        venue.handle(0, account, &message, &mut sink);
+        for (account, said) in sink.take() {
+            state.follow(account, &said);
+        }
+        Ok(state.exposure(account) / HUNDRED)
+    };
+    let refused = Err(reject_reason::RISK_AGGREGATE_EXPOSURE);
+    assert_eq!(pass(&mut state, ONE, buy(1, 60, HUNDRED)), Ok(60));
+    assert_eq!(pass(&mut state, ONE, buy(2, 41, HUNDRED)), refused);
+    assert_eq!(pass(&mut state, ONE, cancel(1, 50)), Ok(50));
+    assert_eq!(pass(&mut state, ONE, replace(1, 3, 101, HUNDRED)), refused);
+    assert_eq!(pass(&mut state, ONE, replace(1, 4, 100, HUNDRED)), Ok(100));
+    assert_eq!(pass(&mut state, TWO, sell(1, 40, HUNDRED)), Ok(40), "executed counts on both sides");
+    assert_eq!(state.exposure(ONE) / HUNDRED, 100);
+    assert_eq!(pass(&mut state, ONE, cancel(4, 0)), Ok(40), "what was executed stays");
+    assert_eq!(pass(&mut state, ONE, buy(5, 60, HUNDRED)), Ok(100));
+    assert_eq!(pass(&mut state, ONE, order(enter(6, b'Z', 0, 1))), Ok(100), "refused by the venue");
+}
+
+#[test]
+fn exposure_returns_to_what_was_executed_when_all_orders_are_gone() {
+    for seed in seeds(4) {
+        let limits = RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() };
+        let mut state = state(limits);
+        let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
+        let mut messages = Messages::new(seed, 4, 100, false);
+        let mut sink = Sink::default();
+        let mut executed = [0; 4];
+        for step in 0..20_000 {
+            let (account, message) = messages.next();
+            let account = AccountId(account);
+            state.check(step, account, &message).expect("nothing is refused");
+            venue.handle(step, account, &message, &mut sink);
+            if step == 19_999 {
+                (0..4).for_each(|account| venue.disconnected(step, AccountId(account), &mut sink));
+            }
+            for (account, said) in sink.take() {
+                state.follow(account, &said);
+                if let weir_proto::ouch::Outbound::Executed(trade) = said {
+                    executed[account.0 as usize] += trade.price * u64::from(trade.quantity);
+                }
+            }
+        }
+        assert_eq!([0, 1, 2, 3].map(|account| state.exposure(AccountId(account))), executed, "seed {seed}");
+    }
+}
+
+#[test]
+fn trades_move_the_reference_price() {
+    let mut state = state(RiskLimits { fat_finger_basis_points: Some(1_000), ..Default::default() });
+    let mut venue = MatchingVenue::new(&MatchingConfig { accounts_max: 4, ..Default::default() });
+    let mut sink = Sink::default();
+    for (account, message) in [(ONE, sell(1, 10, HUNDRED)), (TWO, buy(1, 10, HUNDRED))] {
+        state.check(0, account, &message).expect("no reference price yet");
+        venue.handle(0, account, &message, &mut sink);
+    }
+    for (account, said) in sink.take() {
+        state.follow(account, &said);
+    }
+    assert_eq!(state.reference(WEIR), Some(HUNDRED));
+    assert!(state.check(0, ONE, &buy(2, 1, 2 * HUNDRED)).is_err());
+}
+
+#[test]
+fn orders_beyond_those_that_can_be_followed_are_refused_while_a_limit_needs_them() {
+    let mut state = RiskState::new(RiskConfig { accounts_max: 1, orders_max: 2, ..Default::default() });
+    state.set_limits(RiskLimits { exposure_max: Some(u64::MAX), ..Default::default() });
+    assert_eq!(passed(&mut state, 0, 1, 3), 2);
+    state.set_limits(RiskLimits { shares_max: Some(1_000), ..Default::default() });
+    assert_eq!(passed(&mut state, 0, 10, 3), 3, "shares need no memory");
+}
