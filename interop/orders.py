@@ -109,6 +109,7 @@ class Exchange(soup.SoupServerSession, session_type="server"):
 
     streams: dict[str, list[bytes]] = {}
     numbers: dict[str, int] = {}
+    current: dict[str, "Exchange"] = {}
     user = ""
 
     async def on_login(self, msg):
@@ -117,10 +118,15 @@ class Exchange(soup.SoupServerSession, session_type="server"):
         wanted = int(msg.sequence) or len(stream) + 1
         if wanted > len(stream) + 1:
             return soup.LoginRejected(soup.LoginRejectReason.SESSION_NOT_AVAILABLE)
-        missed = stream[wanted - 1:]
         # After the answer to the login, which the library sends when this returns.
-        asyncio.get_running_loop().call_soon(lambda: [self.send_seq_msg(message) for message in missed])
+        asyncio.get_running_loop().call_soon(self.take_over, wanted)
         return soup.LoginAccepted("LIBRARY", wanted)
+
+    def take_over(self, wanted: int) -> None:
+        """From now on the account's messages go to this connection, the missed ones first."""
+        self.current[self.user] = self
+        for message in self.streams[self.user][wanted - 1:]:
+            self.send_seq_msg(message)
 
     async def on_unsequenced(self, msg):
         data = bytes(msg.data)
@@ -136,9 +142,11 @@ class Exchange(soup.SoupServerSession, session_type="server"):
                                    iso, cross, b"L", name, 0))
 
     def publish(self, message: bytes) -> None:
-        """One message of the account's stream."""
+        """One message of the account's stream. What an older connection still had to read is answered on the newer."""
         self.streams[self.user].append(message)
-        self.send_seq_msg(message)
+        session = self.current.get(self.user)
+        if session is not None and session.is_active():
+            session.send_seq_msg(message)
 
 
 async def server(arguments) -> None:
