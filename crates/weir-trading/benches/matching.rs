@@ -2,7 +2,8 @@
 //!
 //! A seeded flow of new orders, immediate orders, cancels and replacements keeps the book at its size; which live
 //! order a cancel or a replacement names is chosen evenly among all. One operation is one message of a client with
-//! all its answers built and given to a sink. Rates come from whole runs without a clock inside; percentiles from
+//! all its answers built and given to a sink. Rates come from whole runs without a clock inside, and beside them the
+//! processor time of an operation, which shows whether the machine was free for the run; percentiles from
 //! runs of their own in which each operation is timed, the two readings of the clock included (their cost is
 //! printed). Goals: 5 million operations a second, p99 below 1 µs, 100,000 live orders, no allocation.
 #![expect(clippy::print_stdout, reason = "its output is the result")]
@@ -32,11 +33,12 @@ fn main() {
         clock_ns()
     );
     println!(
-        "{:>7} {:>8} {:>13} {:>23} {:>7} {:>7} {:>7} {:>8} {:>11} {:>9} {:>16}",
+        "{:>7} {:>8} {:>13} {:>23} {:>6} {:>7} {:>7} {:>7} {:>8} {:>11} {:>9} {:>16}",
         "symbols",
         "live",
         "operations/s",
         "(lowest, highest)",
+        "cpu ns",
         "p50 ns",
         "p99 ns",
         "p99.9",
@@ -52,8 +54,9 @@ fn main() {
 
 fn row(plan: &Plan) {
     let flow = flow::make(plan);
-    let mut rates: Vec<f64> = (0..RUNS).map(|_| rate(plan, &flow)).collect();
+    let (mut rates, mut processor): (Vec<f64>, Vec<f64>) = (0..RUNS).map(|_| rate(plan, &flow)).unzip();
     rates.sort_by(f64::total_cmp);
+    processor.sort_by(f64::total_cmp);
     let mut times: Vec<u32> = (0..3).flat_map(|_| times_ns(plan, &flow)).collect();
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
@@ -61,11 +64,12 @@ fn row(plan: &Plan) {
     let mut sink = Sink::default();
     let allocations = counting::allocations(|| run(&mut venue, &flow.steady, &mut sink));
     println!(
-        "{:>7} {:>8} {:>13.0} {:>23} {:>7} {:>7} {:>7} {:>8} {:>11} {:>9} {:>16x}",
+        "{:>7} {:>8} {:>13.0} {:>23} {:>6.0} {:>7} {:>7} {:>7} {:>8} {:>11} {:>9} {:>16x}",
         plan.symbols,
         venue.live_orders(),
         rates[RUNS / 2],
         format!("({:.0}, {:.0})", rates[0], rates[RUNS - 1]),
+        processor[RUNS / 2],
         at(0.5),
         at(0.99),
         at(0.999),
@@ -115,14 +119,22 @@ fn run(venue: &mut MatchingVenue, operations: &[Operation], sink: &mut Sink) {
     }
 }
 
-fn rate(plan: &Plan, flow: &Flow) -> f64 {
+/// Operations a second, and nanoseconds of processor time for each.
+fn rate(plan: &Plan, flow: &Flow) -> (f64, f64) {
     let mut venue = filled(plan, flow);
     let mut sink = Sink::default();
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_ns());
     run(&mut venue, &flow.steady, &mut sink);
-    let took = start.elapsed();
+    let (took, used) = (start.elapsed(), processor_ns() - before);
     black_box(sink.hash);
-    flow.steady.len() as f64 / took.as_secs_f64()
+    let operations = flow.steady.len() as f64;
+    (operations / took.as_secs_f64(), used / operations)
+}
+
+/// Processor time of this thread; 0 where the kernel does not tell.
+fn processor_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }
 
 fn times_ns(plan: &Plan, flow: &Flow) -> Vec<u32> {

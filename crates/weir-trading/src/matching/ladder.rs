@@ -1,7 +1,8 @@
 //! The price levels of one side of a book, best first.
 //!
 //! A ladder is a trie over the 31 bits of a price: a root of 128 places in the ladder, then four steps of 64 places
-//! each; a word of 64 bits says which places of a node are taken. Finding a level, adding one, removing one and finding
+//! each; a word of 64 bits says which places of a node are taken. The last step is left out where it would lead to a
+//! single level: prices in whole cents need no node of their own. Finding a level, adding one, removing one and finding
 //! the next best are at most five steps each, whatever the prices are and however many levels there are; prices that
 //! lie near each other share their nodes, so in practice these steps stay in the first-level cache. The best level is
 //! kept at hand.
@@ -19,6 +20,10 @@ pub(crate) const KEY_MAX: u32 = (1 << 31) - 1;
 /// How far the digit of a node at each depth is shifted; the root's digit is what lies above.
 const SHIFTS: [u32; 4] = [18, 12, 6, 0];
 const ROOT_SHIFT: u32 = 24;
+/// Nodes on the way to every level; a fourth one is there where two levels share the first three digits.
+const DEPTH: usize = 3;
+/// Marks a place of a third node that holds a level instead of a fourth node.
+const DIRECT: u32 = 1 << 31;
 
 /// Orders of one price, oldest first.
 #[derive(Clone, Copy, Debug)]
@@ -92,25 +97,38 @@ impl Levels {
             ladder.children[digit] = self.add_node();
             ladder.words[digit / 64] |= 1 << (digit % 64);
         }
-        let mut node = ladder.children[digit] as usize;
-        for shift in &SHIFTS[..3] {
-            let digit = (key >> shift & 63) as usize;
-            if self.words[node] >> digit & 1 == 0 {
-                let child = self.add_node();
-                self.children[node][digit] = child;
-                self.words[node] |= 1 << digit;
+        let mut node = ladder.children[digit];
+        for shift in &SHIFTS[..DEPTH - 1] {
+            node = match self.child(node, key >> shift) {
+                Some(child) => child,
+                None => {
+                    let child = self.add_node();
+                    self.set_child(node, key >> shift, child);
+                    child
+                }
+            };
+        }
+        let place = match self.child(node, key >> SHIFTS[DEPTH - 1]) {
+            None => {
+                let place = self.add_level(key);
+                self.set_child(node, key >> SHIFTS[DEPTH - 1], DIRECT | place);
+                place
             }
-            node = self.children[node][digit] as usize;
-        }
-        let digit = (key & 63) as usize;
-        if self.words[node] >> digit & 1 == 1 {
-            return self.children[node][digit];
-        }
-        let level = Level { shares: 0, oldest: NONE, newest: NONE, orders: 0, key };
-        let place =
-            self.levels.insert(level).expect("a level has an order, and there was room for the order");
-        self.children[node][digit] = place;
-        self.words[node] |= 1 << digit;
+            Some(child) if child & DIRECT == 0 => match self.child(child, key) {
+                Some(place) => return place,
+                None => self.add_to_leaf(child, key),
+            },
+            Some(direct) => {
+                let other = direct & !DIRECT;
+                if self.at(other).key == key {
+                    return other;
+                }
+                let leaf = self.add_node();
+                self.set_child(leaf, self.at(other).key, other);
+                self.set_child(node, key >> SHIFTS[DEPTH - 1], leaf);
+                self.add_to_leaf(leaf, key)
+            }
+        };
         if ladder.best == NONE || key < self.at(ladder.best).key {
             ladder.best = place;
         }
@@ -121,22 +139,28 @@ impl Levels {
     pub(crate) fn remove(&mut self, ladder: &mut Ladder, place: u32) {
         let key = self.levels.remove(place).key;
         let root = (key >> ROOT_SHIFT) as usize;
-        let mut path = [ladder.children[root]; 4];
-        for depth in 1..4 {
-            let digit = (key >> SHIFTS[depth - 1] & 63) as usize;
-            path[depth] = self.children[path[depth - 1] as usize][digit];
+        let mut path = [NONE; 4];
+        path[0] = ladder.children[root];
+        let mut nodes = 1;
+        while nodes < path.len() {
+            let child = self.children[path[nodes - 1] as usize][(key >> SHIFTS[nodes - 1] & 63) as usize];
+            if child & DIRECT != 0 {
+                break;
+            }
+            path[nodes] = child;
+            nodes += 1;
         }
-        let mut empty = true;
-        for depth in (0..4).rev() {
+        let mut is_empty = true;
+        for depth in (0..nodes).rev() {
             let word = &mut self.words[path[depth] as usize];
             *word &= !(1 << (key >> SHIFTS[depth] & 63));
-            empty = *word == 0;
-            if !empty {
+            is_empty = *word == 0;
+            if !is_empty {
                 break;
             }
             self.free.push(path[depth]);
         }
-        if empty {
+        if is_empty {
             ladder.words[root / 64] &= !(1 << (root % 64));
         }
         if ladder.best == place {
@@ -163,47 +187,74 @@ impl Levels {
         (self.words.len() - 1) as u32
     }
 
-    fn first(&self, ladder: &Ladder) -> u32 {
-        let digit = match ladder.words {
-            [0, 0] => return NONE,
-            [0, high] => 64 + high.trailing_zeros(),
-            [low, _] => low.trailing_zeros(),
-        };
-        let mut place = ladder.children[digit as usize];
-        for _ in SHIFTS {
-            let node = place as usize;
-            place = self.children[node][self.words[node].trailing_zeros() as usize & 63];
-        }
+    fn add_level(&mut self, key: u32) -> u32 {
+        let level = Level { shares: 0, oldest: NONE, newest: NONE, orders: 0, key };
+        self.levels.insert(level).expect("a level has an order, and there was room for the order")
+    }
+
+    fn add_to_leaf(&mut self, leaf: u32, key: u32) -> u32 {
+        let place = self.add_level(key);
+        self.set_child(leaf, key, place);
         place
     }
 
-    /// The level after this key, found from the root: for display and for tests, not for matching.
-    fn following(&self, ladder: &Ladder, key: u32) -> Option<u32> {
-        let root = key >> ROOT_SHIFT;
-        let mut nodes = [NONE; 4];
-        nodes[0] = ladder.children[root as usize];
-        for depth in 1..4 {
-            nodes[depth] = self.children[nodes[depth - 1] as usize][(key >> SHIFTS[depth - 1] & 63) as usize];
+    /// What a node has at the last digit of this number.
+    fn child(&self, node: u32, number: u32) -> Option<u32> {
+        let (node, digit) = (node as usize, (number & 63) as usize);
+        (self.words[node] >> digit & 1 == 1).then(|| self.children[node][digit])
+    }
+
+    fn set_child(&mut self, node: u32, number: u32, child: u32) {
+        let (node, digit) = (node as usize, (number & 63) as usize);
+        self.words[node] |= 1 << digit;
+        self.children[node][digit] = child;
+    }
+
+    /// The best level of a ladder.
+    fn first(&self, ladder: &Ladder) -> u32 {
+        match ladder.words {
+            [0, 0] => NONE,
+            [0, high] => self.first_below(ladder.children[64 + high.trailing_zeros() as usize], 0),
+            [low, _] => self.first_below(ladder.children[low.trailing_zeros() as usize], 0),
         }
-        for depth in (0..4).rev() {
-            let digit = key >> SHIFTS[depth] & 63;
-            let above = self.words[nodes[depth] as usize] & (u64::MAX << digit << 1);
+    }
+
+    /// The best level below a child of a node one step above `depth`.
+    fn first_below(&self, child: u32, depth: usize) -> u32 {
+        let mut child = child;
+        for _ in depth..SHIFTS.len() {
+            if child & DIRECT != 0 {
+                return child & !DIRECT;
+            }
+            let node = child as usize;
+            child = self.children[node][self.words[node].trailing_zeros() as usize & 63];
+        }
+        child
+    }
+
+    /// The level after this one, found from the root: for display, not for matching.
+    fn following(&self, ladder: &Ladder, key: u32) -> Option<u32> {
+        let root = (key >> ROOT_SHIFT) as usize;
+        let mut path = [NONE; 4];
+        path[0] = ladder.children[root];
+        let mut nodes = 1;
+        while nodes < path.len() {
+            match self.child(path[nodes - 1], key >> SHIFTS[nodes - 1]) {
+                Some(child) if child & DIRECT == 0 => path[nodes] = child,
+                _ => break,
+            }
+            nodes += 1;
+        }
+        for depth in (0..nodes).rev() {
+            let node = path[depth] as usize;
+            let above = self.words[node] & u64::MAX << (key >> SHIFTS[depth] & 63) << 1;
             if above != 0 {
-                let mut place = self.children[nodes[depth] as usize][above.trailing_zeros() as usize];
-                for _ in depth + 1..4 {
-                    let node = place as usize;
-                    place = self.children[node][self.words[node].trailing_zeros() as usize];
-                }
-                return Some(place);
+                let child = self.children[node][above.trailing_zeros() as usize];
+                return Some(self.first_below(child, depth + 1));
             }
         }
-        let digit = (root + 1..128).find(|&digit| ladder.has(digit as usize))?;
-        let mut place = ladder.children[digit as usize];
-        for _ in SHIFTS {
-            let node = place as usize;
-            place = self.children[node][self.words[node].trailing_zeros() as usize];
-        }
-        Some(place)
+        let next = (root + 1..128).find(|&digit| ladder.has(digit))?;
+        Some(self.first_below(ladder.children[next], 0))
     }
 }
 
