@@ -16,6 +16,10 @@ use std::{
 };
 
 use weir_engine::serve::ServerControl;
+use weir_record::orders::NodeStats;
+
+/// What an exchange or a gateway has to say about itself beside the engine's counters; called for each answer.
+pub type NodeSource = Arc<dyn Fn() -> NodeStats + Send + Sync>;
 
 /// Readers at a time; more are closed at once.
 const READERS_MAX: usize = 16;
@@ -46,17 +50,17 @@ impl StatsSocket {
         Ok(Self { listener })
     }
 
-    /// Starts answering, for as long as the process lives.
+    /// Starts answering, for as long as the process lives. Servers that are no exchange and no gateway have no `node`.
     ///
     /// # Errors
     /// When no thread can be had.
-    pub fn answer(self, control: ServerControl) -> io::Result<()> {
-        let accept = move || accept(&self.listener, &control);
+    pub fn answer(self, control: ServerControl, node: Option<NodeSource>) -> io::Result<()> {
+        let accept = move || accept(&self.listener, &control, node.as_ref());
         thread::Builder::new().name("weir-stats".into()).spawn(accept).map(drop)
     }
 }
 
-fn accept(listener: &UnixListener, control: &ServerControl) {
+fn accept(listener: &UnixListener, control: &ServerControl, node: Option<&NodeSource>) {
     let readers = Arc::new(AtomicUsize::new(0));
     for reader in listener.incoming() {
         let Ok(reader) = reader else {
@@ -67,10 +71,10 @@ fn accept(listener: &UnixListener, control: &ServerControl) {
             readers.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let (control, open) = (control.clone(), Arc::clone(&readers));
+        let (control, node, open) = (control.clone(), node.cloned(), Arc::clone(&readers));
         let answer = move || {
             // A reader that breaks off is not our concern.
-            let _ = answer(reader, &control);
+            let _ = answer(reader, &control, node.as_ref());
             open.fetch_sub(1, Ordering::Relaxed);
         };
         if thread::Builder::new().name("weir-stats".into()).spawn(answer).is_err() {
@@ -79,7 +83,7 @@ fn accept(listener: &UnixListener, control: &ServerControl) {
     }
 }
 
-fn answer(stream: UnixStream, control: &ServerControl) -> io::Result<()> {
+fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>) -> io::Result<()> {
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
     let mut line = String::new();
@@ -88,7 +92,9 @@ fn answer(stream: UnixStream, control: &ServerControl) -> io::Result<()> {
         if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
         }
-        let mut text = serde_json::to_string(&control.stats())?;
+        let mut stats = control.stats();
+        stats.node = node.map(|node| node());
+        let mut text = serde_json::to_string(&stats)?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
     }

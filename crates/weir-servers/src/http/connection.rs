@@ -17,13 +17,13 @@ use weir_proto::http1::{
 use super::{
     config::{Body, Timeouts},
     counters::Refusal,
-    deadline::Deadline,
     files::{Answer, Asked, FileFault, FileIo, FileSlice},
     input::Input,
     replies::{Form, Replies, write_head, write_refusal},
     stored::Stored,
     worker::Worker,
 };
+use crate::deadline::Deadline;
 
 /// Replies are sent when a batch has reached this size, although more requests are there.
 const BATCH_BYTES_MAX: usize = 64 << 10;

@@ -37,7 +37,6 @@
 mod config;
 mod connection;
 mod counters;
-mod deadline;
 mod files;
 mod input;
 mod log;

@@ -10,11 +10,14 @@ use std::{
 use anyhow::{Context, Result};
 use weir_engine::{
     net::{Address, Stream},
-    serve::{AcceptMode, ServeError, Server, ServerConfig, ServerControl},
+    serve::{AcceptMode, Drained, ServeError, Server, ServerConfig, ServerControl},
 };
-use weir_servers::stats::StatsSocket;
+use weir_servers::{
+    orders::OrdersServer,
+    stats::{NodeSource, StatsSocket},
+};
 
-use super::{engine, serve_echo, serve_http};
+use super::{engine, serve_echo, serve_exchange, serve_http};
 use crate::{
     args::{Accept, Serve, ServeProtocol, ServeShared},
     exit::{Exit, UsageError},
@@ -25,6 +28,7 @@ pub(crate) fn run(serve: &Serve) -> Result<Exit> {
     match &serve.protocol {
         ServeProtocol::Echo(echo) => serve_echo::run(echo),
         ServeProtocol::Http(http) => serve_http::run(http),
+        ServeProtocol::Exchange(exchange) => serve_exchange::run(exchange),
     }
 }
 
@@ -45,34 +49,105 @@ pub(super) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     Ok(Prepared { config, why, stats })
 }
 
+/// A server that runs.
+pub(super) struct Running {
+    address: Address,
+    control: ServerControl,
+    node: Option<NodeSource>,
+    drain: Box<dyn Fn() + Send>,
+    /// Called before the server says where it listens.
+    until_ready: Box<dyn FnOnce()>,
+    join: Box<dyn FnOnce() -> Drained>,
+}
+
+impl Running {
+    fn plain(server: Server) -> Self {
+        let control = server.control();
+        Self {
+            address: server.address().clone(),
+            control: control.clone(),
+            node: None,
+            drain: Box::new(move || control.drain()),
+            until_ready: Box::new(|| {}),
+            join: Box::new(move || server.join()),
+        }
+    }
+
+    /// A server of order sessions. `until_ready` comes back when it may be said where it listens.
+    pub(super) fn orders(
+        server: OrdersServer,
+        node: NodeSource,
+        until_ready: impl FnOnce() + 'static,
+    ) -> Self {
+        let control = server.control();
+        Self {
+            address: server.address().clone(),
+            control: control.server().clone(),
+            node: Some(node),
+            drain: Box::new(move || control.drain()),
+            until_ready: Box::new(until_ready),
+            join: Box::new(move || server.join()),
+        }
+    }
+}
+
 impl Prepared {
-    /// Starts the server, says where it listens, and comes back when it has drained.
+    /// Starts a server with this handler, says where it listens, and comes back when it has drained.
     pub(super) fn run<H, F>(self, handler: H) -> Result<()>
     where
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
+        self.run_server(|config| Server::start(config, handler).map(Running::plain))
+    }
+
+    /// As [`Self::run`], for a server that is started in another way.
+    pub(super) fn run_server(
+        self,
+        start: impl FnOnce(ServerConfig) -> Result<Running, ServeError>,
+    ) -> Result<()> {
         let stop = Arc::new(Mutex::new(Stop::default()));
         let asked = Arc::clone(&stop);
         signals::on_stop(move |count| lock(&asked).ask(count))?;
         let listen = self.config.listen.clone();
-        let server = Server::start(self.config, handler).map_err(|error| explain(error, &listen))?;
+        let running = start(self.config).map_err(|error| explain(error, &listen))?;
         if let Some(why) = &self.why {
             output::tell(why);
         }
         if let Some(stats) = self.stats {
-            stats.answer(server.control()).context("cannot start a thread for the statistics socket")?;
+            stats
+                .answer(running.control, running.node)
+                .context("cannot start a thread for the statistics socket")?;
         }
-        lock(&stop).serve(&server);
+        lock(&stop).serve(&running.address, running.drain);
+        (running.until_ready)();
         // Whoever closed our output does not wait for the line.
-        let _ = output::print(&format!("listening on {}", server.address()));
-        let drained = server.join();
+        let _ = output::print(&format!("listening on {}", running.address));
+        let drained = (running.join)();
         match drained.connections_cut {
             0 => {}
             1 => output::tell("drained: 1 connection was cut at the deadline"),
             cut => output::tell(&format!("drained: {cut} connections were cut at the deadline")),
         }
         Ok(())
+    }
+
+    /// How many workers there will be.
+    pub(super) fn workers(&self) -> usize {
+        self.config.workers
+    }
+
+    /// Refuses to listen where others can reach it, unless that is insisted on: passwords and orders cross the wire as
+    /// they are.
+    pub(super) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
+        match &self.config.listen {
+            Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
+                "--listen {address}: passwords and orders would cross the network unprotected; listen on 127.0.0.1 \
+                 behind something that encrypts, or add --insecure"
+            ))
+            .into()),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -130,7 +205,7 @@ fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
 #[derive(Default)]
 struct Stop {
     asked: bool,
-    control: Option<ServerControl>,
+    drain: Option<Box<dyn Fn() + Send>>,
     /// Path to remove when nothing else will.
     path: Option<PathBuf>,
 }
@@ -145,19 +220,19 @@ impl Stop {
             std::process::exit(130);
         }
         self.asked = true;
-        if let Some(control) = &self.control {
-            control.drain();
+        if let Some(drain) = &self.drain {
+            drain();
         }
     }
 
-    fn serve(&mut self, server: &Server) {
-        if let Address::Unix(path) = server.address() {
+    fn serve(&mut self, address: &Address, drain: Box<dyn Fn() + Send>) {
+        if let Address::Unix(path) = address {
             self.path = Some(path.clone());
         }
-        self.control = Some(server.control());
         if self.asked {
-            server.drain();
+            drain();
         }
+        self.drain = Some(drain);
     }
 }
 

@@ -17,7 +17,7 @@ const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// The timer of one connection.
 #[derive(Debug)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     sleep: Sleep,
     /// When the timer fires; no sooner than any deadline that was waited for since it was set.
     fires: Instant,
@@ -26,19 +26,19 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // It becomes a timer when something is waited for.
         Self { sleep: sleep_until(NEVER), fires: NEVER, has_waited: false }
     }
 
     /// Whether, since this was last asked, something was not ready at once.
     #[inline]
-    pub(super) fn take_has_waited(&mut self) -> bool {
+    pub(crate) fn take_has_waited(&mut self) -> bool {
         std::mem::take(&mut self.has_waited)
     }
 
     /// Waits for a future, at most until `at`: `None`.
-    pub(super) async fn until<F: Future>(&mut self, at: Instant, future: F) -> Option<F::Output> {
+    pub(crate) async fn until<F: Future>(&mut self, at: Instant, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| match future.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -48,7 +48,7 @@ impl Deadline {
     }
 
     /// Waits for a future, at most this long: `None`. What is ready at once costs no look at the clock.
-    pub(super) async fn within<F: Future>(&mut self, limit: Duration, future: F) -> Option<F::Output> {
+    pub(crate) async fn within<F: Future>(&mut self, limit: Duration, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         let mut at = None;
         poll_fn(|context| match future.as_mut().poll(context) {
@@ -61,7 +61,8 @@ impl Deadline {
         .await
     }
 
-    fn poll(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
+    /// Ready when it is `at`, at the time of this call or, by a timer, later.
+    pub(crate) fn poll(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
         self.has_waited = true;
         if at < self.fires {
             self.set(at);

@@ -1,0 +1,154 @@
+//! What a worker holds of one account.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
+
+use weir_trading::{AccountId, UserRefNums};
+
+use super::{
+    counters::AccountCells,
+    recovery::Recovery,
+    session::{Notify, Session},
+    tail::{Mark, Tail},
+};
+use crate::journal::Position;
+
+/// Messages between two entries of the index: how many have to be read to find one.
+pub(super) const INDEX_EVERY: u64 = 64;
+
+/// One account on its home worker.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) account: AccountId,
+    pub(super) numbers: Cell<UserRefNums>,
+    pub(super) state: RefCell<Account>,
+    /// Is on the list of those that a commit concerns.
+    pub(super) touched: Cell<bool>,
+    /// The connection has ended.
+    pub(super) vacated: Notify,
+}
+
+/// The stream of an account and who receives it.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) tail: Tail,
+    /// Behind the last message that may be sent.
+    pub(super) durable: Mark,
+    pub(super) index: Index,
+    pub(super) session: Option<Rc<Session>>,
+}
+
+impl Slot {
+    pub(super) fn new(account: AccountId, recovery: &Recovery) -> Self {
+        let found = recovery.account(account);
+        let tail = Tail::new(found.sequence + 1);
+        Self {
+            account,
+            numbers: Cell::new(UserRefNums::new(found.user_ref_num)),
+            state: RefCell::new(Account {
+                durable: tail.end(),
+                tail,
+                index: recovery.index(account),
+                session: None,
+            }),
+            touched: Cell::new(false),
+            vacated: Notify::default(),
+        }
+    }
+
+    /// Shows other threads what recovery has found.
+    pub(super) fn show(&self, cells: &AccountCells) {
+        let last = self.state.borrow().tail.end().sequence - 1;
+        cells.sequence_last.set(last);
+        cells.sequence_sent.set(last);
+        cells.user_ref_num.set(self.numbers.get().last().into());
+    }
+}
+
+impl Account {
+    /// The first message that has to stay in memory.
+    #[inline]
+    pub(super) fn kept_from(&self) -> Mark {
+        match self.session.as_ref().and_then(|session| session.next_in_tail()) {
+            Some(next) if next.sequence < self.durable.sequence => next,
+            _ => self.durable,
+        }
+    }
+}
+
+/// Where messages of a stream lie in journals: every 64th, and each at which the journal changes. It grows with the
+/// journal, by a byte for every 3 messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    /// In the order of the messages.
+    entries: Vec<Entry>,
+}
+
+/// The place of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) sequence: u64,
+    /// Whose journal.
+    pub(super) worker: u16,
+    pub(super) position: Position,
+}
+
+impl Index {
+    /// A message was journaled; later ones follow.
+    #[inline]
+    pub(super) fn note(&mut self, sequence: u64, worker: u16, position: Position) {
+        if (sequence - 1) % INDEX_EVERY == 0 || self.entries.last().is_none_or(|last| last.worker != worker) {
+            self.entries.push(Entry { sequence, worker, position });
+        }
+    }
+
+    /// Entries in any order, from recovery. Of several for one message the last one holds.
+    pub(super) fn from_entries(mut entries: Vec<Entry>) -> Self {
+        entries.reverse();
+        entries.sort_by_key(|entry| entry.sequence);
+        entries.dedup_by_key(|entry| entry.sequence);
+        Self { entries }
+    }
+
+    /// The entry at or before a message, and the number of the next entry's.
+    pub(super) fn find(&self, sequence: u64) -> Option<(Entry, u64)> {
+        let after = self.entries.partition_point(|entry| entry.sequence <= sequence);
+        let entry = *self.entries.get(after.checked_sub(1)?)?;
+        Some((entry, self.entries.get(after).map_or(u64::MAX, |next| next.sequence)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(offset: u64) -> Position {
+        Position { segment: 1, offset }
+    }
+
+    #[test]
+    fn every_64th_message_has_an_entry_and_each_that_changes_the_journal() {
+        let mut index = Index::default();
+        for sequence in 1..=200 {
+            index.note(sequence, u16::from(sequence > 100), at(sequence * 10));
+        }
+        let found = |sequence| index.find(sequence).map(|(entry, next)| (entry.sequence, entry.worker, next));
+        assert_eq!(index.entries.len(), 5);
+        assert_eq!(found(1), Some((1, 0, 65)));
+        assert_eq!(found(64), Some((1, 0, 65)));
+        assert_eq!(found(100), Some((65, 0, 101)));
+        assert_eq!(found(101), Some((101, 1, 129)));
+        assert_eq!(found(5000), Some((193, 1, u64::MAX)));
+        assert_eq!(found(0), None);
+    }
+
+    #[test]
+    fn entries_of_several_journals_are_put_in_the_order_of_messages() {
+        let entry = |sequence, worker| Entry { sequence, worker, position: at(sequence) };
+        let index = Index::from_entries(vec![entry(129, 0), entry(1, 0), entry(65, 1), entry(129, 1)]);
+        assert_eq!(index.find(70), Some((entry(65, 1), 129)));
+        assert_eq!(index.find(130), Some((entry(129, 1), u64::MAX)), "the last that was found");
+    }
+}

@@ -1,0 +1,115 @@
+//! Connections that have not logged in: how many there may be, in total and from one address.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    os::fd::AsFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The limits and what is used of them. Locked when a connection arrives and when it has logged in.
+#[derive(Debug)]
+pub(super) struct Admission {
+    total_max: usize,
+    per_address_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    total: usize,
+    /// At most as many as there are connections.
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Why a connection was closed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crowded {
+    Total,
+    Address,
+}
+
+impl Crowded {
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Crowded::Total => "too_many_unauthenticated",
+            Crowded::Address => "too_many_from_address",
+        }
+    }
+}
+
+/// A place among those that have not logged in; dropping it frees the place.
+#[derive(Debug)]
+pub(super) struct Permit {
+    admission: Arc<Admission>,
+    address: Option<IpAddr>,
+}
+
+impl Admission {
+    pub(super) fn new(total_max: usize, per_address_max: usize) -> Arc<Self> {
+        Arc::new(Self { total_max, per_address_max, state: Mutex::default() })
+    }
+
+    /// Lets a connection in. One without an address (a Unix socket, a simulated one) counts in total only.
+    pub(super) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Permit, Crowded> {
+        let mut state = self.lock();
+        if state.total >= self.total_max {
+            return Err(Crowded::Total);
+        }
+        if let Some(address) = address {
+            let of_address = state.by_address.entry(address).or_default();
+            if *of_address >= self.per_address_max {
+                return Err(Crowded::Address);
+            }
+            *of_address += 1;
+        }
+        state.total += 1;
+        Ok(Permit { admission: Arc::clone(self), address })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.admission.lock();
+        state.total -= 1;
+        if let Some(address) = self.address
+            && let Some(of_address) = state.by_address.get_mut(&address)
+        {
+            *of_address -= 1;
+            if *of_address == 0 {
+                state.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// Where a socket's other end is, if that is an address of the Internet.
+pub(super) fn peer(socket: impl AsFd) -> Option<IpAddr> {
+    let name = rustix::net::getpeername(socket).ok()??;
+    SocketAddr::try_from(name).ok().map(|address| address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_limited_by_address_and_in_total_and_come_back() {
+        let admission = Admission::new(3, 2);
+        let (first, second) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let held = [admission.admit(Some(first)), admission.admit(Some(first))];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(admission.admit(Some(first)).err(), Some(Crowded::Address));
+        let other = admission.admit(Some(second)).expect("there is one place left");
+        assert_eq!(admission.admit(None).err(), Some(Crowded::Total));
+        drop(other);
+        assert!(admission.admit(None).is_ok());
+        drop(held);
+        assert!(admission.lock().by_address.is_empty(), "nothing is kept of who is gone");
+        assert_eq!(admission.lock().total, 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! Old messages of one account, read from journals a piece at a time.
+
+use weir_proto::soup::{SEQUENCED, encode_frame};
+use weir_trading::AccountId;
+
+use super::{hub::Hub, records};
+use crate::journal::{JournalChunk, Position};
+
+/// What is read of a journal at a time. Frames are shorter than their records, so a piece of them is no longer.
+const READ_BYTES: usize = super::pump::PIECE_BYTES;
+
+/// How far a stream has been read.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    /// Number of the next message.
+    sequence: u64,
+    place: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    worker: u16,
+    position: Position,
+    /// From this message on the index knows better.
+    until: u64,
+}
+
+impl Cursor {
+    pub(super) fn before(sequence: u64) -> Self {
+        Self { sequence, place: None }
+    }
+}
+
+/// Appends the frames of the next messages to `piece` and returns the number of the one behind them. `None`: what the
+/// index promises is not there.
+pub(super) async fn read(
+    hub: &Hub,
+    account: AccountId,
+    cursor: &mut Cursor,
+    piece: &mut Vec<u8>,
+) -> Option<u64> {
+    let (name, generation) = (hub.account(account).name, hub.shared.generation);
+    loop {
+        let place = match cursor.place {
+            Some(place) if cursor.sequence < place.until => place,
+            _ => {
+                let (entry, until) = hub.slot(account).state.borrow().index.find(cursor.sequence)?;
+                Place { worker: entry.worker, position: entry.position, until }
+            }
+        };
+        let chunk = read_chunk(hub, place).await?;
+        if chunk.is_empty() {
+            return None;
+        }
+        for (record, _) in chunk.records() {
+            if record.kind != records::SEQUENCED {
+                continue;
+            }
+            let found = records::sequenced(record.payload)?;
+            if found.sequence == cursor.sequence && found.name == name && found.generation == generation {
+                encode_frame(SEQUENCED, found.message, piece);
+                cursor.sequence += 1;
+            }
+        }
+        cursor.place = Some(Place { position: chunk.next(), ..place });
+        if !piece.is_empty() {
+            return Some(cursor.sequence);
+        }
+    }
+}
+
+async fn read_chunk(hub: &Hub, place: Place) -> Option<JournalChunk> {
+    if usize::from(place.worker) == hub.worker() {
+        return hub.journal()?.read(place.position, READ_BYTES).await.ok();
+    }
+    // Of a worker that this account lived on at an earlier start, when there were more or fewer of them.
+    hub.reader(place.worker)?.read(place.position, READ_BYTES).await.ok()
+}

@@ -1,0 +1,126 @@
+//! One worker's time: read once for each receive, and turned into the time of day without another reading.
+//!
+//! Everything that waits goes by the engine's clock, which is never set. What the wall clock is ahead of it is looked up
+//! once a second, for time stamps alone; when it has jumped, that is said.
+
+use std::{cell::Cell, time::Duration};
+
+use weir_engine::time::{self, Instant};
+
+const DAY_NS: u64 = 86_400 * 1_000_000_000;
+
+/// How often the wall clock is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A change of the distance between the clocks by more than this is a step: slewing moves both.
+const STEP_NS_MIN: i64 = 200_000_000;
+
+/// The two clocks.
+#[derive(Debug)]
+pub(super) struct Clock {
+    wall: fn(Instant) -> u64,
+    now: Cell<Instant>,
+    look_at: Cell<Instant>,
+    /// What the wall clock is ahead, modulo 2^64.
+    ahead_ns: Cell<u64>,
+    has_stepped: Cell<bool>,
+}
+
+impl Clock {
+    /// `wall` says what the wall clock shows at an instant; by default the kernel's does, and on the simulator both
+    /// clocks are one.
+    pub(super) fn new(wall: Option<fn(Instant) -> u64>, is_simulated: bool) -> Self {
+        let default = if is_simulated { Instant::as_nanos } else { kernel };
+        let (wall, now) = (wall.unwrap_or(default), time::now());
+        Self {
+            wall,
+            now: Cell::new(now),
+            look_at: Cell::new(now + LOOK_EVERY),
+            ahead_ns: Cell::new(wall(now).wrapping_sub(now.as_nanos())),
+            has_stepped: Cell::new(false),
+        }
+    }
+
+    /// Reads the clock.
+    #[inline]
+    pub(super) fn tick(&self) -> Instant {
+        let now = time::now();
+        self.now.set(now);
+        if now >= self.look_at.get() {
+            self.look(now);
+        }
+        now
+    }
+
+    #[cold]
+    fn look(&self, now: Instant) {
+        self.look_at.set(now + LOOK_EVERY);
+        let ahead_ns = (self.wall)(now).wrapping_sub(now.as_nanos());
+        let moved_ns = ahead_ns.wrapping_sub(self.ahead_ns.replace(ahead_ns)) as i64;
+        if moved_ns.unsigned_abs() >= STEP_NS_MIN.unsigned_abs() {
+            self.has_stepped.set(true);
+        }
+    }
+
+    /// The time of the last tick.
+    #[inline]
+    pub(super) fn now(&self) -> Instant {
+        self.now.get()
+    }
+
+    /// Whether the wall clock has been stepped since this was last asked.
+    #[inline]
+    pub(super) fn take_stepped(&self) -> bool {
+        self.has_stepped.get() && self.has_stepped.replace(false)
+    }
+
+    /// Nanoseconds since 1970.
+    #[inline]
+    pub(super) fn epoch_ns(&self, now: Instant) -> u64 {
+        now.as_nanos().wrapping_add(self.ahead_ns.get())
+    }
+
+    /// Nanoseconds since midnight UTC.
+    #[inline]
+    pub(super) fn time_of_day_ns(&self, now: Instant) -> u64 {
+        self.epoch_ns(now) % DAY_NS
+    }
+}
+
+fn kernel(_: Instant) -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use weir_engine::{Config, Driver, Runtime};
+
+    use super::*;
+
+    #[test]
+    fn a_step_of_the_wall_clock_moves_time_stamps_and_nothing_else() {
+        static STEP_NS: AtomicU64 = AtomicU64::new(0);
+        const HOUR_NS: u64 = 3600 * 1_000_000_000;
+        let wall = |now: Instant| now.as_nanos() + 5 * DAY_NS + STEP_NS.load(Relaxed);
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere");
+        runtime.block_on(async {
+            let clock = Clock::new(Some(wall), true);
+            let start = clock.tick();
+            let before_ns = clock.time_of_day_ns(start);
+            time::sleep(Duration::from_secs(5)).await;
+            let now = clock.tick();
+            assert_eq!(now.since(start), Duration::from_secs(5));
+            assert_eq!(clock.time_of_day_ns(now), before_ns + 5_000_000_000);
+            assert!(!clock.take_stepped());
+            STEP_NS.store(HOUR_NS, Relaxed);
+            time::sleep(Duration::from_secs(1)).await;
+            let later = clock.tick();
+            assert_eq!(later.since(now), Duration::from_secs(1));
+            assert_eq!(clock.time_of_day_ns(later), before_ns + 6_000_000_000 + HOUR_NS);
+            assert!(clock.take_stepped() && !clock.take_stepped());
+        });
+    }
+}

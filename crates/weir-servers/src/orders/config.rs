@@ -1,0 +1,94 @@
+//! What the sessions of a server are asked to be.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use weir_engine::time::Instant;
+use weir_proto::soup::{Name, Timing};
+
+use super::login;
+use crate::journal::Level;
+
+/// Most accounts of one server.
+pub const ACCOUNTS_MAX: usize = 65_536;
+
+/// One account.
+#[derive(Clone, Debug)]
+pub struct AccountConfig {
+    /// Login name. Case does not matter.
+    pub name: Name<6>,
+    /// Argon2id in the PHC form, of the password in upper case ([`hash_password`](super::hash_password)).
+    pub password_hash: Arc<str>,
+    /// The account's live orders are cancelled when its connection ends.
+    pub cancel_on_disconnect: bool,
+    /// A second login ends the first connection; otherwise the second is refused.
+    pub takeover: bool,
+}
+
+/// What every session of a server has in common.
+#[derive(Clone, Debug)]
+pub struct OrdersConfig {
+    /// Who may log in. The place in this list is the account's number.
+    pub accounts: Arc<Vec<AccountConfig>>,
+    /// Name of the first session; each session that was ended is followed by one whose trailing number is one higher.
+    pub session: Name<10>,
+    /// Heartbeats, silence, time for the login.
+    pub timing: Timing,
+    /// Largest payload a client may send in one frame.
+    pub payload_bytes_max: usize,
+    /// Most bytes that may wait for one client that is not asking for old messages.
+    pub outbound_bytes_max: usize,
+    /// How long a client may take nothing although something waits for it.
+    pub stall: Duration,
+    /// Connections that have not logged in.
+    pub unauthenticated_max: usize,
+    /// … from one address.
+    pub unauthenticated_per_address_max: usize,
+    /// Where the journal is and what durable means; `None`, or level `none`: there is none.
+    pub journal: Option<(PathBuf, Level)>,
+    /// Most bytes of a stream that are kept in memory after they were sent.
+    pub retained_bytes_max: usize,
+    /// Called once, on the worker's thread, when a worker panics: a process must not live on half dead.
+    pub on_panic: Option<fn()>,
+    /// Nanoseconds since 1970 at an instant of the engine's clock, for time stamps alone; `None`: the kernel's clock.
+    pub wall_clock: Option<fn(Instant) -> u64>,
+    /// `GATEWAY` or `EXCHANGE`.
+    pub node: &'static str,
+}
+
+impl OrdersConfig {
+    /// These accounts, no journal, everything else by default.
+    pub fn new(accounts: Vec<AccountConfig>) -> Self {
+        Self {
+            accounts: Arc::new(accounts),
+            session: login::name("WEIR000001"),
+            timing: Timing::default(),
+            payload_bytes_max: 512,
+            outbound_bytes_max: 4 << 20,
+            stall: Duration::from_secs(10),
+            unauthenticated_max: 4096,
+            unauthenticated_per_address_max: 1024,
+            journal: None,
+            retained_bytes_max: 256 << 10,
+            on_panic: None,
+            wall_clock: None,
+            node: "EXCHANGE",
+        }
+    }
+}
+
+/// Accounts `C00001`, `C00002`, … with the password `DEMO`: for loopback only, because everybody knows it.
+pub fn demo_accounts(count: u32) -> Vec<AccountConfig> {
+    accounts_named('C', count)
+}
+
+/// As [`demo_accounts`], with another first letter.
+pub fn accounts_named(letter: char, count: u32) -> Vec<AccountConfig> {
+    let hash: Arc<str> = login::demo_hash();
+    let named = |number: u32| AccountConfig {
+        name: login::name(&format!("{letter}{number:05}")),
+        password_hash: Arc::clone(&hash),
+        cancel_on_disconnect: false,
+        takeover: false,
+    };
+    (1..=count.min(99_999)).map(named).collect()
+}

@@ -1,0 +1,565 @@
+//! One connection, from its arrival to its end: the login where it arrived, everything else on the home of its account.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    rc::Rc,
+    task::Poll,
+    time::Duration,
+};
+
+use weir_engine::{
+    Lease,
+    net::Stream,
+    time::{self, Instant},
+};
+use weir_proto::{
+    ouch::{Inbound, reject_reason},
+    soup::{
+        ClientPacket, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject,
+        LoginRequest, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession,
+    },
+};
+use weir_trading::{AccountId, NumberVerdict};
+
+use super::{
+    Application, CutOff,
+    account::Slot,
+    admission,
+    counters::AccountCells,
+    hub::Hub,
+    login,
+    session::{End, Next, Session},
+    worker::{Arrival, Worker},
+};
+use crate::deadline::Deadline;
+
+/// How long after a login its refusal leaves, whatever the reason and however long finding it took.
+const REFUSAL_DELAY: Duration = Duration::from_millis(250);
+
+/// How long a client that was told that it is over may take to see that.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Timers of connections fire at multiples of this, so that those of idle connections fire together. It makes heartbeats
+/// late by at most as much, which the protocol allows.
+const TIMER_GRID_NS: u64 = 500_000_000;
+
+/// Send buffer asked of the kernel; it takes twice as much. A fixed one keeps what waits in the kernel small, and makes
+/// it say often that a slow client has taken something.
+const KERNEL_SEND_BYTES: usize = 64 << 10;
+
+/// How often the end of a drain is looked for.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
+
+/// Serves a connection that has just been accepted.
+pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
+    let hub = worker.hub().await;
+    let began = hub.tick();
+    let Some((stream, address)) = introduce(&hub, stream) else { return };
+    let permit = match hub.shared.admission.admit(address) {
+        Ok(permit) => permit,
+        Err(crowded) => return hub.counters().count_login(crowded.label()),
+    };
+    let Some(arrival) = greet(&hub, stream, began).await else { return };
+    drop(permit);
+    let home = hub.home_of(arrival.account);
+    if home == hub.worker() {
+        join(hub, arrival).await;
+    } else {
+        // A connection that fails while it moves is one that has ended.
+        let Ok(arrival) = arrival.pack().await else { return };
+        if !hub.shared.send(home, arrival) {
+            hub.counters().count_login("home_busy");
+        }
+    }
+}
+
+/// Where the connection comes from. Its socket gets the send buffer of an order session.
+fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<std::net::IpAddr>)> {
+    if hub.shared.is_local {
+        return Some((stream, None));
+    }
+    let socket = stream.into_descriptor().ok()?;
+    let address = admission::peer(&socket);
+    // A kernel that refuses has a smaller maximum, which is as good.
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&socket, KERNEL_SEND_BYTES);
+    Some((Stream::from_descriptor(socket).ok()?, address))
+}
+
+/// Waits for the login and verifies it. `None`: the connection is over.
+async fn greet(hub: &Hub, stream: Stream, began: Instant) -> Option<Arrival<Stream>> {
+    let config = &hub.shared.config;
+    let mut rules = ServerSession::new(began.as_nanos(), config.timing);
+    let mut deframer = Deframer::new(config.payload_bytes_max);
+    let until = Instant::from_nanos(rules.deadline_ns());
+    let mut deadline = Deadline::new();
+    let (login, rest) = loop {
+        let lease = match deadline.until(until, stream.recv()).await {
+            Some(Ok(Some(lease))) => lease,
+            Some(Ok(None) | Err(_)) => return None,
+            None => {
+                hub.counters().count_login("no_login");
+                return None;
+            }
+        };
+        match first_login(&mut deframer, &mut rules, &lease, hub.tick()) {
+            Ok(Some((login, consumed))) => break (login, lease[consumed..].to_vec()),
+            Ok(None) => {}
+            Err(fault) => {
+                hub.counters().count_protocol_error(fault.kind());
+                return None;
+            }
+        }
+    };
+    let came = hub.now();
+    let account = hub.account_named(&login.username);
+    // A name that nobody has takes as long as one that somebody has.
+    let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
+    let verdict = match &hub.shared.verifier {
+        Some(verifier) => deadline.until(until, verifier.verify(hash, login.password)).await,
+        None => Some(Ok(login::verify(&hash, &login.password))),
+    };
+    let label = match (verdict, account) {
+        (Some(Ok(true)), Some(account)) => return Some(Arrival { socket: stream, account, login, rest }),
+        (Some(Ok(_)), _) => {
+            hub.counters().count_login("not_authorised");
+            time::sleep_until(came + REFUSAL_DELAY).await;
+            refuse(stream, LoginReject::NotAuthorised).await;
+            return None;
+        }
+        (Some(Err(login::Busy)), _) => "verifier_busy",
+        (None, _) => "verification_late",
+    };
+    hub.counters().count_login(label);
+    None
+}
+
+/// Looks for a login at the beginning of what a client sent, and says where it ends.
+fn first_login(
+    deframer: &mut Deframer,
+    rules: &mut ServerSession,
+    bytes: &[u8],
+    now: Instant,
+) -> Result<Option<(LoginRequest, usize)>, Fault> {
+    let mut rest = bytes;
+    while let Some(frame) = deframer.next(&mut rest)? {
+        match rules.on_packet(now.as_nanos(), ClientPacket::parse(frame)?)? {
+            ServerInput::Login(login) => return Ok(Some((login, bytes.len() - rest.len()))),
+            ServerInput::Message(_) | ServerInput::Logout | ServerInput::Nothing => {}
+        }
+    }
+    Ok(None)
+}
+
+/// The only packet of a connection that is not let in.
+async fn refuse(stream: Stream, reason: LoginReject) {
+    let mut frame = Vec::new();
+    reason.encode(&mut frame);
+    if stream.send_slice(&frame).await.is_ok() {
+        linger(&stream).await;
+    }
+}
+
+/// Ends our direction and waits a while for the client's end: closing with unread bytes would be a reset, which may
+/// overtake what was sent.
+async fn linger(stream: &Stream) {
+    let mut deadline = Deadline::new();
+    let until = time::now() + LINGER;
+    if let Some(Ok(())) = deadline.until(until, stream.shutdown()).await {
+        while let Some(Ok(Some(_))) = deadline.until(until, stream.recv()).await {}
+    }
+}
+
+/// Lets a client whose password was right into its account, on the account's home, and serves it to its end.
+pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
+    let Arrival { socket: stream, account, login, rest } = arrival;
+    let slot = hub.slot(account);
+    let next = match place(&hub, slot, &login).await {
+        Ok(next) => next,
+        Err(label) => {
+            hub.counters().count_login(label);
+            return refuse(stream, LoginReject::SessionNotAvailable).await;
+        }
+    };
+    let Some(application) = hub.application() else { return };
+    let now = hub.tick();
+    let next_sequence = match next {
+        Next::Tail(mark) => mark.sequence,
+        Next::Archive(sequence) => sequence,
+    };
+    let mut frame = Vec::new();
+    LoginAccepted { session: hub.shared.session, next_sequence }.encode(&mut frame);
+    let mut rules = ServerSession::new(now.as_nanos(), hub.shared.config.timing);
+    rules.accepted(now.as_nanos(), login.heartbeat_timeout_ms);
+    let session = Session::new(stream, rules, next);
+    enter(&hub, slot, &session, &frame, now);
+    application.on_login(account);
+    let mut connection = Connection {
+        deframer: Deframer::new(hub.shared.config.payload_bytes_max),
+        deadline: Deadline::new(),
+        rest,
+        account,
+        hub: Rc::clone(&hub),
+        application: Rc::clone(&application),
+        session: Rc::clone(&session),
+    };
+    let mut ending = connection.run().await;
+    drop(connection);
+    if ending == Ending::Drained {
+        ending = finish(&hub, slot, &session).await;
+    }
+    leave(&hub, slot);
+    count_ending(&hub, ending);
+    application.on_disconnect(account);
+    Session::close(session, matches!(ending, Ending::Silent | Ending::CutOff(CutOff::Slow)));
+}
+
+/// Where in its stream the client goes on; otherwise why it cannot.
+async fn place(hub: &Hub, slot: &Slot, login: &LoginRequest) -> Result<Next, &'static str> {
+    if !login.session.is_blank() && !login.session.eq_ignore_case(&hub.shared.session) {
+        return Err("other_session");
+    }
+    vacate(hub, slot).await?;
+    if hub.draining.get() || hub.is_failed() {
+        return Err("closed");
+    }
+    let state = slot.state.borrow();
+    let end = state.tail.end();
+    match login.sequence {
+        0 => Ok(Next::Tail(end)),
+        sequence if sequence > end.sequence => Err("sequence_too_high"),
+        sequence => match state.tail.find(sequence) {
+            Some(mark) => Ok(Next::Tail(mark)),
+            None if hub.journal().is_some() && state.index.find(sequence).is_some() => {
+                Ok(Next::Archive(sequence))
+            }
+            None => Err("sequence_gone"),
+        },
+    }
+}
+
+/// Waits until the account has no connection, where a second one may take the place of the first.
+async fn vacate(hub: &Hub, slot: &Slot) -> Result<(), &'static str> {
+    let until = time::now() + Duration::from_nanos(hub.shared.config.timing.login_ns);
+    let mut deadline = Deadline::new();
+    loop {
+        let Some(session) = slot.state.borrow().session.clone() else { return Ok(()) };
+        if !hub.account(slot.account).takeover {
+            return Err("occupied");
+        }
+        session.end(End::CutOff(CutOff::TakenOver));
+        drop(session);
+        let vacated = slot.vacated.until(|| slot.state.borrow().session.is_none());
+        if deadline.until(until, vacated).await.is_none() {
+            return Err("occupied");
+        }
+    }
+}
+
+/// The account has a connection from now on.
+fn enter(hub: &Hub, slot: &Slot, session: &Rc<Session>, accepted: &[u8], now: Instant) {
+    let cells = &hub.shared.cells[slot.account.0 as usize];
+    let counters = hub.counters();
+    counters.count_login("accepted");
+    counters.sessions_open.add(1);
+    hub.sessions_open.set(hub.sessions_open.get() + 1);
+    cells.state.set(AccountCells::LIVE);
+    // Nothing is queued yet: there is room.
+    session.push(accepted, now);
+    let state = &mut *slot.state.borrow_mut();
+    state.session = Some(Rc::clone(session));
+    let is_behind = match session.next() {
+        Next::Tail(mark) => {
+            cells.sequence_sent.set(mark.sequence - 1);
+            mark.sequence < state.durable.sequence
+        }
+        Next::Archive(sequence) => {
+            cells.sequence_sent.set(sequence - 1);
+            true
+        }
+    };
+    if is_behind {
+        hub.fall_behind(slot, session);
+    }
+}
+
+/// The account has no connection any more.
+fn leave(hub: &Hub, slot: &Slot) {
+    slot.state.borrow_mut().session = None;
+    let cells = &hub.shared.cells[slot.account.0 as usize];
+    cells.state.set(AccountCells::AWAY);
+    cells.queued_bytes.set(0);
+    hub.counters().sessions_open.subtract(1);
+    hub.sessions_open.set(hub.sessions_open.get() - 1);
+    slot.vacated.notify();
+    hub.session_left.notify();
+}
+
+fn count_ending(hub: &Hub, ending: Ending) {
+    match ending {
+        Ending::Silent => hub.counters().heartbeat_timeouts.add(1),
+        Ending::CutOff(CutOff::Slow) => hub.counters().slow_consumers.add(1),
+        Ending::Broken(label) => hub.counters().count_protocol_error(label),
+        Ending::Gone | Ending::Drained | Ending::CutOff(_) => {}
+    }
+}
+
+/// In a drain: sends what there is for the client, and that the session is over.
+async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
+    let until = time::now() + hub.shared.drain_limit;
+    loop {
+        if let Some(End::CutOff(reason)) = session.asked_to_end() {
+            return Ending::CutOff(reason);
+        }
+        let has_everything = {
+            let state = slot.state.borrow();
+            session.is_live()
+                && state.durable == state.tail.end()
+                && session.next() == Next::Tail(state.tail.end())
+        };
+        if hub.settled.get() && has_everything {
+            break;
+        }
+        if time::now() >= until {
+            return Ending::CutOff(CutOff::Slow);
+        }
+        time::sleep(DRAIN_LOOK).await;
+    }
+    if session.push(&END_OF_SESSION_FRAME, hub.tick()) {
+        linger(&session.stream).await;
+    }
+    Ending::Drained
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// By its client.
+    Gone,
+    /// Its client broke the protocol.
+    Broken(&'static str),
+    /// Its client said nothing for too long.
+    Silent,
+    CutOff(CutOff),
+    /// The server drains.
+    Drained,
+}
+
+/// What became of bytes that were received.
+enum Taken {
+    All,
+    /// So many; the rest has to wait.
+    Part(usize),
+    End(Ending),
+}
+
+/// The receiving side of a connection that is logged in.
+struct Connection {
+    hub: Rc<Hub>,
+    application: Rc<dyn Application>,
+    account: AccountId,
+    session: Rc<Session>,
+    deframer: Deframer,
+    deadline: Deadline,
+    /// What was received and has to wait, at most one receive's.
+    rest: Vec<u8>,
+}
+
+impl Connection {
+    async fn run(&mut self) -> Ending {
+        loop {
+            if let Err(ending) = self.allowed().await {
+                return ending;
+            }
+            let taken = if self.rest.is_empty() {
+                let session = Rc::clone(&self.session);
+                match self.wait(session.stream.recv()).await {
+                    Ok(Ok(Some(lease))) => self.take_lease(lease),
+                    Ok(Ok(None)) if weir_engine::is_draining() => return Ending::Drained,
+                    Ok(Ok(None) | Err(_)) => return Ending::Gone,
+                    Err(ending) => return ending,
+                }
+            } else {
+                self.take_rest()
+            };
+            if let Some(ending) = taken {
+                return ending;
+            }
+        }
+    }
+
+    /// Waits until the application and the journal can take more.
+    async fn allowed(&mut self) -> Result<(), Ending> {
+        loop {
+            if self.hub.is_failed() {
+                return Err(Ending::CutOff(CutOff::JournalFailed));
+            }
+            if self.hub.is_congested() {
+                self.wait(self.hub.room()).await?;
+            } else if self.application.is_ready(self.account) {
+                return Ok(());
+            } else {
+                self.wait(self.application.ready(self.account)).await?;
+            }
+            // Whoever is woken first may have taken the room.
+            if !self.is_allowed() {
+                self.wait(time::yield_now()).await?;
+            }
+        }
+    }
+
+    #[inline]
+    fn is_allowed(&self) -> bool {
+        !self.hub.is_congested() && self.application.is_ready(self.account)
+    }
+
+    /// Waits for something; heartbeats go on, and the end of the connection is seen.
+    async fn wait<F: Future>(&mut self, future: F) -> Result<F::Output, Ending> {
+        let mut future = pin!(future);
+        loop {
+            let (session, deadline) = (&self.session, &mut self.deadline);
+            let event = poll_fn(|context| {
+                if let Some(end) = session.asked_to_end() {
+                    return Poll::Ready(Event::End(end));
+                }
+                if let Poll::Ready(output) = future.as_mut().poll(context) {
+                    return Poll::Ready(Event::Output(output));
+                }
+                session.wake_at_end(context.waker());
+                deadline.poll(session.timer(), context).map(|()| Event::Time)
+            })
+            .await;
+            match event {
+                Event::Output(output) => return Ok(output),
+                Event::End(End::Drained) => return Err(Ending::Drained),
+                Event::End(End::CutOff(reason)) => return Err(Ending::CutOff(reason)),
+                Event::Time => self.on_time()?,
+            }
+        }
+    }
+
+    /// The timer has fired: about once a second.
+    fn on_time(&mut self) -> Result<(), Ending> {
+        let now = self.hub.tick();
+        if self.hub.is_failed() {
+            return Err(Ending::CutOff(CutOff::JournalFailed));
+        }
+        // Whether it takes what is sent is seen by a task that waits for that.
+        if self.session.is_live() && self.session.has_unflushed() && !self.session.look_flushed() {
+            self.hub.fall_behind(self.hub.slot(self.account), &self.session);
+        }
+        let due = self.session.rules.borrow_mut().on_time(now.as_nanos());
+        match due {
+            Due::Nothing => {}
+            // One for whom something waits is no idle one: it gets that instead.
+            Due::Heartbeat if self.session.is_waiting() => {}
+            Due::Heartbeat => _ = self.session.push(&SERVER_HEARTBEAT_FRAME, now),
+            Due::Close(_) => return Err(Ending::Silent),
+        }
+        Ok(())
+    }
+
+    fn take_lease(&mut self, lease: Lease) -> Option<Ending> {
+        let now = self.hub.tick();
+        match self.take(&lease, now) {
+            Taken::All => None,
+            Taken::Part(taken) => {
+                // The lease goes back while this waits.
+                self.rest.extend_from_slice(&lease[taken..]);
+                None
+            }
+            Taken::End(ending) => Some(ending),
+        }
+    }
+
+    fn take_rest(&mut self) -> Option<Ending> {
+        let now = self.hub.tick();
+        let mut rest = std::mem::take(&mut self.rest);
+        match self.take(&rest, now) {
+            Taken::All => None,
+            Taken::Part(taken) => {
+                rest.drain(..taken);
+                self.rest = rest;
+                None
+            }
+            Taken::End(ending) => Some(ending),
+        }
+    }
+
+    /// Handles what was received, without waiting.
+    fn take(&mut self, bytes: &[u8], now: Instant) -> Taken {
+        let mut rest = bytes;
+        loop {
+            let input = match self.deframer.next(&mut rest) {
+                Ok(Some(frame)) => ClientPacket::parse(frame)
+                    .and_then(|packet| self.session.rules.borrow_mut().on_packet(now.as_nanos(), packet)),
+                Ok(None) => return Taken::All,
+                Err(fault) => Err(fault),
+            };
+            match input {
+                Ok(ServerInput::Message(raw)) => {
+                    if let Err(label) = message(&self.hub, &*self.application, self.account, raw, now) {
+                        return Taken::End(Ending::Broken(label));
+                    }
+                }
+                Ok(ServerInput::Nothing) => continue,
+                Ok(ServerInput::Logout) => return Taken::End(Ending::Gone),
+                // The rules refuse a second one.
+                Ok(ServerInput::Login(_)) => return Taken::End(Ending::Broken(Fault::SecondLogin.kind())),
+                Err(fault) => return Taken::End(Ending::Broken(fault.kind())),
+            }
+            if !rest.is_empty() && !self.is_allowed() {
+                return Taken::Part(bytes.len() - rest.len());
+            }
+        }
+    }
+}
+
+enum Event<T> {
+    Output(T),
+    End(End),
+    Time,
+}
+
+/// Hands one message to the application, unless its number says that it came before. An error: it is no message.
+#[inline]
+fn message(
+    hub: &Hub,
+    application: &dyn Application,
+    account: AccountId,
+    raw: &[u8],
+    now: Instant,
+) -> Result<(), &'static str> {
+    let counters = hub.counters();
+    counters.received.add(1);
+    let message = Inbound::decode(raw).map_err(|error| error.label())?;
+    let (number, client_order_id) = match &message {
+        Inbound::Enter(enter, _) => (enter.user_ref_num, enter.client_order_id),
+        Inbound::Replace(replace, _) => (replace.user_ref_num, replace.client_order_id),
+        Inbound::Cancel(_) | Inbound::Modify(_) => {
+            counters.orders.add(1);
+            application.on_message(account, message, raw, now);
+            return Ok(());
+        }
+        Inbound::AccountQuery => {
+            hub.answer_query(hub.slot(account));
+            return Ok(());
+        }
+    };
+    match hub.judge(hub.slot(account), number) {
+        NumberVerdict::New => {
+            counters.orders.add(1);
+            application.on_message(account, message, raw, now);
+        }
+        NumberVerdict::Retransmission => counters.duplicates_ignored.add(1),
+        NumberVerdict::Exhausted => {
+            hub.reject(account, number, reject_reason::PROCESSING_ERROR, client_order_id);
+        }
+    }
+    Ok(())
+}
+
+/// The next time a connection's timer has to fire, given when its rules want to be asked.
+pub(super) fn on_grid(deadline_ns: u64) -> Instant {
+    Instant::from_nanos(deadline_ns.checked_next_multiple_of(TIMER_GRID_NS).unwrap_or(u64::MAX))
+}

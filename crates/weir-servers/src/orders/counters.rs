@@ -1,0 +1,175 @@
+//! What a worker's sessions and its application count. One thread writes, any thread reads, and nothing is locked where
+//! orders pass.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use weir_proto::ouch::reject_reason;
+use weir_record::orders::NodeStats;
+
+/// A counter that one thread writes: an addition costs a load and a store.
+#[derive(Debug, Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub(super) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(count), Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn subtract(&self, count: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_sub(count), Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Counts by label: rare events, so a lock is nothing beside them. As many entries as there are labels.
+#[derive(Debug, Default)]
+struct Labelled(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Labelled {
+    fn add(&self, label: &'static str, count: u64) {
+        *self.lock().entry(label).or_default() += count;
+    }
+
+    fn merge_into(&self, sum: &mut BTreeMap<String, u64>) {
+        for (label, count) in self.lock().iter() {
+            *sum.entry((*label).to_owned()).or_default() += count;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counters of one worker.
+#[derive(Debug, Default)]
+pub struct NodeCounters {
+    pub(super) received: Count,
+    pub(super) sent: Count,
+    pub(super) orders: Count,
+    pub(super) sessions_open: Count,
+    pub(super) duplicates_ignored: Count,
+    pub(super) heartbeat_timeouts: Count,
+    pub(super) slow_consumers: Count,
+    pub(super) cancels_on_disconnect: Count,
+    pub(super) clock_steps: Count,
+    rejects: Labelled,
+    protocol_errors: Labelled,
+    logins: Labelled,
+}
+
+impl NodeCounters {
+    /// Data messages that the application received on connections of its own (a gateway's upstream). The worker's
+    /// thread only.
+    #[inline]
+    pub fn add_received(&self, count: u64) {
+        self.received.add(count);
+    }
+
+    /// Data messages that the application sent on connections of its own. The worker's thread only.
+    #[inline]
+    pub fn add_sent(&self, count: u64) {
+        self.sent.add(count);
+    }
+
+    /// Orders that were cancelled because their owner's connection ended. The worker's thread only.
+    pub fn add_cancels_on_disconnect(&self, count: u64) {
+        self.cancels_on_disconnect.add(count);
+    }
+
+    /// An order was refused, for a reason of OUCH.
+    pub fn count_reject(&self, reason: u16) {
+        self.rejects.add(reject_reason::name(reason), 1);
+    }
+
+    /// A connection was ended for breaking the protocol.
+    pub fn count_protocol_error(&self, label: &'static str) {
+        self.protocol_errors.add(label, 1);
+    }
+
+    pub(super) fn count_login(&self, result: &'static str) {
+        self.logins.add(result, 1);
+    }
+
+    /// Adds what this worker counted to a snapshot.
+    pub(super) fn merge_into(&self, stats: &mut NodeStats) {
+        stats.received += self.received.get();
+        stats.sent += self.sent.get();
+        stats.orders += self.orders.get();
+        stats.sessions_open += self.sessions_open.get();
+        stats.duplicates_ignored += self.duplicates_ignored.get();
+        stats.heartbeat_timeouts += self.heartbeat_timeouts.get();
+        stats.slow_consumer_disconnects += self.slow_consumers.get();
+        stats.cancels_on_disconnect += self.cancels_on_disconnect.get();
+        self.rejects.merge_into(&mut stats.rejects);
+        self.protocol_errors.merge_into(&mut stats.protocol_errors);
+        self.logins.merge_into(&mut stats.logins);
+        if self.clock_steps.get() > 0 {
+            *stats.protocol_errors.entry("clock_step".into()).or_default() += self.clock_steps.get();
+        }
+    }
+}
+
+/// What the other threads may see of one account; its home worker writes it.
+#[derive(Debug, Default)]
+pub(super) struct AccountCells {
+    pub(super) state: Count,
+    pub(super) sequence_sent: Count,
+    pub(super) sequence_last: Count,
+    pub(super) user_ref_num: Count,
+    pub(super) queued_bytes: Count,
+}
+
+impl AccountCells {
+    pub(super) const AWAY: u64 = 0;
+    pub(super) const LIVE: u64 = 1;
+    pub(super) const REPLAYING: u64 = 2;
+
+    /// The state in words.
+    pub(super) fn state_name(&self) -> &'static str {
+        match self.state.get() {
+            Self::LIVE => "live",
+            Self::REPLAYING => "replaying",
+            _ => "away",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_two_workers_add_up_by_label() {
+        let (first, second) = (NodeCounters::default(), NodeCounters::default());
+        first.add_received(2);
+        second.add_received(3);
+        first.count_login("accepted");
+        second.count_login("accepted");
+        second.count_login("refused");
+        second.count_reject(reject_reason::DESTINATION_CLOSED);
+        let mut stats = NodeStats::default();
+        first.merge_into(&mut stats);
+        second.merge_into(&mut stats);
+        assert_eq!(stats.received, 5);
+        assert_eq!(stats.logins, BTreeMap::from([("accepted".into(), 2), ("refused".into(), 1)]));
+        assert_eq!(stats.rejects.values().sum::<u64>(), 1);
+    }
+}

@@ -1,0 +1,533 @@
+//! One worker's accounts: what is emitted to them, when it may be sent, and what it is known by when it is sent again.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, VecDeque},
+    rc::{Rc, Weak},
+    sync::Arc,
+};
+
+use weir_engine::time::Instant;
+use weir_proto::{
+    ouch::{self, ClientOrderId, Outbound},
+    soup::{self, Name, SEQUENCED},
+};
+use weir_trading::{AccountId, NumberVerdict};
+
+use super::{
+    AccountConfig, Application, CutOff, NodeCounters, RECORD_KIND_APPLICATION, Recovery, Waiting,
+    account::{Account, Slot},
+    clock::Clock,
+    records,
+    session::{End, Notify, Session},
+    worker::Shared,
+};
+use crate::journal::{Journal, JournalReader, Lsn};
+
+/// Streams of old messages that one worker reads from its journal at a time; more wait for their turn.
+pub(super) const REPLAYS_MAX: usize = 8;
+
+/// One worker's accounts, seen by its application and its connections.
+pub struct Hub {
+    me: Weak<Hub>,
+    pub(super) shared: Arc<Shared>,
+    worker: usize,
+    /// By account; those of other workers are empty.
+    slots: Vec<Option<Box<Slot>>>,
+    journal: Option<Rc<Journal>>,
+    /// The worker owns it, and it owns this.
+    application: RefCell<Option<Weak<dyn Application>>>,
+    /// Of journals that other workers go on with, or nobody.
+    readers: RefCell<BTreeMap<u16, Rc<JournalReader>>>,
+    counters: Arc<NodeCounters>,
+    clock: Clock,
+    /// Memory of the last frame.
+    frame: Cell<Vec<u8>>,
+    /// Memory of the last message.
+    message: Cell<Vec<u8>>,
+    /// What was journaled and is not durable yet, in the journal's order. As many as the journal lets wait.
+    undurable: RefCell<VecDeque<Undurable>>,
+    /// Memory of the accounts that one commit concerns.
+    touched: Cell<Vec<AccountId>>,
+    /// Nothing can be acknowledged any more.
+    failed: Cell<bool>,
+    pub(super) draining: Cell<bool>,
+    /// In a drain: the application has nothing more to say.
+    pub(super) settled: Cell<bool>,
+    pub(super) sessions_open: Cell<usize>,
+    /// Streams of old messages that are being read.
+    pub(super) replays: Cell<usize>,
+    pub(super) replay_ended: Notify,
+    pub(super) session_left: Notify,
+}
+
+/// A message of a stream that waits for the journal.
+#[derive(Clone, Copy, Debug)]
+struct Undurable {
+    lsn: Lsn,
+    account: AccountId,
+    /// Number of the message behind it, and where that begins in the tail.
+    end: super::tail::Mark,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Hub").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// The accounts of one worker as recovery has found them.
+    pub(super) fn new(shared: Arc<Shared>, worker: usize, journal: Option<Rc<Journal>>) -> Rc<Self> {
+        let slots = (0..shared.config.accounts.len())
+            .map(|index| {
+                let account = AccountId(index as u32);
+                let is_own = shared.home_of(account) == worker;
+                is_own.then(|| Box::new(Slot::new(account, &shared.recovery)))
+            })
+            .collect::<Vec<_>>();
+        for slot in slots.iter().flatten() {
+            slot.show(&shared.cells[slot.account.0 as usize]);
+        }
+        let hub = Rc::new_cyclic(|me| Self {
+            me: me.clone(),
+            worker,
+            slots,
+            journal,
+            application: RefCell::default(),
+            readers: RefCell::default(),
+            counters: Arc::clone(&shared.counters[worker]),
+            clock: Clock::new(shared.config.wall_clock, shared.simulated),
+            shared,
+            frame: Cell::default(),
+            message: Cell::default(),
+            undurable: RefCell::default(),
+            touched: Cell::default(),
+            failed: Cell::new(false),
+            draining: Cell::new(false),
+            settled: Cell::new(false),
+            sessions_open: Cell::new(0),
+            replays: Cell::new(0),
+            replay_ended: Notify::default(),
+            session_left: Notify::default(),
+        });
+        if let Some(journal) = &hub.journal {
+            let weak = Rc::downgrade(&hub);
+            journal.on_durable(Box::new(move |durable| {
+                if let Some(hub) = weak.upgrade() {
+                    hub.on_durable(durable);
+                }
+            }));
+        }
+        hub
+    }
+
+    /// Appends one message to the stream of an account, which must be one of this worker's. It is sent when it is
+    /// durable at the journal's level, at once without a journal, and can be asked for again by its number.
+    ///
+    /// `upstream_sequence` is kept with the record and means something to the application only; 0 for none.
+    ///
+    /// # Panics
+    /// When the account's home is another worker, and when the message is longer than a frame can be: mistakes of the
+    /// application.
+    pub fn emit(&self, account: AccountId, parts: &[&[u8]], upstream_sequence: u64) {
+        let mut frame = self.frame.take();
+        frame.clear();
+        let payload_bytes = parts.iter().map(|part| part.len()).sum();
+        frame.extend_from_slice(&soup::header(SEQUENCED, payload_bytes));
+        parts.iter().for_each(|part| frame.extend_from_slice(part));
+        self.append(account, &frame, upstream_sequence);
+        self.frame.set(frame);
+    }
+
+    /// Encodes a message and appends it, as [`Self::emit`].
+    pub fn emit_message(&self, account: AccountId, message: &Outbound) {
+        let mut bytes = self.message.take();
+        bytes.clear();
+        message.encode(&mut bytes);
+        self.emit(account, &[&bytes], 0);
+        self.message.set(bytes);
+    }
+
+    /// Refuses an order.
+    pub fn reject(
+        &self,
+        account: AccountId,
+        user_ref_num: u32,
+        reason: u16,
+        client_order_id: ClientOrderId,
+    ) {
+        self.counters.count_reject(reason);
+        let timestamp_ns = self.time_of_day_ns(self.now());
+        self.emit_message(
+            account,
+            &Outbound::Rejected(ouch::Rejected { timestamp_ns, user_ref_num, reason, client_order_id }),
+        );
+    }
+
+    /// The message that brought this number was ignored in a way that does not use the number up.
+    pub fn give_back(&self, account: AccountId, user_ref_num: u32) {
+        let slot = self.slot(account);
+        let mut numbers = slot.numbers.get();
+        numbers.give_back(user_ref_num);
+        slot.numbers.set(numbers);
+        self.shared.cells[account.0 as usize].user_ref_num.set(numbers.last().into());
+    }
+
+    /// The configuration of an account, of any worker's.
+    pub fn account(&self, account: AccountId) -> &AccountConfig {
+        &self.shared.config.accounts[account.0 as usize]
+    }
+
+    /// The account with this login name, whatever its case.
+    pub fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
+        self.shared.account_named(name)
+    }
+
+    /// How many accounts there are, on all workers.
+    pub fn account_count(&self) -> usize {
+        self.shared.config.accounts.len()
+    }
+
+    /// The worker that an account lives on.
+    pub fn home_of(&self, account: AccountId) -> usize {
+        self.shared.home_of(account)
+    }
+
+    /// This worker.
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    /// Whether an account of this worker has a connection.
+    pub fn is_connected(&self, account: AccountId) -> bool {
+        self.slot(account).state.borrow().session.is_some()
+    }
+
+    /// The number that was last taken in from an account of this worker.
+    pub fn user_ref_num(&self, account: AccountId) -> u32 {
+        self.slot(account).numbers.get().last()
+    }
+
+    /// Ends the connection of an account of this worker, if it has one.
+    pub fn disconnect(&self, account: AccountId) {
+        let session = self.slot(account).state.borrow().session.clone();
+        if let Some(session) = session {
+            session.end(End::CutOff(CutOff::Unwanted));
+        }
+    }
+
+    /// The worker's journal; `None` at level `none`.
+    pub fn journal(&self) -> Option<&Rc<Journal>> {
+        self.journal.as_ref()
+    }
+
+    /// Journals a message of a client as it came, with the number it will have upstream (0 for none). Returns the
+    /// record's number, 0 without a journal. Nothing waits for it by itself: see [`Journal::committed`].
+    pub fn log_inbound(&self, account: AccountId, raw: &[u8], upstream: u32) -> Lsn {
+        let head = records::inbound_head(&self.account(account).name, self.shared.generation, upstream);
+        self.journal_append(records::INBOUND, account.0, &[&head, raw])
+    }
+
+    /// Journals something of the application's own; `kind` is [`RECORD_KIND_APPLICATION`] or more. Returns the
+    /// record's number, 0 without a journal.
+    ///
+    /// # Panics
+    /// When the kind is one of this module's.
+    pub fn log(&self, kind: u8, session: u32, parts: &[&[u8]]) -> Lsn {
+        assert!(kind >= RECORD_KIND_APPLICATION, "kind {kind} is not the application's");
+        self.journal_append(kind, session, parts)
+    }
+
+    /// Whether so much waits for the journal that nothing more should be taken in.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| !journal.has_room())
+    }
+
+    /// Waits until the journal has room, or has failed.
+    pub fn room(&self) -> Waiting {
+        match &self.journal {
+            Some(journal) if !journal.has_room() && !self.is_failed() => {
+                let journal = Rc::clone(journal);
+                Box::pin(async move { journal.room().await })
+            }
+            _ => Box::pin(std::future::ready(())),
+        }
+    }
+
+    /// Whether the journal has failed: nothing that is emitted from now on is sent.
+    #[inline]
+    pub fn is_failed(&self) -> bool {
+        self.failed.get() || self.journal.as_ref().is_some_and(|journal| journal.is_failed())
+    }
+
+    /// What recovery has found.
+    pub fn recovered(&self) -> &Recovery {
+        &self.shared.recovery
+    }
+
+    /// Reads the clock; what happens until the next call happens at this time.
+    #[inline]
+    pub fn tick(&self) -> Instant {
+        let now = self.clock.tick();
+        if self.clock.take_stepped() {
+            self.tell_clock_step();
+        }
+        now
+    }
+
+    /// The time of the last [`Self::tick`].
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Nanoseconds since midnight UTC at this time.
+    #[inline]
+    pub fn time_of_day_ns(&self, now: Instant) -> u64 {
+        self.clock.time_of_day_ns(now)
+    }
+
+    /// This worker's counters.
+    pub fn counters(&self) -> &NodeCounters {
+        &self.counters
+    }
+
+    /// Nanoseconds since 1970, at the last tick.
+    pub(super) fn epoch_ns(&self) -> u64 {
+        self.clock.epoch_ns(self.now())
+    }
+
+    /// Shared ownership of this.
+    pub(super) fn strong(&self) -> Option<Rc<Hub>> {
+        self.me.upgrade()
+    }
+
+    /// Reads the journal of another worker.
+    pub(super) fn reader(&self, worker: u16) -> Option<Rc<JournalReader>> {
+        let (directory, _) = self.shared.config.active_journal()?;
+        let mut readers = self.readers.borrow_mut();
+        let open = || Rc::new(JournalReader::new(directory.clone(), worker));
+        Some(Rc::clone(readers.entry(worker).or_insert_with(open)))
+    }
+
+    pub(super) fn set_application(&self, application: &Rc<dyn Application>) {
+        *self.application.borrow_mut() = Some(Rc::downgrade(application));
+    }
+
+    /// The application, until the end of a drain.
+    pub(super) fn application(&self) -> Option<Rc<dyn Application>> {
+        self.application.borrow().as_ref().and_then(Weak::upgrade)
+    }
+
+    #[inline]
+    pub(super) fn slot(&self, account: AccountId) -> &Slot {
+        match self.slots.get(account.0 as usize) {
+            Some(Some(slot)) => slot,
+            _ => panic!("account {} does not live on worker {}", account.0, self.worker),
+        }
+    }
+
+    /// The accounts of this worker.
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().flatten().map(|slot| &**slot)
+    }
+
+    /// Judges the number of an enter or a replace.
+    #[inline]
+    pub(super) fn judge(&self, slot: &Slot, user_ref_num: u32) -> NumberVerdict {
+        let mut numbers = slot.numbers.get();
+        let verdict = numbers.judge(user_ref_num);
+        slot.numbers.set(numbers);
+        self.shared.cells[slot.account.0 as usize].user_ref_num.set(numbers.last().into());
+        verdict
+    }
+
+    /// Answers an account query.
+    pub(super) fn answer_query(&self, slot: &Slot) {
+        let timestamp_ns = self.time_of_day_ns(self.now());
+        let next_user_ref_num = slot.numbers.get().next();
+        self.emit_message(
+            slot.account,
+            &Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num },
+        );
+    }
+
+    fn append(&self, account: AccountId, frame: &[u8], upstream_sequence: u64) {
+        let slot = self.slot(account);
+        let state = &mut *slot.state.borrow_mut();
+        let sequence = state.tail.end().sequence;
+        state.tail.push(frame);
+        let end = state.tail.end();
+        self.shared.cells[account.0 as usize].sequence_last.set(sequence);
+        if self.journal.is_none() {
+            state.durable = end;
+            self.send_frame(slot, state, frame);
+        } else {
+            let head = records::sequenced_head(
+                sequence,
+                upstream_sequence,
+                &self.account(account).name,
+                self.shared.generation,
+            );
+            let message = &frame[soup::HEADER_BYTES..];
+            let parts = [&head[..], message];
+            match self.append_record(records::SEQUENCED, account.0, &parts) {
+                Some((lsn, position)) => {
+                    state.index.note(sequence, self.worker as u16, position);
+                    self.undurable.borrow_mut().push_back(Undurable { lsn, account, end });
+                }
+                None => self.fail(),
+            }
+        }
+        let keep = state.kept_from();
+        state.tail.trim(self.shared.config.retained_bytes_max, keep);
+    }
+
+    fn journal_append(&self, kind: u8, session: u32, parts: &[&[u8]]) -> Lsn {
+        if self.journal.is_none() {
+            return 0;
+        }
+        match self.append_record(kind, session, parts) {
+            Some((lsn, _)) => lsn,
+            None => {
+                self.fail();
+                Lsn::MAX
+            }
+        }
+    }
+
+    fn append_record(
+        &self,
+        kind: u8,
+        session: u32,
+        parts: &[&[u8]],
+    ) -> Option<(Lsn, crate::journal::Position)> {
+        let time_ns = self.clock.epoch_ns(self.now());
+        self.journal.as_ref()?.append(kind, session, time_ns, parts).ok()
+    }
+
+    /// Sends the frame that was appended last, if its connection has got everything before it.
+    #[inline]
+    fn send_frame(&self, slot: &Slot, state: &mut Account, frame: &[u8]) {
+        let Some(session) = &state.session else { return };
+        if !session.is_live() {
+            self.check_backlog(slot, state);
+            return;
+        }
+        if session.push(frame, self.now()) {
+            session.set_next(state.tail.end());
+            self.count_sent(slot, 1, state.durable.sequence - 1);
+        } else {
+            self.fall_behind(slot, session);
+        }
+    }
+
+    /// So many records are durable now: what they hold may be sent.
+    fn on_durable(&self, durable: Lsn) {
+        let mut touched = self.touched.take();
+        let mut undurable = self.undurable.borrow_mut();
+        while let Some(first) = undurable.front().filter(|first| first.lsn <= durable) {
+            let slot = self.slot(first.account);
+            slot.state.borrow_mut().durable = first.end;
+            if !slot.touched.replace(true) {
+                touched.push(first.account);
+            }
+            undurable.pop_front();
+        }
+        drop(undurable);
+        for account in touched.drain(..) {
+            let slot = self.slot(account);
+            slot.touched.set(false);
+            self.send_durable(slot);
+        }
+        self.touched.set(touched);
+        if self.is_failed() {
+            self.fail();
+        }
+    }
+
+    /// Sends what has become durable, if the connection has got everything before it.
+    fn send_durable(&self, slot: &Slot) {
+        let state = &*slot.state.borrow();
+        let Some(session) = &state.session else { return };
+        let (true, Some(next)) = (session.is_live(), session.next_in_tail()) else {
+            self.check_backlog(slot, state);
+            return;
+        };
+        if next.sequence >= state.durable.sequence {
+            return;
+        }
+        let messages = state.durable.sequence - next.sequence;
+        let (first, second) = state.tail.between(next, state.durable);
+        if session.push_both(first, second, self.now()) {
+            session.set_next(state.durable);
+            self.count_sent(slot, messages, state.durable.sequence - 1);
+        } else {
+            self.fall_behind(slot, session);
+        }
+    }
+
+    /// Hands a connection that does not take what is sent to a task of its own, which waits for it.
+    pub(super) fn fall_behind(&self, slot: &Slot, session: &Rc<Session>) {
+        self.shared.cells[slot.account.0 as usize].state.set(super::counters::AccountCells::REPLAYING);
+        let Some(hub) = self.strong() else { return };
+        session.fall_behind(&hub, slot.account);
+    }
+
+    /// Cuts a connection off for which too much waits.
+    fn check_backlog(&self, slot: &Slot, state: &Account) {
+        let Some(session) = &state.session else { return };
+        let Some(next) = session.next_in_tail() else { return };
+        let waiting = state.durable.offset.saturating_sub(next.offset);
+        self.shared.cells[slot.account.0 as usize].queued_bytes.set(waiting);
+        if waiting > self.shared.config.outbound_bytes_max as u64 {
+            session.end(End::CutOff(CutOff::Slow));
+        }
+    }
+
+    /// Messages were handed to a connection, the last one with this number.
+    #[inline]
+    pub(super) fn count_sent(&self, slot: &Slot, messages: u64, last: u64) {
+        self.counters.sent.add(messages);
+        self.shared.cells[slot.account.0 as usize].sequence_sent.set(last);
+    }
+
+    /// The journal has failed: every connection ends, and nobody can log in any more.
+    #[cold]
+    pub(super) fn fail(&self) {
+        if self.failed.replace(true) {
+            return;
+        }
+        for slot in self.slots() {
+            // The connection of an account that is being written to looks for itself.
+            if let Ok(state) = slot.state.try_borrow()
+                && let Some(session) = &state.session
+            {
+                session.end(End::CutOff(CutOff::JournalFailed));
+            }
+        }
+    }
+
+    #[cold]
+    fn tell_clock_step(&self) {
+        self.counters.clock_steps.add(1);
+        let mut frame = Vec::new();
+        soup::encode_frame(soup::DEBUG, b"the clock was stepped: times of orders jump", &mut frame);
+        for slot in self.slots() {
+            if let Ok(state) = slot.state.try_borrow()
+                && let Some(session) = &state.session
+                && session.is_live()
+            {
+                // Who cannot take it now does not need it.
+                session.push(&frame, self.now());
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Sending to a connection that has not got everything: a piece at a time, the next one when the kernel has taken the
+//! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is sent
+//! slowly is not mistaken for it.
+
+use std::rc::Rc;
+
+use weir_trading::AccountId;
+
+use super::{
+    CutOff,
+    archive::{self, Cursor},
+    counters::AccountCells,
+    hub::{Hub, REPLAYS_MAX},
+    session::{End, Next, Session},
+};
+use crate::deadline::Deadline;
+
+/// What is handed to the output queue at a time.
+pub(super) const PIECE_BYTES: usize = 32 << 10;
+
+/// One of the streams that read from the journal; dropping it lets the next one begin.
+struct Replay<'h>(&'h Hub);
+
+impl<'h> Replay<'h> {
+    async fn begin(hub: &'h Hub) -> Self {
+        hub.replay_ended.until(|| hub.replays.get() < REPLAYS_MAX).await;
+        hub.replays.set(hub.replays.get() + 1);
+        Self(hub)
+    }
+}
+
+impl Drop for Replay<'_> {
+    fn drop(&mut self) {
+        self.0.replays.set(self.0.replays.get() - 1);
+        self.0.replay_ended.notify();
+    }
+}
+
+/// Sends until the connection has got everything, is broken or is to end.
+pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) {
+    let stall = hub.shared.config.stall;
+    let mut deadline = Deadline::new();
+    let mut reading = None;
+    let mut piece = Vec::new();
+    loop {
+        session.set_waiting(true);
+        let flushed = deadline.within(stall, session.stream.flush()).await;
+        session.set_waiting(false);
+        match flushed {
+            Some(Ok(())) => session.set_flushed(),
+            // Its receiver sees that too.
+            Some(Err(_)) => return,
+            None => return session.end(End::CutOff(CutOff::Slow)),
+        }
+        piece.clear();
+        let Some(messages) = gather(&hub, account, &session, &mut reading, &mut piece).await else {
+            hub.counters().count_protocol_error("journal_unreadable");
+            return session.end(End::CutOff(CutOff::JournalFailed));
+        };
+        if piece.is_empty() {
+            return catch_up(&hub, account, &session);
+        }
+        // The queue is empty: there is room.
+        if !session.push_piece(&piece, hub.tick()) {
+            return;
+        }
+        let sent = match session.next() {
+            Next::Tail(mark) => mark.sequence - 1,
+            Next::Archive(sequence) => sequence - 1,
+        };
+        hub.count_sent(hub.slot(account), messages, sent);
+    }
+}
+
+/// The connection has everything there is: from now on each message goes to it as it comes.
+fn catch_up(hub: &Hub, account: AccountId, session: &Session) {
+    session.catch_up();
+    let slot = hub.slot(account);
+    let state = &mut *slot.state.borrow_mut();
+    // What was kept for it has been sent.
+    let keep = state.kept_from();
+    state.tail.trim(hub.shared.config.retained_bytes_max, keep);
+    let cells = &hub.shared.cells[account.0 as usize];
+    cells.queued_bytes.set(0);
+    cells.state.set(AccountCells::LIVE);
+}
+
+/// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
+async fn gather<'h>(
+    hub: &'h Hub,
+    account: AccountId,
+    session: &Session,
+    reading: &mut Option<(Replay<'h>, Cursor)>,
+    piece: &mut Vec<u8>,
+) -> Option<u64> {
+    if let Next::Archive(sequence) = session.next() {
+        let found = hub.slot(account).state.borrow().tail.find(sequence);
+        match found {
+            Some(mark) => {
+                *reading = None;
+                session.set_next(mark);
+            }
+            None => {
+                if reading.is_none() {
+                    *reading = Some((Replay::begin(hub).await, Cursor::before(sequence)));
+                }
+                let (_, cursor) = reading.as_mut()?;
+                let next = archive::read(hub, account, cursor, piece).await?;
+                session.set_next_in_archive(next);
+                return Some(next - sequence);
+            }
+        }
+    }
+    let state = hub.slot(account).state.borrow();
+    let next = session.next_in_tail()?;
+    if next.sequence >= state.durable.sequence {
+        return Some(0);
+    }
+    let to = state.tail.advance(next, state.durable, PIECE_BYTES);
+    let (first, second) = state.tail.between(next, to);
+    piece.extend_from_slice(first);
+    piece.extend_from_slice(second);
+    session.set_next(to);
+    Some(to.sequence - next.sequence)
+}

@@ -1,0 +1,281 @@
+//! What the journals of earlier starts say: how far each account's stream and numbers had come, and where its messages
+//! lie. It does not matter how many workers there were.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
+
+use weir_proto::{
+    ouch::{inbound_user_ref_num, outbound_user_ref_num},
+    soup::Name,
+};
+use weir_trading::AccountId;
+
+use super::{
+    OrdersConfig, RECORD_KIND_APPLICATION,
+    account::{Entry, INDEX_EVERY, Index},
+    records,
+};
+use crate::journal::{self, Level, Position, RecordView, Recovered};
+
+/// Why the journals cannot be used. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OrdersRecoverError {
+    /// The folder cannot be read.
+    #[error("{directory}: the journals cannot be listed: {source}", directory = directory.display())]
+    List {
+        /// The folder.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] journal::RecoverError),
+}
+
+/// One record, as it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// In whose journal it is.
+    pub worker: u16,
+    /// When it was written, in nanoseconds since 1970.
+    pub t_ns: u64,
+    /// What it is.
+    pub kind: RecordKind<'a>,
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordKind<'a> {
+    /// A message of an account's stream, of this session or one that has ended.
+    Sequenced {
+        /// Whose.
+        account: AccountId,
+        /// Its number.
+        sequence: u64,
+        /// What [`Hub::emit`](super::Hub::emit) was given.
+        upstream_sequence: u64,
+        /// The message.
+        message: &'a [u8],
+    },
+    /// A message of a client ([`Hub::log_inbound`](super::Hub::log_inbound)).
+    Inbound {
+        /// Whose.
+        account: AccountId,
+        /// What was given with it.
+        upstream: u32,
+        /// The message.
+        raw: &'a [u8],
+    },
+    /// Something of the application's own ([`Hub::log`](super::Hub::log)).
+    Application {
+        /// Its kind.
+        kind: u8,
+        /// What was given with it.
+        session: u32,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+}
+
+/// How far an account had come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountRecovery {
+    /// Number of the last message of its stream.
+    pub sequence: u64,
+    /// The highest UserRefNum that was taken in.
+    pub user_ref_num: u32,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    account: AccountRecovery,
+    generation: u16,
+    entries: Vec<Entry>,
+    /// The journal and the number of the record before.
+    before: Option<(u16, u64)>,
+}
+
+/// What the journals say.
+#[derive(Debug, Default)]
+pub struct Recovery {
+    accounts: Vec<Found>,
+    generation: u16,
+    records: u64,
+    torn: Vec<String>,
+    /// Each is continued by its worker; the others are kept from being written to.
+    journals: Mutex<BTreeMap<u16, Recovered>>,
+}
+
+impl Recovery {
+    /// Records that were read.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Sentences about writes that were never finished.
+    pub fn torn(&self) -> &[String] {
+        &self.torn
+    }
+
+    /// How far an account had come.
+    pub fn account(&self, account: AccountId) -> AccountRecovery {
+        self.accounts.get(account.0 as usize).map(|found| found.account).unwrap_or_default()
+    }
+
+    /// How many sessions have ended before this one.
+    pub(super) fn generation(&self) -> u16 {
+        self.generation
+    }
+
+    pub(super) fn index(&self, account: AccountId) -> Index {
+        let found = self.accounts.get(account.0 as usize);
+        Index::from_entries(found.map(|found| found.entries.clone()).unwrap_or_default())
+    }
+
+    /// The journal of a worker, to be continued; once.
+    pub(super) fn take_journal(
+        &self,
+        config: &OrdersConfig,
+        worker: u16,
+    ) -> Result<Recovered, journal::RecoverError> {
+        let mut journals = self.journals.lock().unwrap_or_else(PoisonError::into_inner);
+        match (journals.remove(&worker), config.active_journal()) {
+            (Some(recovered), _) => Ok(recovered),
+            (None, Some((directory, _))) => journal::recover(directory, worker, &mut |_, _| Ok(())),
+            (None, None) => Ok(Recovered::nothing()),
+        }
+    }
+
+    fn take(
+        &mut self,
+        names: &HashMap<Name<6>, AccountId>,
+        record: RecordView<'_>,
+        position: Position,
+        visit: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<(), String> {
+        self.records += 1;
+        let malformed = || format!("the payload of kind {} is not what it has to be", record.kind);
+        let kind = match record.kind {
+            records::SEQUENCED => {
+                let found = records::sequenced(record.payload).ok_or_else(malformed)?;
+                // An account that is not configured any more.
+                let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
+                self.accounts[account.0 as usize].take_sequenced(&found, record.worker, position);
+                self.generation = self.generation.max(found.generation);
+                RecordKind::Sequenced {
+                    account,
+                    sequence: found.sequence,
+                    upstream_sequence: found.upstream_sequence,
+                    message: found.message,
+                }
+            }
+            records::INBOUND => {
+                let found = records::inbound(record.payload).ok_or_else(malformed)?;
+                let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
+                if let (Some(b'O' | b'U'), Some(number)) =
+                    (found.raw.first(), inbound_user_ref_num(found.raw))
+                {
+                    self.accounts[account.0 as usize].raise(number);
+                }
+                RecordKind::Inbound { account, upstream: found.upstream, raw: found.raw }
+            }
+            records::ENDED => {
+                let ended = records::ended(record.payload).ok_or_else(malformed)?;
+                self.generation = self.generation.max(ended.saturating_add(1));
+                return Ok(());
+            }
+            RECORD_KIND_APPLICATION.. => RecordKind::Application {
+                kind: record.kind,
+                session: record.session,
+                payload: record.payload,
+            },
+            unknown => return Err(format!("kind {unknown} is not known")),
+        };
+        visit(&Record { worker: record.worker, t_ns: record.t_ns, kind });
+        Ok(())
+    }
+}
+
+impl Found {
+    fn raise(&mut self, number: u32) {
+        self.account.user_ref_num = self.account.user_ref_num.max(number);
+    }
+
+    fn take_sequenced(&mut self, record: &records::Sequenced<'_>, worker: u16, position: Position) {
+        // These three say that a number was taken in: the others speak of orders that had been answered before.
+        if let (Some(b'A' | b'J' | b'U'), Some(number)) =
+            (record.message.first(), outbound_user_ref_num(record.message))
+        {
+            self.raise(number);
+        }
+        if record.generation > self.generation {
+            // Of a later session: numbers of messages begin anew, numbers of orders do not.
+            self.generation = record.generation;
+            self.account.sequence = 0;
+            self.entries.clear();
+            self.before = None;
+        }
+        if record.generation < self.generation {
+            return;
+        }
+        let sequence = record.sequence;
+        let follows = self.before == Some((worker, sequence.wrapping_sub(1)));
+        if !follows || sequence % INDEX_EVERY == 1 {
+            self.entries.push(Entry { sequence, worker, position });
+        }
+        self.before = Some((worker, sequence));
+        self.account.sequence = self.account.sequence.max(sequence);
+    }
+}
+
+/// Reads the journals of all workers and shows each record of a known account to `visit`: in order for each journal,
+/// one journal after the other. A torn tail is cleared.
+///
+/// # Errors
+/// See [`OrdersRecoverError`].
+pub fn recover(
+    config: &OrdersConfig,
+    visit: &mut dyn FnMut(&Record<'_>),
+) -> Result<Recovery, OrdersRecoverError> {
+    let mut recovery = Recovery {
+        accounts: config.accounts.iter().map(|_| Found::default()).collect(),
+        ..Recovery::default()
+    };
+    let Some((directory, _)) = config.active_journal() else { return Ok(recovery) };
+    let names = config.names();
+    let list = |source| OrdersRecoverError::List { directory: directory.clone(), source };
+    for worker in journal::workers_in(directory).map_err(list)? {
+        let recovered = journal::recover(directory, worker, &mut |record, position| {
+            recovery.take(&names, record, position, visit)
+        })?;
+        recovery.torn.extend(recovered.torn.as_ref().map(ToString::to_string));
+        recovery.journals.get_mut().unwrap_or_else(PoisonError::into_inner).insert(worker, recovered);
+    }
+    let generation = recovery.generation;
+    for found in recovery.accounts.iter_mut().filter(|found| found.generation < generation) {
+        found.account.sequence = 0;
+        found.entries.clear();
+    }
+    Ok(recovery)
+}
+
+impl OrdersConfig {
+    /// The journal, if there is to be one.
+    pub(super) fn active_journal(&self) -> Option<(&PathBuf, Level)> {
+        self.journal.as_ref().filter(|(_, level)| *level != Level::None).map(|(place, level)| (place, *level))
+    }
+
+    /// The accounts by their names in upper case. Of two with one name the first one holds.
+    pub(super) fn names(&self) -> HashMap<Name<6>, AccountId> {
+        let mut names = HashMap::with_capacity(self.accounts.len());
+        for (account, index) in self.accounts.iter().zip(0..) {
+            names.entry(account.name.folded()).or_insert(AccountId(index));
+        }
+        names
+    }
+}

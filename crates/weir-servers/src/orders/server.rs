@@ -1,0 +1,278 @@
+//! Starting and ending the sessions of a server, and looking at them from other threads.
+
+use std::{
+    cell::RefCell,
+    io,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use weir_engine::{
+    net::{Address, Stream},
+    serve::{Drained, ServeError, Server, ServerConfig, ServerControl},
+    time::monotonic,
+};
+use weir_record::orders::{JournalStats, NodeStats, SESSIONS_LISTED_MAX, SessionStats};
+
+use super::{
+    Application, Hub, OrdersConfig, OrdersRecoverError, Recovery,
+    config::ACCOUNTS_MAX,
+    connection, recover,
+    worker::{Place, Shared, Worker},
+};
+
+/// How long the sessions of a [`LocalOrders`] may take to end.
+const LOCAL_DRAIN_LIMIT: Duration = Duration::from_secs(20);
+
+thread_local! {
+    /// The server's part of this thread.
+    static WORKER: RefCell<Option<Rc<Worker>>> = const { RefCell::new(None) };
+}
+
+/// A running server of order sessions.
+#[derive(Debug)]
+pub struct OrdersServer {
+    server: Server,
+    control: OrdersControl,
+}
+
+impl OrdersServer {
+    /// Recovers what the journals hold, listens, and starts the workers; `make` makes the application of each, on its
+    /// thread and inside its runtime. Returns when all of them accept.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`]; the blocking driver is refused, because a session waits for its client and for its
+    /// answers at once. A journal that cannot be used and an application that cannot be made are errors of the worker.
+    pub fn start<M>(server: ServerConfig, orders: OrdersConfig, make: M) -> Result<Self, ServeError>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
+    {
+        let recovery = recover(&orders, &mut |_| {}).map_err(unusable)?;
+        Self::start_recovered(server, orders, recovery, make)
+    }
+
+    /// As [`Self::start`], with what [`recover`] has found.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_recovered<M>(
+        server: ServerConfig,
+        orders: OrdersConfig,
+        recovery: Recovery,
+        make: M,
+    ) -> Result<Self, ServeError>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static,
+    {
+        // The sessions take one half of the time, what is left of their connections the other.
+        let drain_limit = server.drain_limit / 2;
+        let server = ServerConfig { handler_waits_for_two: true, drain_limit, ..server };
+        let (workers, place) =
+            (server.workers, Place { workers: server.workers.max(1), is_local: false, drain_limit });
+        let shared = share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
+        let (begun, outcomes) = mpsc::channel();
+        let at_worker = Arc::clone(&shared);
+        let on_worker = move |number| {
+            let worker = Worker::new(Arc::clone(&at_worker), number);
+            WORKER.set(Some(Rc::clone(&worker)));
+            let (make, begun) = (make.clone(), begun.clone());
+            weir_engine::try_spawn(async move {
+                // The starter waits for this; if it has given up, nobody does.
+                let _ = begun.send((number, worker.begin(make).await));
+            })
+            .map(drop)
+        };
+        let handler = |stream: Stream| {
+            let worker = WORKER.with_borrow(Clone::clone);
+            async move {
+                if let Some(worker) = worker {
+                    connection::serve(worker, stream).await;
+                }
+            }
+        };
+        let server = Server::start_with(server, on_worker, handler)?;
+        let control = OrdersControl {
+            server: server.control(),
+            shared,
+            is_draining: Arc::new(AtomicBool::new(false)),
+        };
+        let orders = Self { server, control };
+        match outcomes.iter().take(workers).find_map(|(worker, outcome)| Some((worker, outcome.err()?))) {
+            None => Ok(orders),
+            Some((worker, source)) => {
+                orders.server.drain();
+                orders.server.join();
+                Err(ServeError::Worker { worker, source })
+            }
+        }
+    }
+
+    /// Where the server listens, with the port the kernel chose.
+    pub fn address(&self) -> &Address {
+        self.server.address()
+    }
+
+    /// The server underneath.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// A handle for other threads.
+    pub fn control(&self) -> OrdersControl {
+        self.control.clone()
+    }
+
+    /// Starts draining; `join` waits for its end.
+    pub fn drain(&self) {
+        self.control.drain();
+    }
+
+    /// Waits until the server has drained.
+    ///
+    /// # Panics
+    /// When a worker panicked: with its message.
+    pub fn join(self) -> Drained {
+        self.server.join()
+    }
+}
+
+fn unusable(error: OrdersRecoverError) -> ServeError {
+    ServeError::Worker { worker: 0, source: io::Error::other(error) }
+}
+
+fn share(orders: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Shared>> {
+    let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    let accounts = &orders.accounts;
+    if accounts.is_empty() || accounts.len() > ACCOUNTS_MAX {
+        return wrong(format!("{} accounts are configured; 1 to {ACCOUNTS_MAX} are possible", accounts.len()));
+    }
+    if orders.names().len() != accounts.len() {
+        return wrong("two accounts have the same name; case does not tell them apart".into());
+    }
+    Shared::new(orders, place, recovery)
+}
+
+/// Counters and drain of a running server, for any thread.
+#[derive(Clone, Debug)]
+pub struct OrdersControl {
+    server: ServerControl,
+    shared: Arc<Shared>,
+    is_draining: Arc<AtomicBool>,
+}
+
+impl OrdersControl {
+    /// The server underneath. Draining that directly ends connections without a word.
+    pub fn server(&self) -> &ServerControl {
+        &self.server
+    }
+
+    /// What sessions and applications have counted until now. Hops, hand-off, upstreams and what waits inside the
+    /// application are left to it.
+    pub fn node_stats(&self) -> NodeStats {
+        node_stats(&self.shared)
+    }
+
+    /// Starts draining: clients get what there is for them and the end of the session; then the server drains.
+    pub fn drain(&self) {
+        if self.is_draining.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let this = self.clone();
+        let drain = move || {
+            this.shared.tell_drain();
+            this.shared.gate.wait(this.shared.workers, this.shared.drain_limit);
+            this.server.drain();
+        };
+        if thread::Builder::new().name("weir-drain".into()).spawn(drain).is_err() {
+            // Without a thread there is nobody to wait for the sessions.
+            self.server.drain();
+        }
+    }
+}
+
+fn node_stats(shared: &Shared) -> NodeStats {
+    let mut stats = NodeStats {
+        node: shared.config.node.into(),
+        pid: std::process::id(),
+        at_ns: monotonic().as_nanos(),
+        ..NodeStats::default()
+    };
+    shared.counters.iter().for_each(|worker| worker.merge_into(&mut stats));
+    for (index, cells) in shared.cells.iter().enumerate() {
+        let state = cells.state_name();
+        if state == "away" {
+            continue;
+        }
+        let (sent, last) = (cells.sequence_sent.get(), cells.sequence_last.get());
+        stats.backlog += last.saturating_sub(sent);
+        if stats.sessions.len() < SESSIONS_LISTED_MAX {
+            stats.sessions.push(SessionStats {
+                account: shared.config.accounts[index].name.to_string(),
+                worker: (index % shared.workers) as u32,
+                state: state.into(),
+                sequence_sent: sent,
+                sequence_last: last,
+                user_ref_num: cells.user_ref_num.get() as u32,
+                queued_bytes: cells.queued_bytes.get(),
+            });
+        }
+    }
+    let journals = shared.journals();
+    if !journals.is_empty() {
+        let mut sum = JournalStats::default();
+        journals.iter().for_each(|journal| journal.add_to(&mut sum));
+        stats.journal = Some(sum);
+    }
+    stats
+}
+
+/// The sessions of one worker inside the runtime that starts them: for programs that have a runtime of their own, and
+/// for the simulator. Passwords are verified where they arrive, and connections have no addresses.
+#[derive(Clone)]
+pub struct LocalOrders {
+    worker: Rc<Worker>,
+}
+
+impl std::fmt::Debug for LocalOrders {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("LocalOrders").finish_non_exhaustive()
+    }
+}
+
+impl LocalOrders {
+    /// Recovers what the journal holds and makes the application.
+    ///
+    /// # Errors
+    /// Those of the configuration, the journal and the application.
+    pub async fn start<M>(orders: OrdersConfig, make: M) -> io::Result<Self>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+    {
+        let recovery = recover(&orders, &mut |_| {}).map_err(io::Error::other)?;
+        let place = Place { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
+        let worker = Worker::new(share(orders, place, recovery)?, 0);
+        Rc::clone(&worker).begin(make).await?;
+        Ok(Self { worker })
+    }
+
+    /// Serves one connection.
+    pub fn serve(&self, stream: Stream) -> impl Future<Output = ()> + use<> {
+        connection::serve(Rc::clone(&self.worker), stream)
+    }
+
+    /// What was counted until now.
+    pub fn node_stats(&self) -> NodeStats {
+        node_stats(&self.worker.shared)
+    }
+
+    /// Ends the sessions: clients get what there is for them and the end of the session.
+    pub async fn drain(&self) {
+        self.worker.drain().await;
+    }
+}

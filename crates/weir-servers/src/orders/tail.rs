@@ -1,0 +1,215 @@
+//! The end of one account's stream, in memory: frames as they are sent, one behind the other.
+//!
+//! It holds what is not durable yet, what the account's connection has still to be sent, and some of what was sent, to
+//! be sent again. Who owns it decides what may go; what it holds is dense, so a message is found by walking.
+
+use std::collections::VecDeque;
+
+use weir_proto::soup::HEADER_BYTES;
+
+/// Memory grows by at most this much at a time, and so is hardly more than what is held.
+const GROWTH_BYTES_MAX: usize = 1 << 20;
+
+/// … and by at least this much.
+const GROWTH_BYTES_MIN: usize = 4 << 10;
+
+/// Trimming waits until this much more is held than has to be: it is done for many messages at a time.
+const SLACK_BYTES: usize = 8 << 10;
+
+/// A place between two messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Number of the message behind it.
+    pub(super) sequence: u64,
+    /// Bytes of all frames before it, since the beginning of this tail.
+    pub(super) offset: u64,
+}
+
+/// The last messages of a stream.
+#[derive(Debug)]
+pub(super) struct Tail {
+    frames: VecDeque<u8>,
+    start: Mark,
+    end: Mark,
+}
+
+impl Tail {
+    /// Empty; the next message has this number.
+    pub(super) fn new(next: u64) -> Self {
+        let mark = Mark { sequence: next, offset: 0 };
+        Self { frames: VecDeque::new(), start: mark, end: mark }
+    }
+
+    /// Before the first message held.
+    #[cfg(test)]
+    pub(super) fn start(&self) -> Mark {
+        self.start
+    }
+
+    /// Behind the last message.
+    #[inline]
+    pub(super) fn end(&self) -> Mark {
+        self.end
+    }
+
+    /// Appends one whole frame.
+    #[inline]
+    pub(super) fn push(&mut self, frame: &[u8]) {
+        if self.frames.capacity() - self.frames.len() < frame.len() {
+            self.grow(frame.len());
+        }
+        self.frames.extend(frame);
+        self.end.sequence += 1;
+        self.end.offset += frame.len() as u64;
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        let more = self.frames.len().clamp(GROWTH_BYTES_MIN, GROWTH_BYTES_MAX);
+        self.frames.reserve_exact(more.max(bytes));
+    }
+
+    /// The place before a message, if it is held, or behind the last one.
+    pub(super) fn find(&self, sequence: u64) -> Option<Mark> {
+        if !(self.start.sequence..=self.end.sequence).contains(&sequence) {
+            return None;
+        }
+        let mut mark = self.start;
+        while mark.sequence < sequence {
+            mark = self.after(mark);
+        }
+        Some(mark)
+    }
+
+    /// As far from `from` as whole messages up to `to` fit into so many bytes, but at least one.
+    pub(super) fn advance(&self, from: Mark, to: Mark, bytes_max: usize) -> Mark {
+        if to.offset - from.offset <= bytes_max as u64 {
+            return to;
+        }
+        let mut mark = from;
+        while mark.sequence < to.sequence {
+            let next = self.after(mark);
+            if next.offset - from.offset > bytes_max as u64 && mark != from {
+                break;
+            }
+            mark = next;
+        }
+        mark
+    }
+
+    /// The frames between two places, as two pieces.
+    pub(super) fn between(&self, from: Mark, to: Mark) -> (&[u8], &[u8]) {
+        let (first, second) = self.frames.as_slices();
+        let (begin, end) = (self.index(from), self.index(to));
+        let cut = first.len();
+        let head = &first[begin.min(cut)..end.min(cut)];
+        let rest = &second[begin.saturating_sub(cut)..end.saturating_sub(cut)];
+        (head, rest)
+    }
+
+    /// Forgets the oldest messages until at most `bytes_max` are held, but none behind `keep`.
+    #[inline]
+    pub(super) fn trim(&mut self, bytes_max: usize, keep: Mark) {
+        if self.frames.len() > bytes_max.saturating_add(SLACK_BYTES) {
+            self.forget(bytes_max, keep);
+        }
+    }
+
+    fn forget(&mut self, bytes_max: usize, keep: Mark) {
+        let mut mark = self.start;
+        while mark.sequence < keep.sequence && self.end.offset - mark.offset > bytes_max as u64 {
+            mark = self.after(mark);
+        }
+        self.frames.drain(..self.index(mark));
+        self.start = mark;
+        if self.frames.capacity() > 4 * (bytes_max + SLACK_BYTES) && self.frames.len() <= bytes_max {
+            // After a slow client.
+            self.frames.shrink_to(2 * (bytes_max + SLACK_BYTES));
+        }
+    }
+
+    /// Memory it has.
+    #[cfg(test)]
+    pub(super) fn capacity_bytes(&self) -> usize {
+        self.frames.capacity()
+    }
+
+    /// The place behind the message at a place.
+    fn after(&self, mark: Mark) -> Mark {
+        let index = self.index(mark);
+        let length = u16::from_be_bytes([self.frames[index], self.frames[index + 1]]);
+        let frame_bytes = u64::from(length) + HEADER_BYTES as u64 - 1;
+        Mark { sequence: mark.sequence + 1, offset: mark.offset + frame_bytes }
+    }
+
+    fn index(&self, mark: Mark) -> usize {
+        (mark.offset - self.start.offset) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_proto::soup::{SEQUENCED, encode_frame};
+
+    use super::*;
+
+    fn frame(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode_frame(SEQUENCED, payload, &mut bytes);
+        bytes
+    }
+
+    fn all(tail: &Tail, from: Mark, to: Mark) -> Vec<u8> {
+        let (first, second) = tail.between(from, to);
+        [first, second].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn every_message_held_is_found_whatever_was_trimmed(
+            lengths in prop::collection::vec(0_usize..900, 1..200),
+            bytes_max in 0_usize..30_000,
+            kept in 0_u64..200,
+        ) {
+            let mut tail = Tail::new(1);
+            let mut frames = Vec::new();
+            for (number, length) in lengths.iter().enumerate() {
+                let frame = frame(&vec![number as u8; *length]);
+                tail.push(&frame);
+                frames.push(frame);
+                // What is not sent yet stays.
+                let keep = tail.find(kept.max(1)).unwrap_or(if kept > tail.start().sequence { tail.end() } else { tail.start() });
+                tail.trim(bytes_max, keep);
+                prop_assert!(tail.start().sequence <= keep.sequence);
+            }
+            let (start, end) = (tail.start(), tail.end());
+            prop_assert_eq!(end.sequence, frames.len() as u64 + 1);
+            for sequence in start.sequence..=end.sequence {
+                let mark = tail.find(sequence).expect("it is held");
+                prop_assert_eq!(all(&tail, mark, end), frames[sequence as usize - 1..].concat());
+                let next = tail.advance(mark, end, 1000);
+                prop_assert!(next.sequence > mark.sequence || mark == end);
+                prop_assert!(next.offset - mark.offset <= 1000 || next.sequence == mark.sequence + 1);
+            }
+            prop_assert_eq!(tail.find(end.sequence + 1), None);
+            prop_assert_eq!(tail.find(start.sequence.wrapping_sub(1)).is_none(), true);
+        }
+    }
+
+    #[test]
+    fn memory_follows_what_is_held() {
+        let message = frame(&[b'x'; 64]);
+        let mut tail = Tail::new(1);
+        let start = tail.start();
+        while tail.end().offset < 4 << 20 {
+            tail.push(&message);
+            tail.trim(64 << 10, start);
+        }
+        assert!(tail.capacity_bytes() <= 5 << 20, "{}", tail.capacity_bytes());
+        assert_eq!(tail.start().sequence, 1, "all of it is still to be sent");
+        tail.trim(64 << 10, tail.end());
+        assert!(tail.end().offset - tail.start().offset <= 64 << 10);
+        assert!(tail.capacity_bytes() <= 160 << 10, "{}", tail.capacity_bytes());
+    }
+}

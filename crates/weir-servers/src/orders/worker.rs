@@ -1,0 +1,388 @@
+//! What the workers of a server share, and what each does beside its connections: it takes in connections that logged in
+//! elsewhere, and it ends in good order.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    future::poll_fn,
+    io,
+    os::fd::OwnedFd,
+    pin::pin,
+    rc::Rc,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    thread,
+    time::Duration,
+};
+
+use weir_engine::{
+    mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},
+    net::Stream,
+    spawn,
+    time::{self},
+    try_spawn,
+};
+use weir_proto::soup::{LoginRequest, Name};
+use weir_trading::AccountId;
+
+use super::{
+    Application, Hub, NodeCounters, OrdersConfig, Recovery,
+    admission::Admission,
+    connection,
+    counters::AccountCells,
+    login::{VERIFIER_THREADS, Verifier, WAITING_MAX},
+    records,
+    session::{End, Notify},
+};
+use crate::{
+    deadline::Deadline,
+    journal::{Journal, JournalConfig, JournalCounters},
+};
+
+/// Connections that may be on their way to one worker.
+const ARRIVALS_MAX: usize = 1024;
+
+/// A connection that has logged in, on its way to its account's home.
+#[derive(Debug)]
+pub(super) struct Arrival<S> {
+    pub(super) socket: S,
+    pub(super) account: AccountId,
+    pub(super) login: LoginRequest,
+    /// What was received behind the login.
+    pub(super) rest: Vec<u8>,
+}
+
+impl Arrival<Stream> {
+    /// Takes the connection out of this worker's runtime.
+    pub(super) async fn pack(self) -> io::Result<Arrival<OwnedFd>> {
+        let Self { socket, account, login, mut rest } = self;
+        let (socket, received) = socket.into_parts().await?;
+        rest.extend_from_slice(&received);
+        Ok(Arrival { socket, account, login, rest })
+    }
+}
+
+impl Arrival<OwnedFd> {
+    /// Puts the connection into this worker's runtime.
+    fn unpack(self) -> io::Result<Arrival<Stream>> {
+        let Self { socket, account, login, rest } = self;
+        Ok(Arrival { socket: Stream::from_descriptor(socket)?, account, login, rest })
+    }
+}
+
+/// What is sent to a worker.
+#[derive(Debug)]
+pub(super) enum Letter {
+    Arrival(Box<Arrival<OwnedFd>>),
+    Drain,
+}
+
+/// How many workers have ended their sessions.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    ended: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        *self.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all workers have passed.
+    pub(super) fn wait(&self, workers: usize, limit: Duration) {
+        let ended = self.lock();
+        // Late or not, the caller goes on.
+        drop(self.changed.wait_timeout_while(ended, limit, |ended| *ended < workers));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What all workers of a server share.
+pub(super) struct Shared {
+    pub(super) config: OrdersConfig,
+    pub(super) workers: usize,
+    /// All of it is in one runtime: no other threads, and no addresses.
+    pub(super) is_local: bool,
+    pub(super) simulated: bool,
+    pub(super) drain_limit: Duration,
+    /// Name of the session that can be joined.
+    pub(super) session: Name<10>,
+    pub(super) generation: u16,
+    pub(super) recovery: Recovery,
+    pub(super) verifier: Option<Verifier>,
+    pub(super) admission: Arc<Admission>,
+    pub(super) counters: Vec<Arc<NodeCounters>>,
+    pub(super) cells: Vec<AccountCells>,
+    pub(super) gate: Gate,
+    names: HashMap<Name<6>, AccountId>,
+    letters: Vec<MailboxSender<Letter>>,
+    boxes: Mutex<Vec<Option<MailboxReceiver<Letter>>>>,
+    journals: Mutex<Vec<Arc<JournalCounters>>>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Shared").field("workers", &self.workers).finish_non_exhaustive()
+    }
+}
+
+/// Where a server runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) workers: usize,
+    pub(super) is_local: bool,
+    pub(super) drain_limit: Duration,
+}
+
+impl Shared {
+    /// # Errors
+    /// When no thread can be had for verifying passwords.
+    pub(super) fn new(config: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Self>> {
+        let (letters, boxes) = (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
+        let verifier =
+            if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
+        let generation = recovery.generation();
+        Ok(Arc::new(Self {
+            workers: place.workers,
+            is_local: place.is_local,
+            simulated: place.is_local,
+            drain_limit: place.drain_limit,
+            session: session_name(&config.session, generation),
+            generation,
+            verifier,
+            admission: Admission::new(config.unauthenticated_max, config.unauthenticated_per_address_max),
+            counters: (0..place.workers).map(|_| Arc::default()).collect(),
+            cells: config.accounts.iter().map(|_| AccountCells::default()).collect(),
+            gate: Gate::default(),
+            names: config.names(),
+            letters,
+            boxes: Mutex::new(boxes.into_iter().map(Some).collect()),
+            journals: Mutex::default(),
+            recovery,
+            config,
+        }))
+    }
+
+    pub(super) fn home_of(&self, account: AccountId) -> usize {
+        account.0 as usize % self.workers
+    }
+
+    pub(super) fn account_named(&self, name: &Name<6>) -> Option<AccountId> {
+        self.names.get(&name.folded()).copied()
+    }
+
+    /// Sends a connection to its home. False: that one cannot take it now, and the connection is closed.
+    pub(super) fn send(&self, home: usize, arrival: Arrival<OwnedFd>) -> bool {
+        self.letters[home].try_send(Letter::Arrival(Box::new(arrival))).is_ok()
+    }
+
+    /// Tells every worker to end its sessions.
+    pub(super) fn tell_drain(&self) {
+        for letters in &self.letters {
+            // A full box is emptied within a turn; one that is closed needs no letter.
+            while let Err(SendError::Full(_)) = letters.try_send(Letter::Drain) {
+                thread::yield_now();
+            }
+        }
+    }
+
+    /// The counters of the journals that are open.
+    pub(super) fn journals(&self) -> Vec<Arc<JournalCounters>> {
+        self.journals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn take_box(&self, worker: usize) -> Option<MailboxReceiver<Letter>> {
+        let mut boxes = self.boxes.lock().unwrap_or_else(PoisonError::into_inner);
+        boxes.get_mut(worker).and_then(Option::take)
+    }
+}
+
+/// The name of a session after so many have ended: its trailing number, that much higher, in as many digits.
+fn session_name(first: &Name<10>, ended: u16) -> Name<10> {
+    let text = first.as_str();
+    let stem = text.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let digits = text.len() - stem.len();
+    if ended == 0 || digits == 0 {
+        return *first;
+    }
+    let number: u64 = text[stem.len()..].parse().unwrap_or_default();
+    let number = (number + u64::from(ended)) % 10_u64.saturating_pow(digits as u32);
+    format!("{stem}{number:0digits$}").parse().unwrap_or(*first)
+}
+
+/// One worker of a server.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    number: usize,
+    hub: RefCell<Option<Rc<Hub>>>,
+    application: RefCell<Option<Rc<dyn Application>>>,
+    has_begun: Notify,
+    is_over: Cell<bool>,
+}
+
+impl Worker {
+    pub(super) fn new(shared: Arc<Shared>, number: usize) -> Rc<Self> {
+        Rc::new(Self {
+            shared,
+            number,
+            hub: RefCell::default(),
+            application: RefCell::default(),
+            has_begun: Notify::default(),
+            is_over: Cell::new(false),
+        })
+    }
+
+    /// The worker's accounts, once they are there.
+    pub(super) async fn hub(&self) -> Rc<Hub> {
+        poll_fn(|context| match &*self.hub.borrow() {
+            Some(hub) => Poll::Ready(Rc::clone(hub)),
+            None => {
+                self.has_begun.register(context.waker());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Opens the journal, makes the application, and goes on with connections from elsewhere.
+    pub(super) async fn begin<M>(self: Rc<Self>, make: M) -> io::Result<()>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+    {
+        let journal = self.open_journal().await?;
+        let hub = Hub::new(Arc::clone(&self.shared), self.number, journal.clone());
+        let application = make(Rc::clone(&hub))?;
+        hub.set_application(&application);
+        *self.application.borrow_mut() = Some(application);
+        if let Some(journal) = journal {
+            let failing = Rc::clone(&hub);
+            spawn(async move {
+                if until_draining(async { _ = journal.failed().await }).await {
+                    failing.fail();
+                }
+            });
+        }
+        if let Some(on_panic) = self.shared.config.on_panic {
+            spawn(watch_for_panic(on_panic));
+        }
+        let Some(letters) = self.shared.take_box(self.number) else {
+            return Err(io::Error::other("the worker has begun before"));
+        };
+        spawn(Rc::clone(&self).take_letters(letters));
+        *self.hub.borrow_mut() = Some(hub);
+        self.has_begun.notify();
+        Ok(())
+    }
+
+    async fn open_journal(&self) -> io::Result<Option<Rc<Journal>>> {
+        let config = &self.shared.config;
+        let Some((directory, level)) = config.active_journal() else { return Ok(None) };
+        let number = self.number as u16;
+        let recovered = self.shared.recovery.take_journal(config, number).map_err(io::Error::other)?;
+        let journal = Journal::open(JournalConfig::new(directory.clone(), number, level), &recovered).await?;
+        journal.start();
+        self.shared.journals.lock().unwrap_or_else(PoisonError::into_inner).push(journal.counters());
+        Ok(Some(journal))
+    }
+
+    async fn take_letters(self: Rc<Self>, mut letters: MailboxReceiver<Letter>) {
+        let hub = self.hub().await;
+        loop {
+            let mut letter = None;
+            let is_letter = until_draining(async { letter = letters.recv().await }).await;
+            match letter.filter(|_| is_letter) {
+                Some(Letter::Arrival(arrival)) => {
+                    if let Ok(arrival) = arrival.unpack() {
+                        // Fails only at the limit of tasks: then the connection is closed, which the client sees.
+                        let _ = try_spawn(connection::join(Rc::clone(&hub), arrival));
+                    }
+                }
+                Some(Letter::Drain) | None => break,
+            }
+        }
+        drop(hub);
+        self.drain().await;
+    }
+
+    /// Ends the sessions in good order; once.
+    pub(super) async fn drain(&self) {
+        if self.is_over.replace(true) {
+            return;
+        }
+        let hub = self.hub().await;
+        let until = time::now() + self.shared.drain_limit;
+        let mut deadline = Deadline::new();
+        hub.draining.set(true);
+        let application = hub.application();
+        if let Some(application) = &application {
+            application.on_drain();
+        }
+        for slot in hub.slots() {
+            if let Some(session) = &slot.state.borrow().session {
+                session.end(End::Drained);
+            }
+        }
+        if let Some(application) = &application {
+            deadline.until(until, application.settled()).await;
+        }
+        hub.settled.set(true);
+        let all_left = hub.session_left.until(|| hub.sessions_open.get() == 0);
+        deadline.until(until, all_left).await;
+        if let Some(journal) = hub.journal() {
+            let ended = self.shared.generation.to_le_bytes();
+            // A journal that has failed keeps the session as it was.
+            let _ = journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]);
+            deadline.until(until, journal.close()).await;
+        }
+        drop(self.application.take());
+        self.shared.gate.pass();
+    }
+}
+
+/// Waits for something, at most until the runtime drains: false.
+async fn until_draining(future: impl Future<Output = ()>) -> bool {
+    let (mut future, mut draining) = (pin!(future), pin!(weir_engine::draining()));
+    poll_fn(|context| {
+        if future.as_mut().poll(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        draining.as_mut().poll(context).map(|()| false)
+    })
+    .await
+}
+
+/// Tells when the thread unwinds with this on it.
+struct Alarm(fn());
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
+async fn watch_for_panic(on_panic: fn()) {
+    let _alarm = Alarm(on_panic);
+    weir_engine::draining().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_ended_is_followed_by_one_with_the_next_number() {
+        let name = |text: &str, ended| session_name(&text.parse().expect("a name"), ended).to_string();
+        assert_eq!(name("WEIR000001", 0), "WEIR000001");
+        assert_eq!(name("WEIR000001", 1), "WEIR000002");
+        assert_eq!(name("7", 3), "0");
+        assert_eq!(name("DAY", 3), "DAY");
+        assert_eq!(name("9999999999", 1), "0000000000");
+    }
+}

@@ -1,0 +1,124 @@
+//! `weir serve exchange`.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use weir_servers::{
+    exchange::{self, ExchangeConfig},
+    journal::{self, Level},
+    orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts, recover},
+};
+
+use super::serve::{self, Running};
+use crate::{
+    args::ServeExchange,
+    exit::{Exit, UsageError},
+    output,
+};
+
+/// Where an exchange listens that was not told.
+const LISTEN_DEFAULT: &str = "127.0.0.1:9101";
+
+/// Accounts for the workers of a demonstration gateway.
+const GATEWAY_ACCOUNTS: u32 = 256;
+
+pub(super) fn run(arguments: &ServeExchange) -> Result<Exit> {
+    let file = config(arguments)?;
+    let listen = arguments.listen.as_deref().or(file.listen.as_deref()).unwrap_or(LISTEN_DEFAULT);
+    let prepared = serve::prepare(&arguments.shared, listen)?;
+    prepared.refuse_insecure(arguments.insecure)?;
+    let orders = OrdersConfig {
+        session: file.session.unwrap_or_else(|| OrdersConfig::new(Vec::new()).session),
+        journal: journal(arguments, &file)?,
+        on_panic: Some(|| std::process::abort()),
+        ..OrdersConfig::new(file.accounts)
+    };
+    if let Some((directory, level)) = &orders.journal {
+        journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
+    }
+    let mode = match &arguments.mode {
+        Some(text) => text.parse().map_err(|error| UsageError(format!("--mode: {error}")))?,
+        None => file.mode.unwrap_or_default(),
+    };
+    let recovery = recover(&orders, &mut |_| {}).context("the journal cannot be used")?;
+    recovery.torn().iter().for_each(|torn| output::tell(torn));
+    prepared.run_server(|config| {
+        let server = exchange::start_recovered(config, orders, recovery, mode)?;
+        Ok(running(server))
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn running(server: OrdersServer) -> Running {
+    let control = server.control();
+    Running::orders(server, Arc::new(move || control.node_stats()), || {})
+}
+
+fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {
+    let Some(path) = &arguments.config else {
+        let mut accounts = demo_accounts(arguments.demo.unwrap_or(1));
+        accounts.extend(accounts_named('G', GATEWAY_ACCOUNTS));
+        return Ok(ExchangeConfig { accounts, ..ExchangeConfig::default() });
+    };
+    let text = fs::read_to_string(path)
+        .map_err(|error| UsageError(format!("--config {} cannot be read: {error}", path.display())))?;
+    exchange::parse(&text).map_err(|error| UsageError(format!("{}:{error}", path.display())).into())
+}
+
+/// Where the journal is, and its level: flags before the file.
+fn journal(arguments: &ServeExchange, file: &ExchangeConfig) -> Result<Option<(PathBuf, Level)>> {
+    let level = match &arguments.journal {
+        Some(text) => Some(text.parse::<Level>().map_err(|error| UsageError(format!("--journal: {error}")))?),
+        None => None,
+    };
+    let directory = arguments.journal_dir.clone().or_else(|| file.journal.as_ref().map(|(place, _)| place.clone()));
+    let level = level.or(file.journal.as_ref().map(|(_, level)| *level));
+    match (directory, level) {
+        (_, Some(Level::None)) | (None, None) => Ok(None),
+        (Some(directory), level) => Ok(Some((directory, level.unwrap_or(Level::Disk)))),
+        (None, Some(level)) => {
+            Err(UsageError(format!("--journal {level} needs a folder: add --journal-dir DIR")).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command, Serve, ServeProtocol};
+
+    #[test]
+    fn a_demonstration_has_accounts_for_clients_and_for_gateways() {
+        let arguments = Arguments::try_parse_from(["weir", "serve", "exchange", "--demo", "3"]);
+        let Ok(Arguments { command: Command::Serve(Serve { protocol: ServeProtocol::Exchange(exchange) }) }) =
+            arguments
+        else {
+            panic!("it is a command")
+        };
+        let names: Vec<String> =
+            config(&exchange).expect("it is right").accounts.iter().map(|account| account.name.to_string()).collect();
+        assert_eq!(names[..4], ["C00001", "C00002", "C00003", "G00001"]);
+        assert_eq!(names.last().map(String::as_str), Some("G00256"));
+        assert_eq!(journal(&exchange, &ExchangeConfig::default()).expect("it is right"), None);
+    }
+
+    #[test]
+    fn a_level_needs_a_folder_and_a_folder_has_a_level() {
+        let journal_of = |flags: &[&str]| {
+            let line = ["weir", "serve", "exchange", "--demo", "1"].iter().chain(flags);
+            match Arguments::try_parse_from(line).expect("a command").command {
+                Command::Serve(Serve { protocol: ServeProtocol::Exchange(exchange) }) => {
+                    journal(&exchange, &ExchangeConfig::default()).map_err(|error| error.to_string())
+                }
+                _ => panic!("it serves an exchange"),
+            }
+        };
+        assert_eq!(journal_of(&["--journal-dir", "j"]), Ok(Some(("j".into(), Level::Disk))));
+        assert_eq!(journal_of(&["--journal-dir", "j", "--journal", "os"]), Ok(Some(("j".into(), Level::Os))));
+        assert_eq!(journal_of(&["--journal-dir", "j", "--journal", "none"]), Ok(None));
+        assert!(journal_of(&["--journal", "os"]).is_err_and(|error| error.contains("--journal-dir")));
+        assert!(journal_of(&["--journal", "fsync"]).is_err_and(|error| error.contains("fsync")));
+    }
+}
