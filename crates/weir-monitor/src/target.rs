@@ -1,0 +1,151 @@
+//! Which processes are watched, and where each answers.
+
+use std::{fs, io, os::unix::fs::MetadataExt};
+
+/// Most targets at a time.
+pub const TARGETS_MAX: usize = 64;
+
+/// A process to watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Process number; absent until the socket has told it.
+    pub pid: Option<u32>,
+    /// Abstract statistics socket with its `@`; without one only threads can be watched.
+    pub socket: Option<String>,
+    /// What it serves, in capitals, until it says its own name: `ECHO`, `GATEWAY`.
+    pub name: String,
+}
+
+/// What a command line says of a server of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Serving {
+    protocol: String,
+    socket: Option<String>,
+}
+
+impl Target {
+    /// The process with this number; its socket is found in its command line.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn of_pid(pid: u32) -> io::Result<Self> {
+        let command = fs::read(format!("/proc/{pid}/cmdline"))
+            .map_err(|error| io::Error::new(error.kind(), format!("there is no process {pid}")))?;
+        let serving = serving(&command);
+        let name = serving.as_ref().map_or_else(|| comm(pid), |it| it.protocol.to_uppercase());
+        Ok(Self { pid: Some(pid), socket: serving.and_then(|it| it.socket), name })
+    }
+
+    /// Whoever answers on this socket. The process is found among those that were started with its name.
+    pub fn of_socket(socket: &str) -> Self {
+        let is_its = |target: &Self| target.socket.as_deref() == Some(socket);
+        let known = numbers().filter_map(|pid| Self::of_pid(pid).ok()).find(is_its);
+        let unknown = || Self {
+            pid: None,
+            socket: Some(socket.to_owned()),
+            name: socket.trim_start_matches('@').to_uppercase(),
+        };
+        known.unwrap_or_else(unknown)
+    }
+
+    /// Every server of ours that this user runs, by process number, [`TARGETS_MAX`] at most.
+    pub fn running() -> Vec<Self> {
+        let user = rustix::process::getuid().as_raw();
+        let mut found: Vec<Self> = numbers()
+            .filter(|pid| owner(*pid) == Some(user))
+            .filter_map(|pid| {
+                let serving = serving(&fs::read(format!("/proc/{pid}/cmdline")).ok()?)?;
+                Some(Self { pid: Some(pid), socket: serving.socket, name: serving.protocol.to_uppercase() })
+            })
+            .collect();
+        found.sort_by_key(|target| target.pid);
+        found.truncate(TARGETS_MAX);
+        found
+    }
+}
+
+fn numbers() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// User the process belongs to.
+pub(crate) fn owner(pid: u32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|found| found.uid())
+}
+
+fn comm(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+/// Reads a command line as the kernel gives it: words that end in a zero byte. `None` unless it is `weir serve`.
+fn serving(command: &[u8]) -> Option<Serving> {
+    let words: Vec<String> =
+        command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let program = words.first()?.rsplit('/').next()?;
+    if program != "weir" || words.get(1).map(String::as_str) != Some("serve") {
+        return None;
+    }
+    let protocol = words.get(2).filter(|word| !word.is_empty() && !word.starts_with('-'))?.clone();
+    let after = |word: &String| word.strip_prefix("--stats-socket=").map(str::to_owned);
+    let beside =
+        words.iter().position(|word| word == "--stats-socket").and_then(|at| words.get(at + 1).cloned());
+    let socket = beside.or_else(|| words.iter().find_map(after)).filter(|name| name.starts_with('@'));
+    Some(Serving { protocol, socket })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(words: &[&str]) -> Option<Serving> {
+        let mut line = Vec::new();
+        for word in words {
+            line.extend_from_slice(word.as_bytes());
+            line.push(0);
+        }
+        serving(&line)
+    }
+
+    #[test]
+    fn a_server_of_ours_is_known_by_its_words() {
+        let serving = |protocol: &str, socket: Option<&str>| {
+            Some(Serving { protocol: protocol.to_owned(), socket: socket.map(str::to_owned) })
+        };
+        assert_eq!(
+            of(&["/opt/weir", "serve", "gateway", "--stats-socket", "@g"]),
+            serving("gateway", Some("@g"))
+        );
+        assert_eq!(
+            of(&["weir", "serve", "echo", "--stats-socket=@e", "--workers", "2"]),
+            serving("echo", Some("@e"))
+        );
+        assert_eq!(of(&["weir", "serve", "http"]), serving("http", None));
+        assert_eq!(
+            of(&["weir", "serve", "http", "--stats-socket"]),
+            serving("http", None),
+            "it is cut short"
+        );
+        for other in
+            [&["weir", "load", "echo"][..], &["nginx", "serve", "echo"], &["weir", "serve"], &["weir"], &[]]
+        {
+            assert_eq!(of(other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_one_without_a_socket() {
+        let own = Target::of_pid(std::process::id()).expect("it runs");
+        assert_eq!((own.pid, own.socket), (Some(std::process::id()), None));
+        assert!(!own.name.is_empty());
+        assert_eq!(owner(std::process::id()), Some(rustix::process::getuid().as_raw()));
+        assert!(Target::of_pid(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_socket_nobody_has_is_watched_by_its_name() {
+        let found = Target::of_socket("@weir-monitor-nobody");
+        assert_eq!((found.pid, found.name.as_str()), (None, "WEIR-MONITOR-NOBODY"));
+        assert_eq!(found.socket.as_deref(), Some("@weir-monitor-nobody"));
+    }
+}

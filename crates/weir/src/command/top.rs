@@ -1,0 +1,82 @@
+//! `weir top`: watch running processes.
+
+use std::{
+    io::{self, IsTerminal},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Result;
+use weir_monitor::{
+    live::{self, Form, Pace},
+    snapshot::Monitor,
+    target::{TARGETS_MAX, Target},
+};
+
+use super::engine;
+use crate::{
+    args::Top,
+    exit::{Exit, UsageError},
+    signals,
+};
+
+/// Shortest time between two looks: below it the watching would be part of what is watched.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+pub(crate) fn run(arguments: &Top) -> Result<Exit> {
+    let interval = engine::time("--interval", &arguments.interval)?;
+    if interval < INTERVAL_MIN {
+        return Err(UsageError("--interval: write 100ms or more".into()).into());
+    }
+    let mut monitor = Monitor::new(targets(arguments)?);
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    signals::on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    let is_plain = arguments.once || arguments.json || arguments.threads || arguments.plain;
+    if !is_plain && io::stdout().is_terminal() && io::stdin().is_terminal() {
+        live::show(&mut monitor, interval, &stop)?;
+        return Ok(Exit::Ok);
+    }
+    let form = if arguments.json { Form::Json } else { Form::Lines { everything: arguments.threads } };
+    let pace = Pace { interval, once: arguments.once };
+    match live::write(&mut monitor, &mut io::stdout().lock(), form, pace, &stop) {
+        // Whoever read has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot write to standard output")),
+        Ok(()) => Ok(Exit::Ok),
+    }
+}
+
+fn targets(arguments: &Top) -> Result<Vec<Target>> {
+    let mut found = Vec::new();
+    for socket in &arguments.socket {
+        if !socket.starts_with('@') || socket.len() < 2 {
+            return Err(UsageError(format!("--socket {socket}: write the abstract name, @NAME")).into());
+        }
+        found.push(Target::of_socket(socket));
+    }
+    for pid in &arguments.pid {
+        let target = Target::of_pid(*pid).map_err(|error| UsageError(format!("--pid: {error}")))?;
+        found.push(target);
+    }
+    if arguments.socket.is_empty() && arguments.pid.is_empty() {
+        found = Target::running();
+        if found.is_empty() {
+            let text = "no `weir serve` of this user runs here; name a process with --pid, or a socket with --socket";
+            return Err(UsageError(text.into()).into());
+        }
+    }
+    if found.len() > TARGETS_MAX {
+        let text = format!("{} targets; at most {TARGETS_MAX} can be watched", found.len());
+        return Err(UsageError(text).into());
+    }
+    Ok(found)
+}
