@@ -40,9 +40,17 @@ pub(crate) fn all(
             check(NOT_ASKED, true, NOT_ASKED_WHY.to_owned()),
         ];
     }
-    let unit = if spec.is_http() { "request" } else { "message" };
-    vec![
-        if spec.is_http() { responses_checked(&loads) } else { bytes_verified(&loads) },
+    let unit = match spec {
+        _ if spec.is_http() => "request",
+        _ if spec.is_orders() => "order",
+        _ => "message",
+    };
+    let mut checks = vec![
+        match spec {
+            _ if spec.is_http() => responses_checked(&loads),
+            _ if spec.is_orders() => replies_checked(&loads),
+            _ => bytes_verified(&loads),
+        },
         failures_classified(&loads),
         processes(trials),
         littles_law(trials, &loads, unit),
@@ -55,7 +63,46 @@ pub(crate) fn all(
         warm_up(&loads),
         interleaving(spec, trials),
         baseline_itself(comparisons, unit),
-    ]
+    ];
+    if spec.is_orders() {
+        checks.insert(1, chain_whole(trials));
+        checks.insert(2, wakes_recovered(&loads));
+    }
+    checks
+}
+
+/// Every reply has the next sequence number, and comes in its order's turn.
+fn replies_checked(loads: &[&LoadReport]) -> Check {
+    let orders = || loads.iter().filter_map(|load| load.orders.as_ref());
+    let checked: u64 = orders().map(|it| it.sequenced_checked).sum();
+    let inversions: u64 = orders().map(|it| it.inversions).sum();
+    let unbalanced = orders().filter(|it| !it.shares.is_conserved()).count();
+    let detail = format!(
+        "{checked} replies checked for their number and their turn, {inversions} out of turn; shares do not add up in \
+         {unbalanced} of {} trials",
+        loads.len()
+    );
+    check("replies-checked", checked > 0 && inversions == 0 && unbalanced == 0, detail)
+}
+
+/// Whether the gateway received twice what the exchange did: every order once, and its reply.
+fn chain_whole(trials: &[&TrialRecord]) -> Check {
+    let chains: Vec<_> = trials.iter().filter_map(|trial| trial.chain).collect();
+    let whole = chains.iter().filter(|chain| chain.is_whole()).count();
+    let reported = trials.iter().filter(|trial| trial.load.is_some()).count();
+    let detail = format!(
+        "the gateway received exactly twice what the exchange received in {whole} of {reported} trials"
+    );
+    check("chain-whole", reported > 0 && whole == reported, detail)
+}
+
+/// Whether nobody had to be found asleep on work.
+fn wakes_recovered(loads: &[&LoadReport]) -> Check {
+    let handoffs = loads.iter().filter_map(|load| load.observed.as_ref()?.node.as_ref()?.handoff.as_ref());
+    let (recovered, pushed) =
+        handoffs.fold((0, 0), |(recovered, pushed), it| (recovered + it.wakes_recovered, pushed + it.pushed));
+    let detail = format!("{recovered} of {pushed} messages handed over lay until the once-a-second look");
+    check("wakes-recovered", recovered == 0, detail)
 }
 
 /// Name of the line that says which checks a study of storage does without. Reports give it no outcome.

@@ -14,6 +14,7 @@ use std::{
 use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
+    gateway::ChainTotals,
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
@@ -311,7 +312,12 @@ impl Launcher for FakeLauncher {
         };
         self.trials += 1;
         let network = NetworkCounters::default();
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report })
+        let chain = request.cell.orders.as_ref().map(|_| ChainTotals {
+            gateway_received: 2,
+            exchange_received: 1,
+            ..ChainTotals::default()
+        });
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
@@ -357,6 +363,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             blocks,
             http: None,
             storage: None,
+            orders: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],

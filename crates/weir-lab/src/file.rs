@@ -238,6 +238,7 @@ impl Template {
                 ..HttpCell::default()
             }),
             storage: None,
+            orders: None,
             arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);

@@ -199,6 +199,7 @@ pub(crate) fn cell(
         blocks,
         http: Some(HttpCell { content: content.to_string(), close, ..HttpCell::default() }),
         storage: None,
+        orders: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);

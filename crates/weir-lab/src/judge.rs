@@ -45,7 +45,7 @@ use crate::{
     attribution::{self, Measured},
     check, equal_rate,
     gate::{Against, Gate, Pair, Pairs, TrialState},
-    listening, plan,
+    handoff, listening, plan,
     progress::Progress,
     summary, taint,
 };
@@ -88,7 +88,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let mut comparisons = decide_all(spec, &mut drafts);
     confirm_at_equal_rate(spec, &cells, &drafts, &mut comparisons);
     let headline = headline(spec, &comparisons);
-    let arms = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
+    let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
+    let gateway = handoff::find(spec, judged.fingerprint, &gate, &measured(&cells), &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
@@ -113,6 +114,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         attributions: attribution::all(spec, &gate, &measured(&cells)),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
+        gateway,
     }
 }
 
@@ -176,8 +178,18 @@ const STORAGE_METRICS: [Metric; 5] = [
     Metric::LatencyP99,
 ];
 
+/// Orders are asked for the switches of the gateway's threads, which is what was published, and for their round trip in
+/// closed loop too: with one in flight it is the figure, and not what is left of it.
+const ORDER_METRICS: [Metric; 4] =
+    [Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::Throughput, Metric::LatencyP50];
+
+const PACED_ORDER_METRICS: [Metric; 4] =
+    [Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::LatencyP50, Metric::LatencyP99];
+
 fn metrics(cell: &CellSpec) -> &'static [Metric] {
     match cell.load {
+        LoadMode::Closed if cell.orders.is_some() => &ORDER_METRICS,
+        _ if cell.orders.is_some() => &PACED_ORDER_METRICS,
         _ if cell.storage.is_some() => &STORAGE_METRICS,
         LoadMode::Closed => &[Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput],
         LoadMode::Open { .. } | LoadMode::OpenShare { .. } => &[
@@ -311,6 +323,7 @@ fn value(trial: &TrialRecord, metric: Metric) -> Option<f64> {
     let figure = match metric {
         Metric::ServerCpuPerMessage => per_message(observed?.cpu_ns),
         Metric::MachineCpuPerMessage => per_message(observed?.noise.machine_busy_ns),
+        Metric::SwitchesPerMessage => per_message(observed?.switches_voluntary),
         Metric::Throughput => load.throughput_per_second,
         Metric::LatencyP50 => load.response.quantile_ns(0.5)? as f64,
         Metric::LatencyP99 => load.response.quantile_ns(0.99)? as f64,
@@ -428,6 +441,7 @@ fn unit(cell: &CellSpec) -> &'static str {
     match cell {
         _ if cell.storage.is_some() => "operation",
         _ if cell.http.is_some() => "request",
+        _ if cell.orders.is_some() => "order",
         _ => "message",
     }
 }
@@ -530,8 +544,11 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let levels = |cell: &CellSpec| {
         (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
     };
-    let asked =
-        |cell: &CellSpec| (cell.http.clone().map(|http| (http.content, http.close)), cell.storage.clone());
+    let asked = |cell: &CellSpec| {
+        let http = cell.http.clone().map(|http| (http.content, http.close));
+        let orders = cell.orders.clone().map(|orders| (orders.driver, orders.in_flight_total));
+        (http, cell.storage.clone(), orders)
+    };
     (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
 

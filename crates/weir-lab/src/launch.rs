@@ -4,6 +4,7 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use thiserror::Error;
 use weir_record::{
+    gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
     spec::{ArmSpec, CellSpec},
@@ -38,6 +39,8 @@ pub struct TrialOutcome {
     pub reading_after: CrossCoreReading,
     /// What the kernel counted between the two readings.
     pub network: NetworkCounters,
+    /// What gateway and exchange counted over the whole trial; absent for everything else.
+    pub chain: Option<ChainTotals>,
     /// The generator's report, or what failed.
     pub report: Result<Box<LoadReport>, TrialFailure>,
 }

@@ -1,6 +1,6 @@
 //! The laboratory: plans a study, runs it block by block, and judges what was measured.
 //!
-//! In the order a study passes through: [`file`], [`quick`], [`http`], [`survey`] and [`storage`] say what is asked,
+//! In the order a study passes through: [`file`], [`quick`], [`http`], [`survey`], [`storage`] and [`gateway`] say what is asked,
 //! [`plan`] in which order it runs, [`run`] runs it through a [`launch::Launcher`] and stores every finished block,
 //! [`progress`] says how far it is, [`taint`] and [`gate`] say which trials may be compared, [`judge`] compares them,
 //! [`exit`] and [`export`] hand the result on.
@@ -10,6 +10,7 @@
 //! that cannot outlive it. Nothing here prints, exits or reads the environment.
 
 pub mod file;
+pub mod gateway;
 pub mod http;
 pub mod quick;
 pub mod storage;
@@ -43,6 +44,7 @@ pub mod export;
 mod attribution;
 mod check;
 mod equal_rate;
+mod handoff;
 mod histogram;
 mod listening;
 mod published;

@@ -9,6 +9,7 @@
 mod files;
 mod generator;
 mod group;
+mod orders;
 mod pipe;
 mod server;
 mod storage;
@@ -108,19 +109,27 @@ impl Launcher for ProcessLauncher {
             let data = self.files.data(cell)?;
             let report = storage::run(&self.weir, &data, request, &self.deadlines)?;
             let network = network::read().since(&counters);
-            return Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report });
+            let reading_after = self.reading();
+            return Ok(TrialOutcome { reading_before, reading_after, network, chain: None, report });
         }
+        let mut chain = None;
         let report = match Server::start(&self.weir, request, &files, self.trials, &self.deadlines) {
             Err(NoServer::Stop(error)) => return Err(error),
             Err(NoServer::Failed(failure)) => Err(failure),
             Ok(mut server) => {
-                let loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+                let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+                if let Ok(Ok(report)) = &mut loaded {
+                    chain = orders::totals(&server);
+                    if let Some(totals) = &chain {
+                        orders::own_exchange(report, totals);
+                    }
+                }
                 server.stop(&self.deadlines);
                 loaded?
             }
         };
         let network = network::read().since(&counters);
-        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, report })
+        Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
     }
 
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {

@@ -103,6 +103,78 @@ pub(crate) fn of_survey() -> Vec<PublishedClaim> {
     ]
 }
 
+/// What document 001 says, beside the cell with one order in flight and the one with one in each session.
+pub(crate) fn of_gateway(closed: &str, each: &str) -> Vec<PublishedClaim> {
+    let claim =
+        |id: &str, told: &str, ratio, metric, (cell_id, arm, baseline): (&str, &str, &str), why: &str| {
+            PublishedClaim {
+                id: id.to_owned(),
+                claim: told.to_owned(),
+                ratio,
+                metric,
+                cell_id: cell_id.to_owned(),
+                arm: arm.to_owned(),
+                baseline: baseline.to_owned(),
+                explanation: why.to_owned(),
+                causes: Vec::new(),
+            }
+        };
+    vec![
+        claim(
+            "S1-08",
+            "Document 001: one worker 43,729 switches/s, two workers 43,722 in all, 10 clients",
+            Some(1.0),
+            Metric::SwitchesPerMessage,
+            (closed, "one-worker", "owner"),
+            "One request was in flight in the whole process: every order wakes one worker twice, whoever it is.",
+        ),
+        claim(
+            "S1-09",
+            "Document 001: orders put on another worker's TaskQueue: 59,692 switches/s instead of 43,722",
+            Some(3.13 / 2.0),
+            Metric::SwitchesPerMessage,
+            (closed, "naive-modulo", "owner"),
+            "The rates of requests differed; for each order it is about 3.1 against 2.0, because some of the orders \
+             cross to the other worker and back, and each crossing is a wake.",
+        ),
+        claim(
+            "S1-05",
+            "Document 001: S3 hands every packet to another worker",
+            None,
+            Metric::SwitchesPerMessage,
+            (closed, "naive", "owner"),
+            "Its source takes the session's number modulo the workers, which is not every packet; here every order is \
+             handed over, and its reply back.",
+        ),
+        claim(
+            "S1-16",
+            "Document 001, its source: median round trip 41.1 us with the TaskQueue, 32.1 without",
+            Some(41.1 / 32.1),
+            Metric::LatencyP50,
+            (closed, "naive-modulo", "owner"),
+            "A wake of a sleeping thread on the way out and one on the way back.",
+        ),
+        claim(
+            "S1-13",
+            "Document 001: TPS run: 69 k orders/s with one worker, 125 k with two (1.83 times)",
+            Some(69.0 / 125.0),
+            Metric::Throughput,
+            (each, "one-worker", "owner"),
+            "There each worker had a CPU of its own, of 16; where gateway, exchange and clients share two, a second \
+             worker has none to gain.",
+        ),
+        claim(
+            "S1-10",
+            "Document 001: handing tasks to the TaskQueue should be optimised",
+            None,
+            Metric::ServerCpuPerMessage,
+            (closed, "mesh", "naive"),
+            "The sentence at the top answers it: the ratio here is of the whole CPU of an order, of which handing over \
+             is a part.",
+        ),
+    ]
+}
+
 fn page(arm: &str) -> PublishedClaim {
     claim(
         "S2-08 page",

@@ -92,6 +92,7 @@ fn cell(role: CellRole, connections: u32, load: LoadMode, blocks: u32) -> CellSp
         blocks,
         http: None,
         storage: None,
+        orders: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);

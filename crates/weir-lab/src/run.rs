@@ -357,7 +357,11 @@ impl Session<'_> {
     /// Smallest throughput of the arms that run, from one pilot block, or a second when an arm gave none in the first.
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
         let cell = &self.header.spec.cells[index];
-        let pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
+        let mut pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
+        if cell.orders.is_some() {
+            // The same orders at the same rate for every way of handing over: a share of what the baseline can do.
+            pilot.arms = vec![self.header.spec.arms[0].name.clone()];
+        }
         let planned = PlannedBlock { cell: index, block: 0 };
         let first = self.attempts(&pilot.id, 0);
         for attempt in first..first + PILOTS_MAX {
@@ -441,6 +445,7 @@ impl Session<'_> {
                 position,
                 interrupt: self.hands.interrupt,
             })?;
+            let chain = outcome.chain;
             let (load, taints) = match outcome.report {
                 Ok(load) => {
                     let before = self.trials().chain(&trials).filter_map(|trial| trial.load.as_ref());
@@ -470,6 +475,7 @@ impl Session<'_> {
                 reading_after: outcome.reading_after,
                 network: outcome.network,
                 load,
+                chain,
                 taints,
             };
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });

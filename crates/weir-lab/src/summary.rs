@@ -2,6 +2,7 @@
 
 use weir_record::{
     engine::EngineStats,
+    gateway::OrderFigures,
     load::LoadReport,
     study::{ArmSummary, Spread},
     trial::{ObservedWindow, TrialRecord},
@@ -54,7 +55,41 @@ pub(crate) fn summarize(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> Ar
         service_quantiles: curve(|load| &load.service.histogram_v2_base64),
         throughput_trials,
         server_cpu_trials,
+        orders: orders(&loads),
     }
+}
+
+/// What only orders have; `None` for everything else.
+fn orders(loads: &[&LoadReport]) -> Option<OrderFigures> {
+    let own: Vec<&LoadReport> = loads.iter().copied().filter(|load| load.orders.is_some()).collect();
+    if own.is_empty() {
+        return None;
+    }
+    let latency = |quantile: f64| {
+        let micros = |load: &&LoadReport| Some(load.response.quantile_ns(quantile)? as f64 / 1_000.0);
+        known(own.iter().filter_map(micros))
+    };
+    let handoffs = || {
+        let seen = |load: &&&LoadReport| load.messages > 0;
+        let handoff = |load: &&LoadReport| load.observed.as_ref()?.node.as_ref()?.handoff.clone();
+        own.iter().filter(seen).filter_map(move |load| Some((load.messages, handoff(load)?)))
+    };
+    let share = |(part, whole): (u64, u64)| (whole > 0).then(|| part as f64 / whole as f64);
+    Some(OrderFigures {
+        p50_us: latency(0.5),
+        p99_us: latency(0.99),
+        wakes_per_order: known(handoffs().filter_map(|(orders, it)| share((it.wakes_sent, orders)))),
+        wakes_per_handoff: known(handoffs().filter_map(|(_, it)| share((it.wakes_sent, it.pushed)))),
+        handoffs_per_drain: known(handoffs().filter_map(|(_, it)| share((it.pushed, it.drains)))),
+        handed_off_share: known(handoffs().filter_map(|(_, it)| share((it.orders_handed_off, it.orders)))),
+        wakes_recovered: handoffs().map(|(_, it)| it.wakes_recovered).sum(),
+    })
+}
+
+/// The spread of what there is; `None` of nothing.
+fn known(values: impl Iterator<Item = f64>) -> Option<Spread> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| spread(&values))
 }
 
 fn observed(load: &LoadReport, value: impl Fn(&ObservedWindow) -> u64) -> Option<u64> {
@@ -143,6 +178,34 @@ mod tests {
         let enters = summary.engine_per_message.iter().find(|(name, _)| name == "enters");
         assert_eq!(enters, Some(&("enters".to_owned(), 0.1)));
         assert!(summary.engine_per_message.iter().all(|(name, _)| !NOT_EVENTS.contains(&name.as_str())));
+    }
+
+    #[test]
+    fn wakes_are_counted_for_each_order_and_for_each_that_was_handed_over() {
+        use weir_record::orders::{HandoffStats, NodeWindow, OrdersLoadReport};
+        let handoff = |wakes_sent: u64| HandoffStats {
+            pushed: 100,
+            drains: 50,
+            wakes_sent,
+            orders: 200,
+            orders_handed_off: 50,
+            ..HandoffStats::default()
+        };
+        let trial = |wakes_sent: u64| {
+            let mut trial = trial(200, 1, false);
+            let load = trial.load.as_mut().expect("it has a report");
+            load.orders = Some(OrdersLoadReport::default());
+            let node = NodeWindow { handoff: Some(handoff(wakes_sent)), ..NodeWindow::default() };
+            load.observed.as_mut().expect("it was observed").node = Some(node);
+            trial
+        };
+        let (one, other) = (trial(10), trial(30));
+        let found = summarize("cell", "mesh", &[&one, &other]).orders.expect("it has orders");
+        assert_eq!(found.wakes_per_order, Some(Spread { median: 0.1, min: 0.05, max: 0.15 }));
+        assert_eq!(found.wakes_per_handoff, Some(Spread { median: 0.2, min: 0.1, max: 0.3 }));
+        assert_eq!(found.handoffs_per_drain.map(|it| it.median), Some(2.0));
+        assert_eq!(found.handed_off_share.map(|it| it.median), Some(0.25));
+        assert_eq!(found.p50_us, None, "no quantile was given");
     }
 
     #[test]

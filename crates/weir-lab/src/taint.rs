@@ -5,6 +5,7 @@
 use weir_record::{
     load::LoadReport,
     machine::{NetworkCounters, NoiseWindow},
+    orders::OrdersLoadReport,
     trial::Taint,
 };
 
@@ -54,7 +55,11 @@ pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64)
     if network.listen_overflows == 0 && breaks_littles_law(load) {
         taints.push(Taint::LittlesLaw);
     }
-    let has_framing = load.http.is_some();
+    let what = match load {
+        _ if load.http.is_some() => "response",
+        _ if load.orders.is_some() => "order",
+        _ => "message",
+    };
     if load.storage.is_some() {
         // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
         if load.messages == 0 {
@@ -62,15 +67,28 @@ pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64)
             taints.push(Taint::JobFailed { reason });
         }
     } else if load.messages == 0 {
-        let what = if has_framing { "response" } else { "message" };
         taints.push(Taint::LoadFailed { reason: format!("no {what} was completed in the window") });
+    } else if let Some(orders) = &load.orders {
+        taints.extend(wrong_replies(orders));
     } else if load.bytes_verified != load.messages * u64::from(load.message_bytes) {
         let expected = load.messages * u64::from(load.message_bytes);
-        let done = if has_framing { "had their framing and length checked" } else { "were compared" };
+        let done = if load.http.is_some() { "had their framing and length checked" } else { "were compared" };
         let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
         taints.push(Taint::LoadFailed { reason });
     }
     taints
+}
+
+/// What replies to orders say against the trial: each was checked by the generator, and its bytes are not echoed ones.
+fn wrong_replies(orders: &OrdersLoadReport) -> Option<Taint> {
+    let reason = if orders.inversions > 0 {
+        format!("{} replies came in another order than their orders", orders.inversions)
+    } else if !orders.shares.is_conserved() {
+        "shares entered are not those executed, cancelled and live".to_owned()
+    } else {
+        return None;
+    };
+    Some(Taint::LoadFailed { reason })
 }
 
 /// The most CPU other processes may use in a trial, from what they used in the trials before it. `cpus` are online.
@@ -228,6 +246,20 @@ mod tests {
         assert_eq!(storage(20.0, 9), [], "it does other things between two operations");
         assert_eq!(storage(34.0, 9), [Taint::LittlesLaw], "its clock is wrong");
         assert!(matches!(storage(32.0, 0).as_slice(), [Taint::JobFailed { .. }]));
+    }
+
+    #[test]
+    fn orders_answer_for_their_sequence_and_their_shares_instead_of_bytes() {
+        use weir_record::orders::ShareBalance;
+        let orders = |own: OrdersLoadReport| with(|load| (load.bytes_verified, load.orders) = (0, Some(own)));
+        assert_eq!(orders(OrdersLoadReport::default()), []);
+        let inverted = orders(OrdersLoadReport { inversions: 2, ..OrdersLoadReport::default() });
+        assert!(
+            matches!(inverted.as_slice(), [Taint::LoadFailed { reason }] if reason.starts_with("2 replies"))
+        );
+        let shares = ShareBalance { entered: 100, live: 99, ..ShareBalance::default() };
+        let lost = orders(OrdersLoadReport { shares, ..OrdersLoadReport::default() });
+        assert!(matches!(lost.as_slice(), [Taint::LoadFailed { reason }] if reason.starts_with("shares")));
     }
 
     #[test]

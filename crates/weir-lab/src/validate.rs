@@ -1,6 +1,7 @@
 //! What a study may ask: ranges of every level, and what must hold between its parts. One place for built-in
 //! studies and study files; every limit is stated here.
 
+mod orders;
 mod storage;
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
@@ -164,6 +165,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         return Err(SpecError::new("protocol", message));
     }
     storage::protocol(spec)?;
+    orders::protocol(spec)?;
     let mut ids = BTreeSet::new();
     for cell in &spec.cells {
         check_cell(cell)?;
@@ -180,6 +182,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         ));
     }
     storage::arms(spec)?;
+    orders::arms(spec)?;
     published(spec)
 }
 
@@ -237,7 +240,7 @@ fn arms(spec: &StudySpec) -> Result<(), SpecError> {
             }
             Subject::Command { argv } => command(argv)?,
             // What these may do depends on the cell.
-            Subject::Storage(_) | Subject::Fio { .. } => {}
+            Subject::Gateway(_) | Subject::Storage(_) | Subject::Fio { .. } => {}
         }
     }
     Ok(())
@@ -368,6 +371,9 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
     if let Some(http) = &cell.http {
         check_http(cell, http)?;
     }
+    if let Some(orders) = &cell.orders {
+        orders::cell(cell, orders)?;
+    }
     if !WINDOW_NS.contains(&cell.window_ns) {
         return Err(SpecError::new("window", "it must be from 100ms to 10min".to_owned()));
     }
@@ -405,6 +411,9 @@ fn check_http(cell: &CellSpec, http: &HttpCell) -> Result<(), SpecError> {
 pub fn cell_id(cell: &CellSpec) -> String {
     if let Some(storage) = &cell.storage {
         return storage::cell_id(cell, storage);
+    }
+    if let Some(orders) = &cell.orders {
+        return orders::cell_id(cell, orders);
     }
     let what = match &cell.http {
         None => format!("m{}", cell.message_bytes),

@@ -1,5 +1,5 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`,
-//! `http`, `storage`, `machine`, `trial`) and what was concluded (`verdict`, `study`).
+//! `http`, `orders`, `storage`, `machine`, `trial`) and what was concluded (`verdict`, `study`, `gateway`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -7,6 +7,7 @@
 
 mod encoding;
 pub mod engine;
+pub mod gateway;
 pub mod http;
 pub mod latency;
 pub mod load;

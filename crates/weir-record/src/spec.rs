@@ -45,6 +45,11 @@ impl StudySpec {
         self.cells.iter().any(|cell| cell.http.is_some())
     }
 
+    /// Whether its messages are orders that go through a gateway to an exchange.
+    pub fn is_orders(&self) -> bool {
+        self.cells.iter().any(|cell| cell.orders.is_some())
+    }
+
     /// Whether its messages are operations on a disk.
     pub fn is_storage(&self) -> bool {
         self.cells.iter().any(|cell| cell.storage.is_some())
@@ -84,6 +89,8 @@ pub enum Subject {
         /// Program and arguments.
         argv: Vec<String>,
     },
+    /// `weir serve gateway`, with an exchange behind it that the laboratory starts first.
+    Gateway(GatewaySubject),
     /// `weir storage run`.
     Storage(StorageSubject),
     /// fio, told the same job in its own words.
@@ -102,9 +109,31 @@ impl Subject {
         match self {
             Self::Storage(subject) => subject.engine,
             Self::Fio { engine, .. } => *engine,
-            Self::Weir { .. } | Self::Command { .. } => None,
+            Self::Weir { .. } | Self::Command { .. } | Self::Gateway(_) => None,
         }
     }
+}
+
+/// How the order gateway of a cell is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GatewaySubject {
+    /// How work crosses between workers, as `--handoff` takes it.
+    pub handoff: String,
+    /// Which worker sends an order on, as `--route` takes it: `own`, `other` or `modulo`.
+    pub route: String,
+    /// Driver of the gateway; absent means the cell's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Workers of gateway and exchange; absent means the cell's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Engine options of the gateway, sorted by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// Further words of `weir serve gateway`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
 }
 
 /// How `weir storage run` does the job of a cell.
@@ -151,6 +180,9 @@ pub struct CellSpec {
     /// What is asked of a disk; absent for echo and HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageCell>,
+    /// What is asked of a gateway and the exchange behind it; absent for everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrdersCell>,
     /// Arms that run in this cell, the baseline among them; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
@@ -180,6 +212,27 @@ pub struct HttpCell {
     /// Longest wait for a response; zero for the generator's own.
     #[serde(skip_serializing_if = "is_zero")]
     pub response_timeout_ns: u64,
+}
+
+/// The orders of a cell. Its connections are sessions of clients, its depth is what each has in flight, and its message
+/// bytes are those of an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OrdersCell {
+    /// Driver of gateways that name none.
+    pub driver: String,
+    /// What kind of load it is: `closed`, `tps`, `paced` or `flood`; names the row in reports.
+    pub load: String,
+    /// Orders in flight over all sessions together; absent means the cell's depth for each session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight_total: Option<u32>,
+    /// How durable the journals of gateway and exchange are, as `--journal` takes it.
+    pub journal: String,
+    /// How connections reach the workers, as `--accept` takes it.
+    pub accept: String,
+    /// CPUs of the exchange; empty means the generator's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchange_cpus: Vec<usize>,
 }
 
 /// The storage side of a cell. All of it is `O_DIRECT`: what the page cache answers says nothing about a disk. An

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    gateway::{GatewayFindings, OrderFigures},
     machine::{Fingerprint, NetworkCounters},
     spec::StudySpec,
     verdict::{Comparison, Verdict},
@@ -48,6 +49,9 @@ pub struct StudyResult {
     /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syn_ladder_s: Vec<u32>,
+    /// What only a study of the order gateway concludes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<GatewayFindings>,
 }
 
 /// What one cause of a published difference makes in this study.
@@ -154,6 +158,9 @@ pub struct ArmSummary {
     pub throughput_trials: Vec<f64>,
     /// Server CPU per message (µs) of each clean trial, in time order.
     pub server_cpu_trials: Vec<f64>,
+    /// What only orders through a gateway have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orders: Option<OrderFigures>,
 }
 
 /// Median with minimum and maximum.

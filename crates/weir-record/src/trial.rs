@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::EngineStats,
+    gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     orders::NodeWindow,
@@ -100,6 +101,9 @@ pub struct TrialRecord {
     pub network: NetworkCounters,
     /// The generator's report; absent when it failed.
     pub load: Option<LoadReport>,
+    /// What gateway and exchange counted over the whole trial; absent for everything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainTotals>,
     /// Reasons to keep it out of the comparison; empty when it is clean.
     pub taints: Vec<Taint>,
 }

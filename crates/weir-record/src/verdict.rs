@@ -26,6 +26,8 @@ pub enum Metric {
     ServerCpuPerMessage,
     /// Non-idle CPU of the whole machine per message; smaller is better.
     MachineCpuPerMessage,
+    /// Voluntary context switches of the server's threads per message; smaller is better.
+    SwitchesPerMessage,
     /// Verified messages per second; larger is better.
     Throughput,
     /// Median response time at equal offered rate; smaller is better.

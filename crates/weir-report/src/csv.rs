@@ -191,6 +191,7 @@ fn metric_name(metric: Metric) -> &'static str {
     match metric {
         Metric::ServerCpuPerMessage => "server-cpu-per-message",
         Metric::MachineCpuPerMessage => "machine-cpu-per-message",
+        Metric::SwitchesPerMessage => "switches-per-message",
         Metric::Throughput => "throughput",
         Metric::LatencyP50 => "latency-p50",
         Metric::LatencyP99 => "latency-p99",

@@ -22,9 +22,10 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         let name = format!("{} {}", words::verdict_sign(verdict), view.verdict_word(verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
-    let own: &[Term] = match (view.is_http, view.is_storage) {
-        (true, _) => &REQUEST_TERMS,
-        (_, true) => &STORAGE_TERMS,
+    let own: &[Term] = match view {
+        _ if view.is_http => &REQUEST_TERMS,
+        _ if view.is_storage => &STORAGE_TERMS,
+        _ if view.is_orders => &ORDER_TERMS,
         _ => &[],
     };
     // A disk is asked at once; there is no second clock.
@@ -80,6 +81,56 @@ const STORAGE_TERMS: [Term; 4] = [
             "From issuing an operation to noticing that it is complete. Only the tool can know it.",
             "I/O를 내보낸 시각부터 완료를 알아챈 시각까지입니다. 도구만 알 수 있으므로 도구가 말한 값입니다.",
             "从发出操作到得知其完成的时间；只有工具自己知道，因此取其自报值。",
+        ],
+    ),
+];
+
+/// Those of [`TERMS`] that speak of messages, for studies of orders.
+const ORDER_TERMS: [Term; 5] = [
+    (
+        Word::ServerCpu,
+        [
+            "CPU time of all threads of the gateway, kernel threads that work for it included, divided by the orders \
+             whose reply came in the same window. The exchange is not in it. From the scheduler's nanosecond accounting, \
+             not sampled.",
+            "게이트웨이의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간에 응답이 돌아온 주문 수로 나눈 값입니다. \
+             거래소는 포함되지 않습니다. 표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다.",
+            "网关全部线程（含为其工作的内核线程）所用的 CPU 时间，除以同一窗口内收到回报的订单数；不含交易所。取自调度器的纳秒级记账，而非抽样。",
+        ],
+    ),
+    (
+        Word::MachineCpu,
+        [
+            "Non-idle CPU time of the whole machine per order: gateway, exchange, generator and kernel together.",
+            "게이트웨이, 거래소, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 주문당으로 나타낸 값입니다.",
+            "整机每笔订单的非空闲 CPU 时间：网关、交易所、负载生成器与内核之和。",
+        ],
+    ),
+    (
+        Word::Throughput,
+        [
+            "Orders per second whose reply came back in its turn and with the right number. The gateway handles two \
+             arrivals and two departures for each.",
+            "응답이 제 순서에, 맞는 번호로 돌아온 주문의 초당 건수입니다. 주문마다 게이트웨이는 두 번 받고 두 번 보냅니다.",
+            "每秒按序且编号正确地收到回报的订单数。每笔订单网关要接收两次、发送两次。",
+        ],
+    ),
+    (
+        Word::ResponseTime,
+        [
+            "From the moment an order was due to be sent to its reply, through gateway and exchange and back. A stalled \
+             gateway cannot hide its queue.",
+            "주문을 보내기로 한 시각부터 게이트웨이와 거래소를 거쳐 응답이 돌아올 때까지의 시간입니다. 게이트웨이가 멈춰도 대기열이 \
+             가려지지 않습니다.",
+            "从订单应当发出的时刻起，经网关与交易所往返，到收到回报的时间。网关停顿时，排队无法被掩盖。",
+        ],
+    ),
+    (
+        Word::ServiceTime,
+        [
+            "From the moment an order was really sent to its reply.",
+            "주문을 실제로 보낸 시각부터 응답이 돌아올 때까지의 시간입니다.",
+            "从订单实际发出的时刻到收到回报的时间。",
         ],
     ),
 ];

@@ -18,6 +18,7 @@ mod csv;
 mod definitions;
 mod display;
 mod format;
+mod gateway;
 mod html;
 mod language;
 mod markdown;

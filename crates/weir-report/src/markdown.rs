@@ -1,7 +1,7 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
 use crate::{
-    definitions, published, sentence,
+    definitions, gateway, published, sentence,
     tables::{self, CELLS_MAX, Table},
     view::View,
     ways,
@@ -25,6 +25,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     missing_arms(view, &mut out);
     section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
     notes(view, &mut out);
+    handoff(view, &mut out);
     published(view, &mut out);
     ways(view, &mut out);
     section(view, &mut out, Word::FiguresTitle, &tables::figures(view), Word::NoFigures);
@@ -77,6 +78,24 @@ fn published(view: &View<'_>, out: &mut String) {
         heading(view, out, Word::AttributionsTitle);
         paragraph(out, view.word(Word::AttributionsHelp));
         table(view, out, &published::attributions(view));
+    }
+}
+
+fn handoff(view: &View<'_>, out: &mut String) {
+    let sections = gateway::sections(view);
+    if sections.is_empty() {
+        return;
+    }
+    for (index, (title, help, content)) in sections.iter().enumerate() {
+        heading(view, out, *title);
+        if index == 0 {
+            for answer in gateway::answers(view) {
+                paragraph(out, &escape(&answer));
+            }
+            paragraph(out, &gateway::crowded(view).map(|text| escape(&text)).unwrap_or_default());
+        }
+        paragraph(out, view.word(*help));
+        table(view, out, content);
     }
 }
 

@@ -82,6 +82,38 @@ const CHECKS: &[Phrase] = &[
         "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 I/O당 CPU를 {1} % 많이 씀(중앙값)",
         "在 {0} 个区组中，基线第二次运行的每次 I/O CPU 比第一次多 {1} %（中位数）",
     ],
+    [
+        "{n} replies checked for their number and their turn, {n} out of turn; shares do not add up in {n} of {n} trials",
+        "응답 {0}건의 번호와 순서 확인, 순서가 어긋난 것 {1}건, 주식 수가 맞지 않는 시행 {3}회 중 {2}회",
+        "已检查 {0} 条回报的编号与次序，{1} 条次序有误；{3} 个试次中有 {2} 个股数不平",
+    ],
+    [
+        "the gateway received exactly twice what the exchange received in {n} of {n} trials",
+        "시행 {1}회 중 {0}회에서 게이트웨이 수신이 거래소 수신의 정확히 두 배",
+        "{1} 个试次中有 {0} 个网关接收量恰为交易所的两倍",
+    ],
+    [
+        "{n} of {n} messages handed over lay until the once-a-second look",
+        "넘긴 메시지 {1}건 중 {0}건이 1초 점검 때까지 방치됨",
+        "交出的 {1} 条消息中有 {0} 条滞留到每秒一次的检查",
+    ],
+    [
+        "orders in flight as counted and as throughput times latency differ by {n} % in the median trial; {n} of {n} \
+         trials over {n} % (and what the window's edges explain) and set aside",
+        "센 값과 ‘처리량 × 지연시간’으로 구한 동시 주문 수의 차이는 시행 중앙값 {0} %. 시행 {2}회 중 {1}회가 {3} %(와 측정 구간 \
+         경계로 설명되는 몫)를 넘어 제외됨",
+        "在途订单数的计数值与“吞吐量 × 延迟”之差，试次中位数为 {0} %；{2} 个试次中有 {1} 个超过 {3} %（以及窗口边缘所能解释的部分），已剔除",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % less CPU per order than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 주문당 CPU를 {1} % 적게 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每笔订单 CPU 比第一次少 {1} %（中位数）",
+    ],
+    [
+        "in {n} blocks the baseline's second run took {n} % more CPU per order than its first (median)",
+        "블록 {0}개에서 기준의 두 번째 실행은 첫 번째보다 주문당 CPU를 {1} % 많이 씀(중앙값)",
+        "在 {0} 个区组中，基线第二次运行的每笔订单 CPU 比第一次多 {1} %（中位数）",
+    ],
     ["{n} completion queue overflows", "완료 큐 넘침 {0}회", "完成队列溢出 {0} 次"],
     ["no trial was run", "실행된 시행 없음", "没有运行任何试次"],
     [
@@ -210,6 +242,16 @@ const NOTES: &[Phrase] = &[
         "too few messages to know the generator's lag against {}",
         "{0}: 메시지가 적어 부하 생성기의 지연을 알 수 없음",
         "{0}：消息太少，无法得知负载生成器的滞后",
+    ],
+    [
+        "too few orders to know the generator's lag against {}",
+        "{0}: 주문이 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}：订单太少，无法得知负载生成器的滞后",
+    ],
+    [
+        "{} >= {n} orders/s (generator-bound)",
+        "{0} ≥ 초당 주문 {1}건(부하 생성기 한계)",
+        "{0} ≥ 每秒 {1} 笔订单（受限于负载生成器）",
     ],
     [
         "too few requests to know the generator's lag against {}",

@@ -12,6 +12,72 @@ use crate::{format, language::Language, phrases::Phrase, tables::Table, view::Vi
 /// Claims and explanations.
 pub(crate) const SENTENCES: &[Phrase] = &[
     [
+        "Document 001: one worker 43,729 switches/s, two workers 43,722 in all, 10 clients",
+        "문서 001: 클라이언트 10개에서 워커 1개 초당 전환 43,729회, 워커 2개 합계 43,722회",
+        "文档 001：10 个客户端，1 个工作线程每秒切换 43,729 次，2 个合计 43,722 次",
+    ],
+    [
+        "One request was in flight in the whole process: every order wakes one worker twice, whoever it is.",
+        "프로세스 전체에서 동시 요청이 1건이었으므로, 어느 워커든 주문마다 한 워커가 두 번 깨어납니다.",
+        "整个进程只有 1 个请求在途：无论是哪个工作线程，每笔订单都唤醒它两次。",
+    ],
+    [
+        "Document 001: orders put on another worker's TaskQueue: 59,692 switches/s instead of 43,722",
+        "문서 001: 주문을 다른 워커의 TaskQueue에 넣음: 초당 전환 43,722회 대신 59,692회",
+        "文档 001：把订单放入另一个工作线程的 TaskQueue：每秒切换 59,692 次，而不是 43,722 次",
+    ],
+    [
+        "The rates of requests differed; for each order it is about 3.1 against 2.0, because some of the orders cross to \
+         the other worker and back, and each crossing is a wake.",
+        "요청 속도가 서로 달랐습니다. 주문당으로는 약 3.1회 대 2.0회입니다. 주문 일부가 다른 워커로 갔다 돌아오고, 건널 때마다 한 번 \
+         깨우기 때문입니다.",
+        "两者的请求速率不同；按每笔订单计约为 3.1 次对 2.0 次，因为部分订单要到另一个工作线程再返回，每次跨越都是一次唤醒。",
+    ],
+    [
+        "Document 001: S3 hands every packet to another worker",
+        "문서 001: S3에서는 모든 패킷을 다른 워커로 넘김",
+        "文档 001：S3 把每个数据包都交给另一个工作线程",
+    ],
+    [
+        "Its source takes the session's number modulo the workers, which is not every packet; here every order is handed \
+         over, and its reply back.",
+        "소스를 보면 세션 번호를 워커 수로 나눈 나머지를 쓰므로 모든 패킷은 아닙니다. 여기서는 모든 주문을 넘기고 응답도 되돌려 받습니다.",
+        "其源码取会话编号对工作线程数的余数，并非每个数据包；此处每笔订单都交出，回报也交回。",
+    ],
+    [
+        "Document 001, its source: median round trip 41.1 us with the TaskQueue, 32.1 without",
+        "문서 001의 소스: 왕복 시간 중앙값 TaskQueue 사용 시 41.1 us, 사용하지 않을 때 32.1 us",
+        "文档 001 的源码：往返时间中位数，使用 TaskQueue 为 41.1 us，不使用为 32.1 us",
+    ],
+    [
+        "A wake of a sleeping thread on the way out and one on the way back.",
+        "나갈 때 한 번, 돌아올 때 한 번 잠든 스레드를 깨웁니다.",
+        "出去时唤醒一次休眠线程，返回时再唤醒一次。",
+    ],
+    [
+        "Document 001: TPS run: 69 k orders/s with one worker, 125 k with two (1.83 times)",
+        "문서 001: TPS 실행: 워커 1개 초당 주문 6.9만 건, 2개 12.5만 건(1.83배)",
+        "文档 001：TPS 运行：1 个工作线程每秒 6.9 万笔订单，2 个 12.5 万笔（1.83 倍）",
+    ],
+    [
+        "There each worker had a CPU of its own, of 16; where gateway, exchange and clients share two, a second worker has \
+         none to gain.",
+        "거기서는 CPU 16개 중 워커마다 하나씩 있었습니다. 게이트웨이, 거래소, 클라이언트가 CPU 2개를 나눠 쓰면 두 번째 워커가 얻을 \
+         CPU가 없습니다.",
+        "那里每个工作线程都有自己的 CPU（共 16 个）；网关、交易所与客户端共用 2 个 CPU 时，第二个工作线程无从获益。",
+    ],
+    [
+        "Document 001: handing tasks to the TaskQueue should be optimised",
+        "문서 001: TaskQueue에 작업 전달 과정의 최적화가 필요할 듯하다",
+        "文档 001：向 TaskQueue 传递任务的过程需要优化",
+    ],
+    [
+        "The sentence at the top answers it: the ratio here is of the whole CPU of an order, of which handing over is a \
+         part.",
+        "맨 위의 문장이 답입니다. 여기의 비율은 주문 하나의 전체 CPU에 대한 것이고, 넘기는 일은 그 일부입니다.",
+        "答案见顶部的句子：此处的比值针对一笔订单的全部 CPU，交接只是其中一部分。",
+    ],
+    [
         "Document 002: HTML page, 100 connections: uring 4800+ requests/s at 20 ms, epoll 4000+ at 23 ms",
         "문서 002: HTML 페이지, 연결 100개: uring 초당 4800건 이상 20 ms, epoll 4000건 이상 23 ms",
         "文档 002：HTML 页面，100 个连接：uring 每秒 4800+ 个请求，20 ms；epoll 4000+，23 ms",

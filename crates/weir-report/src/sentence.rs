@@ -8,7 +8,7 @@ use weir_record::{
 };
 
 use crate::{
-    format,
+    format, gateway,
     language::Language,
     view::View,
     words::{self, Word},
@@ -22,6 +22,9 @@ const P_VALUE_MAX: f64 = 0.05;
 
 /// The verdict of the headline cell in one sentence.
 pub(crate) fn headline(view: &View<'_>) -> String {
+    if let Some(answer) = gateway::headline(view) {
+        return answer;
+    }
     let Some(comparison) = view.headline() else { return no_headline(view) };
     let situation = situation(view, comparison);
     let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
@@ -70,6 +73,9 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
     let separator = if view.language == Language::Chinese { "、" } else { ", " };
     if let Some(storage) = &cell.storage {
         return view.storage_conditions(cell, storage).join(separator);
+    }
+    if let Some(orders) = &cell.orders {
+        return gateway::conditions(view, cell, orders).join(separator);
     }
     let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
     parts.extend(view.further_conditions(cell));

@@ -7,7 +7,7 @@ use weir_record::{
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, published, sentence,
+    format, gateway, published, sentence,
     view::{METRICS, View},
     ways,
     words::{self, Word},
@@ -38,6 +38,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         }
     }
     notes(view, &mut out);
+    handoff(view, &mut out);
     published(view, &mut out);
     ways(view, &mut out);
     missing_arms(view, &mut out);
@@ -268,6 +269,28 @@ fn published(view: &View<'_>, out: &mut Output) {
     if let Some(ladder) = published::ladder(view) {
         out.blank();
         out.wrapped(&ladder, "");
+    }
+}
+
+/// The runs of the document and the costs, a line each: tables of so many columns do not fit a terminal.
+fn handoff(view: &View<'_>, out: &mut Output) {
+    for (title, _, content) in gateway::sections(view) {
+        out.blank();
+        out.styled(Style::Bold, view.word(title));
+        for row in &content.rows {
+            let (subject, figures) = row.split_at(content.text_columns.min(row.len()));
+            let heads = content.head.iter().skip(content.text_columns);
+            let figures: Vec<String> = heads
+                .zip(figures)
+                .filter(|(_, figure)| *figure != format::ABSENT)
+                .map(|(head, figure)| format!("{head} {figure}"))
+                .collect();
+            out.wrapped(&format!("- {}: {}", subject.join(" · "), figures.join(", ")), "  ");
+        }
+    }
+    for text in gateway::answers(view).iter().skip(1).chain(&gateway::crowded(view)) {
+        out.blank();
+        out.wrapped(text, "");
     }
 }
 

@@ -8,16 +8,17 @@ use weir_record::{
 };
 
 use crate::{
-    format,
+    format, gateway,
     language::Language,
     phrases,
     words::{self, Word},
 };
 
 /// Metrics in the order they are shown.
-pub(crate) const METRICS: [Metric; 5] = [
+pub(crate) const METRICS: [Metric; 6] = [
     Metric::ServerCpuPerMessage,
     Metric::MachineCpuPerMessage,
+    Metric::SwitchesPerMessage,
     Metric::Throughput,
     Metric::LatencyP50,
     Metric::LatencyP99,
@@ -37,6 +38,8 @@ pub(crate) struct View<'a> {
     pub is_http: bool,
     /// Its messages are operations on a disk.
     pub is_storage: bool,
+    /// Its messages are orders.
+    pub is_orders: bool,
 }
 
 impl<'a> View<'a> {
@@ -57,13 +60,15 @@ impl<'a> View<'a> {
             arms: distinct(planned_arms.chain(found_arms).chain(timed_arms)),
             is_http: result.spec.is_http(),
             is_storage: result.spec.is_storage(),
+            is_orders: result.spec.is_orders(),
         }
     }
 
     pub(crate) fn word(&self, word: Word) -> &'static str {
-        let word = match (self.is_http, self.is_storage) {
-            (true, _) => words::of_requests(word),
-            (_, true) => words::of_operations(word),
+        let word = match self {
+            _ if self.is_http => words::of_requests(word),
+            _ if self.is_storage => words::of_operations(word),
+            _ if self.is_orders => words::of_orders(word),
             _ => word,
         };
         word.text(self.language)
@@ -73,6 +78,9 @@ impl<'a> View<'a> {
     pub(crate) fn unit(&self) -> &'static str {
         if self.is_storage {
             return if self.language == Language::Chinese { "次 I/O" } else { "I/O" };
+        }
+        if self.is_orders {
+            return self.language.choose(["order", "주문", "笔订单"]);
         }
         match (self.language, self.is_http) {
             (Language::English, false) => "message",
@@ -169,6 +177,9 @@ impl<'a> View<'a> {
         let Some(cell) = self.cell(id) else { return id.to_owned() };
         if let Some(storage) = &cell.storage {
             return self.storage_conditions(cell, storage).join(" · ");
+        }
+        if let Some(orders) = &cell.orders {
+            return gateway::conditions(self, cell, orders).join(" · ");
         }
         let mut parts = vec![self.connections(cell.connections), self.asked(cell)];
         parts.extend(self.further_conditions(cell));

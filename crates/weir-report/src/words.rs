@@ -52,6 +52,71 @@ words! {
     LatencyP50Short: "response p50" | "응답 p50" | "响应 p50";
     LatencyP99Short: "response p99" | "응답 p99" | "响应 p99";
     MessagesPerSecond: "messages/s" | "TPS" | "TPS";
+    Switches: "Voluntary context switches" | "자발적 문맥 교환" | "自愿上下文切换";
+    SwitchesProse: "number of voluntary context switches" | "자발적 문맥 교환량" | "自愿上下文切换次数";
+    SwitchesShort: "switches" | "문맥 교환" | "切换";
+
+    ServerCpuOrder: "Server CPU per order" | "주문당 서버 CPU" | "每笔订单的服务器 CPU";
+    MachineCpuOrder: "Whole-machine CPU per order" | "주문당 전체 머신 CPU" | "每笔订单的整机 CPU";
+    GeneratorCpuOrder: "Generator CPU per order" | "주문당 부하 생성기 CPU" | "每笔订单的负载生成器 CPU";
+    ServerCpuProseOrder: "server CPU per order" | "주문당 서버 CPU 사용량" | "每笔订单服务器 CPU 用量";
+    MachineCpuProseOrder: "whole-machine CPU per order" | "주문당 전체 머신 CPU 사용량" | "每笔订单整机 CPU 用量";
+    ServerCpuShortOrder: "CPU/order" | "CPU/주문" | "CPU/订单";
+    OrdersPerSecond: "orders/s" | "주문/초" | "订单/秒";
+    LatencyHelpOrder: "Solid: round trip of an order, counted from the moment it was due. Dashed: service time, counted \
+        from the moment it was sent. The gap between them is waiting that a closed loop would hide."
+        | "실선은 주문을 보내기로 한 시각부터 잰 왕복 시간, 점선은 실제로 보낸 시각부터 잰 서비스 시간입니다. 둘의 \
+        차이는 폐쇄형 부하가 숨기는 대기 시간입니다."
+        | "实线为订单往返时间，从订单应发出的时刻算起；虚线为服务时间，从实际发出的时刻算起。两者之差就是闭环负载会掩盖的等待时间。";
+    WhyTitleOrder: "What differs per order" | "주문당 무엇이 다른가" | "每笔订单的差异";
+    MeasuredRatio: "measured ratio" | "측정한 비율" | "实测比值";
+    RunsTitle: "The runs of document 001, published beside measured" | "문서 001의 실행: 발표된 수치와 측정한 수치"
+        | "文档 001 的各次运行：已发表与实测对照";
+    RunsHelp: "s1: one worker, one order in flight in all. s2: two workers, the owner sends the order on. s3: every order \
+        is handed to the other worker; s3-modulo: the share the document handed over. tps: one order in flight per \
+        session; deep: ten. The document counted switches per second at rates that differed; per order they can be \
+        compared. Figures are medians of the clean trials."
+        | "s1: 워커 1개, 전체 동시 주문 1건. s2: 워커 2개, 소유한 워커가 그대로 보냄. s3: 모든 주문을 다른 워커로 넘김. s3-modulo: \
+        문서가 실제로 넘긴 비율. tps: 세션당 동시 1건, deep: 10건. 문서는 서로 다른 요청 속도에서 초당 전환을 셌으므로, 비교할 수 있는 \
+        것은 주문당 수치입니다. 수치는 정상 시행의 중앙값입니다."
+        | "s1：1 个工作线程，总共在途 1 笔。s2：2 个工作线程，由所有者直接发出。s3：每笔订单都交给另一个工作线程；s3-modulo：文档实际交出的比例。\
+        tps：每个会话在途 1 笔；deep：10 笔。文档在不同请求速率下统计每秒切换，只有每笔订单的数值才可比较。数值为有效试次的中位数。";
+    HandoffTitle: "What handing over costs by itself" | "넘기는 일 자체의 비용" | "交接本身的代价";
+    HandoffHelp: "Each arm less the baseline of the same block, which does the same work without handing over; then the \
+        median over the blocks, with an interval from its order statistics. The share is this cost over that of naive, \
+        block by block; a dash where the cost of naive is not above zero in every block."
+        | "같은 블록에서 넘기지 않고 같은 일을 하는 기준을 뺀 값의 블록 중앙값이며, 구간은 순서통계량으로 구합니다. 비율은 블록마다 \
+        naive의 비용으로 나눈 값이고, naive의 비용이 모든 블록에서 0보다 크지 않으면 표시하지 않습니다."
+        | "各方案减去同一区组中不交接而做同样工作的基线，再取各区组的中位数，区间来自次序统计量。份额为逐区组除以 naive 的代价；若 naive 的代价\
+        并非在每个区组都大于零，则不给出。";
+    OrderFiguresTitle: "Figures per order" | "주문당 수치" | "每笔订单的数值";
+    OrderFiguresHelp: "Medians of the clean trials with the smallest and the largest. Switches are those of all threads \
+        of the gateway. A wake is one that cost a system call."
+        | "정상 시행의 중앙값과 최솟값, 최댓값입니다. 문맥 교환은 게이트웨이의 모든 스레드를 합친 것이고, 깨우기는 시스템 콜이 든 것만 \
+        셉니다."
+        | "有效试次的中位数及最小、最大值。切换为网关全部线程之和；唤醒只计需要系统调用的。";
+    Run: "run" | "실행" | "运行";
+    Driver: "driver" | "드라이버" | "驱动";
+    Journal: "journal" | "저널" | "日志";
+    PublishedSwitchesPerSecond: "published switches/s" | "발표된 초당 전환" | "已发表每秒切换";
+    PublishedSwitches: "published per order" | "발표 기준 주문당 전환" | "已发表每笔切换";
+    PublishedOrders: "published orders/s" | "발표된 주문/초" | "已发表订单/秒";
+    PublishedMedian: "published p50" | "발표된 p50" | "已发表 p50";
+    InvoluntaryShort: "involuntary" | "비자발적" | "非自愿";
+    RoundTripP50: "round trip p50" | "왕복 p50" | "往返 p50";
+    RoundTripP99: "round trip p99" | "왕복 p99" | "往返 p99";
+    HandedOff: "handed over" | "넘긴 비율" | "交出比例";
+    Wakes: "wakes" | "깨우기" | "唤醒";
+    WakesPerHandoff: "wakes a hand-off" | "전달당 깨우기" | "每次交接的唤醒";
+    HandoffsPerDrain: "taken a drain" | "비우기당 건수" | "每次清空的条数";
+    OwnCpu: "own CPU per order" | "주문당 자체 CPU" | "每笔订单自身 CPU";
+    OfYardstick: "of naive" | "naive 대비" | "相对 naive";
+    OwnSwitches: "own switches" | "자체 문맥 교환" | "自身切换";
+    OwnRoundTrip: "own share of p50" | "p50 증가분" | "p50 增量";
+    CheckReplies: "every reply came in its turn" | "모든 응답이 순서대로 도착" | "所有回报都按序到达";
+    CheckChain: "the gateway received twice what the exchange did" | "게이트웨이 수신이 거래소의 두 배"
+        | "网关接收量恰为交易所的两倍";
+    CheckRecovered: "no work lay beside a sleeping worker" | "잠든 워커 곁에 남겨진 작업 없음" | "没有任务滞留在休眠线程旁";
 
     ServerCpuRequest: "Server CPU per request" | "요청당 서버 CPU" | "每个请求的服务器 CPU";
     MachineCpuRequest: "Whole-machine CPU per request" | "요청당 전체 머신 CPU" | "每个请求的整机 CPU";
@@ -289,6 +354,23 @@ pub(crate) fn of_requests(word: Word) -> Word {
     }
 }
 
+/// What is said of orders where echo has messages.
+pub(crate) fn of_orders(word: Word) -> Word {
+    match word {
+        Word::ServerCpu => Word::ServerCpuOrder,
+        Word::MachineCpu => Word::MachineCpuOrder,
+        Word::GeneratorCpu => Word::GeneratorCpuOrder,
+        Word::ServerCpuProse => Word::ServerCpuProseOrder,
+        Word::MachineCpuProse => Word::MachineCpuProseOrder,
+        Word::ServerCpuShort => Word::ServerCpuShortOrder,
+        Word::MessagesPerSecond => Word::OrdersPerSecond,
+        Word::LatencyHelp => Word::LatencyHelpOrder,
+        Word::WhyTitle => Word::WhyTitleOrder,
+        Word::MeasuredThroughput => Word::MeasuredRatio,
+        other => other,
+    }
+}
+
 /// What is said of operations on a disk where echo has messages.
 pub(crate) fn of_operations(word: Word) -> Word {
     match word {
@@ -343,6 +425,7 @@ pub(crate) fn metric(metric: Metric) -> Word {
     match metric {
         Metric::ServerCpuPerMessage => Word::ServerCpu,
         Metric::MachineCpuPerMessage => Word::MachineCpu,
+        Metric::SwitchesPerMessage => Word::Switches,
         Metric::Throughput => Word::Throughput,
         Metric::LatencyP50 => Word::LatencyP50,
         Metric::LatencyP99 => Word::LatencyP99,
@@ -354,6 +437,7 @@ pub(crate) fn metric_in_prose(metric: Metric) -> Word {
     match metric {
         Metric::ServerCpuPerMessage => Word::ServerCpuProse,
         Metric::MachineCpuPerMessage => Word::MachineCpuProse,
+        Metric::SwitchesPerMessage => Word::SwitchesProse,
         Metric::Throughput => Word::ThroughputProse,
         Metric::LatencyP50 => Word::LatencyP50Prose,
         Metric::LatencyP99 => Word::LatencyP99Prose,
@@ -365,6 +449,7 @@ pub(crate) fn metric_short(metric: Metric) -> Word {
     match metric {
         Metric::ServerCpuPerMessage => Word::ServerCpuShort,
         Metric::MachineCpuPerMessage => Word::MachineCpuShort,
+        Metric::SwitchesPerMessage => Word::SwitchesShort,
         Metric::Throughput => Word::ThroughputShort,
         Metric::LatencyP50 => Word::LatencyP50Short,
         Metric::LatencyP99 => Word::LatencyP99Short,
@@ -390,6 +475,9 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "responses-checked" => Some(Word::CheckResponses),
         "operations-counted" => Some(Word::CheckCounted),
         NOT_ASKED => Some(Word::CheckNotAsked),
+        "replies-checked" => Some(Word::CheckReplies),
+        "chain-whole" => Some(Word::CheckChain),
+        "wakes-recovered" => Some(Word::CheckRecovered),
         "failures-classified" => Some(Word::CheckFailures),
         "littles-law" => Some(Word::CheckLittle),
         "generator-headroom" => Some(Word::CheckHeadroom),

@@ -176,6 +176,7 @@ impl Template {
             blocks: if role == CellRole::Exploratory { self.exploratory_blocks } else { self.blocks },
             http: None,
             storage: Some(storage),
+            orders: None,
             arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);

@@ -16,6 +16,7 @@ use weir_record::{
 use super::{
     Deadlines, files,
     group::{Bond, Group},
+    orders,
     server::{Server, cpu_list},
 };
 use crate::launch::{LaunchError, TrialFailure, TrialRequest};
@@ -83,9 +84,10 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
 
 fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     let cell = request.cell;
-    let mut arguments = match &cell.http {
-        Some(http) => http_arguments(http, &server.address),
-        None => {
+    let mut arguments = match (&cell.http, &cell.orders) {
+        (Some(http), _) => http_arguments(http, &server.address),
+        (None, Some(orders)) => orders::load_arguments(request, orders, &server.address),
+        (None, None) => {
             let bytes = cell.message_bytes.to_string();
             ["load", "echo", "--json", "--target", &server.address, "--message-bytes", &bytes]
                 .map(str::to_owned)
@@ -93,8 +95,10 @@ fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
         }
     };
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--connections", cell.connections.to_string());
-    option("--depth", cell.depth.to_string());
+    if cell.orders.is_none() {
+        option("--connections", cell.connections.to_string());
+        option("--depth", cell.depth.to_string());
+    }
     option("--duration", seconds(cell.window_ns));
     option("--warmup-max", seconds(cell.warmup_ns_max));
     option("--seed", request.seed.to_string());

@@ -8,12 +8,13 @@ use std::{
 };
 
 use rustix::process::Signal;
-use weir_record::spec::{CellSpec, Subject};
+use weir_record::spec::{CellSpec, GatewaySubject, Subject};
 
 use super::{
     Deadlines,
     files::TrialFiles,
     group::{Bond, Group, TICK},
+    orders::{self, Behind, Use},
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) address: String,
     /// Abstract socket that answers with engine counters, for Weir's own servers.
     pub(crate) stats_socket: Option<String>,
+    /// The exchange behind a gateway.
+    pub(super) behind: Option<Box<Behind>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,22 +64,14 @@ impl Server {
         match &request.arm.subject {
             Subject::Weir { driver, options, arguments } => {
                 let stats_socket = format!("@weir-{}-{number}", std::process::id());
-                let mut command = Command::new(weir);
-                command.args(own_arguments(request, driver, &stats_socket));
+                let mut words = own_arguments(request, driver, &stats_socket);
                 for (name, value) in options {
-                    command.args(["--option", &format!("{name}={value}")]);
+                    words.extend(["--option".to_owned(), format!("{name}={value}")]);
                 }
-                command.args(arguments.iter().map(|word| files.substituted(word)));
-                let group = spawn(&mut command, request, Bond::Dies)?;
-                let server = Self {
-                    group,
-                    kind: Kind::Weir,
-                    address: String::new(),
-                    stats_socket: Some(stats_socket),
-                };
-                server
-                    .until_ready(request, deadlines, |server| server.group.stdout.line_after("listening on "))
+                words.extend(arguments.iter().map(|word| files.substituted(word)));
+                Self::start_own(weir, request, &words, (stats_socket, None), deadlines)
             }
+            Subject::Gateway(subject) => Self::start_gateway(weir, request, subject, number, deadlines),
             Subject::Command { argv } => {
                 let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
                 let mut command = Command::new(weir);
@@ -84,8 +79,13 @@ impl Server {
                 command
                     .args(substituted(argv, weir, port, request).iter().map(|word| files.substituted(word)));
                 let group = spawn(&mut command, request, Bond::CleansUp)?;
-                let server =
-                    Self { group, kind: Kind::Supervised, address: String::new(), stats_socket: None };
+                let server = Self {
+                    group,
+                    kind: Kind::Supervised,
+                    address: String::new(),
+                    stats_socket: None,
+                    behind: None,
+                };
                 let address = SocketAddr::from(([127, 0, 0, 1], port));
                 server.until_ready(request, deadlines, |_| {
                     TcpStream::connect_timeout(&address, CONNECT_TRY).ok().map(|_| address.to_string())
@@ -96,6 +96,51 @@ impl Server {
                 Err(NoServer::Stop(LaunchError::Usage(reason)))
             }
         }
+    }
+
+    /// One of Weir's own servers, with these words.
+    fn start_own(
+        weir: &std::path::Path,
+        request: &TrialRequest<'_>,
+        words: &[String],
+        (stats_socket, behind): (String, Option<Box<Behind>>),
+        deadlines: &Deadlines,
+    ) -> Result<Self, NoServer> {
+        let mut command = Command::new(weir);
+        command.args(words);
+        let group = spawn(&mut command, request, Bond::Dies)?;
+        let server = Self {
+            group,
+            kind: Kind::Weir,
+            address: String::new(),
+            stats_socket: Some(stats_socket),
+            behind,
+        };
+        server.until_ready(request, deadlines, |server| server.group.stdout.line_after("listening on "))
+    }
+
+    /// An exchange, and a gateway in front of it.
+    fn start_gateway(
+        weir: &std::path::Path,
+        request: &TrialRequest<'_>,
+        subject: &GatewaySubject,
+        number: u64,
+        deadlines: &Deadlines,
+    ) -> Result<Self, NoServer> {
+        let Some(cell) = &request.cell.orders else {
+            let reason =
+                format!("arm {} is a gateway, and {} has no orders", request.arm.name, request.cell.id);
+            return Err(NoServer::Stop(LaunchError::Usage(reason)));
+        };
+        let stats_socket = |side: &str| format!("@weir-{}-{number}-{side}", std::process::id());
+        let own = stats_socket("exchange");
+        let words = orders::exchange_arguments(request, subject, cell, &own);
+        let exchange = Self::start_own(weir, request, &words, (own, None), deadlines).map_err(of_exchange)?;
+        let at_start = Use::of(&exchange);
+        let own = stats_socket("gateway");
+        let words = orders::gateway_arguments(request, subject, cell, &exchange.address, &own);
+        let behind = Some(Box::new(Behind { exchange, at_start }));
+        Self::start_own(weir, request, &words, (own, behind), deadlines)
     }
 
     fn until_ready(
@@ -161,17 +206,23 @@ impl Server {
     /// Reads its output, so that it never waits for us. Says whether it still runs.
     pub(crate) fn still_runs(&mut self) -> bool {
         self.group.stdout.drain();
-        !self.group.has_ended()
+        let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.exchange.still_runs());
+        !self.group.has_ended() && behind_runs
     }
 
     /// Whether it ends within a moment: peers see the end of its connections before its parent sees its own.
     pub(crate) fn is_ending(&mut self) -> bool {
-        self.group.wait(5 * TICK)
+        self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.exchange.group.has_ended())
     }
 
     /// Why it ended by itself.
     pub(crate) fn obituary(&mut self) -> String {
-        self.group.obituary()
+        match &mut self.behind {
+            Some(behind) if behind.exchange.group.has_ended() => {
+                format!("lost its exchange, which {}", behind.exchange.group.obituary())
+            }
+            _ => self.group.obituary(),
+        }
     }
 
     /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone.
@@ -181,6 +232,20 @@ impl Server {
             Kind::Supervised => self.group.say(supervise::END_POLITELY),
         }
         self.group.wait(deadlines.stop);
+        if let Some(behind) = self.behind {
+            behind.exchange.stop(deadlines);
+        }
+    }
+}
+
+/// Says whose failure it is.
+fn of_exchange(failure: NoServer) -> NoServer {
+    let behind = |reason: String| format!("the exchange {reason}");
+    match failure {
+        NoServer::Failed(TrialFailure::Server { reason }) => {
+            NoServer::Failed(TrialFailure::Server { reason: behind(reason) })
+        }
+        other => other,
     }
 }
 
@@ -189,6 +254,7 @@ pub(crate) fn words(subject: &Subject) -> &[String] {
     match subject {
         Subject::Weir { arguments, .. } => arguments,
         Subject::Command { argv } => argv,
+        Subject::Gateway(subject) => &subject.arguments,
         Subject::Storage(_) | Subject::Fio { .. } => &[],
     }
 }

@@ -114,7 +114,7 @@ pub(crate) fn run(
     let words = match &request.arm.subject {
         Subject::Fio { program, .. } => fio::words(program, &job),
         Subject::Storage(subject) => own::words(weir, &job, subject),
-        Subject::Weir { .. } | Subject::Command { .. } => {
+        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {
             return Err(LaunchError::Usage(format!("arm {} works on no disk", request.arm.name)));
         }
     };

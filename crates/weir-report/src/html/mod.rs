@@ -39,6 +39,7 @@ pub(crate) fn page(view: &View<'_>) -> String {
                     (chips(view))
                     (missing_arms(view))
                     (sections::comparisons(view))
+                    (sections::handoff(view))
                     (sections::published(view))
                     (sections::attributions(view))
                     (sections::ways(view))

@@ -6,7 +6,7 @@ use weir_record::{study::ArmSummary, verdict::Metric};
 use super::{chart, table};
 use crate::{
     chart::{self as charts, ARM_STYLES, Figure},
-    definitions, display, format, published, sentence,
+    definitions, display, format, gateway, published, sentence,
     tables::{self, CELLS_MAX},
     view::{METRICS, View},
     ways,
@@ -82,6 +82,22 @@ pub(super) fn published(view: &View<'_>) -> Markup {
         return html! {};
     }
     section(view, Word::PublishedTitle, Some(Word::PublishedHelp), &table(view, &published::claims(view)))
+}
+
+/// The runs of document 001, what handing over costs, and figures per order; nothing for a study of anything else.
+pub(super) fn handoff(view: &View<'_>) -> Markup {
+    html! {
+        @for (index, (title, help, content)) in gateway::sections(view).iter().enumerate() {
+            @let body = html! {
+                @if index == 0 {
+                    @for answer in gateway::answers(view) { p { (display::keep_together(&answer)) } }
+                    @if let Some(text) = gateway::crowded(view) { p.hint { (display::keep_together(&text)) } }
+                }
+                (table(view, content))
+            };
+            (section(view, *title, Some(*help), &body))
+        }
+    }
 }
 
 /// What each cause of a published difference makes; nothing for a study without such arms.

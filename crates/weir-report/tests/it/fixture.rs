@@ -52,6 +52,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         blocks,
         http: None,
         storage: None,
+        orders: None,
         arms: Vec::new(),
     }
 }
@@ -139,6 +140,7 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
         service_quantiles: curve(if uring { 47_000.0 } else { 52_000.0 }, if uring { 0.21 } else { 0.22 }),
         throughput_trials: rates,
         server_cpu_trials: cpus,
+        orders: None,
     }
 }
 
@@ -314,6 +316,7 @@ pub fn quick() -> StudyResult {
         attributions: Vec::new(),
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
+        gateway: None,
     }
 }
 

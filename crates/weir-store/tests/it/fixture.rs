@@ -48,6 +48,7 @@ pub fn study() -> NewStudy {
             blocks: 4,
             http: None,
             storage: None,
+            orders: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],

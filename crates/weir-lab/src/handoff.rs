@@ -1,0 +1,393 @@
+//! What handing an order to another worker costs by itself, and the answer to the wish that it should cost less. Pure.
+//!
+//! The cost is a difference within a block: server CPU per order of an arm that hands over, less that of the baseline,
+//! which does the same work without. Of two such costs the ratio is taken block by block as well. Where the yardstick's
+//! cost is above zero in every block, a ratio lies below a limit exactly where `arm - limit * yardstick` is below zero,
+//! so that order statistics of the ratios are an interval of the quotient (Fieller's, without a normal distribution);
+//! where it is not, there is no quotient to speak of.
+//!
+//! The best way is chosen by its worst share over all loads: one has to be the default. Choosing the best of several
+//! favours it a little; its intervals do not know that it was chosen.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    gateway::{
+        AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, PairedDifference,
+    },
+    machine::Fingerprint,
+    spec::{CellSpec, GatewaySubject, OrdersCell, StudySpec, Subject},
+    study::{ArmSummary, PairedRatio},
+    trial::TrialRecord,
+};
+use weir_stats::{interval::order_statistics_interval, order::median};
+
+use crate::{
+    attribution::Measured,
+    gate::{Against, Gate, Pair},
+    gateway::{BASELINE, DOCUMENT_RUNS, YARDSTICK},
+};
+
+/// The best way must cost at most this share of the yardstick.
+pub const SHARE_MAX: f64 = 0.5;
+
+/// Everything beside the comparisons; `None` for a study of anything else.
+pub(crate) fn find(
+    spec: &StudySpec,
+    fingerprint: &Fingerprint,
+    gate: &Gate,
+    cells: &[Measured<'_, '_>],
+    arms: &[ArmSummary],
+) -> Option<GatewayFindings> {
+    if !spec.is_orders() {
+        return None;
+    }
+    let costs = costs(spec, gate, cells);
+    Some(GatewayFindings {
+        runs: runs(spec),
+        answers: answers(spec, &costs, arms),
+        crowded: crowded(spec, fingerprint),
+        costs,
+    })
+}
+
+fn subject<'s>(spec: &'s StudySpec, arm: &str) -> Option<&'s GatewaySubject> {
+    spec.arms.iter().find(|it| it.name == arm).and_then(|it| match &it.subject {
+        Subject::Gateway(subject) => Some(subject),
+        _ => None,
+    })
+}
+
+/// Whether the arm does the baseline's work and hands it over.
+fn hands_over(subject: &GatewaySubject) -> bool {
+    subject.handoff != BASELINE && subject.route != "own" && subject.workers.is_none()
+}
+
+/// Whether every order is handed over, and not a share.
+fn hands_all_over(subject: &GatewaySubject) -> bool {
+    hands_over(subject) && subject.route == "other"
+}
+
+fn runs(spec: &StudySpec) -> Vec<NamedRun> {
+    let mut found = Vec::new();
+    for driver in drivers(spec) {
+        for run in &DOCUMENT_RUNS {
+            let is_its = |(cell, orders): &(&CellSpec, &OrdersCell)| {
+                cell.workers > 1
+                    && orders.driver == driver
+                    && orders.load == run.load
+                    && cell.has_arm(run.arm)
+                    && subject(spec, run.arm).is_some()
+            };
+            let Some((cell, _)) = order_cells(spec).find(is_its) else { continue };
+            found.push(NamedRun {
+                name: run.name.to_owned(),
+                driver: driver.to_owned(),
+                cell_id: cell.id.clone(),
+                arm: run.arm.to_owned(),
+                published_switches_per_second: run.switches_per_second,
+                published_switches_per_order: run.switches_per_order,
+                published_orders_per_second: run.orders_per_second,
+                published_p50_us: run.p50_us,
+            });
+        }
+    }
+    found
+}
+
+fn order_cells(spec: &StudySpec) -> impl Iterator<Item = (&CellSpec, &OrdersCell)> {
+    spec.cells.iter().filter_map(|cell| Some((cell, cell.orders.as_ref()?)))
+}
+
+/// Drivers in the order of the cells.
+fn drivers(spec: &StudySpec) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for (_, orders) in order_cells(spec) {
+        if !found.contains(&orders.driver.as_str()) {
+            found.push(&orders.driver);
+        }
+    }
+    found
+}
+
+fn costs(spec: &StudySpec, gate: &Gate, cells: &[Measured<'_, '_>]) -> Vec<HandoffCost> {
+    let mut found = Vec::new();
+    for cell in cells {
+        let Some(asked) = spec.cells.iter().find(|it| it.id == cell.cell_id) else { continue };
+        let pairs =
+            |arm: &str| gate.pairs(cell.trials, &spec.arms[0].name, Against::Arm(arm), cell.state).used;
+        let yardstick = by_block(&pairs(YARDSTICK), cpu_us);
+        for arm in &spec.arms {
+            let is_asked = asked.has_arm(&arm.name) && subject(spec, &arm.name).is_some_and(hands_over);
+            let own = if is_asked { pairs(&arm.name) } else { continue };
+            let cpu = by_block(&own, cpu_us);
+            found.push(HandoffCost {
+                cell_id: asked.id.clone(),
+                arm: arm.name.clone(),
+                of_yardstick: if arm.name == YARDSTICK { None } else { share(&cpu, &yardstick) },
+                cpu_us: difference(&cpu),
+                switches: difference(&by_block(&own, switches)),
+                p50_us: difference(&by_block(&own, p50_us)),
+            });
+        }
+    }
+    found
+}
+
+/// Differences of a figure between the two of a pair, by block.
+fn by_block(pairs: &[Pair<'_>], figure: fn(&TrialRecord) -> Option<f64>) -> BTreeMap<u32, f64> {
+    let one = |pair: &Pair<'_>| Some((pair.arm.block, figure(pair.arm)? - figure(pair.baseline)?));
+    pairs.iter().filter_map(one).filter(|(_, difference)| difference.is_finite()).collect()
+}
+
+fn per_order(trial: &TrialRecord, total: impl Fn(&weir_record::trial::ObservedWindow) -> u64) -> Option<f64> {
+    let load = trial.load.as_ref().filter(|load| load.messages > 0)?;
+    Some(total(load.observed.as_ref()?) as f64 / load.messages as f64)
+}
+
+fn cpu_us(trial: &TrialRecord) -> Option<f64> {
+    per_order(trial, |seen| seen.cpu_ns).map(|nanoseconds| nanoseconds / 1_000.0)
+}
+
+fn switches(trial: &TrialRecord) -> Option<f64> {
+    per_order(trial, |seen| seen.switches_voluntary)
+}
+
+fn p50_us(trial: &TrialRecord) -> Option<f64> {
+    trial.load.as_ref()?.response.quantile_ns(0.5).map(|nanoseconds| nanoseconds as f64 / 1_000.0)
+}
+
+fn difference(by_block: &BTreeMap<u32, f64>) -> Option<PairedDifference> {
+    let values: Vec<f64> = by_block.values().copied().collect();
+    Some(PairedDifference {
+        difference: median(&values)?,
+        interval: order_statistics_interval(&values).map(|interval| (interval.low, interval.high)),
+        pairs: count(values.len()),
+    })
+}
+
+/// One cost over the other; `None` where the other is not above zero in every block.
+fn share(own: &BTreeMap<u32, f64>, yardstick: &BTreeMap<u32, f64>) -> Option<PairedRatio> {
+    if yardstick.values().any(|cost| *cost <= 0.0) {
+        return None;
+    }
+    let shares: Vec<f64> =
+        own.iter().filter_map(|(block, cost)| Some(cost / yardstick.get(block)?)).collect();
+    Some(PairedRatio {
+        ratio: median(&shares)?,
+        interval: order_statistics_interval(&shares).map(|interval| (interval.low, interval.high)),
+        pairs: count(shares.len()),
+    })
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+fn answers(spec: &StudySpec, costs: &[HandoffCost], arms: &[ArmSummary]) -> Vec<HandoffAnswer> {
+    drivers(spec).into_iter().filter_map(|driver| answer(spec, driver, costs, arms)).collect()
+}
+
+fn answer(
+    spec: &StudySpec,
+    driver: &str,
+    costs: &[HandoffCost],
+    arms: &[ArmSummary],
+) -> Option<HandoffAnswer> {
+    let asked: Vec<(&CellSpec, &OrdersCell)> =
+        order_cells(spec).filter(|(cell, orders)| cell.workers > 1 && orders.driver == driver).collect();
+    let cost = |cell: &str, arm: &str| costs.iter().find(|it| it.cell_id == cell && it.arm == arm);
+    let worst_share = |arm: &str| {
+        let shares = asked.iter().filter_map(|(cell, _)| Some(cost(&cell.id, arm)?.of_yardstick?.ratio));
+        shares.reduce(f64::max)
+    };
+    let (best, _) = spec
+        .arms
+        .iter()
+        .filter(|arm| arm.name != YARDSTICK && subject(spec, &arm.name).is_some_and(hands_all_over))
+        .filter_map(|arm| Some((arm.name.as_str(), worst_share(&arm.name)?)))
+        .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let wakes = |cell: &str, arm: &str| {
+        let summary = arms.iter().find(|it| it.cell_id == cell && it.arm == arm)?;
+        Some(summary.orders?.wakes_per_handoff?.median)
+    };
+    let loads: Vec<AnsweredLoad> = asked
+        .iter()
+        .filter_map(|(cell, orders)| {
+            let (yardstick, own) = (cost(&cell.id, YARDSTICK)?, cost(&cell.id, best)?);
+            Some(AnsweredLoad {
+                load: orders.load.clone(),
+                cell_id: cell.id.clone(),
+                yardstick_us: yardstick.cpu_us?.difference,
+                best_us: own.cpu_us?.difference,
+                share: own.of_yardstick,
+                yardstick_wakes: wakes(&cell.id, YARDSTICK),
+                best_wakes: wakes(&cell.id, best),
+            })
+        })
+        .collect();
+    Some(HandoffAnswer {
+        driver: driver.to_owned(),
+        yardstick: YARDSTICK.to_owned(),
+        best: best.to_owned(),
+        is_halved: is_halved(&loads),
+        loads,
+    })
+}
+
+/// Whether every share lies at or below the limit with its whole interval, or one lies above it with its whole one.
+fn is_halved(loads: &[AnsweredLoad]) -> Option<bool> {
+    let intervals: Vec<Option<(f64, f64)>> =
+        loads.iter().map(|load| load.share.and_then(|share| share.interval)).collect();
+    if intervals.iter().flatten().any(|(low, _)| *low > SHARE_MAX) {
+        return Some(false);
+    }
+    let all_below = intervals.iter().all(|interval| interval.is_some_and(|(_, high)| high <= SHARE_MAX));
+    (all_below && !intervals.is_empty()).then_some(true)
+}
+
+/// Cells in which gateway, exchange and generator have more threads than CPUs.
+fn crowded(spec: &StudySpec, fingerprint: &Fingerprint) -> Vec<CrowdedCell> {
+    order_cells(spec)
+        .filter_map(|(cell, orders)| {
+            let mut cpus = [&spec.server_cpus[..], &spec.load_cpus[..], &orders.exchange_cpus[..]].concat();
+            cpus.sort_unstable();
+            cpus.dedup();
+            let cpus = if cpus.is_empty() { fingerprint.cpus_allowed.len() } else { cpus.len() };
+            let (threads, cpus) = (2 * cell.workers + 1, count(cpus));
+            (threads > cpus).then(|| CrowdedCell { cell_id: cell.id.clone(), threads, cpus })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        gateway::OrderFigures,
+        load::{LatencySummary, LoadReport},
+        study::Spread,
+        trial::ObservedWindow,
+    };
+
+    use super::*;
+    use crate::{
+        file::Surroundings,
+        gate::TrialState,
+        gateway::{self, Plan},
+        quick::Availability,
+    };
+
+    const CELLS: [&str; 3] = ["closed-uring-w2", "paced-uring-w2", "flood-uring-w2"];
+
+    fn study() -> StudySpec {
+        let surroundings = Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] };
+        gateway::gateway(&surroundings, None, &Availability::Runs, Plan::Scaled).0
+    }
+
+    fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
+        let load = LoadReport {
+            messages: 1_000,
+            response: LatencySummary { quantiles: vec![(0.5, 30_000)], ..LatencySummary::default() },
+            observed: Some(ObservedWindow {
+                cpu_ns: (cpu_us * 1e6) as u64,
+                switches_voluntary: if arm == BASELINE { 2_000 } else { 3_100 },
+                ..ObservedWindow::default()
+            }),
+            ..LoadReport::default()
+        };
+        TrialRecord {
+            cell_id: cell.to_owned(),
+            arm: arm.to_owned(),
+            block,
+            load: Some(load),
+            ..TrialRecord::default()
+        }
+    }
+
+    /// A machine on which the baseline costs 10 µs, and arms what they are given beyond it, less a little each block.
+    fn findings(extra_us: &[(&str, [f64; 3])]) -> GatewayFindings {
+        let spec = study();
+        let mut trials = Vec::new();
+        for (index, cell) in CELLS.into_iter().enumerate() {
+            for block in 0..6 {
+                let drift = f64::from(block) * 0.5;
+                trials.push(trial(cell, BASELINE, block, 10.0 + drift));
+                for (arm, extra_us) in extra_us {
+                    let wobble = 1.0 + 0.01 * f64::from(block);
+                    trials.push(trial(cell, arm, block, 10.0 + drift + extra_us[index] * wobble));
+                }
+            }
+        }
+        let gate = Gate::new(&trials);
+        let all: Vec<&TrialRecord> = trials.iter().collect();
+        let of = |cell: &str| -> Vec<&TrialRecord> {
+            all.iter().copied().filter(|trial| trial.cell_id == cell).collect()
+        };
+        let own: Vec<Vec<&TrialRecord>> = CELLS.map(of).into();
+        let cells: Vec<Measured<'_, '_>> = CELLS
+            .iter()
+            .zip(&own)
+            .map(|(cell_id, trials)| Measured { cell_id, trials, state: TrialState::Near })
+            .collect();
+        let wakes = Spread { median: 0.05, min: 0.04, max: 0.06 };
+        let summary = ArmSummary {
+            cell_id: CELLS[2].to_owned(),
+            arm: "mesh".to_owned(),
+            orders: Some(OrderFigures { wakes_per_handoff: Some(wakes), ..OrderFigures::default() }),
+            ..ArmSummary::default()
+        };
+        find(&spec, &Fingerprint::default(), &gate, &cells, &[summary]).expect("it is a study of orders")
+    }
+
+    #[test]
+    fn the_cost_of_handing_over_is_what_stands_above_the_baseline_of_the_same_block() {
+        let found = findings(&[("naive", [8.0; 3]), ("mesh", [3.0; 3])]);
+        let cost = |arm: &str| {
+            found.costs.iter().find(|it| it.cell_id == CELLS[0] && it.arm == arm).expect("it is there")
+        };
+        let naive = cost("naive").cpu_us.expect("it has pairs");
+        assert!((naive.difference - 8.2).abs() < 0.01, "the drift cancels: {naive:?}");
+        let (low, high) = naive.interval.expect("six pairs have one");
+        assert!((low - 8.0).abs() < 0.01 && (high - 8.4).abs() < 0.01, "{low} {high}");
+        assert!((cost("mesh").of_yardstick.expect("both cost").ratio - 0.375).abs() < 0.001);
+        assert!((cost("mesh").switches.expect("counted").difference - 1.1).abs() < 1e-9);
+        assert_eq!(cost("naive").of_yardstick, None, "it is the yardstick");
+        assert!(found.costs.iter().all(|cost| cost.arm != "one-worker"), "it hands nothing over");
+    }
+
+    #[test]
+    fn the_best_is_the_one_whose_worst_load_is_best() {
+        let found = findings(&[
+            ("naive", [8.0, 8.0, 8.0]),
+            ("mesh", [3.0, 2.0, 1.0]),
+            ("edge", [6.0, 1.0, 0.5]),
+            ("naive-modulo", [0.1, 0.1, 0.1]),
+        ]);
+        let answer = found.answers.iter().find(|answer| answer.driver == "uring").expect("it was measured");
+        assert_eq!((answer.best.as_str(), answer.yardstick.as_str()), ("mesh", "naive"));
+        let loads: Vec<&str> = answer.loads.iter().map(|load| load.load.as_str()).collect();
+        assert_eq!(loads, ["closed", "paced", "flood"]);
+        assert_eq!(answer.is_halved, Some(true));
+        assert_eq!((answer.loads[2].best_wakes, answer.loads[2].yardstick_wakes), (Some(0.05), None));
+    }
+
+    #[test]
+    fn more_than_half_under_one_load_is_no_and_a_yardstick_without_a_cost_leaves_it_open() {
+        let no = findings(&[("naive", [8.0; 3]), ("mesh", [6.0, 1.0, 1.0])]);
+        assert_eq!(no.answers[0].is_halved, Some(false));
+        let open = findings(&[("naive", [8.0, 8.0, -0.5]), ("mesh", [1.0, 1.0, 1.0])]);
+        assert_eq!((open.answers[0].is_halved, open.answers[0].loads[2].share), (None, None));
+        assert!(findings(&[]).answers.is_empty());
+    }
+
+    #[test]
+    fn two_cores_are_crowded_and_the_runs_of_the_document_are_named() {
+        let found = findings(&[]);
+        assert_eq!(found.crowded.len(), 8);
+        assert_eq!((found.crowded[0].threads, found.crowded[0].cpus), (5, 2));
+        let names: Vec<&str> = found.runs.iter().take(8).map(|run| run.name.as_str()).collect();
+        assert_eq!(names, ["s1", "s2", "s3", "s3-modulo", "tps-1w", "tps-2w", "deep-1w", "deep-2w"]);
+        assert_eq!(found.runs[0].driver, "uring");
+        assert_eq!(found.runs[3].published_switches_per_order, Some(3.13));
+    }
+}

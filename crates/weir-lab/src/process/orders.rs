@@ -1,0 +1,265 @@
+//! The order gateway's side of a trial: an exchange, then a gateway in front of it; and what both counted when the
+//! load is over.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixStream},
+    },
+    time::{Duration, Instant},
+};
+
+use weir_evidence::process::ProcessTree;
+use weir_record::{
+    engine::ServerStats,
+    gateway::ChainTotals,
+    load::LoadReport,
+    orders::NodeStats,
+    spec::{GatewaySubject, LoadMode, OrdersCell},
+};
+
+use super::server::{Server, cpu_list};
+use crate::launch::TrialRequest;
+
+/// Driver of the exchange in every trial: it is not what is compared.
+const EXCHANGE_DRIVER: &str = "uring";
+
+/// Longest wait until nothing is on its way between the two any more.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+
+/// Time between two looks while waiting for that.
+const SETTLE_LOOK: Duration = Duration::from_millis(10);
+
+/// Longest wait for an answer of a statistics socket.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// Longest answer.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+/// What the laboratory says to `weir serve exchange`.
+pub(super) fn exchange_arguments(
+    request: &TrialRequest<'_>,
+    subject: &GatewaySubject,
+    cell: &OrdersCell,
+    stats_socket: &str,
+) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["serve", "exchange", "--mode", "echo-accept"].map(str::to_owned).to_vec();
+    let cpus = if cell.exchange_cpus.is_empty() { request.load_cpus } else { &cell.exchange_cpus };
+    common(&mut arguments, request, subject, cell, (EXCHANGE_DRIVER, cpus, stats_socket));
+    arguments
+}
+
+/// What it says to `weir serve gateway`.
+pub(super) fn gateway_arguments(
+    request: &TrialRequest<'_>,
+    subject: &GatewaySubject,
+    cell: &OrdersCell,
+    upstream: &str,
+    stats_socket: &str,
+) -> Vec<String> {
+    let mut arguments: Vec<String> = ["serve", "gateway", "--upstream", upstream].map(str::to_owned).to_vec();
+    arguments.extend(["--handoff", &subject.handoff, "--route", &subject.route].map(str::to_owned));
+    let driver = subject.driver.as_deref().unwrap_or(&cell.driver);
+    common(&mut arguments, request, subject, cell, (driver, request.server_cpus, stats_socket));
+    for (name, value) in &subject.options {
+        arguments.extend(["--option".to_owned(), format!("{name}={value}")]);
+    }
+    arguments.extend(subject.arguments.iter().cloned());
+    arguments
+}
+
+/// What both are told.
+fn common(
+    arguments: &mut Vec<String>,
+    request: &TrialRequest<'_>,
+    subject: &GatewaySubject,
+    cell: &OrdersCell,
+    (driver, cpus, stats_socket): (&str, &[usize], &str),
+) {
+    let workers = subject.workers.unwrap_or(request.cell.workers);
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    option("--demo", request.cell.connections.to_string());
+    option("--driver", driver.to_owned());
+    option("--listen", "127.0.0.1:0".to_owned());
+    option("--workers", workers.to_string());
+    option("--accept", cell.accept.clone());
+    option("--journal", cell.journal.clone());
+    option("--stats-socket", stats_socket.to_owned());
+    if !cpus.is_empty() {
+        option("--pin", cpu_list(cpus));
+    }
+}
+
+/// What only a generator of orders is told.
+pub(super) fn load_arguments(request: &TrialRequest<'_>, cell: &OrdersCell, address: &str) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["load", "orders", "--json", "--target", address].map(str::to_owned).to_vec();
+    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
+    option("--sessions", request.cell.connections.to_string());
+    match (request.cell.load, cell.in_flight_total) {
+        (LoadMode::Closed, Some(total)) => option("--in-flight-total", total.to_string()),
+        (LoadMode::Closed, None) => option("--in-flight", request.cell.depth.to_string()),
+        _ => option("--in-flight", request.cell.depth.max(OPEN_IN_FLIGHT).to_string()),
+    }
+    arguments
+}
+
+/// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
+const OPEN_IN_FLIGHT: u32 = 64;
+
+/// CPU and messages of a process at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Use {
+    cpu_ns: u64,
+    messages: u64,
+}
+
+impl Use {
+    /// What the exchange has used; nothing where it cannot be read.
+    pub(super) fn of(exchange: &Server) -> Self {
+        let tree = ProcessTree::snapshot(exchange.observed_pid());
+        let cpu_ns = tree.ok().and_then(|tree| Some(tree.processes.first()?.cpu_ns)).unwrap_or(0);
+        Self { cpu_ns, messages: node(exchange).map_or(0, |node| node.received) }
+    }
+}
+
+/// Reads what gateway and exchange counted, when nothing is on its way any more; `None` for servers of anything else,
+/// and where one of the two does not answer.
+pub(super) fn totals(gateway: &Server) -> Option<ChainTotals> {
+    let behind = gateway.behind.as_deref()?;
+    let deadline = Instant::now() + SETTLE_MAX;
+    loop {
+        let (front, back) = (node(gateway)?, node(&behind.exchange)?);
+        let used = Use::of(&behind.exchange);
+        let totals = ChainTotals {
+            gateway_received: front.received,
+            gateway_sent: front.sent,
+            exchange_received: back.received,
+            exchange_sent: back.sent,
+            exchange_cpu_ns: used.cpu_ns.saturating_sub(behind.at_start.cpu_ns),
+            exchange_messages: used.messages.saturating_sub(behind.at_start.messages),
+        };
+        if totals.is_whole() || Instant::now() >= deadline {
+            return Some(totals);
+        }
+        std::thread::park_timeout(SETTLE_LOOK);
+    }
+}
+
+/// An exchange that runs behind a gateway.
+pub(super) struct Behind {
+    pub(super) exchange: Server,
+    /// What it had used before the load began.
+    pub(super) at_start: Use,
+}
+
+/// Takes the exchange out of what others used in the window: the generator does not know that it is ours. What an
+/// order costs there is known from the whole load, and is the same within the window.
+pub(super) fn own_exchange(report: &mut LoadReport, totals: &ChainTotals) {
+    let (messages, window_ns) = (report.messages as f64, report.window_ns as f64);
+    let Some(observed) = &mut report.observed else { return };
+    if totals.exchange_messages > 0 && window_ns > 0.0 {
+        let each_ns = totals.exchange_cpu_ns as f64 / totals.exchange_messages as f64;
+        let used = each_ns * messages / window_ns;
+        observed.noise.foreign_cpus = (observed.noise.foreign_cpus - used).max(0.0);
+    }
+}
+
+fn node(server: &Server) -> Option<NodeStats> {
+    ask(server.stats_socket.as_deref()?).ok()?.node
+}
+
+/// One question to a statistics socket.
+fn ask(name: &str) -> io::Result<ServerStats> {
+    let address = SocketAddr::from_abstract_name(name.trim_start_matches('@'))?;
+    let mut stream = UnixStream::connect_addr(&address)?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
+    stream.set_write_timeout(Some(ANSWER_MAX))?;
+    stream.write_all(b"\n")?;
+    let mut line = String::new();
+    BufReader::new(stream).take(ANSWER_BYTES_MAX).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use weir_record::{machine::NoiseWindow, spec::Subject, trial::ObservedWindow};
+
+    use super::*;
+    use crate::{
+        file::Surroundings,
+        gateway::{self, Plan},
+        quick::Availability,
+    };
+
+    /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
+    fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
+        let surroundings = Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] };
+        let (spec, _) = gateway::gateway(&surroundings, None, &Availability::Runs, Plan::Scaled);
+        let arm = spec.arms.iter().find(|it| it.name == arm).expect("the arm is there");
+        let mut cell = spec.cells.iter().find(|it| it.id == cell).expect("the cell is there").clone();
+        cell.load = load.unwrap_or(cell.load);
+        let interrupt = AtomicBool::new(false);
+        let request = TrialRequest {
+            arm,
+            cell: &cell,
+            server_cpus: &spec.server_cpus,
+            load_cpus: &spec.load_cpus,
+            seed: 1,
+            position: 0,
+            interrupt: &interrupt,
+        };
+        let Subject::Gateway(subject) = &arm.subject else { panic!("{:?}", arm.subject) };
+        let orders = cell.orders.as_ref().expect("it is of orders");
+        [
+            exchange_arguments(&request, subject, orders, "@x"),
+            gateway_arguments(&request, subject, orders, "127.0.0.1:9", "@g"),
+            load_arguments(&request, orders, "127.0.0.1:8"),
+        ]
+        .map(|words| words.join(" "))
+    }
+
+    #[test]
+    fn the_three_are_told_what_the_arm_and_the_cell_say() {
+        let [exchange, gateway, load] = said("naive-modulo", "closed-epoll-w2", None);
+        insta::assert_snapshot!(exchange, @"serve exchange --mode echo-accept --demo 10 --driver uring --listen 127.0.0.1:0 --workers 2 --accept acceptor --journal none --stats-socket @x --pin 1");
+        insta::assert_snapshot!(gateway, @"serve gateway --upstream 127.0.0.1:9 --handoff naive --route modulo --demo 10 --driver epoll --listen 127.0.0.1:0 --workers 2 --accept acceptor --journal none --stats-socket @g --pin 0");
+        insta::assert_snapshot!(load, @"load orders --json --target 127.0.0.1:8 --sessions 10 --in-flight-total 1");
+        let [exchange, gateway, load] = said("one-worker", "flood-uring-w2", None);
+        assert!(exchange.contains("--workers 1") && gateway.contains("--workers 1"), "{exchange} {gateway}");
+        assert!(gateway.contains("--handoff owner --route own") && gateway.contains("--driver uring"));
+        assert!(load.ends_with("--in-flight 10"), "{load}");
+    }
+
+    #[test]
+    fn a_paced_load_has_room_for_its_rate() {
+        let open = LoadMode::Open { rate_per_second: 5_000.0, poisson: true };
+        let [_, _, load] = said("mesh", "paced-uring-w2", Some(open));
+        assert!(load.ends_with("--in-flight 64"), "{load}");
+    }
+
+    #[test]
+    fn the_exchange_is_none_of_the_others() {
+        let mut report = LoadReport {
+            messages: 10_000,
+            window_ns: 1_000_000_000,
+            observed: Some(ObservedWindow {
+                noise: NoiseWindow { foreign_cpus: 0.11, ..NoiseWindow::default() },
+                ..ObservedWindow::default()
+            }),
+            ..LoadReport::default()
+        };
+        // 10 µs an order: 10,000 of them are a tenth of a CPU.
+        let totals =
+            ChainTotals { exchange_cpu_ns: 150_000_000, exchange_messages: 15_000, ..ChainTotals::default() };
+        own_exchange(&mut report, &totals);
+        let left = report.observed.as_ref().map_or(0.0, |seen| seen.noise.foreign_cpus);
+        assert!((left - 0.01).abs() < 1e-9, "{left}");
+        own_exchange(&mut report, &totals);
+        assert_eq!(report.observed.map(|seen| seen.noise.foreign_cpus), Some(0.0));
+    }
+}
