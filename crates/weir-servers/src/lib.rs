@@ -2,4 +2,5 @@
 
 pub mod echo;
 pub mod http;
+pub mod journal;
 pub mod stats;

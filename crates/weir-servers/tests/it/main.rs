@@ -10,6 +10,7 @@ mod client;
 mod endings;
 mod exchange;
 mod files;
+mod journal;
 mod pipelines;
 mod random;
 mod rig;

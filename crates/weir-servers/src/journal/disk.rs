@@ -1,0 +1,312 @@
+//! The files of a journal that is open: batches go in, and durable parts come out to be sent again.
+//!
+//! At level `os` a write is a copy into memory of the operating system. The worker does that itself: handing it to
+//! another thread would cost more than the copy. At level `disk` writes and syncs are operations of the engine, so that
+//! the worker goes on meanwhile. The next segment is made while the present one fills, so that a change of segments
+//! costs a commit nothing.
+
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    future::poll_fn,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    rc::Rc,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use weir_engine::fs::{File, READ_BYTES_MAX};
+
+use super::{
+    Failure, JournalConfig, Level, Position,
+    chunk::{Found, JournalChunk},
+    directory::Lock,
+    faults::{Faults, Operation, Verdict},
+    record,
+    segment::{self, Header},
+};
+
+/// Files that are kept open for reading, beside the one that is written.
+const READERS_MAX: usize = 4;
+
+/// A segment that is open.
+#[derive(Debug)]
+pub(super) struct Segment {
+    number: u64,
+    bytes: u64,
+    path: PathBuf,
+    file: File,
+    /// The same file for direct writes; `None` if it is only read.
+    direct: Option<std::fs::File>,
+}
+
+/// The segment after the present one.
+enum Spare {
+    None,
+    /// Somebody makes it; whoever needs it waits.
+    Making(Option<Waker>),
+    Ready(Rc<Segment>),
+    Failed(Failure),
+}
+
+/// See the head of this file.
+pub(super) struct Disk {
+    directory: PathBuf,
+    worker: u16,
+    level: Level,
+    segment_bytes: u64,
+    faults: Option<Faults>,
+    /// `None` until the first segment is there.
+    active: RefCell<Option<Rc<Segment>>>,
+    spare: RefCell<Spare>,
+    readers: RefCell<VecDeque<Rc<Segment>>>,
+    /// Here, because a segment that is being made outlives a journal that is dropped.
+    _lock: Option<Arc<Lock>>,
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { directory, worker, level, .. } = self;
+        formatter
+            .debug_struct("Disk")
+            .field("directory", directory)
+            .field("worker", worker)
+            .field("level", level)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// To be read only, without a lock.
+    pub(super) fn new(config: &JournalConfig, lock: Option<Arc<Lock>>, faults: Option<Faults>) -> Self {
+        Self {
+            directory: config.directory.clone(),
+            worker: config.worker,
+            level: config.level,
+            segment_bytes: config.segment_bytes,
+            faults,
+            active: RefCell::new(None),
+            spare: RefCell::new(Spare::None),
+            readers: RefCell::default(),
+            _lock: lock,
+        }
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Goes on with a segment that exists.
+    pub(super) fn resume(&self, number: u64, bytes: u64) -> io::Result<()> {
+        let path = segment::path(&self.directory, self.worker, number);
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path)?;
+        let segment = Segment::writable(number, bytes, path, file)?;
+        *self.active.borrow_mut() = Some(Rc::new(segment));
+        Ok(())
+    }
+
+    /// Writes a batch. It is durable at level `os` then.
+    pub(super) async fn write(
+        &self,
+        segment: &Segment,
+        offset: u64,
+        mut bytes: Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
+        let failed = |source| Failure { file: segment.path.clone(), doing: "write", source };
+        let at = Position { segment: segment.number, offset };
+        let refused = match self.judge(&Operation::Write { at, bytes: bytes.len() }) {
+            Verdict::Pass => None,
+            Verdict::Refuse(error) => return Err(failed(error)),
+            Verdict::Part(count, error) => {
+                bytes.truncate(count);
+                Some(error)
+            }
+        };
+        let written = match (&segment.direct, self.level) {
+            (Some(file), Level::Os) => file.write_all_at(&bytes, offset).map(|()| bytes),
+            _ => segment.file.write_at(offset, bytes).await,
+        };
+        match refused {
+            Some(error) => Err(failed(error)),
+            None => written.map_err(failed),
+        }
+    }
+
+    /// Waits until everything that was written to a segment is on the disk.
+    pub(super) async fn sync(&self, segment: &Segment) -> Result<(), Failure> {
+        let failed = |source| Failure { file: segment.path.clone(), doing: "sync", source };
+        self.allow(&Operation::Sync { segment: segment.number }).map_err(failed)?;
+        segment.file.sync_data().await.map_err(failed)
+    }
+
+    /// The segment that is written, which is the present one or the next.
+    pub(super) async fn segment(&self, number: u64) -> Result<Rc<Segment>, Failure> {
+        let present = self.active.borrow().clone();
+        if let Some(present) = present
+            && present.number == number
+        {
+            return Ok(present);
+        }
+        let next = match self.take_spare().await {
+            Some(spare) => spare?,
+            None => self.create(number).await?,
+        };
+        *self.active.borrow_mut() = Some(Rc::clone(&next));
+        Ok(next)
+    }
+
+    /// Waits for the segment that is being made, if one is.
+    async fn take_spare(&self) -> Option<Result<Rc<Segment>, Failure>> {
+        poll_fn(|context| {
+            let mut spare = self.spare.borrow_mut();
+            if let Spare::Making(waiting) = &mut *spare {
+                *waiting = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(match std::mem::replace(&mut *spare, Spare::None) {
+                Spare::None | Spare::Making(_) => None,
+                Spare::Ready(segment) => Some(Ok(segment)),
+                Spare::Failed(failure) => Some(Err(failure)),
+            })
+        })
+        .await
+    }
+
+    /// Waits until no segment is being made, so that somebody else may open the journal.
+    pub(super) async fn settle(&self) {
+        // It has no record, and the next recovery removes it.
+        drop(self.take_spare().await);
+    }
+
+    /// Makes the next segment beside the caller, once the present one is half full.
+    pub(super) fn prepare(self: &Rc<Self>, end: Position) {
+        let number = match &*self.active.borrow() {
+            Some(present) if present.number == end.segment && end.offset > present.bytes / 2 => {
+                present.number + 1
+            }
+            _ => return,
+        };
+        if !matches!(*self.spare.borrow(), Spare::None) {
+            return;
+        }
+        *self.spare.borrow_mut() = Spare::Making(None);
+        let disk = Rc::clone(self);
+        let task = weir_engine::try_spawn(async move {
+            let made = disk.create(number).await;
+            let made = made.map_or_else(Spare::Failed, Spare::Ready);
+            if let Spare::Making(Some(waiting)) = disk.spare.replace(made) {
+                waiting.wake();
+            }
+        });
+        if task.is_err() {
+            // No task is free: it is made when it is needed.
+            *self.spare.borrow_mut() = Spare::None;
+        }
+    }
+
+    /// Makes a segment. At level `disk` it is found again after a loss of power when this returns.
+    async fn create(&self, number: u64) -> Result<Rc<Segment>, Failure> {
+        let path = segment::path(&self.directory, self.worker, number);
+        let failed = |doing| {
+            let file = path.clone();
+            move |source| Failure { file, doing, source }
+        };
+        self.allow(&Operation::Create { segment: number }).map_err(failed("make it"))?;
+        let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
+        let made = segment::create(&self.directory, header)
+            .and_then(|file| Segment::writable(number, header.bytes, path.clone(), file))
+            .map_err(failed("make it"))?;
+        if self.level == Level::Disk {
+            self.sync(&made).await?;
+        }
+        segment::finish(&self.directory, self.worker, number).map_err(failed("name it"))?;
+        if self.level == Level::Disk {
+            self.allow(&Operation::SyncDirectory).map_err(failed("sync its folder"))?;
+            let directory = File::open(&self.directory).await.map_err(failed("open its folder"))?;
+            directory.sync_all().await.map_err(failed("sync its folder"))?;
+        }
+        Ok(Rc::new(made))
+    }
+
+    fn judge(&self, operation: &Operation) -> Verdict {
+        self.faults.as_ref().map_or(Verdict::Pass, |judge| judge(operation))
+    }
+
+    fn allow(&self, operation: &Operation) -> io::Result<()> {
+        match self.judge(operation) {
+            Verdict::Pass => Ok(()),
+            Verdict::Refuse(error) | Verdict::Part(_, error) => Err(error),
+        }
+    }
+
+    /// Whole records from `from` on, up to `end`, before which everything is durable: about `bytes_max` bytes of them,
+    /// and at least one.
+    pub(super) async fn read(
+        &self,
+        from: Position,
+        end: Position,
+        bytes_max: usize,
+    ) -> io::Result<JournalChunk> {
+        let mut from = from.max(Position { segment: 1, offset: segment::HEADER_BYTES as u64 });
+        let mut bytes_wanted = bytes_max.clamp(record::HEADER_BYTES, READ_BYTES_MAX);
+        while from < end {
+            let segment = self.reader(from.segment).await?;
+            let limit = if from.segment == end.segment { end.offset } else { segment.bytes };
+            let left = usize::try_from(limit.saturating_sub(from.offset)).unwrap_or(usize::MAX);
+            let found = if left < record::HEADER_BYTES {
+                Found::End
+            } else {
+                let bytes = segment.file.read_at(from.offset, left.min(bytes_wanted)).await?;
+                JournalChunk::parse(bytes, from, self.worker)
+            };
+            match found {
+                Found::Records(chunk) => return Ok(chunk),
+                Found::End if from.segment < end.segment => {
+                    from = Position { segment: from.segment + 1, offset: segment::HEADER_BYTES as u64 };
+                }
+                Found::Cut { needed } if needed > bytes_wanted && needed <= left => bytes_wanted = needed,
+                Found::End | Found::Cut { .. } => {
+                    return Err(damaged(&segment.path, from, &record::Damage::Length));
+                }
+                Found::Damaged(damage) => return Err(damaged(&segment.path, from, &damage)),
+            }
+        }
+        Ok(JournalChunk::empty(from))
+    }
+
+    /// A segment to read from.
+    async fn reader(&self, number: u64) -> io::Result<Rc<Segment>> {
+        let is_it = |segment: &&Rc<Segment>| segment.number == number;
+        if let Some(present) = self.active.borrow().as_ref().filter(is_it) {
+            return Ok(Rc::clone(present));
+        }
+        if let Some(known) = self.readers.borrow().iter().find(is_it) {
+            return Ok(Rc::clone(known));
+        }
+        let path = segment::path(&self.directory, self.worker, number);
+        let file = File::open(&path).await?;
+        let bytes = file.metadata().await?.len;
+        let segment = Rc::new(Segment { number, bytes, path, file, direct: None });
+        let mut readers = self.readers.borrow_mut();
+        if readers.len() == READERS_MAX {
+            readers.pop_front();
+        }
+        readers.push_back(Rc::clone(&segment));
+        Ok(segment)
+    }
+}
+
+impl Segment {
+    fn writable(number: u64, bytes: u64, path: PathBuf, file: std::fs::File) -> io::Result<Self> {
+        let direct = Some(file.try_clone()?);
+        let file = File::from_descriptor(file.into())?;
+        Ok(Self { number, bytes, path, file, direct })
+    }
+}
+
+fn damaged(path: &Path, at: Position, damage: &record::Damage) -> io::Error {
+    let reason = format!("{} is damaged at byte {}: {damage}", path.display(), at.offset);
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}

@@ -1,0 +1,210 @@
+//! The journal of one worker: an append-only log with checksums and natural group commit.
+//!
+//! Each worker has its own, so nothing is locked and no other thread is asked. Records collect in memory; a task of
+//! the worker's own runtime writes what has collected since its last turn as one batch, and syncs it at level
+//! [`Level::Disk`]. The next batch collects meanwhile: no timer, and no thread that coordinates. A write or a sync that
+//! fails poisons the journal: nothing is tried again, and nothing is durable any more.
+//!
+//! It knows nothing of orders and sessions: a record is a type, a session number, a time and bytes. The layout of the
+//! files is in `docs/formats/journal.md`.
+//!
+//! ```no_run
+//! use std::{path::PathBuf, rc::Rc};
+//! use weir_servers::journal::{self, Journal, JournalConfig, Level};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let directory = PathBuf::from("journal");
+//! let recovered = journal::recover(&directory, 0, &mut |record, _position| {
+//!     println!("{} {:?}", record.lsn, record.payload);
+//!     Ok(())
+//! })?;
+//! let config = JournalConfig::new(directory, 0, Level::Disk);
+//! let journal: Rc<Journal> = Journal::open(config, &recovered).await?;
+//! journal.start();
+//! let (lsn, _position) = journal.append(b'S', 7, 0, &[b"a message ", b"in parts"])?;
+//! journal.committed(lsn).await?;
+//! journal.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod batch;
+mod chunk;
+mod counters;
+mod directory;
+mod disk;
+pub mod faults;
+mod reader;
+pub mod record;
+mod recover;
+mod segment;
+mod waiting;
+mod walk;
+mod writer;
+
+use std::{fmt, io, path::PathBuf, str::FromStr, sync::Arc};
+
+pub use chunk::{ChunkRecords, JournalChunk};
+pub use counters::JournalCounters;
+pub use directory::{warning, workers_in};
+pub use reader::JournalReader;
+pub use record::RecordView;
+pub use recover::{RecoverError, Recovered, Torn, recover};
+pub use writer::Journal;
+
+/// Number of a record in its journal: dense, from 1. Zero is before the first one.
+pub type Lsn = u64;
+
+/// Where a record begins, or the next one will.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// Number of the segment, from 1.
+    pub segment: u64,
+    /// Bytes from the beginning of its file.
+    pub offset: u64,
+}
+
+/// What a record must have survived before it counts as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level {
+    /// Nothing: no record is written, and each is durable at once.
+    None,
+    /// The end of the process: the operating system has it.
+    Os,
+    /// A loss of power: the disk has it.
+    Disk,
+}
+
+impl Level {
+    /// Every level, the weakest first.
+    pub const ALL: [Level; 3] = [Level::None, Level::Os, Level::Disk];
+
+    /// Name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::None => "none",
+            Level::Os => "os",
+            Level::Disk => "disk",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// A level that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no level of a journal; expected none, os or disk")]
+pub struct UnknownLevel(String);
+
+impl FromStr for Level {
+    type Err = UnknownLevel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
+        Self::ALL.into_iter().find(|level| level.name() == name).ok_or_else(|| UnknownLevel(name.to_owned()))
+    }
+}
+
+/// Size of a segment's file.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 64 << 20;
+
+/// What a batch is meant to be at most; see [`JournalConfig::batch_bytes_max`].
+pub const BATCH_BYTES_DEFAULT: usize = 64 << 10;
+
+/// How a journal is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// Folder of the files; the journals of all workers may lie in one.
+    pub directory: PathBuf,
+    /// Whose journal it is.
+    pub worker: u16,
+    /// When a record is durable.
+    pub level: Level,
+    /// Size of each new segment's file, a multiple of 512.
+    pub segment_bytes: u64,
+    /// [`Journal::has_room`] is false while more than twice as many bytes wait, and [`Journal::append`] refuses with
+    /// [`JournalError::Full`] above [`WAITING_FACTOR_MAX`] times as many: what has been taken in already finds room,
+    /// and no more is taken in.
+    pub batch_bytes_max: usize,
+}
+
+/// See [`JournalConfig::batch_bytes_max`].
+pub const WAITING_FACTOR_MAX: usize = 64;
+
+impl JournalConfig {
+    /// With segments and batches of the default size.
+    pub fn new(directory: PathBuf, worker: u16, level: Level) -> Self {
+        Self {
+            directory,
+            worker,
+            level,
+            segment_bytes: SEGMENT_BYTES_DEFAULT,
+            batch_bytes_max: BATCH_BYTES_DEFAULT,
+        }
+    }
+}
+
+/// Why a record was not taken, or will not be durable.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Too much waits for the disk; [`Journal::room`] waits until that has changed.
+    #[error("too many records wait for the disk")]
+    Full,
+    /// No segment has room for it.
+    #[error("a record of {bytes} bytes is longer than the {bytes_max} that a journal takes")]
+    TooLong {
+        /// Bytes of the record, with its header.
+        bytes: usize,
+        /// Most that are taken.
+        bytes_max: usize,
+    },
+    /// [`Journal::close`] was called.
+    #[error("the journal is closed")]
+    Closed,
+    /// A write or a sync has failed, now or earlier.
+    #[error(transparent)]
+    Failed(Arc<Failure>),
+}
+
+/// What poisoned a journal.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: cannot {doing}: {source}; nothing is acknowledged any more")]
+pub struct Failure {
+    /// The file, or the folder.
+    pub file: PathBuf,
+    /// What failed.
+    pub doing: &'static str,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_round_trip_and_others_are_refused_by_name() {
+        for level in Level::ALL {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        let error = "fsync".parse::<Level>().expect_err("there is none of that name");
+        assert_eq!(error.to_string(), "\"fsync\" is no level of a journal; expected none, os or disk");
+    }
+
+    #[test]
+    fn a_failure_is_told_in_one_sentence_with_its_file() {
+        let failure = Failure {
+            file: "j/worker-0000-0000000001.journal".into(),
+            doing: "sync",
+            source: io::Error::from_raw_os_error(5),
+        };
+        assert_eq!(
+            JournalError::Failed(Arc::new(failure)).to_string(),
+            "j/worker-0000-0000000001.journal: cannot sync: Input/output error (os error 5); \
+             nothing is acknowledged any more"
+        );
+    }
+}

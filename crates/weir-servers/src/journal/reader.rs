@@ -1,0 +1,28 @@
+//! The journal of another worker, to be read only: what an account left there when its home was another one.
+
+use std::{io, path::PathBuf};
+
+use super::{JournalChunk, JournalConfig, Level, Position, disk::Disk};
+
+/// Behind every record.
+const END: Position = Position { segment: u64::MAX, offset: u64::MAX };
+
+/// Reads records that were recovered, whoever writes behind them now.
+#[derive(Debug)]
+pub struct JournalReader(Disk);
+
+impl JournalReader {
+    /// Reads the journal of this worker.
+    pub fn new(directory: PathBuf, worker: u16) -> Self {
+        Self(Disk::new(&JournalConfig::new(directory, worker, Level::Os), None, None))
+    }
+
+    /// As [`Journal::read`](super::Journal::read), from a record that recovery has seen. What it has not seen may not
+    /// be durable, and reading at the very end is an error.
+    ///
+    /// # Errors
+    /// Those of reading files; `InvalidData` for damage.
+    pub async fn read(&self, from: Position, bytes_max: usize) -> io::Result<JournalChunk> {
+        self.0.read(from, END, bytes_max).await
+    }
+}

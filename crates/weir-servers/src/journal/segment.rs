@@ -1,0 +1,205 @@
+//! The files of a journal: names, headers, how one is made. Not what lies behind the header.
+//!
+//! | bytes | field |
+//! | --- | --- |
+//! | 0..16 | `weir journal seg` |
+//! | 16..20 | version, 1 |
+//! | 20..24 | CRC-32C of bytes 24 to 64 |
+//! | 24..32 | number of the segment |
+//! | 32..40 | bytes of the file |
+//! | 40..42 | worker |
+//! | 42..64 | zeros |
+//!
+//! Numbers are little-endian.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::Errno,
+};
+
+/// Bytes before the first record.
+pub(super) const HEADER_BYTES: usize = 64;
+
+/// A segment's length is a multiple of this: the unit in which disks write.
+pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// Smallest segment.
+pub(super) const SEGMENT_BYTES_MIN: u64 = 4096;
+
+const MAGIC: [u8; 16] = *b"weir journal seg";
+const VERSION: u32 = 1;
+
+/// What a segment says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) worker: u16,
+    pub(super) number: u64,
+    /// Of the whole file.
+    pub(super) bytes: u64,
+}
+
+impl Header {
+    pub(super) fn encode(self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[0..16].copy_from_slice(&MAGIC);
+        header[16..20].copy_from_slice(&VERSION.to_le_bytes());
+        header[24..32].copy_from_slice(&self.number.to_le_bytes());
+        header[32..40].copy_from_slice(&self.bytes.to_le_bytes());
+        header[40..42].copy_from_slice(&self.worker.to_le_bytes());
+        let checksum = crc32c::crc32c(&header[24..]);
+        header[20..24].copy_from_slice(&checksum.to_le_bytes());
+        header
+    }
+
+    /// `None` if these bytes are no header of ours.
+    pub(super) fn decode(header: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| header[at + index]));
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| header[at + index]));
+        let found = Self {
+            worker: u16::from_le_bytes([header[40], header[41]]),
+            number: number(24),
+            bytes: number(32),
+        };
+        let is_known = header[0..16] == MAGIC
+            && word(16) == VERSION
+            && word(20) == crc32c::crc32c(&header[24..])
+            && is_size(found.bytes);
+        is_known.then_some(found)
+    }
+}
+
+/// Whether a segment can have so many bytes.
+pub(super) fn is_size(bytes: u64) -> bool {
+    bytes >= SEGMENT_BYTES_MIN && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= i64::MAX as u64
+}
+
+/// Where a segment lies.
+pub(super) fn path(directory: &Path, worker: u16, number: u64) -> PathBuf {
+    directory.join(name(worker, number))
+}
+
+fn name(worker: u16, number: u64) -> String {
+    format!("worker-{worker:05}-{number:010}.journal")
+}
+
+/// Worker and number of a file's name; `None` for any other file.
+pub(super) fn parse_name(text: &str) -> Option<(u16, u64)> {
+    let numbers = text.strip_prefix("worker-")?.strip_suffix(".journal")?;
+    let (worker, number) = numbers.split_once('-')?;
+    let found = (worker.parse().ok()?, number.parse().ok()?);
+    (found.1 > 0 && name(found.0, found.1) == text).then_some(found)
+}
+
+/// Worker and number of every segment in a folder, in order.
+pub(super) fn list(directory: &Path) -> io::Result<Vec<(u16, u64)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        if let Some(segment) = entry?.file_name().to_str().and_then(parse_name) {
+            found.push(segment);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Makes a segment under a name that no recovery looks at: its whole length is reserved, and it is empty but for its
+/// header. Nothing is synced. So a file with a segment's name has a whole header, or is damaged.
+///
+/// # Errors
+/// Those of the system; `AlreadyExists` if there is such a segment. Nothing is left behind then.
+pub(super) fn create(directory: &Path, header: Header) -> io::Result<File> {
+    if path(directory, header.worker, header.number).exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    let unfinished = path_unfinished(directory, header.worker, header.number);
+    // One that a crash has left may be there.
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
+    let made = reserve(&file, header.bytes).and_then(|()| file.write_all_at(&header.encode(), 0));
+    match made {
+        Ok(()) => Ok(file),
+        Err(error) => {
+            // The first error is the one to tell; what is left is overwritten the next time.
+            let _ = std::fs::remove_file(&unfinished);
+            Err(error)
+        }
+    }
+}
+
+/// Gives a segment that was made its name.
+pub(super) fn finish(directory: &Path, worker: u16, number: u64) -> io::Result<()> {
+    std::fs::rename(path_unfinished(directory, worker, number), path(directory, worker, number))
+}
+
+fn path_unfinished(directory: &Path, worker: u16, number: u64) -> PathBuf {
+    path(directory, worker, number).with_extension("making")
+}
+
+fn reserve(file: &File, bytes: u64) -> io::Result<()> {
+    loop {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
+            Ok(()) => return Ok(()),
+            Err(Errno::INTR) => {}
+            // The file system reserves nothing: a hole of the same length reads the same.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => return file.set_len(bytes),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: Header = Header { worker: 258, number: 3, bytes: 4096 };
+
+    #[test]
+    fn a_header_is_read_back_and_every_flipped_bit_is_found() {
+        let bytes = HEADER.encode();
+        assert_eq!(Header::decode(&bytes), Some(HEADER));
+        assert_eq!(bytes[0..16], *b"weir journal seg");
+        assert_eq!(bytes[24..42], [3, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 2, 1]);
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Header::decode(&damaged), None, "bit {bit}");
+        }
+        assert_eq!(Header::decode(&[0; HEADER_BYTES]), None);
+    }
+
+    #[test]
+    fn only_whole_sectors_are_a_size() {
+        for bytes in [4096, 4608, 64 << 20] {
+            assert!(is_size(bytes), "{bytes}");
+        }
+        for bytes in [0, 512, 4095, 4097, u64::MAX, u64::MAX - 511] {
+            assert!(!is_size(bytes), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn names_round_trip_and_no_other_name_is_one() {
+        for segment in [(0, 1), (65_535, 9_999_999_999), (7, u64::MAX)] {
+            assert_eq!(parse_name(&name(segment.0, segment.1)), Some(segment));
+        }
+        assert_eq!(name(3, 12), "worker-00003-0000000012.journal");
+        let others = [
+            "worker-00003.lock",
+            "worker-3-0000000012.journal",
+            "worker-00003-12.journal",
+            "worker-00003-0000000000.journal",
+            "worker-+0003-0000000012.journal",
+            "worker-00003-0000000012.making",
+            "worker-70000-0000000012.journal",
+        ];
+        for other in others {
+            assert_eq!(parse_name(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Who waits for a journal, and how its task is told that there is work. One thread only.
+
+use std::{
+    cell::{Cell, RefCell},
+    task::{Context, Poll, Waker},
+};
+
+/// Wakers, each with the number it waits for.
+///
+/// A future that is polled again without need takes no second place. One that is dropped keeps its place until the
+/// number is reached, and its waker is called in vain.
+#[derive(Default)]
+pub(super) struct WaitList {
+    entries: RefCell<Vec<(u64, Waker)>>,
+    /// Changes when places move.
+    epoch: Cell<u64>,
+    /// Kept for its memory.
+    due: Cell<Vec<Waker>>,
+}
+
+/// The place of one future in a list.
+#[derive(Default)]
+pub(super) struct Seat(Option<(u64, usize)>);
+
+impl WaitList {
+    /// Has the waker called when `number` is reached.
+    pub(super) fn wait(&self, seat: &mut Seat, number: u64, waker: &Waker) {
+        let mut entries = self.entries.borrow_mut();
+        if let Some((epoch, index)) = seat.0
+            && epoch == self.epoch.get()
+        {
+            entries[index].1.clone_from(waker);
+            return;
+        }
+        seat.0 = Some((self.epoch.get(), entries.len()));
+        entries.push((number, waker.clone()));
+    }
+
+    /// Calls who waits for this number or a lower one.
+    pub(super) fn reached(&self, number: u64) {
+        if self.entries.borrow().is_empty() {
+            return;
+        }
+        let mut due = self.due.take();
+        due.extend(
+            self.entries.borrow_mut().extract_if(.., |(wanted, _)| *wanted <= number).map(|(_, waker)| waker),
+        );
+        self.epoch.set(self.epoch.get() + 1);
+        // No list is borrowed now: what wakers do is not ours to know.
+        due.drain(..).for_each(Waker::wake);
+        self.due.set(due);
+    }
+}
+
+/// Rung by whoever brings work; heard by one task.
+#[derive(Default)]
+pub(super) struct Bell {
+    is_rung: Cell<bool>,
+    listener: Cell<Option<Waker>>,
+}
+
+impl Bell {
+    #[inline]
+    pub(super) fn ring(&self) {
+        if !self.is_rung.replace(true)
+            && let Some(listener) = self.listener.take()
+        {
+            listener.wake();
+        }
+    }
+
+    /// Ready once for any number of rings.
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        if self.is_rung.replace(false) {
+            return Poll::Ready(());
+        }
+        self.listener.set(Some(context.waker().clone()));
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        task::Wake,
+    };
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_waits_for_its_own_number_and_takes_one_place() {
+        let list = WaitList::default();
+        let counts: [Arc<Count>; 2] = Default::default();
+        let wakers = counts.clone().map(Waker::from);
+        let mut seats = [Seat::default(), Seat::default()];
+        for _ in 0..3 {
+            list.wait(&mut seats[0], 5, &wakers[0]);
+            list.wait(&mut seats[1], 7, &wakers[1]);
+        }
+        list.reached(4);
+        list.reached(6);
+        assert_eq!(counts.each_ref().map(|count| count.0.load(Relaxed)), [1, 0]);
+        // Its place has moved.
+        list.wait(&mut seats[1], 7, &wakers[1]);
+        list.reached(u64::MAX);
+        assert_eq!(counts[0].0.load(Relaxed), 1);
+        assert!(counts[1].0.load(Relaxed) >= 1);
+        assert!(list.entries.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_ring_before_and_a_ring_after_are_both_heard() {
+        let bell = Bell::default();
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let context = Context::from_waker(&waker);
+        bell.ring();
+        bell.ring();
+        assert!(bell.poll(&context).is_ready());
+        assert!(bell.poll(&context).is_pending());
+        bell.ring();
+        assert_eq!(count.0.load(Relaxed), 1);
+        assert!(bell.poll(&context).is_ready());
+    }
+}

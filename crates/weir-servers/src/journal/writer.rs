@@ -1,0 +1,406 @@
+//! The journal as its worker uses it: records in, and word of when they are durable.
+
+use std::{
+    cell::{Cell, RefCell},
+    fmt,
+    future::poll_fn,
+    io,
+    rc::{Rc, Weak},
+    sync::Arc,
+    task::Poll,
+};
+
+use weir_engine::time::monotonic;
+
+use super::{
+    Failure, JournalChunk, JournalConfig, JournalCounters, JournalError, Level, Lsn, Position, Recovered,
+    WAITING_FACTOR_MAX,
+    batch::{Batch, Pending, Start},
+    disk::Disk,
+    faults::Faults,
+    record::RECORD_BYTES_MAX,
+    recover::{Place, Tail},
+    segment,
+    waiting::{Bell, Seat, WaitList},
+};
+
+/// Called after each commit.
+type Callback = Rc<dyn Fn(Lsn)>;
+
+/// The journal of one worker, open for writing. It belongs to the thread and the runtime that opened it.
+///
+/// Records are taken into memory at once. A task writes what has collected when it has its turn, which is after the
+/// tasks that are ready now, and syncs it at level [`Level::Disk`]; what is appended meanwhile is the next batch. So a
+/// lone record waits for nobody, and under load one sync serves everything that came during the one before.
+pub struct Journal {
+    level: Level,
+    /// `None` at level `none`.
+    disk: Option<Rc<Disk>>,
+    pending: RefCell<Pending>,
+    /// See [`Self::has_room`].
+    room_bytes: usize,
+    durable: Cell<Lsn>,
+    /// Where the last durable record ends.
+    durable_end: Cell<Position>,
+    failure: RefCell<Option<Arc<Failure>>>,
+    is_started: Cell<bool>,
+    is_closed: Cell<bool>,
+    waiting_for_commit: WaitList,
+    waiting_for_room: WaitList,
+    waiting_for_failure: WaitList,
+    callbacks: RefCell<Vec<Callback>>,
+    bell: Rc<Bell>,
+    counters: Arc<JournalCounters>,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Journal")
+            .field("level", &self.level)
+            .field("disk", &self.disk)
+            .field("last", &self.last())
+            .field("durable", &self.durable.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Its task finds that it is gone.
+        self.bell.ring();
+    }
+}
+
+impl Journal {
+    /// Opens a journal where its recovery ended. A journal at level `none` has no files, and takes
+    /// [`Recovered::nothing`].
+    ///
+    /// # Errors
+    /// `InvalidInput` for a configuration that cannot be, or that is not the recovered journal's; `AlreadyExists` if
+    /// the recovery was used before; those of opening and making files; being outside a runtime.
+    pub async fn open(config: JournalConfig, recovered: &Recovered) -> io::Result<Rc<Self>> {
+        Self::open_with(config, recovered, None).await
+    }
+
+    /// The same with a disk that may fail: for tests.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and those of the faults.
+    pub async fn open_with_faults(
+        config: JournalConfig,
+        recovered: &Recovered,
+        faults: Faults,
+    ) -> io::Result<Rc<Self>> {
+        Self::open_with(config, recovered, Some(faults)).await
+    }
+
+    async fn open_with(
+        config: JournalConfig,
+        recovered: &Recovered,
+        faults: Option<Faults>,
+    ) -> io::Result<Rc<Self>> {
+        let mut disk = None;
+        let mut tail = Tail::default();
+        if config.level != Level::None {
+            let place = checked(&config, recovered)?;
+            let opened = Disk::new(&config, Some(Arc::clone(&place.lock)), faults);
+            tail = first_segment(&opened, &config, place).await?;
+            disk = Some(Rc::new(opened));
+        }
+        let durable = recovered.last_lsn;
+        let pending = Pending::new(Start {
+            worker: config.worker,
+            next_lsn: durable + 1,
+            next_batch: recovered.next_batch,
+            position: tail.end,
+            segment_end: tail.segment_bytes,
+            segment_bytes: config.segment_bytes,
+            bytes_max: config.batch_bytes_max.saturating_mul(WAITING_FACTOR_MAX).max(RECORD_BYTES_MAX),
+        });
+        Ok(Rc::new(Self {
+            level: config.level,
+            disk,
+            pending: RefCell::new(pending),
+            room_bytes: config.batch_bytes_max.saturating_mul(2),
+            durable: Cell::new(durable),
+            durable_end: Cell::new(tail.end),
+            failure: RefCell::new(None),
+            is_started: Cell::new(false),
+            is_closed: Cell::new(false),
+            waiting_for_commit: WaitList::default(),
+            waiting_for_room: WaitList::default(),
+            waiting_for_failure: WaitList::default(),
+            callbacks: RefCell::default(),
+            bell: Rc::default(),
+            counters: Arc::new(JournalCounters::new(config.level, durable)),
+        }))
+    }
+
+    /// Spawns the task that commits. It ends when the journal is closed or dropped, or has failed; without a task
+    /// (the blocking driver has none) the journal has failed at once.
+    pub fn start(self: &Rc<Self>) {
+        if self.disk.is_none() || self.is_started.replace(true) {
+            return;
+        }
+        let task = commit_for_ever(Rc::downgrade(self), Rc::clone(&self.bell));
+        if let Err(source) = weir_engine::try_spawn(task) {
+            let file = self.disk.as_ref().map(|disk| disk.directory().to_owned()).unwrap_or_default();
+            self.fail(Failure { file, doing: "spawn the task that commits", source });
+        }
+    }
+
+    /// Takes a record: its number, and where it will lie. Its payload is `parts`, one behind the other. At level `none`
+    /// the position means nothing.
+    ///
+    /// # Errors
+    /// See [`JournalError`]; no number is used up then.
+    pub fn append(
+        &self,
+        kind: u8,
+        session: u32,
+        t_ns: u64,
+        parts: &[&[u8]],
+    ) -> Result<(Lsn, Position), JournalError> {
+        if self.is_closed.get() {
+            return Err(JournalError::Closed);
+        }
+        if self.disk.is_none() {
+            let lsn = self.durable.get() + 1;
+            self.durable.set(lsn);
+            return Ok((lsn, Position::default()));
+        }
+        self.check()?;
+        let taken = self.pending.borrow_mut().append(kind, session, t_ns, parts)?;
+        self.bell.ring();
+        Ok(taken)
+    }
+
+    /// Its level.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Number of the last record that was taken.
+    pub fn last(&self) -> Lsn {
+        if self.disk.is_none() { self.durable.get() } else { self.pending.borrow().last_lsn() }
+    }
+
+    /// Number of the last record that is durable: everything up to it is.
+    pub fn durable(&self) -> Lsn {
+        self.durable.get()
+    }
+
+    /// A write or a sync has failed, and nothing becomes durable any more.
+    pub fn is_failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
+    /// Has `callback` called after each commit with the number of the last durable record, on the worker's thread. It
+    /// may append. At level `none` there are no commits: what is appended is durable when `append` returns.
+    pub fn on_durable(&self, callback: Box<dyn Fn(Lsn)>) {
+        self.callbacks.borrow_mut().push(Rc::from(callback));
+    }
+
+    /// Waits until a record is durable.
+    ///
+    /// # Errors
+    /// [`JournalError::Failed`] if it will not be, [`JournalError::Closed`] if there will be no such record.
+    pub async fn committed(&self, lsn: Lsn) -> Result<(), JournalError> {
+        let mut seat = Seat::default();
+        poll_fn(|context| {
+            if self.durable.get() >= lsn {
+                return Poll::Ready(Ok(()));
+            }
+            if let Err(error) = self.check() {
+                return Poll::Ready(Err(error));
+            }
+            if self.is_closed.get() && lsn > self.last() {
+                return Poll::Ready(Err(JournalError::Closed));
+            }
+            self.waiting_for_commit.wait(&mut seat, lsn, context.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the journal has failed, and says why.
+    pub async fn failed(&self) -> JournalError {
+        let mut seat = Seat::default();
+        poll_fn(|context| match self.check() {
+            Err(error) => Poll::Ready(error),
+            Ok(()) => {
+                self.waiting_for_failure.wait(&mut seat, 0, context.waker());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Whether so little waits for the disk that more may be taken in.
+    pub fn has_room(&self) -> bool {
+        self.pending.borrow().bytes() <= self.room_bytes
+    }
+
+    /// Waits until the journal has room, or has failed.
+    pub async fn room(&self) {
+        let mut seat = Seat::default();
+        poll_fn(|context| {
+            if self.has_room() || self.is_failed() {
+                return Poll::Ready(());
+            }
+            self.waiting_for_room.wait(&mut seat, 0, context.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Commits what was taken, and takes nothing any more. Whether that went well says [`Self::is_failed`].
+    pub async fn close(&self) {
+        self.is_closed.set(true);
+        if !self.is_started.get() {
+            self.commit_waiting().await;
+        }
+        self.bell.ring();
+        // The error is the caller's to ask for.
+        let _ = self.committed(self.last()).await;
+        if let Some(disk) = &self.disk {
+            disk.settle().await;
+        }
+    }
+
+    /// Reads whole records from `from` on: about `bytes_max` bytes of them and at least one, but nothing that is not
+    /// durable. To go on, read from [`JournalChunk::next`].
+    ///
+    /// # Errors
+    /// Those of reading files; `InvalidData` for damage; `Unsupported` at level `none`.
+    pub async fn read(&self, from: Position, bytes_max: usize) -> io::Result<JournalChunk> {
+        match &self.disk {
+            Some(disk) => disk.read(from, self.durable_end.get(), bytes_max).await,
+            None => {
+                let reason = "a journal at level none keeps nothing that could be read";
+                Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+            }
+        }
+    }
+
+    /// Counters, readable from any thread.
+    pub fn counters(&self) -> Arc<JournalCounters> {
+        Arc::clone(&self.counters)
+    }
+
+    fn check(&self) -> Result<(), JournalError> {
+        match &*self.failure.borrow() {
+            Some(failure) => Err(JournalError::Failed(Arc::clone(failure))),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits batch after batch until nothing waits.
+    async fn commit_waiting(&self) {
+        let Some(disk) = &self.disk else { return };
+        while !self.is_failed() {
+            let Some(batch) = self.pending.borrow_mut().take() else { return };
+            if let Err(failure) = self.commit(disk, batch).await {
+                self.fail(failure);
+            }
+        }
+    }
+
+    async fn commit(&self, disk: &Rc<Disk>, mut batch: Batch) -> Result<(), Failure> {
+        let begun = monotonic();
+        let end = batch.end();
+        let segment = disk.segment(batch.at.segment).await?;
+        let bytes = disk.write(&segment, batch.at.offset, std::mem::take(&mut batch.bytes)).await?;
+        if self.level == Level::Disk {
+            disk.sync(&segment).await?;
+        }
+        let took = monotonic().since(begun);
+        self.counters.committed(batch.records, bytes.len() as u64, took, batch.last_lsn);
+        self.pending.borrow_mut().recycle(bytes);
+        self.durable_end.set(end);
+        self.durable.set(batch.last_lsn);
+        disk.prepare(end);
+        self.tell(batch.last_lsn);
+        Ok(())
+    }
+
+    /// Tells everybody what is durable now.
+    fn tell(&self, lsn: Lsn) {
+        self.waiting_for_commit.reached(lsn);
+        if self.has_room() {
+            self.waiting_for_room.reached(0);
+        }
+        let count = self.callbacks.borrow().len();
+        for index in 0..count {
+            let callback = self.callbacks.borrow().get(index).cloned();
+            if let Some(callback) = callback {
+                callback(lsn);
+            }
+        }
+    }
+
+    /// Poisons the journal. What failed is not tried again: after a sync that failed nobody knows what the disk has.
+    fn fail(&self, failure: Failure) {
+        self.counters.failed();
+        self.failure.borrow_mut().get_or_insert_with(|| Arc::new(failure));
+        self.pending.borrow_mut().clear();
+        for list in [&self.waiting_for_commit, &self.waiting_for_room, &self.waiting_for_failure] {
+            list.reached(u64::MAX);
+        }
+    }
+}
+
+/// The task of a journal. It does not keep the journal alive while nothing is to be done.
+async fn commit_for_ever(journal: Weak<Journal>, bell: Rc<Bell>) {
+    loop {
+        poll_fn(|context| bell.poll(context)).await;
+        let Some(journal) = journal.upgrade() else { return };
+        journal.commit_waiting().await;
+        if journal.is_closed.get() || journal.is_failed() {
+            return;
+        }
+    }
+}
+
+/// Whether a recovery is that of this journal, and unused; it is used then.
+fn checked<'a>(config: &JournalConfig, recovered: &'a Recovered) -> io::Result<&'a Place> {
+    let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+    if !segment::is_size(config.segment_bytes) {
+        let (least, bytes) = (segment::SEGMENT_BYTES_MIN, config.segment_bytes);
+        let multiple = segment::SECTOR_BYTES;
+        let reason =
+            format!("a segment has at least {least} bytes and a multiple of {multiple}, not {bytes}");
+        return Err(invalid(reason));
+    }
+    let Some(place) = &recovered.place else {
+        return Err(invalid(format!("a journal at level {} needs its recovery", config.level)));
+    };
+    if place.directory != config.directory || place.worker != config.worker {
+        let (directory, worker) = (place.directory.display(), place.worker);
+        return Err(invalid(format!("what was recovered is the journal of worker {worker} in {directory}")));
+    }
+    if !place.lock.claim() {
+        let reason = format!(
+            "{}: the journal of worker {} was opened since it was recovered",
+            place.directory.display(),
+            place.worker
+        );
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, reason));
+    }
+    Ok(place)
+}
+
+/// Opens the segment in which the recovery ended, or makes the first one.
+async fn first_segment(disk: &Disk, config: &JournalConfig, place: &Place) -> io::Result<Tail> {
+    if let Some(tail) = place.tail {
+        disk.resume(tail.end.segment, tail.segment_bytes)?;
+        return Ok(tail);
+    }
+    if let Err(failure) = disk.segment(1).await {
+        let kind = failure.source.kind();
+        return Err(io::Error::new(kind, failure));
+    }
+    let end = Position { segment: 1, offset: segment::HEADER_BYTES as u64 };
+    Ok(Tail { end, segment_bytes: config.segment_bytes })
+}

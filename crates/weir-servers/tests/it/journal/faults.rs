@@ -1,0 +1,216 @@
+//! Disks that fail: the journal is poisoned, whoever waits is told, and nothing becomes durable any more.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    rc::Rc,
+};
+
+use weir_engine::Driver;
+use weir_servers::journal::{
+    Journal, JournalError, Level,
+    faults::{Faults, Operation, Verdict},
+};
+
+use super::{DRIVERS, Entry, FIRST, Folder, append, on, recover};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Which operations are counted.
+type Kind = fn(&Operation) -> bool;
+
+fn is_write(operation: &Operation) -> bool {
+    matches!(operation, Operation::Write { .. })
+}
+
+fn is_sync(operation: &Operation) -> bool {
+    matches!(operation, Operation::Sync { .. })
+}
+
+fn is_create(operation: &Operation) -> bool {
+    matches!(operation, Operation::Create { .. })
+}
+
+fn is_directory(operation: &Operation) -> bool {
+    matches!(operation, Operation::SyncDirectory)
+}
+
+/// A fault at the `nth` operation of a kind.
+struct Fault {
+    kind: Kind,
+    nth: usize,
+    /// Bytes of a write that are done none the less.
+    part: Option<usize>,
+    errno: i32,
+}
+
+/// What was asked of the disk, before the fault and after it.
+#[derive(Default)]
+struct Seen {
+    matching: Cell<usize>,
+    before: RefCell<Vec<Operation>>,
+    struck: Cell<Option<Operation>>,
+    after: RefCell<Vec<Operation>>,
+}
+
+impl Seen {
+    /// Whether the segment in which the fault struck had records. A segment that was being made beside the commits has
+    /// none, and its failure counts when it is needed.
+    fn struck_records(&self) -> bool {
+        let struck = match self.struck.get() {
+            Some(Operation::Write { .. }) => return true,
+            Some(Operation::Sync { segment }) => segment,
+            _ => return false,
+        };
+        let is_of_it =
+            |before: &Operation| matches!(before, Operation::Write { at, .. } if at.segment == struck);
+        self.before.borrow().iter().any(is_of_it)
+    }
+}
+
+fn faults(fault: Fault) -> (Faults, Rc<Seen>) {
+    let seen = Rc::new(Seen::default());
+    let noted = Rc::clone(&seen);
+    let judge = move |operation: &Operation| {
+        if noted.struck.get().is_some() {
+            noted.after.borrow_mut().push(*operation);
+            return Verdict::Pass;
+        }
+        noted.matching.set(noted.matching.get() + usize::from((fault.kind)(operation)));
+        if noted.matching.get() < fault.nth {
+            noted.before.borrow_mut().push(*operation);
+            return Verdict::Pass;
+        }
+        noted.struck.set(Some(*operation));
+        let error = io::Error::from_raw_os_error(fault.errno);
+        match fault.part {
+            Some(bytes) => Verdict::Part(bytes, error),
+            None => Verdict::Refuse(error),
+        }
+    };
+    (Rc::new(judge), seen)
+}
+
+/// Commits until the disk fails, and looks at everything that follows from it.
+async fn run_into(folder: &Folder, level: Level, fault: Fault) {
+    let errno = fault.errno;
+    let (faults, seen) = faults(fault);
+    let (_, recovered) = recover(folder).expect("it is empty");
+    let opened = Journal::open_with_faults(folder.config(level), &recovered, faults).await;
+    let journal = match opened {
+        Ok(journal) => journal,
+        Err(error) => {
+            assert!(seen.struck.get().is_some(), "{error}");
+            assert!(error.to_string().contains(&format!("os error {errno}")), "{error}");
+            return;
+        }
+    };
+    journal.start();
+    let heard = Rc::new(Cell::new(0));
+    let hears = Rc::clone(&heard);
+    journal.on_durable(Box::new(move |lsn| hears.set(lsn)));
+    let mut entries = Vec::new();
+    let failure = loop {
+        // Two waiters for each of two records, and one of them is more than one commit ahead.
+        entries.extend([append(&journal, &[1; 300]), append(&journal, &[2; 500])]);
+        let last = journal.last();
+        let other = Rc::clone(&journal);
+        let waiting = weir_engine::spawn(async move { other.committed(last - 1).await });
+        let outcome = journal.committed(last).await;
+        let of_other = waiting.await;
+        match (outcome, of_other) {
+            (Ok(()), Ok(())) => assert_eq!(heard.get(), last),
+            // The batch was cut by the end of a segment, and its second part failed.
+            (Err(error), Ok(()) | Err(JournalError::Failed(_))) => break error,
+            (outcome, of_other) => panic!("{outcome:?} and {of_other:?}"),
+        }
+    };
+    let JournalError::Failed(cause) = &failure else { panic!("{failure}") };
+    assert_eq!(cause.source.raw_os_error(), Some(errno));
+    assert!(cause.file.starts_with(&**folder), "{failure}");
+    let until_known = seen.after.borrow().clone();
+    assert!(!seen.struck_records() || !until_known.iter().any(is_write), "{until_known:?}");
+    refuses_everything(&journal, folder, &entries).await;
+    assert!(!seen.after.borrow()[until_known.len()..].iter().any(is_write), "nothing is written any more");
+    let durable = journal.durable();
+    assert!(durable < journal.last() && heard.get() == durable);
+    drop(journal);
+    drop(recovered);
+    let (found, _) = recover(folder).expect("what was durable is whole");
+    assert!(found.len() as u64 >= durable && found[..] == entries[..found.len()]);
+}
+
+async fn refuses_everything(journal: &Journal, folder: &Folder, entries: &[Entry]) {
+    let durable = journal.durable();
+    // Without a segment that is just being made.
+    let contents = |folder: &Folder| -> Vec<Vec<u8>> {
+        let all = folder.segments().into_iter().map(|path| std::fs::read(path).expect("it is there"));
+        all.filter(|bytes| bytes[FIRST..].iter().any(|byte| *byte != 0)).collect()
+    };
+    let before = contents(folder);
+    assert!(journal.is_failed() && journal.counters().is_failed());
+    assert!(matches!(journal.append(1, 1, 1, &[b"late"]), Err(JournalError::Failed(_))));
+    assert!(matches!(journal.failed().await, JournalError::Failed(_)));
+    assert!(matches!(journal.committed(durable + 1).await, Err(JournalError::Failed(_))));
+    journal.committed(durable).await.expect("what was durable before stays so");
+    // Neither waits for what will not come.
+    journal.room().await;
+    journal.close().await;
+    assert_eq!((journal.durable(), journal.last()), (durable, entries.len() as u64));
+    assert!(contents(folder) == before, "nothing is written any more");
+    if durable > 0 {
+        let chunk = journal.read(entries[0].position, 100).await.expect("what is durable can be read");
+        assert_eq!(chunk.records().next().expect("one record").0.lsn, 1);
+    }
+}
+
+/// Any operation, the first ones and those of later segments, on a driver.
+fn everything_fails_once(driver: Driver, nths: &[usize]) {
+    let kinds: [(&str, Kind, Level, Option<usize>, i32); 8] = [
+        ("write", is_write, Level::Os, None, EIO),
+        ("write-disk", is_write, Level::Disk, None, ENOSPC),
+        ("part", is_write, Level::Os, Some(333), ENOSPC),
+        ("part-disk", is_write, Level::Disk, Some(8), EIO),
+        ("sync", is_sync, Level::Disk, None, EIO),
+        ("create", is_create, Level::Os, None, ENOSPC),
+        ("create-disk", is_create, Level::Disk, None, ENOSPC),
+        ("directory", is_directory, Level::Disk, None, EIO),
+    ];
+    for (name, kind, level, part, errno) in kinds {
+        for nth in nths {
+            let folder = Folder::in_memory(&format!("{name}-{nth}-{driver}"));
+            on(driver, run_into(&folder, level, Fault { kind, nth: *nth, part, errno }));
+        }
+    }
+}
+
+#[test]
+fn a_failing_disk_poisons_the_journal_on_every_driver() {
+    for driver in DRIVERS {
+        everything_fails_once(driver, &[1, 2, 5]);
+    }
+}
+
+#[test]
+fn each_of_the_first_operations_may_fail() {
+    let nths: Vec<usize> = (1..30).collect();
+    everything_fails_once(Driver::Poll, &nths);
+}
+
+#[test]
+fn a_disk_that_is_really_full_poisons_the_journal() {
+    // The limit of a file's size is the one limit a test can set without privileges; writes beyond it fail for real.
+    let folder = Folder::in_memory("full");
+    on(Driver::Poll, async {
+        let (_, recovered) = recover(&folder).expect("it is empty");
+        let config = weir_servers::journal::JournalConfig {
+            segment_bytes: i64::MAX as u64 / 512 * 512,
+            ..folder.config(Level::Os)
+        };
+        let error = Journal::open(config, &recovered).await.expect_err("no disk has so much");
+        let text = error.to_string();
+        assert!(text.contains("cannot make it") && text.contains("os error"), "{text}");
+    });
+    assert!(folder.segments().is_empty(), "nothing is left behind");
+}
