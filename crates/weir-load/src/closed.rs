@@ -32,7 +32,7 @@ pub(crate) async fn exchange<W: Workload>(
         think_ns: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
         quota,
         now_ns,
-        free: shared.depth,
+        free: shared.depth.saturating_sub(lane.in_flight()),
         resting: VecDeque::new(),
         thinking: None,
         watch: Watch::new(shared.response_timeout),

@@ -37,7 +37,7 @@ impl Echo {
 impl Workload for Echo {
     type Dialogue = Verifier;
 
-    fn open(&self, connection: u32, _connect_ns: u64) -> Verifier {
+    fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
         Verifier::new(Codec::new(Rc::clone(&self.tape), connection))
     }
 

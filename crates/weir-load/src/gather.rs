@@ -9,6 +9,7 @@ use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
     http::notes::ResponseNotes,
+    orders::notes::OrderNotes,
     recorder::{Keeps, PacedTimes, Part, Stretch},
     summary::second_row,
     warmup::Bucket,
@@ -23,6 +24,8 @@ pub struct Gather {
     pub paced: Option<PacedTimes>,
     /// HTTP only.
     pub responses: Option<ResponseNotes>,
+    /// Orders only.
+    pub orders: Option<OrderNotes>,
     /// Finished seconds, oldest first.
     pub seconds: Vec<SecondRow>,
     /// Seconds that some worker has not finished.
@@ -71,6 +74,7 @@ impl Gather {
             window: Sum::default(),
             paced: keeps.paced.then(paced),
             responses: keeps.responses.then(ResponseNotes::default),
+            orders: keeps.orders.then(OrderNotes::default),
             seconds: Vec::new(),
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
@@ -90,6 +94,9 @@ impl Gather {
                 }
                 if let (Some(sum), Some(responses)) = (&mut self.responses, &part.responses) {
                     sum.merge(responses);
+                }
+                if let (Some(sum), Some(orders)) = (&mut self.orders, &part.orders) {
+                    sum.merge(orders);
                 }
                 self.open_seconds.entry(second).or_default().add(part);
                 self.passed[part.worker] = second + 1;
@@ -149,6 +156,7 @@ mod tests {
             service,
             paced: None,
             responses: None,
+            orders: None,
         }
     }
 

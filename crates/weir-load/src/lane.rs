@@ -60,10 +60,18 @@ pub(crate) enum Farewell {
 }
 
 impl<W: Workload> Lane<W> {
-    pub(crate) fn new(shared: &Shared<W>, connected: Connected, depth: usize) -> Self {
-        let dialogue = shared.workload.open(shared.connection_number(), connected.took_ns);
+    /// A connection at a place of its worker that carries so many messages at most.
+    pub(crate) fn new(shared: &Shared<W>, connected: Connected, depth: usize, place: usize) -> Self {
+        let dialogue = shared.workload.open(place, shared.connection_number(), connected.took_ns);
         let flights = VecDeque::with_capacity(depth);
         Self { stream: connected.stream, state: RefCell::new(State { dialogue, sent: 0, flights }) }
+    }
+
+    /// Goes on with what was in flight on the connection before.
+    pub(crate) fn carry(&self, flights: VecDeque<Flight>) {
+        let mut state = self.state.borrow_mut();
+        state.sent = flights.len() as u64;
+        state.flights = flights;
     }
 
     /// Messages in flight.
@@ -108,6 +116,11 @@ impl<W: Workload> Lane<W> {
         state.sent += 1;
         state.flights.push_back(flight);
         Poll::Ready(Ok(()))
+    }
+
+    /// Sends bytes that are no message.
+    pub(crate) fn poll_aside(&self, bytes: &[u8], context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        pin!(self.stream.send_slice(bytes)).poll(context)
     }
 
     /// Takes the next bytes, has them judged and notes the messages they complete.

@@ -2,7 +2,8 @@
 //!
 //! The generator sends messages over many connections, compares what comes back, times every message, and says of
 //! every failure what it was. A message is echoed, byte for byte, or is a request of HTTP/1.1 whose response must have
-//! the right framing, status, length and content. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
+//! the right framing, status, length and content, or is an order whose answer must return what was sent, in its place
+//! in the stream. [`run`] carries out a [`LoadSpec`] on N threads, each with an engine
 //! runtime, and returns a [`LoadReport`](weir_record::load::LoadReport).
 //!
 //! - **closed loop**: a connection starts a message when an earlier one returned; finds capacity;
@@ -36,6 +37,7 @@
 //!     observe_pid: None,
 //!     observe_stats: None,
 //!     http: None,
+//!     orders: None,
 //! };
 //! let report = run(&spec, &mut |_| {}, &AtomicBool::new(false))?;
 //! assert_eq!(report.failures.errors(), 0);
@@ -55,6 +57,7 @@ mod single;
 
 mod echo;
 mod http;
+mod orders;
 pub mod payload;
 
 mod connector;
@@ -79,6 +82,7 @@ pub use http::spec::{
     COMPARED_ALWAYS_BYTES, ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, LARGE_PER_COMPARED,
     SOURCE_ADDRESSES_MAX, URLS_MAX,
 };
+pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
 pub use run::run;
 pub use spec::{

@@ -12,10 +12,7 @@ use std::{
 };
 
 use weir_evidence::observe::Edge;
-use weir_record::{
-    engine::{EngineStats, ServerStats},
-    trial::ObservedWindow,
-};
+use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
 use crate::spec::{LoadError, LoadSpec};
 
@@ -28,7 +25,7 @@ const STATS_BYTES_MAX: u64 = 4 << 20;
 pub(crate) struct Observer {
     pid: Option<u32>,
     stats: Option<StatsClient>,
-    counters_before: Option<EngineStats>,
+    counters_before: Option<ServerStats>,
     edge_before: Option<Edge>,
 }
 
@@ -66,14 +63,22 @@ impl Observer {
             (Some(pid), Some(before)) => Some(before.until(&read_edge(pid).ok()?)),
             _ => None,
         };
-        let engine = match (&mut self.stats, &self.counters_before) {
-            (Some(client), Some(before)) => Some(client.read().ok()?.since(before)),
+        let after = match (&mut self.stats, &self.counters_before) {
+            (Some(client), Some(before)) => Some((client.read().ok()?, before)),
             _ => None,
         };
-        if window.is_none() && engine.is_none() {
+        if window.is_none() && after.is_none() {
             return None;
         }
-        Some(ObservedWindow { engine, ..window.unwrap_or_default() })
+        let mut window = window.unwrap_or_default();
+        if let Some((after, before)) = after {
+            window.engine = Some(after.total.since(&before.total));
+            window.node = match (&after.node, &before.node) {
+                (Some(after), Some(before)) => Some(after.since(before)),
+                _ => None,
+            };
+        }
+        Some(window)
     }
 }
 
@@ -101,8 +106,8 @@ impl StatsClient {
         Ok(Self { name: name.into(), stream: BufReader::new(stream) })
     }
 
-    /// Asks for the counters of all workers.
-    fn read(&mut self) -> Result<EngineStats, LoadError> {
+    /// Asks for the counters of all workers, and of the node they make up.
+    fn read(&mut self) -> Result<ServerStats, LoadError> {
         let failed = |reason: String| LoadError::Observe { what: format!("socket {}", self.name), reason };
         self.stream.get_mut().write_all(b"\n").map_err(|error| failed(error.to_string()))?;
         let mut line = String::new();
@@ -110,9 +115,8 @@ impl StatsClient {
             .take(STATS_BYTES_MAX)
             .read_line(&mut line)
             .map_err(|error| failed(error.to_string()))?;
-        let stats: ServerStats = serde_json::from_str(&line)
-            .map_err(|error| failed(format!("the answer is not a line of statistics: {error}")))?;
-        Ok(stats.total)
+        serde_json::from_str(&line)
+            .map_err(|error| failed(format!("the answer is not a line of statistics: {error}")))
     }
 }
 

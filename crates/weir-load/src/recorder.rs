@@ -20,6 +20,7 @@ use crate::{
     failure::{self, Class},
     http::notes::{ConnectionNotes, ResponseNotes, Right},
     little::InFlight,
+    orders::notes::{Hop, OrderNotes, RequestKind},
     payload::Arrival,
     warmup,
 };
@@ -95,6 +96,8 @@ pub struct Part {
     pub paced: Option<PacedTimes>,
     /// HTTP only.
     pub responses: Option<ResponseNotes>,
+    /// Orders only.
+    pub orders: Option<OrderNotes>,
 }
 
 /// What is kept besides service times.
@@ -104,6 +107,8 @@ pub struct Keeps {
     pub paced: bool,
     /// What responses of HTTP say.
     pub responses: bool,
+    /// What answers to orders say.
+    pub orders: bool,
 }
 
 /// What only a paced load has.
@@ -236,6 +241,30 @@ impl Recorder {
         }
     }
 
+    /// Notes what kind of request the message is that was just started.
+    #[inline]
+    pub fn order_sent(&mut self, kind: RequestKind) {
+        if let Some(orders) = &mut self.part.orders {
+            orders.sent(kind);
+        }
+    }
+
+    /// Notes a sequenced message of an order session; call [`Self::advance`] first.
+    #[inline]
+    pub fn order_received(&mut self, letter: u8) {
+        if let Some(orders) = &mut self.part.orders {
+            orders.received(letter);
+        }
+    }
+
+    /// Notes how long the answer to an order was on its ways; call [`Self::advance`] first.
+    #[inline]
+    pub fn order_hop(&mut self, hop: Hop) {
+        if let Some(orders) = &mut self.part.orders {
+            orders.hop(hop);
+        }
+    }
+
     /// Notes messages in flight that are taken back: they neither came back nor failed, and will start again.
     #[cold]
     pub fn withdrawn(&mut self, now_ns: u64, messages: u64) {
@@ -340,6 +369,7 @@ fn empty_part(worker: usize, stretch: Stretch, keeps: Keeps) -> Part {
         service: empty_histogram(),
         paced: keeps.paced.then(paced),
         responses: keeps.responses.then(ResponseNotes::default),
+        orders: keeps.orders.then(OrderNotes::default),
     }
 }
 
@@ -353,7 +383,7 @@ mod tests {
 
     fn recorder(edges: &Arc<Edges>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();
-        let keeps = Keeps { paced: is_paced, responses: true };
+        let keeps = Keeps { paced: is_paced, responses: true, orders: false };
         (Recorder::new(0, keeps, Arc::clone(edges), 1000, Arc::clone(&outbox)), outbox)
     }
 

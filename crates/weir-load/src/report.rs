@@ -12,6 +12,7 @@ use crate::{
     gather::Gather,
     http::{self, journal::Written, standard::Standards},
     little::littles_law,
+    orders,
     spec::{Arrivals, LoadSpec},
     worker::Outcome,
 };
@@ -97,6 +98,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         storage: None,
     };
     http::outcome::add(&mut report, spec, &gather, ends, written);
+    orders::outcome::add(&mut report, spec, &gather, ends);
     report
 }
 

@@ -26,7 +26,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// State of one worker.
 pub(crate) struct Shared<W: Workload> {
-    pub(crate) workload: W,
+    pub(crate) workload: Rc<W>,
     pub(crate) connector: Rc<Connector>,
     pub(crate) depth: usize,
     pub(crate) response_timeout: Duration,
@@ -73,6 +73,7 @@ impl<W: Workload> Shared<W> {
         let mut recorder = self.recorder.borrow_mut();
         recorder.advance(flight.started_ns);
         recorder.started(flight);
+        self.workload.started(&mut recorder);
     }
 
     /// A number that no other connection of the run has had.

@@ -4,7 +4,6 @@
 //! has closed the connection, or has not done so for too long.
 
 use std::{
-    cell::Cell,
     collections::VecDeque,
     future::poll_fn,
     rc::Rc,
@@ -12,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use weir_engine::time::{Instant, now, sleep, sleep_until, timeout};
+use weir_engine::time::{now, sleep, sleep_until, timeout};
 
 use crate::{
     failure::Stage,
@@ -20,6 +19,7 @@ use crate::{
     open::OpenLoop,
     recorder::Flight,
     shared::{Connected, Pauses, Shared},
+    worker::Seat,
     workload::{End, Failure, Loss, Workload},
 };
 
@@ -33,13 +33,8 @@ pub(crate) enum Turns<W: Workload> {
 
 /// One user: sends messages one after the other until the run ends or `quota` is used up. The first may use a
 /// connection that is there already.
-pub(crate) async fn keep_asking<W: Workload>(
-    shared: Rc<Shared<W>>,
-    turns: Turns<W>,
-    mut first: Option<Connected>,
-    begin_at: Instant,
-    quota: Cell<u64>,
-) {
+pub(crate) async fn keep_asking<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
+    let Seat { place, connected: mut first, begin_at, turns, quota, .. } = seat;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     let mut is_first = true;
@@ -61,7 +56,7 @@ pub(crate) async fn keep_asking<W: Workload>(
             Turns::Open { open, place } => open.turn(*place).await,
         };
         quota.set(quota.get() - 1);
-        match ask(&shared, flight, first.take()).await {
+        match ask(&shared, flight, first.take(), place).await {
             Ok(()) => pauses.reset(),
             Err(_) => pauses.pause().await,
         }
@@ -76,13 +71,14 @@ async fn ask<W: Workload>(
     shared: &Shared<W>,
     flight: Flight,
     connected: Option<Connected>,
+    place: usize,
 ) -> Result<(), Lost> {
     let connected = match connected {
         Some(connected) => Ok(connected),
         None => shared.connect().await,
     };
     let lane = match connected {
-        Ok(connected) => Lane::new(shared, connected, 1),
+        Ok(connected) => Lane::new(shared, connected, 1, place),
         Err(failure) => {
             shared.failed(&failure, 1);
             let loss = Loss { failure: &failure, now_ns: now().as_nanos() };

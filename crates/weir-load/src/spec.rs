@@ -5,7 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use weir_engine::{Config, StartError, net::Address};
 use weir_record::load::FailureCounts;
 
-use crate::{http::spec::HttpSpec, recorder::Keeps};
+use crate::{
+    http::spec::HttpSpec,
+    orders::spec::{ORDER_BYTES, OrdersSpec},
+    recorder::Keeps,
+};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -53,7 +57,7 @@ pub struct LoadSpec {
     pub idle_connections: u32,
     /// Messages in flight per connection; in an open loop, at most.
     pub depth: u32,
-    /// Bytes per message of echo; of no meaning for HTTP.
+    /// Bytes per message of echo; of no meaning otherwise.
     pub message_bytes: u32,
     /// How messages are started.
     pub arrivals: Arrivals,
@@ -81,8 +85,10 @@ pub struct LoadSpec {
     pub observe_pid: Option<u32>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
-    /// The messages are requests of HTTP; otherwise they are echoed.
+    /// The messages are requests of HTTP.
     pub http: Option<HttpSpec>,
+    /// The messages are orders. Without this and `http` messages are echoed.
+    pub orders: Option<OrdersSpec>,
 }
 
 /// Why there is no report.
@@ -186,9 +192,11 @@ impl LoadSpec {
         within("idle-connections", self.idle_connections, 0, CONNECTIONS_MAX - self.connections)?;
         within("depth", self.depth, 1, DEPTH_MAX)?;
         within("workers", self.workers, 1, WORKERS_MAX.min(self.connections))?;
-        match &self.http {
-            Some(http) => http.validate(self, &target)?,
-            None => within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)?,
+        match (&self.http, &self.orders) {
+            (Some(_), Some(_)) => invalid("orders", "a run has one kind of message")?,
+            (Some(http), None) => http.validate(self, &target)?,
+            (None, Some(orders)) => orders.validate(self)?,
+            (None, None) => within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)?,
         }
         let in_flight_bytes =
             u64::from(self.connections) * u64::from(self.depth) * self.request_bytes_max() as u64;
@@ -197,7 +205,11 @@ impl LoadSpec {
                 "connections times depth times message size is {in_flight_bytes} bytes in flight; \
                  the most is {IN_FLIGHT_BYTES_MAX}"
             );
-            let field = if self.http.is_some() { "data" } else { "message-bytes" };
+            let field = match (&self.http, &self.orders) {
+                (Some(_), _) => "data",
+                (None, Some(_)) => "depth",
+                (None, None) => "message-bytes",
+            };
             return Err(LoadError::Invalid { field, reason });
         }
         self.validate_times()?;
@@ -241,9 +253,10 @@ impl LoadSpec {
 
     /// Bytes of the largest message that is sent.
     pub(crate) fn request_bytes_max(&self) -> usize {
-        match &self.http {
-            None => self.message_bytes as usize,
-            Some(http) => {
+        match (&self.http, &self.orders) {
+            (None, None) => self.message_bytes as usize,
+            (None, Some(_)) => ORDER_BYTES as usize,
+            (Some(http), _) => {
                 let requests = http.requests().unwrap_or_default();
                 requests.iter().map(Vec::len).max().unwrap_or(0)
             }
@@ -252,7 +265,11 @@ impl LoadSpec {
 
     /// What the run keeps besides service times.
     pub(crate) fn keeps(&self) -> Keeps {
-        Keeps { paced: matches!(self.arrivals, Arrivals::Open { .. }), responses: self.http.is_some() }
+        Keeps {
+            paced: matches!(self.arrivals, Arrivals::Open { .. }),
+            responses: self.http.is_some(),
+            orders: self.orders.is_some(),
+        }
     }
 }
 
@@ -310,6 +327,7 @@ pub(crate) mod tests {
             observe_pid: None,
             observe_stats: None,
             http: None,
+            orders: None,
         }
     }
 

@@ -34,6 +34,10 @@ use crate::{
     },
     lane::Lane,
     open::{self, OpenLoop},
+    orders::{
+        notes::OrderTotals,
+        workload::{Orders, Part},
+    },
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     patience::Patience,
     recorder::{Edges, Leftover, Outbox, Recorder},
@@ -101,6 +105,8 @@ pub(crate) struct Outcome {
     /// HTTP only.
     pub(crate) connections: Option<ConnectionNotes>,
     pub(crate) redirect_location: Option<String>,
+    /// Orders only.
+    pub(crate) orders: Option<OrderTotals>,
 }
 
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
@@ -127,21 +133,39 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
         thread: thread_number(),
     };
     events.send(ready).ok()?;
-    let sources = plan.spec.http.as_ref().map(|http| http.source_addresses.clone()).unwrap_or_default();
-    let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
-    let opened = runtime.block_on(open_connections(plan, &connector));
-    let count = opened.connections.iter().flatten().count();
-    let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
-    events.send(Event::Connected { opened: count, failures, failure_last }).ok()?;
-    let origin_ns = begin.recv().ok()?;
-    let start = Start { connector, opened, origin_ns };
-    Some(match (&plan.spec.http, &plan.http) {
-        (Some(spec), Some(common)) => {
-            let http = Http::new(plan.spec, spec, common.clone(), plan.worker);
-            runtime.block_on(load(plan, http, start))
+    let stage = Stage { plan, runtime: &runtime, events, begin };
+    match (&plan.spec.http, &plan.http, &plan.spec.orders) {
+        (Some(spec), Some(common), _) => {
+            stage.perform(Http::new(plan.spec, spec, common.clone(), plan.worker))
         }
-        _ => runtime.block_on(load(plan, Echo::new(plan.spec.seed, plan.spec.message_bytes), start)),
-    })
+        (_, _, Some(spec)) => stage.perform(Orders::new(plan.spec, spec, plan.orders_part())),
+        _ => stage.perform(Echo::new(plan.spec.seed, plan.spec.message_bytes)),
+    }
+}
+
+/// A worker that is ready for whatever it carries.
+struct Stage<'a> {
+    plan: &'a Plan<'a>,
+    runtime: &'a Runtime,
+    events: &'a Sender<Event>,
+    begin: &'a Receiver<u64>,
+}
+
+impl Stage<'_> {
+    /// Opens the connections, waits for the common beginning, and carries the load.
+    fn perform<W: Workload>(&self, workload: W) -> Option<Outcome> {
+        let Stage { plan, runtime, .. } = self;
+        let workload = Rc::new(workload);
+        let sources = plan.spec.http.as_ref().map(|http| http.source_addresses.clone()).unwrap_or_default();
+        let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
+        let opened = runtime.block_on(open_connections(plan, &connector, &workload));
+        let count = opened.connections.iter().flatten().count();
+        let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
+        self.events.send(Event::Connected { opened: count, failures, failure_last }).ok()?;
+        let origin_ns = self.begin.recv().ok()?;
+        let start = Start { connector, opened, origin_ns };
+        Some(runtime.block_on(load(plan, workload, start)))
+    }
 }
 
 /// Where a load begins.
@@ -209,7 +233,20 @@ impl Plan<'_> {
 
     /// Messages that one connection, and those that follow it in its place, may start.
     fn quota(&self) -> u64 {
-        self.spec.http.as_ref().and_then(|http| http.requests_each).unwrap_or(u64::MAX)
+        let http = self.spec.http.as_ref().and_then(|http| http.requests_each);
+        let orders = self.spec.orders.as_ref().and_then(|orders| orders.orders_each);
+        http.or(orders).unwrap_or(u64::MAX)
+    }
+
+    /// This worker's part of a load of orders.
+    fn orders_part(&self) -> Part {
+        let total = self.spec.orders.as_ref().and_then(|orders| orders.in_flight_total);
+        Part {
+            worker: self.worker,
+            places: self.connections(),
+            quota: self.quota(),
+            in_flight_total: total.map(|total| self.part_of(total.into())),
+        }
     }
 
     /// Messages that this worker may start.
@@ -233,7 +270,11 @@ impl Plan<'_> {
 }
 
 /// Opens the early connections, some at a time; gives up when the run is stopped.
-async fn open_connections(plan: &Plan<'_>, connector: &Rc<Connector>) -> Opened {
+async fn open_connections<W: Workload>(
+    plan: &Plan<'_>,
+    connector: &Rc<Connector>,
+    workload: &Rc<W>,
+) -> Opened {
     let places = plan.connections() + plan.idle_connections();
     let opened = Rc::new(RefCell::new(Opened::default()));
     opened.borrow_mut().connections.resize_with(places, || None);
@@ -242,11 +283,11 @@ async fn open_connections(plan: &Plan<'_>, connector: &Rc<Connector>) -> Opened 
     let left = Rc::new(Cell::new(todo.borrow().len()));
     for _ in 0..CONNECTS_MAX.min(left.get()) {
         let (opened, todo, left) = (Rc::clone(&opened), Rc::clone(&todo), Rc::clone(&left));
-        let connector = Rc::clone(connector);
+        let (connector, workload) = (Rc::clone(connector), Rc::clone(workload));
         weir_engine::spawn(async move {
             loop {
                 let Some(place) = todo.borrow_mut().pop() else { return };
-                let outcome = connector.connect().await;
+                let outcome = workload.connect(place, &connector).await;
                 let mut opened = opened.borrow_mut();
                 match outcome {
                     Ok(connected) => opened.connections[place] = Some(connected),
@@ -266,16 +307,24 @@ async fn open_connections(plan: &Plan<'_>, connector: &Rc<Connector>) -> Opened 
 }
 
 /// Carries the load from the common beginning to the end.
-async fn load<W: Workload>(plan: &Plan<'_>, workload: W, start: Start) -> Outcome {
+async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Outcome {
     let Start { connector, opened, origin_ns } = start;
     let shared = Rc::new(share(plan, workload, connector, origin_ns));
     opened.connections.iter().flatten().for_each(|connected| shared.connected(connected.took_ns));
     let open_loop = open_loop(plan, origin_ns).map(Rc::new);
     for (place, connected) in opened.connections.into_iter().enumerate() {
         if place >= plan.connections() {
-            weir_engine::spawn(keep_idle(Rc::clone(&shared), connected));
-        } else {
-            populate(plan, &shared, open_loop.as_ref(), Seat { place, connected, origin_ns });
+            weir_engine::spawn(keep_idle(Rc::clone(&shared), connected, place));
+        } else if let Some(turns) = turns(plan, open_loop.as_ref(), place) {
+            let seat = Seat {
+                place,
+                connected,
+                begin_at: plan.begin_at(origin_ns, place),
+                turns,
+                quota: Cell::new(plan.quota()),
+                is_single: plan.is_single(),
+            };
+            weir_engine::spawn(W::keep(Rc::clone(&shared), seat));
         }
     }
     if let Some(open) = &open_loop {
@@ -293,11 +342,21 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: W, start: Start) -> Outcom
     let mut recorder = shared.recorder.borrow_mut();
     let mut leftover = recorder.finish(now_ns);
     leftover.failures.merge(&opened.failures);
-    let connections = recorder.connections().map(|notes| notes.clone());
-    Outcome { leftover, missed_starts, connections, redirect_location: shared.workload.redirect_location() }
+    Outcome {
+        leftover,
+        missed_starts,
+        connections: recorder.connections().map(|notes| notes.clone()),
+        redirect_location: shared.workload.redirect_location(),
+        orders: shared.workload.order_totals(),
+    }
 }
 
-fn share<W: Workload>(plan: &Plan<'_>, workload: W, connector: Rc<Connector>, origin_ns: u64) -> Shared<W> {
+fn share<W: Workload>(
+    plan: &Plan<'_>,
+    workload: Rc<W>,
+    connector: Rc<Connector>,
+    origin_ns: u64,
+) -> Shared<W> {
     let spec = plan.spec;
     let recorder = Recorder::new(
         plan.worker as usize,
@@ -330,44 +389,44 @@ fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop<W>
     Some(OpenLoop::new(Backlog::new(pacer, origin_ns), plan.connections(), spin_ns))
 }
 
-/// One place for a connection that carries messages.
-struct Seat {
-    place: usize,
-    connected: Option<Connected>,
-    origin_ns: u64,
+/// One place for a connection that carries messages, and those that follow it.
+pub(crate) struct Seat<W: Workload> {
+    /// Its number among those of its worker.
+    pub(crate) place: usize,
+    /// What was opened before the beginning.
+    pub(crate) connected: Option<Connected>,
+    pub(crate) begin_at: Instant,
+    pub(crate) turns: Turns<W>,
+    /// Messages that may be started.
+    pub(crate) quota: Cell<u64>,
+    /// Every message has a connection of its own.
+    pub(crate) is_single: bool,
 }
 
-/// Starts the task of one place.
-fn populate<W: Workload>(
+/// What tells a place to start a message.
+fn turns<W: Workload>(
     plan: &Plan<'_>,
-    shared: &Rc<Shared<W>>,
     open_loop: Option<&Rc<OpenLoop<W>>>,
-    seat: Seat,
-) {
-    let Seat { place, connected, origin_ns } = seat;
-    let begin_at = plan.begin_at(origin_ns, place);
-    let shared = Rc::clone(shared);
-    let quota = Cell::new(plan.quota());
-    let turns = match (&plan.spec.arrivals, open_loop) {
-        (Arrivals::Closed { think }, _) => Turns::Closed { think: *think },
-        (Arrivals::Open { .. }, Some(open)) => Turns::Open { open: Rc::clone(open), place },
-        (Arrivals::Open { .. }, None) => return,
-    };
-    if plan.is_single() {
-        weir_engine::spawn(keep_asking(shared, turns, connected, begin_at, quota));
+    place: usize,
+) -> Option<Turns<W>> {
+    match plan.spec.arrivals {
+        Arrivals::Closed { think } => Some(Turns::Closed { think }),
+        Arrivals::Open { .. } => open_loop.map(|open| Turns::Open { open: Rc::clone(open), place }),
+    }
+}
+
+/// Keeps one place busy, with one connection for all messages or one for each.
+pub(crate) async fn keep<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
+    if seat.is_single {
+        keep_asking(shared, seat).await;
     } else {
-        weir_engine::spawn(keep_busy(shared, turns, connected, begin_at, quota));
+        keep_busy(shared, seat).await;
     }
 }
 
 /// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
-async fn keep_busy<W: Workload>(
-    shared: Rc<Shared<W>>,
-    turns: Turns<W>,
-    mut connected: Option<Connected>,
-    begin_at: Instant,
-    quota: Cell<u64>,
-) {
+async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
+    let Seat { place, mut connected, begin_at, turns, quota, .. } = seat;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     while shared.is_running() {
@@ -376,7 +435,7 @@ async fn keep_busy<W: Workload>(
             None => shared.connect().await,
         };
         let lane = match opened {
-            Ok(connected) => Rc::new(Lane::new(&shared, connected, shared.depth)),
+            Ok(connected) => Rc::new(Lane::new(&shared, connected, shared.depth, place)),
             Err(failure) => {
                 shared.failed(&failure, 0);
                 pauses.pause().await;
@@ -445,7 +504,7 @@ fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, quota: &Cell<u64>
 
 /// Keeps one connection open and silent; anything that comes on it is a failure, and so is its end unless the
 /// workload allows that.
-async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Connected>) {
+async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Connected>, place: usize) {
     let mut pauses = Pauses::default();
     while shared.is_running() {
         let opened = match connected.take() {
@@ -455,7 +514,7 @@ async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Con
         let failure = match opened {
             Err(failure) => Some(failure),
             Ok(connected) => {
-                let lane = Lane::new(&shared, connected, 0);
+                let lane = Lane::new(&shared, connected, 0, place);
                 loop {
                     match std::future::poll_fn(|context| lane.poll_arrival(&shared, context)).await {
                         Err(End::Failed(failure)) => break Some(failure),
@@ -480,6 +539,7 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&O
     while shared.is_running() {
         sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { LOOK }).await;
         shared.workload.hand_over();
+        shared.workload.tend();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now().as_nanos());
         published.completed.store(recorder.completed(), Ordering::Relaxed);

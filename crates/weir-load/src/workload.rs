@@ -6,15 +6,21 @@
 
 use std::{
     collections::VecDeque,
+    future::Future,
     io,
+    rc::Rc,
     task::{Context, Poll},
 };
 
 use weir_engine::net::Stream;
 
 use crate::{
+    connector::{Connected, Connector},
     failure::{Class, Stage, classify},
+    orders::notes::OrderTotals,
     recorder::{Flight, Recorder},
+    shared::Shared,
+    worker::{self, Seat},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
@@ -22,9 +28,19 @@ pub(crate) trait Workload: Sized + 'static {
     /// The state of one connection.
     type Dialogue;
 
-    /// The state of a connection that was just opened, the number `connection` of the run, after an attempt of
-    /// `connect_ns`.
-    fn open(&self, connection: u32, connect_ns: u64) -> Self::Dialogue;
+    /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
+    /// after an attempt of `connect_ns`.
+    fn open(&self, place: usize, connection: u32, connect_ns: u64) -> Self::Dialogue;
+
+    /// Opens a connection before the run begins, and says what has to be said before messages.
+    async fn connect(&self, _place: usize, connector: &Connector) -> Result<Connected, Failure> {
+        connector.connect().await
+    }
+
+    /// Keeps one place busy until the run ends: its connection, and those that follow it.
+    fn keep(shared: Rc<Shared<Self>>, seat: Seat<Self>) -> impl Future<Output = ()> + 'static {
+        worker::keep(shared, seat)
+    }
 
     /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
     fn poll_request(
@@ -34,6 +50,9 @@ pub(crate) trait Workload: Sized + 'static {
         stream: &Stream,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>>;
+
+    /// The request that was just queued is noted as started.
+    fn started(&self, _recorder: &mut Recorder) {}
 
     /// Judges the next bytes of a connection and notes the messages they complete.
     fn accept(
@@ -51,6 +70,14 @@ pub(crate) trait Workload: Sized + 'static {
 
     /// Hands over what was kept back, when the worker looks up and at the end.
     fn hand_over(&self) {}
+
+    /// Does what is due on connections that are silent, when the worker looks up.
+    fn tend(&self) {}
+
+    /// What became of all orders.
+    fn order_totals(&self) -> Option<OrderTotals> {
+        None
+    }
 
     /// Where the first redirect pointed to.
     fn redirect_location(&self) -> Option<String> {

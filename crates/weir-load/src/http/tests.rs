@@ -44,12 +44,12 @@ impl Rig {
         let common = HttpCommon { standards, edges: Arc::clone(&edges), journal: None };
         let http = Http::new(&load, &spec, common, 0);
         let outbox = Outbox::default();
-        let keeps = Keeps { paced: false, responses: true };
+        let keeps = Keeps { paced: false, responses: true, orders: false };
         let mut recorder = Recorder::new(0, keeps, edges, 0, Arc::clone(&outbox));
         let flight = Flight { intended_ns: 0, started_ns: 0 };
         let flights: VecDeque<Flight> = std::iter::repeat_n(flight, in_flight).collect();
         flights.iter().for_each(|flight| recorder.started(*flight));
-        let dialogue = http.open(0, 0);
+        let dialogue = http.open(0, 0, 0);
         Self { http, dialogue, flights, recorder, outbox, now_ns: Cell::new(0) }
     }
 

@@ -326,7 +326,7 @@ impl Dialogue {
 impl Workload for Http {
     type Dialogue = Dialogue;
 
-    fn open(&self, connection: u32, connect_ns: u64) -> Dialogue {
+    fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
         // Contents are not kept, so they may be as long as they like.
         let limits = Limits { body_bytes: u64::MAX, ..Limits::default() };
         Dialogue {

@@ -84,6 +84,7 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         observe_pid: None,
         observe_stats: None,
         http: None,
+        orders: None,
     }
 }
 

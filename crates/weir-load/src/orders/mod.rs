@@ -1,0 +1,24 @@
+//! The orders workload: sessions that log in over SoupBinTCP and trade in OUCH, and everything that is checked about
+//! what comes back.
+//!
+//! [`spec`] says what is asked for. [`tape`] makes every order from the seed and writes its send time into it,
+//! [`blotter`] keeps what a client knows of its orders and balances their shares, [`trader`] chooses the next request
+//! of an account and judges every message, [`session`] is the account's connection: login, replay, sequence.
+//! [`workload`] joins them to the generator, [`keep`] keeps an account connected and busy, [`ring`] passes what may be
+//! in flight over the whole run from session to session. [`notes`] is what is counted, [`outcome`] the orders' part of
+//! a report.
+//!
+//! All but [`workload`], [`keep`] and [`ring`] are pure.
+
+pub(crate) mod blotter;
+pub(crate) mod keep;
+pub mod notes;
+pub(crate) mod outcome;
+pub(crate) mod ring;
+pub(crate) mod session;
+pub mod spec;
+pub(crate) mod tape;
+#[cfg(test)]
+mod tests;
+pub(crate) mod trader;
+pub(crate) mod workload;

@@ -1,0 +1,62 @@
+//! The orders' part of a report, from what was gathered. Pure.
+
+use hdrhistogram::Histogram;
+use weir_record::{
+    load::{LatencySummary, LoadReport},
+    orders::OrdersLoadReport,
+};
+
+use super::{
+    notes::{OrderNotes, OrderTotals, RequestKind},
+    spec::ORDER_BYTES,
+};
+use crate::{gather::Gather, spec::LoadSpec, worker::Outcome};
+
+/// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
+/// may, when a clock is set meanwhile.
+const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
+
+/// Adds the orders' part to a report of everything else.
+pub(crate) fn add(report: &mut LoadReport, spec: &LoadSpec, gather: &Gather, ends: &[Outcome]) {
+    let (Some(orders), Some(notes)) = (&spec.orders, &gather.orders) else { return };
+    let mut totals = OrderTotals::default();
+    ends.iter().filter_map(|end| end.orders.as_ref()).for_each(|part| totals.merge(part));
+    report.message_bytes = ORDER_BYTES;
+    report.orders = Some(OrdersLoadReport {
+        sessions: totals.sessions,
+        in_flight: orders.in_flight_total.unwrap_or(spec.depth),
+        in_flight_scope: if orders.in_flight_total.is_some() { "total" } else { "session" }.into(),
+        entered: notes.count(RequestKind::Enter),
+        cancels: notes.count(RequestKind::Cancel),
+        replaces: notes.count(RequestKind::Replace),
+        received: notes.by_letter(),
+        sequenced_checked: totals.sequenced,
+        inversions: totals.inversions,
+        shares: totals.shares,
+        reconnects: totals.reconnects,
+        out: way(notes, &notes.out),
+        back: way(notes, &notes.back),
+    });
+}
+
+/// One of the two ways, unless the time stamps tell nothing about it.
+fn way(notes: &OrderNotes, times: &Histogram<u64>) -> Option<LatencySummary> {
+    let is_clock = notes.implausible.saturating_mul(STAMPS_PER_IMPLAUSIBLE) <= times.len();
+    (!times.is_empty() && is_clock).then(|| LatencySummary::from_histogram(times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::notes::Hop, *};
+
+    #[test]
+    fn ways_are_absent_without_stamps_and_with_those_of_another_clock() {
+        let mut notes = OrderNotes::default();
+        assert_eq!(way(&notes, &notes.out), None);
+        (0..1000).for_each(|_| notes.hop(Hop::Timed { out_ns: 100, back_ns: 50 }));
+        notes.hop(Hop::Implausible);
+        assert_eq!(way(&notes, &notes.out).map(|way| way.count), Some(1000));
+        notes.hop(Hop::Implausible);
+        assert_eq!(way(&notes, &notes.back), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! What may be in flight over the whole run, handed from session to session.
+//!
+//! With one order in flight the answer to session 1 starts an order of session 2, and so on in turn: every order finds
+//! another session than the one before. Each worker has its part of the number and its own round of sessions.
+
+use std::{
+    cell::Cell,
+    future::poll_fn,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use weir_engine::time::now;
+
+use super::workload::Orders;
+use crate::{
+    lane::{Lane, Watch},
+    recorder::Flight,
+    shared::Shared,
+    workload::End,
+};
+
+/// The round of one worker.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    in_flight_max: u64,
+    /// Place of the session that is next.
+    next: Cell<usize>,
+}
+
+impl Ring {
+    pub(crate) fn new(in_flight_max: u64) -> Self {
+        Self { in_flight_max, next: Cell::new(0) }
+    }
+
+    /// Starts what may be started, each on the next session that can.
+    pub(crate) fn start(&self, shared: &Shared<Orders>, now_ns: u64, context: &mut Context<'_>) {
+        let places = shared.workload.places();
+        let mut passed = 0;
+        while passed < places
+            && shared.may_start()
+            && shared.recorder.borrow().in_flight() < self.in_flight_max
+        {
+            let place = self.next.get();
+            self.next.set((place + 1) % places);
+            if self.start_at(shared, place, now_ns, context) {
+                passed = 0;
+            } else {
+                passed += 1;
+            }
+        }
+    }
+
+    /// Starts an order at one place, if there is a session that may and can.
+    fn start_at(
+        &self,
+        shared: &Shared<Orders>,
+        place: usize,
+        now_ns: u64,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let quota = shared.workload.quota(place);
+        let Some(lane) = shared.workload.lane(place).filter(|_| quota.get() > 0) else { return false };
+        if lane.in_flight() >= shared.depth {
+            return false;
+        }
+        let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
+        // A connection that has failed, or has no room, comes back through its own task.
+        let has_started = matches!(lane.poll_start(shared, flight, context), Poll::Ready(Ok(())));
+        if has_started {
+            shared.spend();
+            quota.set(quota.get() - 1);
+        }
+        has_started
+    }
+}
+
+/// Lets the round go on when a session has come or gone.
+pub(crate) async fn go_on(shared: &Shared<Orders>) {
+    if let Some(ring) = shared.workload.ring() {
+        poll_fn(|context| {
+            ring.start(shared, now().as_nanos(), context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+/// Receives on one connection and starts the next order of the round for each answer; says what ended the connection.
+pub(crate) async fn exchange(shared: &Shared<Orders>, ring: &Ring, lane: &Rc<Lane<Orders>>) -> End {
+    let mut watch = Watch::new(shared.response_timeout);
+    go_on(shared).await;
+    poll_fn(|context| poll(shared, ring, lane, &mut watch, context)).await
+}
+
+fn poll(
+    shared: &Shared<Orders>,
+    ring: &Ring,
+    lane: &Lane<Orders>,
+    watch: &mut Watch,
+    context: &mut Context<'_>,
+) -> Poll<End> {
+    let mut arrived_ns = None;
+    while let Poll::Ready(moment) = lane.poll_arrival(shared, context) {
+        let moment = match moment {
+            Ok(moment) => moment,
+            Err(end) => return Poll::Ready(end),
+        };
+        if moment.closes {
+            return Poll::Ready(End::Closing);
+        }
+        arrived_ns = Some(moment.now_ns);
+        ring.start(shared, moment.now_ns, context);
+    }
+    if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns))
+        && let Err(failure) = watch.check(lane.oldest(), context)
+    {
+        return Poll::Ready(End::Failed(failure));
+    }
+    Poll::Pending
+}

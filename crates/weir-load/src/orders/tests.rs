@@ -1,0 +1,342 @@
+//! The account and its connection against a small exchange, in memory: whatever happens to a right stream, nothing is
+//! wrong with it, and whatever is missing from one is noticed.
+
+use std::rc::Rc;
+
+use proptest::prelude::*;
+use weir_proto::soup;
+
+use super::{
+    notes::Hop,
+    session::{Manners, Moment, Session},
+    spec::OrderMix,
+    tape::Tape,
+    trader::{Trader, Verdict},
+};
+use crate::{payload::mix, workload::Failure};
+
+#[path = "../../tests/it/orders_host.rs"]
+mod host;
+
+use host::{Connection, Habits, Host, Tamper};
+
+const EVERYTHING: OrderMix = OrderMix { enter: 3, replace: 1, cancel: 1 };
+const CANCELS: OrderMix = OrderMix { enter: 1, replace: 0, cancel: 1_000_000 };
+const AT: Moment = Moment { now_ns: 1_000, wall_ns: 50_000 };
+
+/// An account, the exchange, and what is between them.
+struct Desk {
+    session: Session,
+    host: Host,
+    connection: Connection,
+    to_client: Vec<u8>,
+    /// Numbers of requests in flight as the generator would keep them: one entry each.
+    in_flight: Vec<u64>,
+    sent: u64,
+    right: Vec<u64>,
+    failures: Vec<Failure>,
+}
+
+impl Desk {
+    fn new(host: Host, mix: OrderMix) -> Self {
+        let symbols = vec!["WEIRA".parse().expect("a symbol"), "WEIRB".parse().expect("a symbol")];
+        let trader = Trader::new(Rc::new(Tape::new(7, symbols)), 3, mix, 64);
+        let manners = Manners {
+            account: "C00004".parse().expect("a name"),
+            password: "DEMO".parse().expect("a name"),
+            resume: false,
+            reconnect_every: None,
+        };
+        Self {
+            session: Session::new(manners, trader),
+            host,
+            connection: Connection::default(),
+            to_client: Vec::new(),
+            in_flight: Vec::new(),
+            sent: 0,
+            right: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// A new connection: logs in and hears what was missed. The client gets its bytes in pieces of `piece`.
+    fn connect(&mut self, piece: usize) -> Result<(), Failure> {
+        self.host.ended(&self.connection);
+        self.connection = Connection::default();
+        self.to_client.clear();
+        self.session.begin(0);
+        while !self.session.is_live() {
+            let sent = self.say_aside();
+            self.hear(piece)?;
+            assert!(sent || self.session.is_live(), "nobody says anything any more");
+        }
+        self.say_aside();
+        Ok(())
+    }
+
+    fn say_aside(&mut self) -> bool {
+        let mut bytes = Vec::new();
+        self.session.take_aside(&mut bytes);
+        self.host.receive(&mut self.connection, &bytes, &mut self.to_client);
+        !bytes.is_empty()
+    }
+
+    /// Sends a request; it is lost on the way unless it `arrives`.
+    fn send(&mut self, arrives: bool) {
+        let trader = self.session.trader();
+        let request = trader.next_request(AT.wall_ns - 100).expect("numbers are left");
+        let mut bytes = Vec::new();
+        trader.encode(&request, &mut bytes);
+        trader.sent(request);
+        self.in_flight.push(self.sent);
+        self.sent += 1;
+        if arrives {
+            self.host.receive(&mut self.connection, &bytes, &mut self.to_client);
+        }
+    }
+
+    /// Takes everything that is on its way, in pieces.
+    fn hear(&mut self, piece: usize) -> Result<(), Failure> {
+        let bytes = std::mem::take(&mut self.to_client);
+        for chunk in bytes.chunks(piece) {
+            let mut input = chunk;
+            while let Some(message) = self.session.next(&mut input, AT)? {
+                match message.verdict {
+                    Verdict::Aside => {}
+                    Verdict::Right { place, .. } => self.right.push(self.in_flight.remove(place)),
+                    Verdict::Wrong { place, failure } => {
+                        self.in_flight.remove(place);
+                        self.failures.push(failure);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends so many requests, a few in flight at a time.
+    fn trade(&mut self, requests: u64, depth: usize) -> Result<(), Failure> {
+        for number in 0..requests {
+            self.send(true);
+            if number as usize % depth == depth - 1 {
+                self.hear(17)?;
+            }
+        }
+        self.hear(1 << 16)
+    }
+
+    /// Cancels whatever is live.
+    fn cancel_all(&mut self) -> Result<(), Failure> {
+        self.session.trader().set_mix(CANCELS);
+        while self.session.trader().has_target() {
+            self.send(true);
+            self.hear(1 << 16)?;
+        }
+        Ok(())
+    }
+
+    /// What betrays that something went wrong, if anything does.
+    fn suspicion(&mut self, outcome: Result<(), Failure>) -> Option<String> {
+        let totals = self.session.totals();
+        if let Err(failure) = outcome {
+            Some(failure.text)
+        } else if let Some(failure) = self.failures.first() {
+            Some(failure.text.clone())
+        } else if !self.in_flight.is_empty() {
+            Some(format!("{} requests without an answer", self.in_flight.len()))
+        } else if !totals.shares.is_conserved() {
+            Some(format!("{:?}", totals.shares))
+        } else {
+            (totals.inversions > 0).then(|| "inversions".into())
+        }
+    }
+}
+
+#[test]
+fn a_first_login_goes_on_with_the_numbers_of_the_account_and_ignores_its_past() {
+    let mut old = Vec::new();
+    let enter = weir_proto::ouch::Enter {
+        user_ref_num: 41,
+        side: b'B',
+        quantity: 1,
+        symbol: "OLD".parse().expect("a symbol"),
+        price: 1,
+        time_in_force: b'0',
+        display: b'Y',
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        client_order_id: "OLD".parse().expect("an id"),
+    };
+    weir_proto::ouch::Outbound::Accepted(host::accepted(&enter, 5)).encode(&mut old);
+    let host = Host::default().with_past("C00004", 41, vec![vec![b'S'; 10], old]);
+    let mut desk = Desk::new(host, OrderMix::ENTER);
+    desk.connect(1).expect("a right server");
+    desk.trade(10, 3).expect("a right stream");
+    let account = desk.host.account("C00004");
+    assert_eq!((account.last, account.live.keys().copied().min()), (51, Some(42)));
+    assert_eq!(desk.right, (0..10).collect::<Vec<_>>());
+    assert_eq!(desk.suspicion(Ok(())), None);
+    // The newest old message, the answer to the query, and ten acceptances.
+    assert_eq!(desk.session.totals().sequenced, 12);
+}
+
+#[test]
+fn the_ways_of_an_order_are_told_from_the_time_stamp_of_its_answer() {
+    for (clock, expected) in [
+        ((|| 49_960) as fn() -> u64, Hop::Timed { out_ns: 60, back_ns: 40 }),
+        (|| 7, Hop::Implausible),
+        (|| u64::MAX, Hop::Implausible),
+    ] {
+        let mut desk = Desk::new(Host::new(Habits { clock, ..Habits::default() }), OrderMix::ENTER);
+        desk.connect(1 << 16).expect("a right server");
+        desk.send(true);
+        let bytes = std::mem::take(&mut desk.to_client);
+        let mut input = &bytes[..];
+        let message = desk.session.next(&mut input, AT).expect("right").expect("an answer");
+        assert!(
+            matches!(message.verdict, Verdict::Right { place: 0, hop } if hop == expected),
+            "{message:?}"
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_goes_on_elsewhere_is_told_at_the_login() {
+    let mut desk = Desk::new(Host::default(), OrderMix::ENTER);
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(5, 1).expect("a right stream");
+    desk.session.leave();
+    desk.session.begin(0);
+    let mut bytes = Vec::new();
+    let accepted = soup::LoginAccepted { session: "DAY1".parse().expect("a name"), next_sequence: 5 };
+    accepted.encode(&mut bytes);
+    let failure = desk.session.next(&mut &bytes[..], AT).expect_err("message 7 comes next");
+    assert!(failure.text.contains("message 7 was asked for") && failure.text.contains("with message 5"));
+}
+
+#[test]
+fn an_account_query_that_forgets_an_order_is_told() {
+    let mut desk = Desk::new(Host::default(), OrderMix::ENTER);
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(5, 1).expect("a right stream");
+    desk.session.leave();
+    let past = desk.host.account("C00004").log.clone();
+    desk.host = Host::default().with_past("C00004", 3, past);
+    let failure = desk.connect(1 << 16).expect_err("order 5 was answered");
+    assert!(failure.text.contains("order 4 comes next, but order 5 was answered"), "{}", failure.text);
+}
+
+#[test]
+fn what_was_given_up_may_still_be_answered_and_then_its_shares_count() {
+    let mut desk = Desk::new(Host::default(), OrderMix::ENTER);
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(5, 1).expect("a right stream");
+    desk.send(true);
+    desk.send(false);
+    desk.session.give_up();
+    desk.in_flight.clear();
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(5, 2).expect("a right stream");
+    assert_eq!(desk.suspicion(Ok(())), None);
+    let live: u64 = desk.host.account("C00004").live.values().map(|order| u64::from(order.left)).sum();
+    assert_eq!(desk.session.totals().shares.live, live);
+    assert_eq!(desk.right.len(), 10, "the two that were given up are not among them");
+}
+
+#[test]
+fn an_account_without_numbers_sends_nothing_more() {
+    let host = Host::default().with_past("C00004", u32::MAX - 1, Vec::new());
+    let mut desk = Desk::new(host, OrderMix::ENTER);
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(1, 1).expect("the last number");
+    assert!(desk.session.trader().is_exhausted());
+    assert_eq!(desk.session.trader().next_request(0), None);
+    assert_eq!((desk.host.account("C00004").last, desk.right.len()), (u32::MAX, 1));
+}
+
+proptest! {
+    /// However a right stream is cut, whatever is executed meanwhile: every request is answered once, in order.
+    #[test]
+    fn a_right_stream_is_right(seed in 1_u64..1000, depth in 1_usize..8, executes: bool) {
+        let requests = 40 + seed % 100;
+        let mut desk = Desk::new(Host::new(Habits { executes, ..Habits::default() }), EVERYTHING);
+        desk.connect(1 + (seed % 60) as usize).expect("a right server");
+        let outcome = desk.trade(requests, depth).and_then(|()| desk.cancel_all());
+        prop_assert_eq!(desk.suspicion(outcome), None);
+        let totals = desk.session.totals();
+        prop_assert_eq!(desk.right.len() as u64, desk.sent);
+        prop_assert_eq!((totals.shares.live, desk.host.account("C00004").live.len()), (0, 0));
+        prop_assert_eq!(totals.sequenced, desk.host.account("C00004").log.len() as u64);
+    }
+
+    /// Connections that break anywhere, with bytes lost in both directions, lose and double nothing.
+    #[test]
+    fn nothing_is_lost_or_doubled_over_reconnects(seed: u64, executes: bool) {
+        let mut desk = Desk::new(Host::new(Habits { executes, ..Habits::default() }), EVERYTHING);
+        desk.connect(1 << 16).expect("a right server");
+        let mut outcome = Ok(());
+        for round in 0..30_u64 {
+            let random = mix(seed ^ round);
+            let (sent, arriving) = (random % 6, (random >> 8) % 7);
+            (0..sent).for_each(|number| desk.send(number < arriving));
+            // The client hears the beginning of what was answered, cut anywhere; the rest is lost.
+            let heard = (random >> 16) as usize % (desk.to_client.len() + 1);
+            desk.to_client.truncate(heard);
+            outcome = outcome.and_then(|()| desk.hear(9));
+            desk.session.leave();
+            outcome = outcome.and_then(|()| desk.connect(1 + (random >> 40) as usize % 99));
+        }
+        outcome = outcome.and_then(|()| desk.hear(5)).and_then(|()| desk.cancel_all());
+        prop_assert_eq!(desk.suspicion(outcome), None, "seed {}", seed);
+        prop_assert_eq!(desk.right.len() as u64, desk.sent);
+        let totals = desk.session.totals();
+        prop_assert_eq!((totals.reconnects, totals.shares.live), (30, 0));
+        prop_assert_eq!(totals.sequenced, desk.host.account("C00004").log.len() as u64);
+    }
+
+    /// One message of the venue that never comes is noticed: by its request, or by the balance of shares.
+    #[test]
+    fn a_lost_message_is_noticed(lost in 0_u64..100, place in 0_usize..2, executes: bool) {
+        let mut gone = Vec::new();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let messages = move |number: u64, said: &mut Vec<Vec<u8>>| {
+            if number == lost && place < said.len() {
+                let _ = sender.send(said.remove(place));
+            }
+        };
+        let tamper = Tamper { messages: Box::new(messages), ..Tamper::default() };
+        let mut desk = Desk::new(Host::new(Habits { executes, tamper, ..Habits::default() }), EVERYTHING);
+        desk.connect(1 << 16).expect("a right server");
+        let outcome = desk.trade(100, 3).and_then(|()| desk.cancel_all());
+        gone.extend(receiver.try_iter());
+        prop_assert_eq!(desk.suspicion(outcome).is_some(), !gone.is_empty(), "{:?}", gone);
+    }
+
+    /// One byte of the venue that is wrong is noticed wherever it is, but for what only the venue knows.
+    #[test]
+    fn a_wrong_byte_of_an_acceptance_is_noticed(request in 0_u64..20, place in 0_usize..64, bit in 0_u32..8) {
+        let messages = move |number: u64, said: &mut Vec<Vec<u8>>| {
+            if number == request {
+                said[0][place] ^= 1 << bit;
+            }
+        };
+        let tamper = Tamper { messages: Box::new(messages), ..Tamper::default() };
+        let mut desk = Desk::new(Host::new(Habits { tamper, ..Habits::default() }), OrderMix::ENTER);
+        desk.connect(1 << 16).expect("a right server");
+        let outcome = desk.trade(20, 1);
+        // The time stamp and the number that the venue gave the order.
+        let is_theirs = (1..9).contains(&place) || (36..44).contains(&place);
+        prop_assert_eq!(desk.suspicion(outcome).is_none(), is_theirs);
+    }
+
+    /// Bytes that are no stream end the connection, and nothing else.
+    #[test]
+    fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut desk = Desk::new(Host::default(), EVERYTHING);
+        desk.connect(1 << 16).expect("a right server");
+        desk.trade(10, 2).expect("a right stream");
+        desk.to_client = bytes;
+        let _ = desk.hear(7);
+    }
+}

@@ -1,0 +1,525 @@
+//! One account: chooses its next request and judges every message about its orders. Pure.
+//!
+//! Requests are answered in the order they left in: the venue handles those of an account one after the other, and
+//! nothing on the way may overtake. Two requests have no answer of their own: a cancel and a replace of an order that
+//! is executed in full while they are on their way. The execution ends them.
+
+use std::{collections::VecDeque, rc::Rc};
+
+use weir_proto::{
+    ouch::{
+        self, Accepted, Appendage, Canceled, Enter, Executed, Inbound, Outbound, Rejected, Replaced, codes,
+        reject_reason,
+    },
+    soup,
+};
+
+use super::{
+    blotter::{Blotter, Discrepancy, Fate},
+    notes::{Hop, RequestKind},
+    spec::OrderMix,
+    tape::{Tape, Terms, client_order_id, hop},
+};
+use crate::{failure::Class, workload::Failure};
+
+/// Most requests that were given up and may still be answered.
+const GIVEN_UP_MAX: usize = 4096;
+
+/// A request, until its answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) kind: RequestKind,
+    /// Of a new order and a replace its own number, of a cancel that of the order.
+    pub(crate) number: u32,
+    /// Of a replace, the order that is replaced.
+    original: u32,
+    terms: Terms,
+    /// When it was sent, since midnight.
+    stamp_ns: u64,
+    /// Its place among the requests of the account.
+    ordinal: u64,
+    /// It was sent more than once.
+    is_resent: bool,
+}
+
+/// What a message brought.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// Nothing in flight has ended.
+    Aside,
+    /// The request at this place among those in flight has ended as it should.
+    Right { place: usize, hop: Hop },
+    /// It has ended, but not as it should.
+    Wrong { place: usize, failure: Failure },
+}
+
+/// An account.
+#[derive(Debug)]
+pub(crate) struct Trader {
+    tape: Rc<Tape>,
+    /// Number of the session in the run.
+    session: u32,
+    mix: OrderMix,
+    /// Numbers below were used before this run, or before the stream could not be followed any more.
+    first: u64,
+    /// Number of the next order; one beyond `u32` when they are used up.
+    next: u64,
+    /// Requests without an answer, oldest first. The first `given_up` of them have failed already.
+    pending: VecDeque<Request>,
+    given_up: usize,
+    ordinal: u64,
+    /// One more than the highest ordinal that was answered.
+    answered_until: u64,
+    /// Highest number that the venue has spoken of.
+    known: u32,
+    blotter: Blotter,
+    inversions: u64,
+}
+
+impl Trader {
+    /// An account that keeps so many of its latest orders one by one.
+    pub(crate) fn new(tape: Rc<Tape>, session: u32, mix: OrderMix, kept: usize) -> Self {
+        Self {
+            tape,
+            session,
+            mix,
+            first: 1,
+            next: 1,
+            pending: VecDeque::new(),
+            given_up: 0,
+            ordinal: 0,
+            answered_until: 0,
+            known: 0,
+            blotter: Blotter::new(kept, mix.needs_targets()),
+            inversions: 0,
+        }
+    }
+
+    pub(crate) fn blotter(&self) -> &Blotter {
+        &self.blotter
+    }
+
+    pub(crate) fn inversions(&self) -> u64 {
+        self.inversions
+    }
+
+    /// Whether every number an order can have is used up.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.next > u64::from(u32::MAX)
+    }
+
+    /// From now on requests are of these kinds.
+    #[cfg(test)]
+    pub(crate) fn set_mix(&mut self, mix: OrderMix) {
+        self.mix = mix;
+    }
+
+    /// Whether there is an order that may be cancelled.
+    #[cfg(test)]
+    pub(crate) fn has_target(&mut self) -> bool {
+        self.blotter.target().is_some()
+    }
+
+    /// The venue says which number comes next, at the first login or after the stream was given up.
+    pub(crate) fn begin(&mut self, next: u32) {
+        self.next = self.next.max(u64::from(next));
+        self.first = self.next;
+        self.pending.clear();
+        self.given_up = 0;
+        self.blotter.forget();
+    }
+
+    /// The venue says which number comes next, on a stream that goes on where it stopped.
+    pub(crate) fn go_on(&mut self, next: u32) -> Result<(), Failure> {
+        let (known, sent) = (self.known, self.next - 1);
+        if next <= known {
+            return Err(wrong(format!(
+                "the account query says that order {next} comes next, but order {known} was answered"
+            )));
+        }
+        if u64::from(next) > self.next {
+            return Err(wrong(format!(
+                "the account query says that order {next} comes next, but only {sent} were sent"
+            )));
+        }
+        // What was given up and never got there will not be answered.
+        let mut dropped = 0;
+        let given_up = self.given_up;
+        let mut place = 0;
+        let blotter = &mut self.blotter;
+        self.pending.retain(|request| {
+            let is_gone = match request.kind {
+                RequestKind::Enter | RequestKind::Replace => request.number >= next,
+                RequestKind::Cancel => true,
+            };
+            let stays = place >= given_up || !is_gone;
+            if !stays {
+                dropped += 1;
+                blotter.release(request.target());
+            }
+            place += 1;
+            stays
+        });
+        self.given_up -= dropped;
+        Ok(())
+    }
+
+    /// The next request, if it is sent at `stamp_ns`; none when the numbers are used up. [`Self::sent`] says that it was.
+    #[inline]
+    pub(crate) fn next_request(&mut self, stamp_ns: u64) -> Option<Request> {
+        let number = u32::try_from(self.next).ok()?;
+        let terms = self.tape.terms(self.session, self.next);
+        let kind = if self.mix.needs_targets() {
+            self.mix.kind(self.tape.choice(self.session, self.ordinal))
+        } else {
+            RequestKind::Enter
+        };
+        let mut request = Request {
+            kind: RequestKind::Enter,
+            number,
+            original: 0,
+            terms,
+            stamp_ns,
+            ordinal: self.ordinal,
+            is_resent: false,
+        };
+        if kind == RequestKind::Enter {
+            return Some(request);
+        }
+        let Some(target) = self.blotter.target() else { return Some(request) };
+        request.kind = kind;
+        if kind == RequestKind::Cancel {
+            request.number = target.number;
+        } else {
+            request.original = target.number;
+            request.terms = Terms { side: target.side, symbol: target.symbol, ..terms };
+        }
+        Some(request)
+    }
+
+    /// Appends a request as it goes over the wire at its time.
+    #[inline]
+    pub(crate) fn encode(&self, request: &Request, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; soup::HEADER_BYTES]);
+        self.message(request).encode(out);
+        let header = soup::header(soup::UNSEQUENCED, out.len() - start - soup::HEADER_BYTES);
+        out[start..start + soup::HEADER_BYTES].copy_from_slice(&header);
+    }
+
+    /// A request was sent.
+    #[inline]
+    pub(crate) fn sent(&mut self, request: Request) {
+        match request.kind {
+            RequestKind::Enter => self.next += 1,
+            RequestKind::Replace => {
+                self.next += 1;
+                self.blotter.occupy(request.original);
+            }
+            RequestKind::Cancel => self.blotter.occupy(request.number),
+        }
+        self.ordinal += 1;
+        self.pending.push_back(request);
+    }
+
+    /// Appends everything that is in flight once more: the venue ignores what it has.
+    pub(crate) fn resend(&mut self, out: &mut Vec<u8>) {
+        for place in self.given_up..self.pending.len() {
+            self.pending[place].is_resent = true;
+            let request = self.pending[place];
+            self.encode(&request, out);
+        }
+    }
+
+    /// Everything in flight has failed. Answers may still come, and are no surprise.
+    pub(crate) fn give_up(&mut self) {
+        let surplus = self.pending.len().saturating_sub(GIVEN_UP_MAX);
+        self.pending.drain(..surplus);
+        self.given_up = self.pending.len();
+    }
+
+    /// Judges a message that came at `wall_ns` since midnight; an error says that the stream cannot be trusted any more.
+    #[inline]
+    pub(crate) fn judge(&mut self, payload: &[u8], wall_ns: u64) -> Result<Verdict, Failure> {
+        let (message, _) = Outbound::decode(payload).map_err(malformed)?;
+        if message.user_ref_num().is_some_and(|number| u64::from(number) < self.first) {
+            return Ok(Verdict::Aside);
+        }
+        match message {
+            Outbound::Accepted(accepted) => self.accepted(&accepted, wall_ns),
+            Outbound::Canceled(canceled) => self.canceled(&canceled, wall_ns),
+            Outbound::Replaced(replaced) => self.replaced(&replaced, wall_ns),
+            Outbound::Executed(executed) => self.executed(&executed),
+            Outbound::Rejected(rejected) => self.rejected(&rejected),
+            Outbound::AiqCanceled(canceled) => self.reduced(canceled.user_ref_num, canceled.quantity),
+            Outbound::CancelReject(refused) => self.cancel_refused(refused.user_ref_num),
+            Outbound::SystemEvent { .. }
+            | Outbound::BrokenTrade(_)
+            | Outbound::CancelPending(_)
+            | Outbound::PriorityUpdate(_)
+            | Outbound::Modified(_)
+            | Outbound::Restated(_)
+            | Outbound::AccountQueryResponse { .. } => Ok(Verdict::Aside),
+        }
+    }
+
+    fn message(&self, request: &Request) -> Inbound<'static> {
+        let Request { number, original, terms, stamp_ns, .. } = *request;
+        match request.kind {
+            RequestKind::Enter => {
+                let enter = Enter {
+                    user_ref_num: number,
+                    side: terms.side,
+                    quantity: terms.quantity,
+                    symbol: self.tape.symbol(terms.symbol),
+                    price: terms.price,
+                    time_in_force: codes::time_in_force::DAY,
+                    display: codes::display::VISIBLE,
+                    capacity: codes::capacity::PRINCIPAL,
+                    intermarket_sweep: codes::intermarket_sweep::NOT_ELIGIBLE,
+                    cross_type: codes::cross_type::CONTINUOUS,
+                    client_order_id: client_order_id(stamp_ns),
+                };
+                Inbound::Enter(enter, Appendage::EMPTY)
+            }
+            RequestKind::Replace => {
+                let replace = ouch::Replace {
+                    original_user_ref_num: original,
+                    user_ref_num: number,
+                    quantity: terms.quantity,
+                    price: terms.price,
+                    time_in_force: codes::time_in_force::DAY,
+                    display: codes::display::VISIBLE,
+                    intermarket_sweep: codes::intermarket_sweep::NOT_ELIGIBLE,
+                    client_order_id: client_order_id(stamp_ns),
+                };
+                Inbound::Replace(replace, Appendage::EMPTY)
+            }
+            RequestKind::Cancel => Inbound::Cancel(ouch::Cancel { user_ref_num: number, quantity: 0 }),
+        }
+    }
+
+    fn accepted(&mut self, accepted: &Accepted, wall_ns: u64) -> Result<Verdict, Failure> {
+        let number = accepted.user_ref_num;
+        let is_it = |request: &Request| request.kind == RequestKind::Enter && request.number == number;
+        let Some(place) = self.find(is_it) else {
+            return Err(unasked(format!("order {number} was accepted, which was not waiting for it")));
+        };
+        let request = self.pending[place];
+        let is_dead = accepted.order_state == codes::order_state::DEAD;
+        if is_dead {
+            self.blotter.accept_dead(accepted.quantity);
+        } else {
+            self.blotter.accept(number, request.terms, accepted.quantity);
+        }
+        let differs = self.differs_accepted(accepted, &request);
+        Ok(self.answered(place, accepted.timestamp_ns, wall_ns, differs.map(|field| echo(number, field))))
+    }
+
+    /// The first field of an acceptance that is not what was sent.
+    #[inline]
+    fn differs_accepted(&self, accepted: &Accepted, request: &Request) -> Option<&'static str> {
+        let terms = &request.terms;
+        let fields = [
+            (accepted.side == terms.side, "side"),
+            (accepted.quantity == terms.quantity, "quantity"),
+            (accepted.symbol == self.tape.symbol(terms.symbol), "symbol"),
+            (accepted.price == terms.price, "price"),
+            (accepted.client_order_id == client_order_id(request.stamp_ns), "client order id"),
+            (accepted.time_in_force == codes::time_in_force::DAY, "time in force"),
+            (accepted.display == codes::display::VISIBLE, "display"),
+            (accepted.capacity == codes::capacity::PRINCIPAL, "capacity"),
+            (accepted.intermarket_sweep == codes::intermarket_sweep::NOT_ELIGIBLE, "intermarket sweep"),
+            (accepted.cross_type == codes::cross_type::CONTINUOUS, "cross type"),
+            (is_state(accepted.order_state), "order state"),
+        ];
+        first_wrong(&fields)
+    }
+
+    fn replaced(&mut self, replaced: &Replaced, wall_ns: u64) -> Result<Verdict, Failure> {
+        let (original, number) = (replaced.original_user_ref_num, replaced.user_ref_num);
+        let is_it = |request: &Request| request.kind == RequestKind::Replace && request.number == number;
+        let Some(place) = self.find(is_it) else {
+            return Err(unasked(format!("order {number} replaced another, which was not waiting for it")));
+        };
+        let request = self.pending[place];
+        let terms = &request.terms;
+        let fields = [
+            (original == request.original, "original number"),
+            (replaced.side == terms.side, "side"),
+            (replaced.symbol == self.tape.symbol(terms.symbol), "symbol"),
+            (replaced.price == terms.price, "price"),
+            (replaced.client_order_id == client_order_id(request.stamp_ns), "client order id"),
+            (replaced.time_in_force == codes::time_in_force::DAY, "time in force"),
+            (replaced.display == codes::display::VISIBLE, "display"),
+            (replaced.capacity == codes::capacity::PRINCIPAL, "capacity"),
+            (replaced.intermarket_sweep == codes::intermarket_sweep::NOT_ELIGIBLE, "intermarket sweep"),
+            (replaced.cross_type == codes::cross_type::CONTINUOUS, "cross type"),
+            (is_state(replaced.order_state), "order state"),
+        ];
+        let differs = first_wrong(&fields).map(|field| echo(number, field));
+        let outcome = self.blotter.replace(request.original, number, terms.quantity, replaced.quantity);
+        if replaced.order_state == codes::order_state::DEAD && replaced.quantity > 0 {
+            // Nothing of it is on the book any more, and nothing more will be said about it.
+            let _ = self.blotter.cancel(number, replaced.quantity);
+        }
+        let failure = differs.or_else(|| outcome.err().map(discrepancy));
+        Ok(self.answered(place, replaced.timestamp_ns, wall_ns, failure))
+    }
+
+    fn canceled(&mut self, canceled: &Canceled, wall_ns: u64) -> Result<Verdict, Failure> {
+        let Canceled { timestamp_ns, user_ref_num: number, quantity, .. } = *canceled;
+        let Some(place) = self.find(|request| request.is_about(number)) else {
+            return self.reduced(number, quantity);
+        };
+        let outcome = self.blotter.cancel(number, quantity);
+        Ok(self.answered(place, timestamp_ns, wall_ns, outcome.err().map(discrepancy)))
+    }
+
+    fn executed(&mut self, executed: &Executed) -> Result<Verdict, Failure> {
+        let outcome = self.blotter.execute(executed.user_ref_num, executed.quantity);
+        self.after(executed.user_ref_num, outcome)
+    }
+
+    /// Shares of an order were cancelled without our asking.
+    fn reduced(&mut self, number: u32, shares: u32) -> Result<Verdict, Failure> {
+        let outcome = self.blotter.reduce(number, shares);
+        self.after(number, outcome)
+    }
+
+    /// An order has fewer shares; if it is over, so is the request about it.
+    fn after(&mut self, number: u32, outcome: Result<Fate, Discrepancy>) -> Result<Verdict, Failure> {
+        let fate = outcome.map_err(|what| unasked(what.to_string()))?;
+        let over = if fate == Fate::Ended { self.find(|request| request.is_about(number)) } else { None };
+        let Some(place) = over else { return Ok(Verdict::Aside) };
+        self.pending.remove(place);
+        Ok(match self.among_in_flight(place) {
+            Some(place) => Verdict::Right { place, hop: Hop::Untimed },
+            None => Verdict::Aside,
+        })
+    }
+
+    fn rejected(&mut self, rejected: &Rejected) -> Result<Verdict, Failure> {
+        let number = rejected.user_ref_num;
+        let is_it = |request: &Request| request.kind != RequestKind::Cancel && request.number == number;
+        let Some(place) = self.find(is_it) else {
+            return Err(unasked(format!("order {number} was refused, which was not waiting for an answer")));
+        };
+        let request = self.pending[place];
+        self.blotter.release(request.original);
+        let failure = if rejected.client_order_id == client_order_id(request.stamp_ns) {
+            let (code, name) = (rejected.reason, reject_reason::name(rejected.reason));
+            refused(format!("order {number} was refused: {name} ({code:#06x})"))
+        } else {
+            echo(number, "client order id")
+        };
+        Ok(self.answered(place, rejected.timestamp_ns, 0, Some(failure)))
+    }
+
+    fn cancel_refused(&mut self, number: u32) -> Result<Verdict, Failure> {
+        let is_it = |request: &Request| request.kind == RequestKind::Cancel && request.number == number;
+        let Some(place) = self.find(is_it) else {
+            return Err(unasked(format!("a cancel of order {number} was refused, which nobody asked for")));
+        };
+        self.blotter.release(number);
+        Ok(self.answered(place, 0, 0, Some(refused(format!("the cancel of order {number} was refused")))))
+    }
+
+    /// Where a request without an answer is: as a rule it is the oldest one in flight.
+    #[inline]
+    fn find(&self, is_it: impl Fn(&Request) -> bool) -> Option<usize> {
+        match self.pending.get(self.given_up) {
+            Some(request) if is_it(request) => Some(self.given_up),
+            _ => self.pending.iter().position(is_it),
+        }
+    }
+
+    /// A request was answered: takes it out, and says what came of it.
+    #[inline]
+    fn answered(&mut self, place: usize, stamp_ns: u64, wall_ns: u64, failure: Option<Failure>) -> Verdict {
+        let taken = if place == 0 { self.pending.pop_front() } else { self.pending.remove(place) };
+        let Some(request) = taken else { return Verdict::Aside };
+        if request.kind != RequestKind::Cancel {
+            self.known = self.known.max(request.number);
+        }
+        let is_inverted = request.ordinal < self.answered_until;
+        self.answered_until = self.answered_until.max(request.ordinal + 1);
+        self.inversions += u64::from(is_inverted);
+        let Some(place) = self.among_in_flight(place) else { return Verdict::Aside };
+        match failure {
+            Some(failure) => Verdict::Wrong { place, failure },
+            None if is_inverted => Verdict::Wrong { place, failure: inverted(&request) },
+            None if request.is_resent => Verdict::Right { place, hop: Hop::Untimed },
+            None => Verdict::Right { place, hop: hop(request.stamp_ns, stamp_ns, wall_ns) },
+        }
+    }
+
+    /// The place among those in flight of a request that was just taken out; none if it was given up before.
+    #[inline]
+    fn among_in_flight(&mut self, place: usize) -> Option<usize> {
+        let in_flight = place.checked_sub(self.given_up);
+        if in_flight.is_none() {
+            self.given_up -= 1;
+        }
+        in_flight
+    }
+}
+
+impl Request {
+    /// The order that a replace or a cancel is about; 0 for a new order.
+    fn target(&self) -> u32 {
+        match self.kind {
+            RequestKind::Enter => 0,
+            RequestKind::Replace => self.original,
+            RequestKind::Cancel => self.number,
+        }
+    }
+
+    fn is_about(&self, number: u32) -> bool {
+        self.kind != RequestKind::Enter && self.target() == number
+    }
+}
+
+fn is_state(state: u8) -> bool {
+    matches!(state, codes::order_state::LIVE | codes::order_state::DEAD)
+}
+
+#[inline]
+fn first_wrong(fields: &[(bool, &'static str)]) -> Option<&'static str> {
+    fields.iter().find(|(is_right, _)| !is_right).map(|(_, name)| *name)
+}
+
+#[cold]
+fn echo(number: u32, field: &str) -> Failure {
+    wrong(format!("the answer to order {number} has another {field} than was sent"))
+}
+
+#[cold]
+fn discrepancy(what: Discrepancy) -> Failure {
+    wrong(what.to_string())
+}
+
+#[cold]
+fn inverted(request: &Request) -> Failure {
+    wrong(format!("the answer to order {} came after that to a later one", request.number))
+}
+
+#[cold]
+fn wrong(text: String) -> Failure {
+    Failure { class: Class::WrongBytes, text }
+}
+
+#[cold]
+fn refused(text: String) -> Failure {
+    Failure { class: Class::WrongStatus, text }
+}
+
+#[cold]
+fn unasked(text: String) -> Failure {
+    Failure { class: Class::Malformed, text }
+}
+
+#[cold]
+fn malformed(error: ouch::DecodeError) -> Failure {
+    Failure { class: Class::Malformed, text: format!("the server sent {error}") }
+}

@@ -1,0 +1,331 @@
+//! One worker's side of orders: writes requests, notes what became of them, and keeps silent sessions alive.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::Future,
+    io,
+    pin::pin,
+    rc::Rc,
+    task::{Context, Poll, Waker, ready},
+    time::Duration,
+};
+
+use weir_engine::{
+    net::Stream,
+    time::{now, timeout},
+};
+use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, Name};
+
+use super::{
+    keep,
+    notes::{OrderTotals, RequestKind},
+    ring::Ring,
+    session::{Manners, Message, Moment, Session},
+    spec::OrdersSpec,
+    tape::{Tape, since_midnight_ns},
+    trader::{Trader, Verdict},
+};
+use crate::{
+    connector::{Connected, Connector},
+    failure::{Class, Stage},
+    lane::Lane,
+    payload::Arrival,
+    recorder::{Flight, Recorder},
+    shared::{Pauses, Shared},
+    spec::LoadSpec,
+    worker::Seat,
+    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+};
+
+/// Orders that all sessions of a worker keep together one by one, and the bounds of what each keeps.
+const KEPT_TOGETHER: usize = 1 << 20;
+const KEPT_MIN: usize = 256;
+const KEPT_MAX: usize = 1 << 16;
+/// Distance between two looks for silent sessions. A heartbeat is due after a second without anything sent.
+const LOOK_NS: u64 = 400_000_000;
+/// How long a session may stay taken after its client has left.
+pub(crate) const TAKEN_MAX: Duration = Duration::from_secs(1);
+
+/// The sessions of one worker.
+pub(crate) struct Orders {
+    /// By place.
+    sessions: Vec<Rc<RefCell<Session>>>,
+    /// Requests that each may still start.
+    quotas: Vec<Cell<u64>>,
+    /// Connections that are logged in, by place.
+    lanes: RefCell<Vec<Option<Rc<Lane<Orders>>>>>,
+    ring: Option<Ring>,
+    login_max: Duration,
+    /// The request being written.
+    scratch: RefCell<Vec<u8>>,
+    /// Kind of the last request that was queued.
+    kind: Cell<RequestKind>,
+    looked_ns: Cell<u64>,
+}
+
+/// One worker's part of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) worker: u32,
+    /// Sessions.
+    pub(crate) places: usize,
+    /// Requests of each.
+    pub(crate) quota: u64,
+    /// Of those in flight over the whole run.
+    pub(crate) in_flight_total: Option<u64>,
+}
+
+impl Orders {
+    pub(crate) fn new(load: &LoadSpec, spec: &OrdersSpec, part: Part) -> Self {
+        let tape = Rc::new(Tape::new(load.seed, spec.symbols()));
+        let kept =
+            (KEPT_TOGETHER / part.places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
+        let session = |place: usize| {
+            let number = place as u32 * load.workers + part.worker;
+            let manners = Manners {
+                account: spec.account(number),
+                // The specification was validated, so it fits.
+                password: spec.password.0.parse().unwrap_or_default(),
+                resume: spec.resume,
+                reconnect_every: spec.reconnect_every,
+            };
+            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
+            Rc::new(RefCell::new(Session::new(manners, trader)))
+        };
+        Self {
+            sessions: (0..part.places).map(session).collect(),
+            quotas: vec![Cell::new(part.quota); part.places],
+            lanes: RefCell::new(vec![None; part.places]),
+            ring: part.in_flight_total.map(Ring::new),
+            login_max: load.response_timeout,
+            scratch: RefCell::new(Vec::with_capacity(64)),
+            kind: Cell::new(RequestKind::Enter),
+            looked_ns: Cell::new(0),
+        }
+    }
+
+    /// Sessions of this worker.
+    pub(crate) fn places(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn session(&self, place: usize) -> &Rc<RefCell<Session>> {
+        &self.sessions[place]
+    }
+
+    /// Requests that the session at `place` may still start.
+    pub(crate) fn quota(&self, place: usize) -> &Cell<u64> {
+        &self.quotas[place]
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.ring.as_ref()
+    }
+
+    /// The connection at `place`, when it is logged in.
+    pub(crate) fn lane(&self, place: usize) -> Option<Rc<Lane<Orders>>> {
+        self.lanes.borrow()[place].clone()
+    }
+
+    /// A connection is logged in at `place`, or is so no more.
+    pub(crate) fn set_lane(&self, place: usize, lane: Option<Rc<Lane<Orders>>>) {
+        self.lanes.borrow_mut()[place] = lane;
+    }
+
+    /// Longest wait for the answers to a login.
+    pub(crate) fn login_max(&self) -> Duration {
+        self.login_max
+    }
+
+    /// Logs in on a connection before the run begins: nothing is in flight and nothing is noted.
+    async fn log_in(&self, place: usize, stream: &Stream) -> Result<(), Failure> {
+        let session = &self.sessions[place];
+        let broken = |error: io::Error| Failure::system(Stage::Exchange, &error);
+        let mut bytes = Vec::new();
+        session.borrow_mut().begin(now().as_nanos());
+        loop {
+            session.borrow_mut().take_aside(&mut bytes);
+            stream.send_slice(&bytes).await.map_err(broken)?;
+            if session.borrow().is_live() {
+                return Ok(());
+            }
+            let Some(lease) = stream.recv().await.map_err(broken)? else {
+                return Err(closed(session.borrow().account()));
+            };
+            let at = moment(now().as_nanos());
+            let mut session = session.borrow_mut();
+            let mut input: &[u8] = &lease;
+            while session.next(&mut input, at)?.is_some() {}
+        }
+    }
+}
+
+/// Now, on both clocks.
+fn moment(now_ns: u64) -> Moment {
+    Moment { now_ns, wall_ns: since_midnight_ns() }
+}
+
+/// The server ended a connection before the login was answered.
+#[cold]
+fn closed(account: Name<6>) -> Failure {
+    let text = format!("the server closed the connection before {account} was logged in");
+    Failure { class: Class::Short, text }
+}
+
+/// The answers to a login did not come in time.
+#[cold]
+pub(crate) fn no_login(account: Name<6>, limit: Duration) -> Failure {
+    let text = format!("{account} was not logged in within {limit:?}");
+    Failure { class: Class::ResponseTimeout, text }
+}
+
+/// Takes out a flight; it is the oldest one as a rule.
+#[inline]
+fn take(flights: &mut VecDeque<Flight>, place: usize) -> Option<Flight> {
+    if place == 0 { flights.pop_front() } else { flights.remove(place) }
+}
+
+/// Notes a message.
+#[inline]
+fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
+    notes.recorder.order_received(message.letter);
+    match message.verdict {
+        Verdict::Aside => {}
+        Verdict::Right { place, hop } => {
+            let arrival = Arrival { messages: 1, bytes: message.bytes as u64, wrong: None };
+            let flight = take(notes.flights, place);
+            notes.recorder.arrived(notes.now_ns, &arrival, flight.into_iter());
+            notes.recorder.order_hop(hop);
+            accepted.messages += 1;
+        }
+        Verdict::Wrong { place, failure } => {
+            take(notes.flights, place);
+            notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text);
+            accepted.messages += 1;
+        }
+    }
+}
+
+impl Workload for Orders {
+    type Dialogue = Rc<RefCell<Session>>;
+
+    fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::Dialogue {
+        Rc::clone(&self.sessions[place])
+    }
+
+    /// Connects and logs in.
+    async fn connect(&self, place: usize, connector: &Connector) -> Result<Connected, Failure> {
+        let began = now();
+        let mut pauses = Pauses::default();
+        loop {
+            let connected = connector.connect().await?;
+            let outcome = match timeout(self.login_max, self.log_in(place, &connected.stream)).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(no_login(self.sessions[place].borrow().account(), self.login_max)),
+            };
+            let Err(failure) = outcome else { return Ok(connected) };
+            connected.stream.abort();
+            if !self.sessions[place].borrow().is_taken() || now().since(began) > TAKEN_MAX {
+                return Err(failure);
+            }
+            pauses.pause().await;
+        }
+    }
+
+    async fn keep(shared: Rc<Shared<Self>>, seat: Seat<Self>) {
+        keep::keep(shared, seat).await;
+    }
+
+    #[inline]
+    fn poll_request(
+        &self,
+        dialogue: &Self::Dialogue,
+        _sent: u64,
+        stream: &Stream,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut session = dialogue.borrow_mut();
+        let trader = session.trader();
+        let Some(request) = trader.next_request(since_midnight_ns()) else {
+            return Poll::Ready(Err(io::Error::other("no order number is left")));
+        };
+        let mut message = self.scratch.borrow_mut();
+        message.clear();
+        trader.encode(&request, &mut message);
+        ready!(pin!(stream.send_slice(&message)).poll(context))?;
+        self.kind.set(request.kind);
+        trader.sent(request);
+        session.spoke();
+        Poll::Ready(Ok(()))
+    }
+
+    #[inline]
+    fn started(&self, recorder: &mut Recorder) {
+        recorder.order_sent(self.kind.get());
+    }
+
+    #[inline]
+    fn accept(
+        &self,
+        dialogue: &mut Self::Dialogue,
+        bytes: &[u8],
+        mut notes: Notes<'_>,
+    ) -> Result<Accepted, Failure> {
+        let mut session = dialogue.borrow_mut();
+        let at = moment(notes.now_ns);
+        let mut input = bytes;
+        let mut accepted = Accepted::default();
+        while let Some(message) = session.next(&mut input, at)? {
+            note(message, &mut notes, &mut accepted);
+        }
+        accepted.closes = session.is_due_to_leave();
+        Ok(accepted)
+    }
+
+    fn end(&self, dialogue: &mut Self::Dialogue, error: Option<&io::Error>, notes: Notes<'_>) -> End {
+        let mut session = dialogue.borrow_mut();
+        End::Failed(match error {
+            Some(_) if session.trader().is_exhausted() => {
+                let account = session.account();
+                let text =
+                    format!("{account} has used up its order numbers; use other accounts, or another day");
+                Failure { class: Class::LocalLimit, text }
+            }
+            Some(error) => Failure::system(Stage::Exchange, error),
+            None if session.is_live() => Failure::short(notes.flights.len()),
+            None => closed(session.account()),
+        })
+    }
+
+    fn lost(&self, dialogue: Option<&Self::Dialogue>, _flights: &VecDeque<Flight>, _loss: &Loss<'_>) {
+        if let Some(session) = dialogue {
+            session.borrow_mut().give_up();
+        }
+    }
+
+    /// Sends a heartbeat on every connection that has been silent.
+    fn tend(&self) {
+        let now_ns = now().as_nanos();
+        if now_ns.saturating_sub(self.looked_ns.get()) < LOOK_NS {
+            return;
+        }
+        self.looked_ns.set(now_ns);
+        // A connection without room for three bytes is not silent: they are not sent again.
+        let mut context = Context::from_waker(Waker::noop());
+        for (lane, session) in self.lanes.borrow().iter().zip(&self.sessions) {
+            if let Some(lane) = lane
+                && session.borrow_mut().is_silent()
+            {
+                // One that has failed is noticed by its own task.
+                let _ = lane.poll_aside(&CLIENT_HEARTBEAT_FRAME, &mut context);
+            }
+        }
+    }
+
+    fn order_totals(&self) -> Option<OrderTotals> {
+        let mut sum = OrderTotals::default();
+        self.sessions.iter().for_each(|session| sum.merge(&session.borrow().totals()));
+        Some(sum)
+    }
+}
