@@ -92,26 +92,25 @@ impl Books {
         (level.key <= key_max).then_some((level, level.oldest))
     }
 
-    /// Puts an order at the end of the line at its price.
-    pub(crate) fn rest(&mut self, orders: &mut Orders, mut order: Order) {
+    /// Puts an order at the end of the line of this key.
+    pub(crate) fn rest(&mut self, orders: &mut Orders, mut order: Order, key: u32) {
         let ladder = &mut self.books[order.book as usize].ladders[own(order.side)];
-        order.level = self.levels.find_or_add(ladder, order.key);
+        order.level = self.levels.find_or_add(ladder, key);
         let level = self.levels.at_mut(order.level);
-        order.older = level.newest;
-        order.newer = NONE;
-        let place = orders.insert(order);
+        let older = level.newest;
+        let place = orders.insert(order, older);
         level.shares += u64::from(order.leaves);
         level.orders += 1;
         level.newest = place;
-        match order.older {
+        match older {
             NONE => level.oldest = place,
-            older => orders.at_mut(older).newer = place,
+            older => orders.links(older).newer = place,
         }
     }
 
     /// Takes an order out of its line and forgets it; it is given as it was.
     pub(crate) fn take_out(&mut self, orders: &mut Orders, place: u32) -> Order {
-        let order = orders.remove(place);
+        let (order, links) = orders.remove(place);
         let level = self.levels.at_mut(order.level);
         level.shares -= u64::from(order.leaves);
         level.orders -= 1;
@@ -120,13 +119,13 @@ impl Books {
             self.levels.remove(ladder, order.level);
             return order;
         }
-        match order.older {
-            NONE => level.oldest = order.newer,
-            older => orders.at_mut(older).newer = order.newer,
+        match links.older {
+            NONE => level.oldest = links.newer,
+            older => orders.links(older).newer = links.newer,
         }
-        match order.newer {
-            NONE => level.newest = order.older,
-            newer => orders.at_mut(newer).older = order.older,
+        match links.newer {
+            NONE => level.newest = links.older,
+            newer => orders.links(newer).older = links.older,
         }
         order
     }

@@ -2,10 +2,11 @@
 
 use weir_proto::ouch::{Cancel, Modify, Replace, codes::cancel_reason, reject_reason};
 
-use super::{MatchingVenue, books::key_of, orders::Order, trade::Terms};
+use super::{MatchingVenue, orders::Order, trade::Terms};
 use crate::{
     AccountId, Emit, Handled, admit,
     reply::{self, Kept},
+    slab::NONE,
 };
 
 impl MatchingVenue {
@@ -50,23 +51,16 @@ impl MatchingVenue {
             emit.emit(account, &reply::canceled(now_ns, old.user_ref_num, old.leaves, reason));
             return Handled::NotConsumed;
         }
-        let order = Order {
-            key: key_of(old.side, replace.price),
-            leaves: replace.quantity - old.executed,
-            executed: old.executed,
-            book: old.book,
-            side: old.side,
-            capacity: old.capacity,
-            cross_type: old.cross_type,
-            ..Order::new(account, number, self.next_reference())
-        };
+        let leaves = replace.quantity - old.executed;
+        let order = Order { user_ref_num: number, leaves, level: NONE, ..old };
+        let reference = self.next_reference();
         let kept = Kept {
             symbol: self.books.at(old.book).symbol,
             side: old.side,
             capacity: old.capacity,
             cross_type: old.cross_type,
         };
-        emit.emit(account, &reply::replaced(now_ns, replace, kept, order.leaves, order.reference));
+        emit.emit(account, &reply::replaced(now_ns, replace, kept, leaves, reference));
         self.execute(now_ns, order, Terms::new(replace.price, replace.time_in_force), emit);
         Handled::Consumed
     }

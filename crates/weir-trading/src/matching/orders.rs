@@ -1,5 +1,9 @@
-//! All live orders of a venue: each one a cache line in a slab, found by account and number, and linked to the orders
-//! beside it at its price and in its account. Only links and counts live here; what an order is worth is the book's.
+//! All live orders of a venue, found by account and number, and linked to the orders beside them at their price and in
+//! their account. Only places and links are kept here; what an order is worth is the book's.
+//!
+//! With many orders live, what an operation costs is how much memory it has to wait for. So an order is half a cache
+//! line, and the links lie apart, four orders to a line: taking an order out changes the links of up to four others and
+//! reads nothing else of them.
 
 use crate::{
     AccountId,
@@ -8,56 +12,35 @@ use crate::{
 };
 
 /// A live order.
-#[repr(align(64))]
+#[repr(align(32))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// The venue's number.
-    pub(crate) reference: u64,
     pub(crate) account: AccountId,
     pub(crate) user_ref_num: u32,
-    /// Its price, as a key of its ladder.
-    pub(crate) key: u32,
     /// Shares still open.
     pub(crate) leaves: u32,
     /// Shares executed, in this order and in those it replaced.
     pub(crate) executed: u32,
     pub(crate) book: u32,
-    /// The price level and the orders before and after it there.
+    /// The price level it stands at.
     pub(crate) level: u32,
-    pub(crate) older: u32,
-    pub(crate) newer: u32,
-    /// The orders before and after it in its account.
-    pub(crate) account_older: u32,
-    pub(crate) account_newer: u32,
     pub(crate) side: u8,
     pub(crate) capacity: u8,
     pub(crate) cross_type: u8,
 }
 
-const _: () = assert!(size_of::<Order>() == 64);
+const _: () = assert!(size_of::<Order>() == 32);
 
-impl Order {
-    /// An order that is linked to nothing yet.
-    pub(crate) fn new(account: AccountId, user_ref_num: u32, reference: u64) -> Self {
-        Self {
-            reference,
-            account,
-            user_ref_num,
-            key: 0,
-            leaves: 0,
-            executed: 0,
-            book: 0,
-            level: NONE,
-            older: NONE,
-            newer: NONE,
-            account_older: NONE,
-            account_newer: NONE,
-            side: b'B',
-            capacity: b'A',
-            cross_type: b'N',
-        }
-    }
+/// The orders before and after one: in the line at its price, and in its account.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links {
+    pub(crate) older: u32,
+    pub(crate) newer: u32,
+    account_older: u32,
+    account_newer: u32,
 }
+
+const _: () = assert!(size_of::<Links>() == 16);
 
 /// The orders of one account, oldest first.
 #[derive(Clone, Copy)]
@@ -69,6 +52,7 @@ struct Account {
 
 pub(crate) struct Orders {
     slab: Slab<Order>,
+    links: Vec<Links>,
     by_number: KeyTable,
     accounts: Vec<Account>,
 }
@@ -77,6 +61,7 @@ impl Orders {
     pub(crate) fn new(accounts_max: usize, orders_max: usize) -> Self {
         Self {
             slab: Slab::new(orders_max),
+            links: Vec::with_capacity(orders_max),
             by_number: KeyTable::new(orders_max),
             accounts: vec![Account { oldest: NONE, newest: NONE, live: 0 }; accounts_max],
         }
@@ -107,6 +92,10 @@ impl Orders {
         self.slab.at_mut(place)
     }
 
+    pub(crate) fn links(&mut self, place: u32) -> &mut Links {
+        &mut self.links[place as usize]
+    }
+
     pub(crate) fn find(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
         self.by_number.get(account.key(user_ref_num))
     }
@@ -121,43 +110,50 @@ impl Orders {
     pub(crate) fn of(&self, account: AccountId) -> impl Iterator<Item = &Order> + '_ {
         let mut next = self.oldest_of(account);
         std::iter::from_fn(move || {
-            let order = self.at(next?);
-            next = (order.account_newer != NONE).then_some(order.account_newer);
-            Some(order)
+            let place = next?;
+            let newer = self.links[place as usize].account_newer;
+            next = (newer != NONE).then_some(newer);
+            Some(self.at(place))
         })
     }
 
-    /// Adds an order of a known account. There must be room, and its number must not be live.
-    pub(crate) fn insert(&mut self, mut order: Order) -> u32 {
-        let account = &mut self.accounts[order.account.index()];
-        order.account_older = account.newest;
-        order.account_newer = NONE;
+    /// Adds an order of a known account, behind `older` in the line at its price. There must be room, and its number
+    /// must not be live.
+    pub(crate) fn insert(&mut self, order: Order, older: u32) -> u32 {
         let place = self.slab.insert(order).expect("room was checked before the order was accepted");
         let inserted = self.by_number.insert(order.account.key(order.user_ref_num), place);
         assert!(inserted, "the table has as many places as the slab");
+        let account = &mut self.accounts[order.account.index()];
+        let links = Links { older, newer: NONE, account_older: account.newest, account_newer: NONE };
         account.live += 1;
         account.newest = place;
-        match order.account_older {
+        match links.account_older {
             NONE => account.oldest = place,
-            older => self.slab.at_mut(older).account_newer = place,
+            older => self.links[older as usize].account_newer = place,
+        }
+        // Places are new in order, and then used again.
+        match self.links.get_mut(place as usize) {
+            Some(reused) => *reused = links,
+            None => self.links.push(links),
         }
         place
     }
 
-    /// Takes an order out. Its level has let go of it.
-    pub(crate) fn remove(&mut self, place: u32) -> Order {
+    /// Takes an order out and tells who stood beside it in the line.
+    pub(crate) fn remove(&mut self, place: u32) -> (Order, Links) {
         let order = self.slab.remove(place);
+        let links = self.links[place as usize];
         self.by_number.remove(order.account.key(order.user_ref_num));
         let account = &mut self.accounts[order.account.index()];
         account.live -= 1;
-        match order.account_older {
-            NONE => account.oldest = order.account_newer,
-            older => self.slab.at_mut(older).account_newer = order.account_newer,
+        match links.account_older {
+            NONE => account.oldest = links.account_newer,
+            older => self.links[older as usize].account_newer = links.account_newer,
         }
-        match order.account_newer {
-            NONE => account.newest = order.account_older,
-            newer => self.slab.at_mut(newer).account_older = order.account_older,
+        match links.account_newer {
+            NONE => account.newest = links.account_older,
+            newer => self.links[newer as usize].account_older = links.account_older,
         }
-        order
+        (order, links)
     }
 }

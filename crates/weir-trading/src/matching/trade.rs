@@ -12,7 +12,7 @@ use super::{
     ladder::KEY_MAX,
     orders::Order,
 };
-use crate::{AccountId, Emit, admit, reply};
+use crate::{AccountId, Emit, admit, reply, slab::NONE};
 
 /// What an order is ready to pay, and what becomes of what it could not execute.
 #[derive(Clone, Copy)]
@@ -51,13 +51,15 @@ impl MatchingVenue {
         let reference = self.next_reference();
         emit.emit(account, &reply::accepted(now_ns, enter, reference));
         let order = Order {
-            key: key_of(enter.side, enter.price),
+            account,
+            user_ref_num: enter.user_ref_num,
             leaves: enter.quantity,
+            executed: 0,
             book,
+            level: NONE,
             side: enter.side,
             capacity: enter.capacity,
             cross_type: enter.cross_type,
-            ..Order::new(account, enter.user_ref_num, reference)
         };
         self.execute(now_ns, order, Terms::new(enter.price, enter.time_in_force), emit);
     }
@@ -116,7 +118,7 @@ impl MatchingVenue {
             let reason = cancel_reason::IMMEDIATE;
             emit.emit(order.account, &reply::canceled(now_ns, order.user_ref_num, order.leaves, reason));
         } else {
-            self.books.rest(&mut self.orders, order);
+            self.books.rest(&mut self.orders, order, key_of(order.side, terms.price));
         }
     }
 
