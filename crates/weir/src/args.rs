@@ -8,6 +8,7 @@ mod load;
 mod load_http;
 mod serve;
 mod storage;
+mod top;
 
 pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
@@ -15,6 +16,7 @@ pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, Serve
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
 };
+pub(crate) use top::Top;
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Load(Load),
     /// Wait for a disk in every way, on a file or in a simulator
     Storage(Storage),
+    /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
+    Top(Top),
     /// Write a study's report again
     Report(Report),
     /// Print a study's data
@@ -71,14 +75,15 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
-    /// Built-in study (quick, http, http-confounders, survey, peers, polling) or a study file (NAME.toml); not needed
-    /// with --resume
+    /// Built-in study (quick, http, http-confounders, survey, peers, polling, gateway) or a study file (NAME.toml); not
+    /// needed with --resume
     #[arg(required_unless_present = "resume", conflicts_with = "resume")]
     pub(crate) study: Option<String>,
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
-    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s
+    /// With what was published: the survey's users, ramp-up and length (under two hours), polling's jobs of 20 s; for
+    /// gateway every driver with one worker and with two (several hours)
     #[arg(long, conflicts_with = "resume")]
     pub(crate) published_plan: bool,
     /// The storage half of the survey: every engine on one disk, in under ten minutes

@@ -126,9 +126,11 @@ mod tests {
         }
     }
 
+    type Change = fn(&mut StudySpec);
+
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_key() {
-        let cases: [(fn(&mut StudySpec), &str); 8] = [
+        let cases: [(Change, &str); 8] = [
             (|spec| first_arm(spec).handoff = "pigeon".to_owned(), "arm.handoff: "),
             (|spec| first_arm(spec).route = "scenic".to_owned(), "arm.route: "),
             (|spec| first_arm(spec).driver = Some("blocking".to_owned()), "arm.driver: "),

@@ -15,3 +15,4 @@ pub(crate) mod storage;
 pub(crate) mod study;
 mod study_storage;
 pub(crate) mod supervise;
+pub(crate) mod top;

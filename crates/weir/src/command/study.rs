@@ -18,7 +18,7 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     exit::ExitCode,
     file::{self, Surroundings},
-    http,
+    gateway, http,
     process::{self, Deadlines, ProcessLauncher},
     quick::{self, Availability},
     run::{self, Event, Hands, RunError},
@@ -122,13 +122,14 @@ fn refuse_options_of_others(arguments: &Study) -> Result<()> {
 /// The study that was asked for, complete.
 fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     let name = arguments.study.as_deref().unwrap_or_default();
-    let placement = placement::place(&Topology::from(&fingerprint));
+    let topology = Topology::from(&fingerprint);
+    let placement = placement::place(&topology);
     let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
     let seed = arguments.seed.unwrap_or_else(seed_from_clock);
     let surroundings = Surroundings { seed, server_cpus, load_cpus };
-    if arguments.published_plan && name != survey::NAME {
+    if arguments.published_plan && ![survey::NAME, gateway::NAME].contains(&name) {
         return Err(UsageError(
-            "--published-plan belongs to the studies survey and polling; leave it out".into(),
+            "--published-plan belongs to the studies survey, gateway and polling; leave it out".into(),
         )
         .into());
     }
@@ -149,6 +150,10 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         http::CONFOUNDERS => http::confounders(&surroundings, &uring()),
         survey::NAME if arguments.storage => (storage::survey(&surroundings, &tried()), Vec::new()),
         survey::NAME => survey::survey(&surroundings, &uring(), &tried(), survey_plan(arguments)),
+        gateway::NAME => {
+            let places = gateway::places(&placement::cores(&topology));
+            gateway::gateway(&surroundings, places.as_ref(), &uring(), gateway_plan(arguments))
+        }
         "peers" => (peers(arguments.protocol.as_deref(), &surroundings)?, Vec::new()),
         _ => (from_file(name, &surroundings)?, Vec::new()),
     };
@@ -169,6 +174,10 @@ fn survey_plan(arguments: &Study) -> survey::Plan {
     if arguments.published_plan { survey::Plan::Published } else { survey::Plan::Scaled }
 }
 
+fn gateway_plan(arguments: &Study) -> gateway::Plan {
+    if arguments.published_plan { gateway::Plan::Full } else { gateway::Plan::Scaled }
+}
+
 fn peers(protocol: Option<&str>, surroundings: &Surroundings) -> Result<StudySpec> {
     match protocol {
         None | Some("echo") => Ok(file::parse(Path::new("peers-echo.toml"), PEERS_ECHO, surroundings)?),
@@ -182,8 +191,8 @@ fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
     let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
     if !looks_like_file {
         let text = format!(
-            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, polling, or a study file ending in \
-             .toml"
+            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, polling, gateway, or a study file \
+             ending in .toml"
         );
         return Err(UsageError(text).into());
     }
