@@ -152,7 +152,7 @@ impl Translation {
             return Err(Full::Numbers);
         }
         let place = self.insert(upstream, origin)?;
-        if let Some(original) = self.by_upstream.get(original.into()) {
+        if let Some(original) = self.find(original) {
             let mut list = self.entries.at(original).replacements;
             let rivals = Link { older: list.newest, newer: NONE };
             append(&mut list, rivals.older, place, &mut self.entries, |entry| &mut entry.rivals);
@@ -182,19 +182,17 @@ impl Translation {
 
     /// Whose order this is; `None` if it is dead, forgotten or never was.
     pub fn origin_of(&self, upstream: u32) -> Option<Origin> {
-        let place = self.by_upstream.get(upstream.into())?;
-        Some(self.entries.at(place).origin)
+        Some(self.entries.at(self.find(upstream)?).origin)
     }
 
     /// The upstream number of a client's live order.
     pub fn upstream_of(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
-        let place = self.by_client.get(account.key(user_ref_num))?;
-        Some(self.entries.at(place).upstream)
+        Some(self.entries.at(self.find_client(account, user_ref_num)?).upstream)
     }
 
     /// The order is dead.
     pub fn finish(&mut self, upstream: u32) {
-        if let Some(place) = self.by_upstream.get(upstream.into()) {
+        if let Some(place) = self.find(upstream) {
             self.remove(place);
         }
     }
@@ -203,7 +201,7 @@ impl Translation {
     /// `None` for messages about no order and about orders not remembered.
     pub fn settle(&mut self, message: &Outbound) -> Option<Origin> {
         let (number, step) = Step::of(message)?;
-        let place = self.by_upstream.get(number.into())?;
+        let place = self.find(number)?;
         let entry = self.entries.at_mut(place);
         let origin = entry.origin;
         match step {
@@ -250,9 +248,20 @@ impl Translation {
         })
     }
 
+    fn find(&self, upstream: u32) -> Option<u32> {
+        self.by_upstream.get(upstream.into(), |place| self.entries.at(place).upstream == upstream)
+    }
+
+    fn find_client(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        self.by_client.get(account.key(user_ref_num), |place| {
+            let origin = &self.entries.at(place).origin;
+            origin.user_ref_num == user_ref_num && origin.account == account
+        })
+    }
+
     fn insert(&mut self, upstream: u32, origin: Origin) -> Result<u32, Full> {
         // A client's number names one order; should it come twice, the later one counts.
-        if let Some(place) = self.by_client.get(origin.account.key(origin.user_ref_num)) {
+        if let Some(place) = self.find_client(origin.account, origin.user_ref_num) {
             self.remove(place);
         }
         if self.entries.is_full() {
@@ -321,8 +330,8 @@ impl Translation {
     fn remove_one(&mut self, place: u32) {
         self.detach(place);
         let entry = self.entries.remove(place);
-        self.by_upstream.remove(entry.upstream.into());
-        self.by_client.remove(entry.origin.account.key(entry.origin.user_ref_num));
+        self.by_upstream.remove(entry.upstream.into(), place);
+        self.by_client.remove(entry.origin.account.key(entry.origin.user_ref_num), place);
         unlink(&mut self.all, entry.all, &mut self.entries, |entry| &mut entry.all);
         let list = &mut self.accounts[entry.origin.account.index()];
         unlink(list, entry.account, &mut self.entries, |entry| &mut entry.account);

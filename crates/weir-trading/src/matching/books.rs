@@ -58,7 +58,7 @@ impl Books {
     }
 
     pub(crate) fn find(&self, symbol: Symbol) -> Option<u32> {
-        self.by_symbol.get(admit::symbol_key(symbol))
+        self.by_symbol.get(admit::symbol_key(symbol), |book| self.at(book).symbol == symbol)
     }
 
     /// The book of a symbol; a new one if the venue opens books for symbols that are not listed.

@@ -97,7 +97,10 @@ impl Orders {
     }
 
     pub(crate) fn find(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
-        self.by_number.get(account.key(user_ref_num))
+        self.by_number.get(account.key(user_ref_num), |place| {
+            let order = self.slab.at(place);
+            order.user_ref_num == user_ref_num && order.account == account
+        })
     }
 
     /// The account's oldest order.
@@ -143,7 +146,7 @@ impl Orders {
     pub(crate) fn remove(&mut self, place: u32) -> (Order, Links) {
         let order = self.slab.remove(place);
         let links = self.links[place as usize];
-        self.by_number.remove(order.account.key(order.user_ref_num));
+        self.by_number.remove(order.account.key(order.user_ref_num), place);
         let account = &mut self.accounts[order.account.index()];
         account.live -= 1;
         match links.account_older {

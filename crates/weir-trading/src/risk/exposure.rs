@@ -8,6 +8,8 @@ use crate::{AccountId, admit, key_table::KeyTable, slab::Slab};
 /// A live order as risk sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenOrder {
+    pub(super) account: AccountId,
+    pub(super) user_ref_num: u32,
     pub(super) symbol: Symbol,
     /// What a share counts for.
     pub(super) price: u64,
@@ -53,17 +55,17 @@ impl OpenOrders {
     }
 
     pub(super) fn find(&self, account: AccountId, number: u32) -> Option<&OpenOrder> {
-        Some(self.orders.at(self.table.get(account.key(number))?))
+        Some(self.orders.at(self.place(account, number)?))
     }
 
     /// Takes an order in; gives what it is worth. There must be room. A number that is there already keeps its order.
-    pub(super) fn insert(&mut self, account: AccountId, number: u32, order: OpenOrder) -> u64 {
-        let key = account.key(number);
-        if self.table.get(key).is_some() {
+    pub(super) fn insert(&mut self, order: OpenOrder) -> u64 {
+        let OpenOrder { account, user_ref_num, .. } = order;
+        if self.find(account, user_ref_num).is_some() {
             return 0;
         }
         let Some(place) = self.orders.insert(order) else { return 0 };
-        let inserted = self.table.insert(key, place);
+        let inserted = self.table.insert(account.key(user_ref_num), place);
         assert!(inserted, "the table has as many places as the slab");
         order.value()
     }
@@ -94,17 +96,30 @@ impl OpenOrders {
                     return Change::default();
                 };
                 let price = if admit::is_market(replaced.price) { original.price } else { replaced.price };
-                let order = OpenOrder { symbol: replaced.symbol, price, leaves: replaced.quantity };
+                let order = OpenOrder {
+                    account,
+                    user_ref_num: replaced.user_ref_num,
+                    symbol: replaced.symbol,
+                    price,
+                    leaves: replaced.quantity,
+                };
                 let change = self.end(account, replaced.original_user_ref_num);
-                let more = self.insert(account, replaced.user_ref_num, order);
+                let more = self.insert(order);
                 Change { more, ..change }
             }
             _ => Change::default(),
         }
     }
 
+    fn place(&self, account: AccountId, user_ref_num: u32) -> Option<u32> {
+        self.table.get(account.key(user_ref_num), |place| {
+            let order = self.orders.at(place);
+            order.user_ref_num == user_ref_num && order.account == account
+        })
+    }
+
     fn lessen(&mut self, account: AccountId, number: u32, shares: u32) -> Change {
-        let Some(place) = self.table.get(account.key(number)) else { return Change::default() };
+        let Some(place) = self.place(account, number) else { return Change::default() };
         let order = self.orders.at_mut(place);
         let shares = shares.min(order.leaves);
         order.leaves -= shares;
@@ -116,7 +131,8 @@ impl OpenOrders {
     }
 
     fn end(&mut self, account: AccountId, number: u32) -> Change {
-        let Some(place) = self.table.remove(account.key(number)) else { return Change::default() };
+        let Some(place) = self.place(account, number) else { return Change::default() };
+        self.table.remove(account.key(number), place);
         Change { less: self.orders.remove(place).value(), ..Change::default() }
     }
 }

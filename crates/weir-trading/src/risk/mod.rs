@@ -13,6 +13,7 @@ mod bucket;
 mod duplicates;
 mod exposure;
 mod limits;
+mod references;
 mod symbols;
 
 pub use bucket::Rate;
@@ -26,9 +27,10 @@ use self::{
     duplicates::Duplicates,
     exposure::{OpenOrder, OpenOrders},
     limits::Asked,
+    references::References,
     symbols::SymbolBuckets,
 };
-use crate::{AccountId, admit, key_table::KeyTable};
+use crate::AccountId;
 
 /// Maxima of a [`RiskState`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,7 @@ pub struct RiskState {
     accounts: Vec<Option<Box<Account>>>,
     symbol_buckets: SymbolBuckets,
     open: OpenOrders,
-    references: KeyTable,
+    references: References,
 }
 
 /// One account, made when it is first checked against a limit.
@@ -109,7 +111,7 @@ impl RiskState {
             accounts,
             symbol_buckets: SymbolBuckets::new(config.symbol_rates_max),
             open: OpenOrders::new(config.orders_max),
-            references: KeyTable::new(config.references_max),
+            references: References::new(config.references_max),
         }
     }
 
@@ -136,14 +138,12 @@ impl RiskState {
     /// Sets the price from which the distance of an order is measured. Trades of followed orders move it. False if
     /// the table of reference prices is full.
     pub fn set_reference(&mut self, symbol: Symbol, price: u64) -> bool {
-        // Prices of the protocol fit, so one beyond 32 bits is beyond all of them either way.
-        let price = u32::try_from(price).unwrap_or(u32::MAX).min(u32::MAX - 1);
-        self.references.insert(admit::symbol_key(symbol), price)
+        self.references.set(symbol, price)
     }
 
     /// The reference price of a symbol.
     pub fn reference(&self, symbol: Symbol) -> Option<u64> {
-        self.references.get(admit::symbol_key(symbol)).map(u64::from)
+        self.references.get(symbol)
     }
 
     /// Whether a message may be passed on; if not, the reason of the reject. `now_ns` is any clock that does not
@@ -228,7 +228,7 @@ impl RiskState {
             symbol: Some(enter.symbol),
             quantity: enter.quantity,
             price: enter.price,
-            reference: self.references.get(admit::symbol_key(enter.symbol)).map(u64::from),
+            reference: self.references.get(enter.symbol),
         };
         limits.check_order(&asked)?;
         state.check_exposure(limits.exposure_max, asked.value(), 0)?;
@@ -236,9 +236,14 @@ impl RiskState {
             if self.open.is_full() {
                 return Err(reject_reason::PROCESSING_ERROR);
             }
-            let order =
-                OpenOrder { symbol: enter.symbol, price: asked.price_counted(), leaves: enter.quantity };
-            let more = self.open.insert(account, enter.user_ref_num, order);
+            let order = OpenOrder {
+                account,
+                user_ref_num: enter.user_ref_num,
+                symbol: enter.symbol,
+                price: asked.price_counted(),
+                leaves: enter.quantity,
+            };
+            let more = self.open.insert(order);
             state.exposure = state.exposure.saturating_add(more);
         }
         Ok(())
@@ -263,9 +268,7 @@ impl RiskState {
             symbol,
             quantity: replace.quantity,
             price: replace.price,
-            reference: symbol
-                .and_then(|symbol| self.references.get(admit::symbol_key(symbol)))
-                .map(u64::from),
+            reference: symbol.and_then(|symbol| self.references.get(symbol)),
         };
         limits.check_order(&asked)?;
         let less = original.map_or(0, OpenOrder::value);

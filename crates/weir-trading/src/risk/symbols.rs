@@ -17,6 +17,7 @@ pub(super) struct SymbolBuckets {
 
 #[derive(Clone, Copy)]
 struct Counted {
+    key: u64,
     bucket: Bucket,
     full_at_ns: u64,
 }
@@ -35,7 +36,7 @@ impl SymbolBuckets {
         rate: Rate,
     ) -> Result<(), u16> {
         let key = key(account, symbol);
-        let place = match self.table.get(key) {
+        let place = match self.table.get(key, |place| self.buckets.at(place).key == key) {
             Some(place) => place,
             None => self.add(now_ns, key).ok_or(reject_reason::RISK_SYMBOL_MESSAGE_RATE)?,
         };
@@ -50,7 +51,7 @@ impl SymbolBuckets {
         if self.buckets.is_full() && is_due {
             self.searched_ns = Some(now_ns);
             let Self { table, buckets, .. } = self;
-            table.retain(|_, place| {
+            table.retain(|place| {
                 let is_used = buckets.at(place).full_at_ns > now_ns;
                 if !is_used {
                     buckets.remove(place);
@@ -58,7 +59,7 @@ impl SymbolBuckets {
                 is_used
             });
         }
-        let place = self.buckets.insert(Counted { bucket: Bucket::FULL, full_at_ns: 0 })?;
+        let place = self.buckets.insert(Counted { key, bucket: Bucket::FULL, full_at_ns: 0 })?;
         let inserted = self.table.insert(key, place);
         assert!(inserted, "the table has as many places as the slab");
         Some(place)
