@@ -301,6 +301,8 @@ impl Journal {
         let Some(disk) = &self.disk else { return };
         while !self.is_failed() {
             let Some(batch) = self.pending.borrow_mut().take() else { return };
+            // The next one may fill while this one is written.
+            self.tell_room();
             if let Err(failure) = self.commit(disk, batch).await {
                 self.fail(failure);
             }
@@ -325,12 +327,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Tells everybody what is durable now.
-    fn tell(&self, lsn: Lsn) {
-        self.waiting_for_commit.reached(lsn);
+    fn tell_room(&self) {
         if self.has_room() {
             self.waiting_for_room.reached(0);
         }
+    }
+
+    /// Tells everybody what is durable now.
+    fn tell(&self, lsn: Lsn) {
+        self.waiting_for_commit.reached(lsn);
         let count = self.callbacks.borrow().len();
         for index in 0..count {
             let callback = self.callbacks.borrow().get(index).cloned();

@@ -377,7 +377,7 @@ fn whatever_the_files_hold_recovery_shows_a_beginning_of_what_was_written_or_sto
     .expect("poll runs everywhere");
     let whole: Vec<Vec<u8>> =
         folder.segments().iter().map(|path| fs::read(path).expect("it is there")).collect();
-    let rounds = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 50_000 } else { 500 };
+    let rounds = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 20_000 } else { 500 };
     let (mut stopped, mut went_on) = (0, 0);
     for _ in 0..rounds {
         for (bytes, number) in whole.iter().zip(1..) {

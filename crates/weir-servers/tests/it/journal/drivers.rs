@@ -131,6 +131,28 @@ fn what_is_appended_while_the_disk_works_is_the_next_commit() {
 }
 
 #[test]
+fn there_is_room_for_the_next_commit_while_the_disk_works() {
+    for driver in DRIVERS {
+        let folder = Folder::new(&name("fill", driver, Level::Disk));
+        on(driver, async {
+            let (_, recovered) = recover(&folder).expect("it is empty");
+            let config = folder.config(Level::Disk);
+            let config = JournalConfig { segment_bytes: 1 << 20, batch_bytes_max: 2048, ..config };
+            let journal = Journal::open(config, &recovered).await.expect("it can be opened");
+            journal.start();
+            while journal.has_room() {
+                append(&journal, &[7; 480]);
+            }
+            journal.room().await;
+            assert_eq!(journal.durable(), 0, "{driver}: the first commit is under way");
+            append(&journal, &[7; 480]);
+            journal.close().await;
+            assert_eq!(journal.counters().commits(), 2);
+        });
+    }
+}
+
+#[test]
 fn nothing_that_is_not_durable_is_read() {
     everywhere("durable", async |folder, level| {
         let journal = open(folder, level).await;

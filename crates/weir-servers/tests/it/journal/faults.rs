@@ -199,8 +199,8 @@ fn each_of_the_first_operations_may_fail() {
 }
 
 #[test]
-fn a_disk_that_is_really_full_poisons_the_journal() {
-    // The limit of a file's size is the one limit a test can set without privileges; writes beyond it fail for real.
+fn a_disk_without_room_for_a_segment_is_found_before_a_record_is_taken() {
+    // Room is reserved before a byte is written, and no disk has so much.
     let folder = Folder::in_memory("full");
     on(Driver::Poll, async {
         let (_, recovered) = recover(&folder).expect("it is empty");
