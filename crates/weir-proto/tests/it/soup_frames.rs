@@ -16,12 +16,15 @@ pub type Seen = (Vec<(u8, Vec<u8>)>, Option<Fault>);
 pub fn deframe<'a>(payload_bytes_max: usize, reads: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let mut deframer = Deframer::new(payload_bytes_max);
     let mut frames = Vec::new();
+    let mut given_bytes = 0;
     for mut input in reads {
+        given_bytes += input.len();
         loop {
             match deframer.next(&mut input) {
                 Ok(Some(Frame { kind, payload })) => {
                     assert!(payload.len() <= payload_bytes_max);
                     frames.push((kind, payload.to_vec()));
+                    assert!(3 * frames.len() <= given_bytes, "a frame is given once");
                     assert!(deframer.is_empty() && deframer.held_bytes() == 0);
                 }
                 Ok(None) => {

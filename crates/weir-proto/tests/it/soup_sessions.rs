@@ -223,6 +223,7 @@ struct Pair {
     client: ClientSession,
     server_heartbeats: u64,
     client_heartbeats: u64,
+    steps: u64,
 }
 
 impl Pair {
@@ -230,11 +231,19 @@ impl Pair {
         let login = LoginRequest { heartbeat_timeout_ms: timeout_ms, ..login() };
         let mut client = client(&login);
         assert!(client.on_packet(START_NS, accepted(1)).is_ok());
-        Self { server: server_logged_in(timeout_ms), client, server_heartbeats: 0, client_heartbeats: 0 }
+        Self {
+            server: server_logged_in(timeout_ms),
+            client,
+            server_heartbeats: 0,
+            client_heartbeats: 0,
+            steps: 0,
+        }
     }
 
     /// Goes to the next deadline; says who closes, if somebody does.
     fn step(&mut self, is_broken: bool) -> (u64, Option<&'static str>) {
+        self.steps += 1;
+        assert!(self.steps < 100_000, "a deadline at which nothing is due comes for ever");
         let now_ns = self.server.deadline_ns().min(self.client.deadline_ns());
         match self.server.on_time(now_ns) {
             Due::Nothing => {}
