@@ -33,6 +33,10 @@ impl Counter {
         self.0.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
     #[inline]
     pub(crate) fn raise_to(&self, value: u64) {
         if value > self.0.load(Relaxed) {

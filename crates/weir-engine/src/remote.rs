@@ -16,7 +16,7 @@ use std::{
 use crossbeam_queue::ArrayQueue;
 use rustix::event::EventfdFlags;
 
-use crate::{counters::Counters, slots::SlotId, wake::WakeFlag, waker::TaskName};
+use crate::{counters::Counters, driver::Doorbell, slots::SlotId, wake::WakeFlag, waker::TaskName};
 
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
@@ -28,7 +28,8 @@ pub(crate) struct Inbox {
     /// The wake queue was full: wake everybody.
     wake_all: AtomicBool,
     calls: ArrayQueue<Call>,
-    pub(crate) eventfd: Arc<OwnedFd>,
+    /// Without a ring for messages: those who send some have a doorbell of their own.
+    doorbell: Doorbell,
     closed: AtomicBool,
     counters: Arc<Counters>,
 }
@@ -47,7 +48,7 @@ impl Inbox {
             wakes: ArrayQueue::new(capacity.max(1)),
             wake_all: AtomicBool::new(false),
             calls: ArrayQueue::new(capacity.max(1)),
-            eventfd: Arc::new(eventfd),
+            doorbell: Doorbell { eventfd: Arc::new(eventfd), messages: None },
             closed: AtomicBool::new(false),
             counters,
         }))
@@ -55,13 +56,25 @@ impl Inbox {
 
     /// Wakes the runtime if it sleeps.
     pub(crate) fn notify(&self) {
-        if !self.flag.notify() {
-            self.counters.wakes_suppressed.increment_shared();
+        if self.announce() {
+            self.doorbell.ring();
         } else {
-            self.counters.wakes_sent.increment_shared();
-            // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
-            let _ = rustix::io::write(&*self.eventfd, &1u64.to_ne_bytes());
+            self.counters.wakes_suppressed.increment_shared();
         }
+    }
+
+    /// Announces work. True: the runtime sleeps, and the caller must wake it.
+    pub(crate) fn announce(&self) -> bool {
+        let sleeps = self.flag.notify();
+        if sleeps {
+            self.counters.wakes_sent.increment_shared();
+        }
+        sleeps
+    }
+
+    /// What wakes the runtime when it is written.
+    pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
+        &self.doorbell.eventfd
     }
 
     fn wake(&self, slot: SlotId) {

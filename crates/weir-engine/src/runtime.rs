@@ -29,6 +29,11 @@ use crate::{
     waker::{INDEX_MAIN, TaskName},
 };
 
+mod ports;
+
+use ports::Ports;
+pub(crate) use ports::{Attached, Sight};
+
 type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 
 struct Task {
@@ -45,7 +50,7 @@ struct TimerEntry {
 /// Everything a runtime owns. Streams and listeners keep it alive.
 pub(crate) struct Core {
     number: u16,
-    kind: Driver,
+    pub(crate) kind: Driver,
     pub(crate) driver: RefCell<AnyDriver>,
     tasks: RefCell<Slots<Task>>,
     ready: RefCell<VecDeque<SlotId>>,
@@ -55,9 +60,13 @@ pub(crate) struct Core {
     /// Wakers of the timers that fire in one turn; kept for its memory.
     due: Cell<Vec<Waker>>,
     pub(crate) counters: Arc<Counters>,
-    inbox: Arc<Inbox>,
+    pub(crate) inbox: Arc<Inbox>,
     spin: Duration,
     draining: Cell<bool>,
+    /// Ports of the hand-off between workers that have a part in every turn.
+    ports: Ports,
+    /// The driver met another thread's wake-up.
+    woken: Rc<Cell<bool>>,
 }
 
 thread_local! {
@@ -119,8 +128,15 @@ pub(crate) fn drain_current() {
     with_current(|core| core.drain());
 }
 
-/// Waits, as the main future, until the current runtime drains.
-pub(crate) async fn drained() {
+/// Whether the current runtime drains: it ends when its connections and tasks have. False outside a runtime.
+pub fn is_draining() -> bool {
+    with_current(|core| core.draining.get()).unwrap_or(false)
+}
+
+/// Waits until the current runtime drains; over at once outside one. A task that would go on for ever waits for this
+/// as well, and ends: draining waits for every task. The drain wakes every task once, and nothing smaller: where a task
+/// polls futures only when they were woken by name, it awaits this beside them.
+pub async fn draining() {
     std::future::poll_fn(|_| match with_current(|core| core.draining.get()) {
         Some(false) => Poll::Pending,
         Some(true) | None => Poll::Ready(()),
@@ -132,8 +148,10 @@ impl Core {
     fn start(config: &Config, kind: Driver) -> io::Result<Rc<Self>> {
         let counters = Arc::new(Counters::default());
         let inbox = Inbox::new(config.limits.remote_queue_max, Arc::clone(&counters))?;
-        let wake: Arc<OwnedFd> = Arc::clone(&inbox.eventfd);
-        let driver = AnyDriver::start(kind, Parts::new(config, Arc::clone(&counters), wake))?;
+        let wake: Arc<OwnedFd> = Arc::clone(inbox.eventfd());
+        let parts = Parts::new(config, Arc::clone(&counters), wake);
+        let woken = Rc::clone(&parts.woken);
+        let driver = AnyDriver::start(kind, parts)?;
         let now = dispatch!(&driver, driver => driver.virtual_now()).unwrap_or_else(monotonic);
         let timers_max = u32::try_from(config.limits.timers_max).unwrap_or(u32::MAX);
         Ok(Rc::new(Self {
@@ -151,6 +169,8 @@ impl Core {
             // The simulator's time does not pass while somebody looks.
             spin: if kind == Driver::Sim { Duration::ZERO } else { config.spin },
             draining: Cell::new(false),
+            ports: Ports::default(),
+            woken,
         }))
     }
 
@@ -328,6 +348,9 @@ impl Core {
     }
 
     fn turn(&self) -> io::Result<()> {
+        if self.ports.are_attached() {
+            return self.turn_with_ports();
+        }
         let mut wait = self.wait();
         if wait != Wait::No && !self.spin.is_zero() {
             self.spin(wait)?;
@@ -387,6 +410,9 @@ impl Core {
         if !self.draining.replace(true) {
             self.with_driver(|driver| driver.drain());
             self.main_ready.set(true);
+            // Any task may wait for this: all of them look.
+            let slots = self.tasks.borrow().ids();
+            slots.into_iter().for_each(|slot| self.wake(slot));
         }
     }
 }
@@ -459,6 +485,10 @@ impl Runtime {
                 let outcome = future.as_mut().poll(&mut Context::from_waker(&waker));
                 core.flush();
                 if let Poll::Ready(output) = outcome {
+                    if core.ports.are_attached() {
+                        // Nobody knows when there will be another turn.
+                        core.end_of_turn(false);
+                    }
                     return output;
                 }
             }
@@ -507,6 +537,7 @@ impl Drop for Runtime {
             self.core.cancel(slot);
         }
         self.core.flush();
+        self.core.close_ports();
         remote::unregister(self.core.number);
         self.core.inbox.drop_calls();
         drop(entered);

@@ -167,6 +167,20 @@ impl Server {
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
+        Self::start_with(config, |_| Ok(()), handler)
+    }
+
+    /// As [`Self::start`]; before a worker accepts, `on_worker` runs with its number on its thread, inside its runtime,
+    /// where it may spawn tasks. What it fails with is the error of the start. Tasks that wait for ever keep a drain from
+    /// ending before its limit: let them wait for [`crate::draining`] as well.
+    ///
+    /// The blocking driver has no workers: there it runs once, on the acceptor's thread, and cannot spawn.
+    pub fn start_with<W, H, F>(config: ServerConfig, on_worker: W, handler: H) -> Result<Self, ServeError>
+    where
+        W: Fn(usize) -> io::Result<()> + Clone + Send + 'static,
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
         let shared = Arc::new(Shared {
             remotes: Mutex::default(),
             counters: Mutex::default(),
@@ -184,8 +198,8 @@ impl Server {
         let path = BoundPath::of(&address);
         let mut server = Self { address, path, driver, shared, threads: Vec::new() };
         let started = match driver {
-            Driver::Blocking => server.start_blocking(&config, listeners, handler),
-            _ => server.start_workers(&config, listeners, handler),
+            Driver::Blocking => server.start_blocking(&config, listeners, on_worker, handler),
+            _ => server.start_workers(&config, listeners, on_worker, handler),
         };
         match started {
             Ok(()) => Ok(server),
@@ -197,13 +211,15 @@ impl Server {
         }
     }
 
-    fn start_workers<H, F>(
+    fn start_workers<W, H, F>(
         &mut self,
         config: &ServerConfig,
         listeners: Vec<(OwnedFd, Address)>,
+        on_worker: W,
         handler: H,
     ) -> Result<(), ServeError>
     where
+        W: Fn(usize) -> io::Result<()> + Clone + Send + 'static,
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
@@ -214,6 +230,7 @@ impl Server {
                 config: config.clone(),
                 listener: listeners.next().map(|(descriptor, _)| descriptor),
                 shared: Arc::clone(&self.shared),
+                on_worker: on_worker.clone(),
                 handler: handler.clone(),
             };
             let (ready, started) = mpsc::channel();
@@ -227,13 +244,15 @@ impl Server {
         Ok(())
     }
 
-    fn start_blocking<H, F>(
+    fn start_blocking<W, H, F>(
         &mut self,
         config: &ServerConfig,
         listeners: Vec<(OwnedFd, Address)>,
+        on_worker: W,
         handler: H,
     ) -> Result<(), ServeError>
     where
+        W: Fn(usize) -> io::Result<()> + Send + 'static,
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
@@ -243,8 +262,9 @@ impl Server {
         let (shared, config) = (Arc::clone(&self.shared), config.clone());
         let (ready, started) = mpsc::channel();
         let acceptor = Acceptor { config, shared, handler, threads: Vec::new() };
-        let acceptor =
-            thread::Builder::new().name("weir-acceptor".into()).spawn(move || acceptor.run(listener, &ready));
+        let acceptor = thread::Builder::new()
+            .name("weir-acceptor".into())
+            .spawn(move || acceptor.run(listener, on_worker, &ready));
         self.threads.push(acceptor.map_err(wrap)?);
         started.recv().unwrap_or_else(|_| Err(io::Error::other("the acceptor ended early"))).map_err(wrap)
     }
@@ -369,16 +389,18 @@ fn pin(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() { Ok(()) } else { weir_sys::affinity::pin_current_thread(cpus) }
 }
 
-struct Worker<H> {
+struct Worker<W, H> {
     number: usize,
     config: ServerConfig,
     listener: Option<OwnedFd>,
     shared: Arc<Shared>,
+    on_worker: W,
     handler: H,
 }
 
-impl<H, F> Worker<H>
+impl<W, H, F> Worker<W, H>
 where
+    W: Fn(usize) -> io::Result<()>,
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
@@ -393,7 +415,9 @@ where
         };
         let listener = self.listener.take();
         runtime.block_on(async {
-            let listener = match listener.map(Listener::from_descriptor).transpose() {
+            let begun = (self.on_worker)(self.number)
+                .and_then(|()| listener.map(Listener::from_descriptor).transpose());
+            let listener = match begun {
                 Ok(listener) => listener,
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -403,7 +427,7 @@ where
             let _ = ready.send(Ok(()));
             match listener {
                 Some(listener) => self.accept(listener).await,
-                None => runtime::drained().await,
+                None => runtime::draining().await,
             }
         });
         Drained { connections_cut: runtime.drain(self.shared.drain_limit) }
@@ -513,6 +537,43 @@ mod tests {
             drop(first);
             server.drain();
             assert_eq!(server.join(), Drained::default());
+        }
+    }
+
+    #[test]
+    fn workers_begin_as_they_are_told_and_what_they_spawned_ends_with_the_drain() {
+        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
+            let mut config = config(driver, loopback());
+            config.workers = 2;
+            config.drain_limit = Duration::from_secs(60);
+            let (begun, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+            let (begin, end) = (Arc::clone(&begun), Arc::clone(&ended));
+            let on_worker = move |worker: usize| {
+                begin.fetch_add(1 << (8 * worker), Ordering::SeqCst);
+                let end = Arc::clone(&end);
+                runtime::try_spawn(async move {
+                    assert!(!runtime::is_draining());
+                    runtime::draining().await;
+                    assert!(runtime::is_draining());
+                    end.fetch_add(1, Ordering::SeqCst);
+                })?;
+                Ok(())
+            };
+            let Ok(server) = Server::start_with(config, on_worker, echo) else { continue };
+            assert_eq!(begun.load(Ordering::SeqCst), 0x101, "{driver}: once each");
+            assert!(is_echoed(&mut connect(&server)));
+            server.drain();
+            assert_eq!(server.join(), Drained::default());
+            assert_eq!(ended.load(Ordering::SeqCst), 2, "{driver}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_cannot_begin_is_the_error_of_the_start() {
+        for driver in [Driver::Poll, Driver::Blocking] {
+            let fails = |_| Err(io::Error::other("there is no journal"));
+            let error = Server::start_with(config(driver, loopback()), fails, echo).expect_err("it fails");
+            assert_eq!(error.to_string(), "cannot start worker 0: there is no journal");
         }
     }
 

@@ -18,7 +18,7 @@
 //! write that a true `notify` asks for may reach the kernel after the consumer woke for another reason; the
 //! consumer then finds its eventfd readable one time too many, which is harmless.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// The consumer runs and nothing was published since it last looked.
 const AWAKE: u32 = 0;
@@ -34,6 +34,10 @@ pub trait AtomicWord {
     fn new(value: u32) -> Self;
     /// Reads the word.
     fn load(&self, order: Ordering) -> u32;
+    /// Writes the word.
+    fn store(&self, value: u32, order: Ordering);
+    /// A fence between all that was done before and all that is done after, stores and later loads included.
+    fn full_fence();
     /// Replaces the word and returns what it held.
     fn swap(&self, value: u32, order: Ordering) -> u32;
     /// Replaces the word if it holds `current`; returns what it held, as `Ok` if it was replaced.
@@ -57,6 +61,14 @@ impl AtomicWord for AtomicU32 {
 
     fn load(&self, order: Ordering) -> u32 {
         self.load(order)
+    }
+
+    fn store(&self, value: u32, order: Ordering) {
+        self.store(value, order);
+    }
+
+    fn full_fence() {
+        fence(Ordering::SeqCst);
     }
 
     fn swap(&self, value: u32, order: Ordering) -> u32 {
@@ -130,6 +142,11 @@ impl<A: AtomicWord> WakeFlag<A> {
         slept.is_ok()
     }
 
+    /// Consumer: whether something was announced since it last called `woke` or `prepare_sleep`.
+    pub fn is_notified(&self) -> bool {
+        self.state.load(Ordering::Acquire) == NOTIFIED
+    }
+
     /// Consumer: no longer blocked. Call it before looking at the work; everything announced before this call is
     /// visible after it. True: it was announced since `prepare_sleep`, so a wake was or will be sent.
     pub fn woke(&self) -> bool {
@@ -153,6 +170,14 @@ pub(crate) mod model {
 
         fn load(&self, order: Ordering) -> u32 {
             self.load(order)
+        }
+
+        fn store(&self, value: u32, order: Ordering) {
+            self.store(value, order);
+        }
+
+        fn full_fence() {
+            loom::sync::atomic::fence(Ordering::SeqCst);
         }
 
         fn swap(&self, value: u32, order: Ordering) -> u32 {
@@ -329,6 +354,14 @@ mod tests {
 
         fn load(&self, _: Ordering) -> u32 {
             self.0.load(Ordering::SeqCst)
+        }
+
+        fn store(&self, value: u32, _: Ordering) {
+            self.0.store(value, Ordering::SeqCst);
+        }
+
+        fn full_fence() {
+            loom::sync::atomic::fence(Ordering::SeqCst);
         }
 
         fn swap(&self, value: u32, _: Ordering) -> u32 {

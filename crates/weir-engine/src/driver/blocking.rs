@@ -567,6 +567,21 @@ impl Mechanism for Blocking {
         Ok(socket.descriptor)
     }
 
+    fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        // Of a receive that was given up.
+        let received = socket.received.take().map_or(Vec::new(), |lease| lease.to_vec());
+        let unlimited = socket.limit_receives(None).and_then(|()| socket.limit_sends(None));
+        if self.waiting.as_ref().is_some_and(|(waiting, ..)| *waiting == id) {
+            self.waiting = None;
+        }
+        let outcome = unlimited.map_err(io::Error::from).and_then(|()| self.detach(id));
+        Poll::Ready(outcome.map(|descriptor| (descriptor, received)))
+    }
+
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
             return Poll::Ready(Err(socket::draining()));

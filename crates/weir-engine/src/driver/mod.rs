@@ -22,7 +22,7 @@
 //! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. Those
 //! on files are data (`files/`), because they leave the runtime's thread.
 
-use std::{io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
+use std::{cell::Cell, io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
 
 use crate::{
     config::{Config, Driver},
@@ -101,6 +101,10 @@ pub(crate) trait Mechanism {
 
     /// Gives a socket back on which nothing has been started yet.
     fn detach(&mut self, socket: SlotId) -> io::Result<OwnedFd>;
+
+    /// Stops receiving on a stream whose output has left and gives its socket back, with the bytes that had arrived and
+    /// that no receive has taken, in order. What arrives later stays in the kernel, for the next owner.
+    fn poll_detach(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>>;
 
     /// The next connection of a listener.
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>>;
@@ -216,9 +220,36 @@ pub(crate) trait Mechanism {
     /// The address a socket is bound to.
     fn local_address(&self, socket: SlotId) -> io::Result<Address>;
 
+    /// Where other runtimes may leave a message that wakes this one; an error where there is no such thing.
+    fn message_ring(&self) -> io::Result<OwnedFd> {
+        let reason = "messages from ring to ring are io_uring's";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+    }
+
+    /// Wakes another runtime by a message, together with what is submitted next.
+    fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
+        doorbell.ring();
+    }
+
     /// Virtual time, on a driver that has one.
     fn virtual_now(&self) -> Option<Instant> {
         None
+    }
+}
+
+/// Where a runtime is woken from other threads.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    pub(crate) eventfd: Arc<OwnedFd>,
+    /// A descriptor of its ring, if it takes messages.
+    pub(crate) messages: Option<OwnedFd>,
+}
+
+impl Doorbell {
+    /// Writes the eventfd.
+    pub(crate) fn ring(&self) {
+        // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.
+        let _ = rustix::io::write(&*self.eventfd, &1u64.to_ne_bytes());
     }
 }
 
@@ -230,6 +261,8 @@ pub(crate) struct Parts {
     pub(crate) send_pool: Rc<Pool>,
     /// Readable when another thread wants the runtime awake.
     pub(crate) wake: Arc<OwnedFd>,
+    /// Set when another thread's wake-up was among the events.
+    pub(crate) woken: Rc<Cell<bool>>,
 }
 
 impl Parts {
@@ -247,6 +280,7 @@ impl Parts {
             receive_pool: Pool::new(receive),
             send_pool: Pool::new(send),
             wake,
+            woken: Rc::default(),
         }
     }
 }

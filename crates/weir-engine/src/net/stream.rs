@@ -63,9 +63,26 @@ impl Stream {
         Ok(Self::new(core, slot))
     }
 
-    /// Gives the socket back, for another runtime. Only a stream that has not been used yet can be given back.
+    /// Gives the socket back, for another runtime. Only a stream that has not been used yet can be given back so;
+    /// [`Self::into_parts`] gives any.
     pub fn into_descriptor(self) -> io::Result<OwnedFd> {
         self.core.with_driver(|driver| driver.detach(self.slot))
+    }
+
+    /// Takes the connection out of this runtime, for another one: sends what is queued, stops receiving, and gives the
+    /// socket with the bytes that had arrived and were not received, in order. Whoever takes over handles those first
+    /// and then goes on with [`Self::from_descriptor`]: no byte is lost and none comes twice. Waits for a peer that does
+    /// not read; dropping the future closes the connection.
+    ///
+    /// # Errors
+    /// What the connection failed with, and then what it had sent before is lost with it. Simulated sockets are no
+    /// descriptors and cannot move.
+    pub async fn into_parts(self) -> io::Result<(OwnedFd, Vec<u8>)> {
+        self.flush().await?;
+        poll_fn(|context| {
+            dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.poll_detach(self.slot, context.waker()))
+        })
+        .await
     }
 
     /// The next bytes, in a buffer of the engine's; `None` at the end of the stream, and when the runtime drains and

@@ -113,7 +113,12 @@ where
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
-    pub(super) fn run(mut self, listener: OwnedFd, ready: &mpsc::Sender<io::Result<()>>) -> Drained {
+    pub(super) fn run(
+        mut self,
+        listener: OwnedFd,
+        on_worker: impl Fn(usize) -> io::Result<()>,
+        ready: &mpsc::Sender<io::Result<()>>,
+    ) -> Drained {
         let started =
             pin(&self.config.cpus).and_then(|()| Runtime::new(&self.config.engine).map_err(io::Error::other));
         let runtime = match started {
@@ -126,7 +131,12 @@ where
         };
         let counters = runtime.counters();
         lock(&self.shared.counters).push(Arc::clone(&counters));
-        let _ = ready.send(Ok(()));
+        let begun = runtime.block_on(async { on_worker(0) });
+        let failed = begun.is_err();
+        let _ = ready.send(begun);
+        if failed {
+            return Drained::default();
+        }
         runtime.block_on(async {
             if let Ok(listener) = Listener::from_descriptor(listener) {
                 self.accept(&listener, &counters).await;

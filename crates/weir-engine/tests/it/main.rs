@@ -9,6 +9,7 @@ mod cases;
 mod conformance;
 
 mod board;
+mod handoff;
 mod kernel;
 mod outcome;
 mod peer;

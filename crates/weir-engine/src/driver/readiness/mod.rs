@@ -349,6 +349,8 @@ impl<B: Backend> Readiness<B> {
         let ready = std::mem::take(&mut self.ready);
         for event in &ready {
             if event.token == WAKE_TOKEN {
+                // It is writable all the time, which is no wake-up.
+                self.parts.woken.set(self.parts.woken.get() | event.readable);
                 if !self.backend.is_edge_triggered() {
                     // Level-triggered calls would report it again and again.
                     let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
@@ -467,6 +469,15 @@ impl<B: Backend> Mechanism for Readiness<B> {
             self.parts.counters.connections_open.decrement();
         }
         Ok(removed.descriptor)
+    }
+
+    fn poll_detach(&mut self, id: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
+        let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
+        if let Some(error) = socket.error {
+            return Poll::Ready(Err(error.into()));
+        }
+        // Bytes are read when they are asked for: all that nobody took are still the kernel's.
+        Poll::Ready(self.detach(id).map(|descriptor| (descriptor, Vec::new())))
     }
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {

@@ -234,6 +234,10 @@ impl Mechanism for Sim {
         Err(no_descriptors())
     }
 
+    fn poll_detach(&mut self, _stream: SlotId, _waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
+        Poll::Ready(Err(no_descriptors()))
+    }
+
     fn poll_accept(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
         if self.draining {
             return Poll::Ready(Err(socket::draining()));

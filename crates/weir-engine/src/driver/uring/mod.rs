@@ -27,7 +27,7 @@ use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
 
 use super::{
-    Mechanism, Parts, Wait,
+    Doorbell, Mechanism, Parts, Wait,
     files::{Answer, Operations, Stage},
     output::{Outlet, Output},
     socket::{self, ListenOptions, SLICES_MAX, StoredError},
@@ -45,6 +45,8 @@ mod accept;
 mod buffers;
 mod close;
 mod files;
+mod message;
+mod moving;
 mod receive;
 mod ring;
 mod send;
@@ -93,6 +95,10 @@ enum Kind {
     File,
     /// A file is closed.
     CloseFile,
+    /// A message to another ring.
+    Message,
+    /// A message from another ring: it has done its work by arriving.
+    Woken,
 }
 
 impl Kind {
@@ -108,6 +114,8 @@ impl Kind {
             Kind::Room => 7,
             Kind::File => 8,
             Kind::CloseFile => 9,
+            Kind::Message => 10,
+            Kind::Woken => 11,
         };
         kind << 56 | u64::from(id.generation) << 32 | u64::from(id.index)
     }
@@ -124,6 +132,8 @@ impl Kind {
             7 => Some(Kind::Room),
             8 => Some(Kind::File),
             9 => Some(Kind::CloseFile),
+            10 => Some(Kind::Message),
+            11 => Some(Kind::Woken),
             class @ 0x10..=0x1f => Some(Kind::Receive(class & 0xf)),
             _ => None,
         };
@@ -190,6 +200,8 @@ struct Socket {
     closing: bool,
     /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
     discarding: bool,
+    /// The socket moves to another runtime: no receive is started any more.
+    detaching: bool,
     cancelled: bool,
     size: SizeChoice,
 }
@@ -219,6 +231,7 @@ impl Socket {
             accepted: VecDeque::new(),
             closing: false,
             discarding: false,
+            detaching: false,
             cancelled: false,
             size: SizeChoice::default(),
         }
@@ -274,6 +287,8 @@ pub(crate) struct Uring {
     files: Operations<Flight>,
     /// Files that the ring has been told to close.
     files_closing: usize,
+    /// Whom this ring has sent messages to, each once: at most one for each other runtime.
+    doorbells: Vec<Arc<Doorbell>>,
     /// Sizes of receive buffers.
     classes: u8,
     receive: ReceiveMode,
@@ -340,6 +355,7 @@ impl Uring {
             sockets: Slots::new(parts.config.limits.sockets_max),
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
+            doorbells: Vec::new(),
             classes: parts.receive_pool.classes(),
             parts,
             completions: Vec::with_capacity(1024),
@@ -403,8 +419,14 @@ impl Uring {
                 Some(Kind::Room) => self.on_room(id, completion.result),
                 Some(Kind::File) => self.on_file(id, completion.result),
                 Some(Kind::CloseFile) => self.files_closing -= 1,
-                Some(Kind::Wake) if completion.flags & CQE_MORE == 0 => self.arm_wake(),
-                Some(Kind::Wake | Kind::Cancel) => {}
+                Some(Kind::Wake | Kind::Woken) => {
+                    self.parts.woken.set(true);
+                    if kind == Some(Kind::Wake) && completion.flags & CQE_MORE == 0 {
+                        self.arm_wake();
+                    }
+                }
+                Some(Kind::Message) => self.on_message_sent(id, completion.result),
+                Some(Kind::Cancel) => {}
                 None => self.parts.counters.events_stale.increment(),
             }
         }
@@ -442,6 +464,10 @@ impl Mechanism for Uring {
             self.parts.counters.connections_open.decrement();
         }
         Ok(removed.descriptor)
+    }
+
+    fn poll_detach(&mut self, id: SlotId, waker: &Waker) -> Poll<io::Result<(OwnedFd, Vec<u8>)>> {
+        self.poll_moved(id, waker)
     }
 
     fn poll_accept(&mut self, listener: SlotId, waker: &Waker) -> Poll<io::Result<SlotId>> {
@@ -675,6 +701,14 @@ impl Mechanism for Uring {
     fn local_address(&self, socket: SlotId) -> io::Result<Address> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
         socket::local_address(socket.descriptor.as_fd())
+    }
+
+    fn message_ring(&self) -> io::Result<OwnedFd> {
+        self.ring.for_messages()
+    }
+
+    fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
+        self.submit_message(doorbell);
     }
 }
 

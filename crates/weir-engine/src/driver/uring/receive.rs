@@ -23,7 +23,7 @@ impl Uring {
     pub(super) fn arm_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let ended = socket.end_of_stream || socket.error.is_some();
-        if socket.arm != Arm::Idle || ended || socket.closing && !socket.discarding {
+        if socket.arm != Arm::Idle || ended || socket.detaching || socket.closing && !socket.discarding {
             return;
         }
         if !self.provided {
@@ -191,6 +191,9 @@ impl Uring {
         let ended = socket.end_of_stream || socket.error.is_some();
         if socket.closing && (!socket.discarding || ended) {
             return self.finish_closing(id);
+        }
+        if !more && socket.detaching {
+            return socket.wake_receiver();
         }
         if more || socket.end_of_stream {
             return;

@@ -6,11 +6,11 @@
 use std::{
     collections::VecDeque,
     io,
-    os::fd::{AsRawFd, BorrowedFd},
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
-use io_uring::{IoUring, squeue::Entry};
+use io_uring::{IoUring, Probe, opcode, squeue::Entry};
 use weir_sys::ring::{
     ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, enter, register_ring,
     unregister_ring,
@@ -169,6 +169,17 @@ impl Ring {
         }
         let submit_each = options.submit_each;
         Ok(Self { ring, backlog: VecDeque::new(), descriptor, flags, submit_each, granted })
+    }
+
+    /// A descriptor by which other rings can send messages to this one.
+    pub(super) fn for_messages(&self) -> io::Result<OwnedFd> {
+        let mut probe = Probe::new();
+        self.ring.submitter().register_probe(&mut probe)?;
+        if !probe.is_supported(opcode::MsgRingData::CODE) {
+            let reason = "the kernel has no IORING_OP_MSG_RING (5.18)";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
+        borrow(&self.ring).try_clone_to_owned()
     }
 
     /// For registrations.

@@ -9,6 +9,7 @@ pub mod fairness;
 pub mod files;
 pub mod handlers;
 pub mod limits;
+pub mod moving;
 pub mod relay;
 pub mod resets;
 pub mod sendfile;

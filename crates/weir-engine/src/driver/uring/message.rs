@@ -1,0 +1,39 @@
+//! Messages from ring to ring, by which one runtime wakes another without an eventfd.
+//!
+//! The message carries nothing: what it announces lies in memory that both share. It leaves with whatever this ring
+//! submits next, and makes no completion here when it was delivered. When it was not (the other ring is full beyond
+//! its overflow list, or going away) the eventfd is written instead, so a wake is never lost. An overflow of the other
+//! ring's completion queue needs nothing of us: the kernel keeps the message and says so, and its owner asks for it.
+
+use std::{os::fd::AsRawFd, sync::Arc};
+
+use io_uring::{opcode, squeue::Flags, types::Fd};
+
+use super::{Kind, Uring};
+use crate::{driver::Doorbell, slots::SlotId};
+
+impl Uring {
+    /// Submits a message that wakes the doorbell's runtime.
+    pub(super) fn submit_message(&mut self, doorbell: &Arc<Doorbell>) {
+        let Some(ring) = &doorbell.messages else { return doorbell.ring() };
+        let known = self.doorbells.iter().position(|known| Arc::ptr_eq(known, doorbell));
+        let place = known.unwrap_or_else(|| {
+            // Kept for as long as the driver lives: the descriptor must be open when the kernel takes the message.
+            self.doorbells.push(Arc::clone(doorbell));
+            self.doorbells.len() - 1
+        });
+        let token = |kind: Kind, index: usize| kind.token(SlotId { index: index as u32, generation: 0 });
+        let message = opcode::MsgRingData::new(Fd(ring.as_raw_fd()), 0, token(Kind::Woken, 0), None).build();
+        let message = message.user_data(token(Kind::Message, place));
+        let silent = self.ring.granted.skip_success;
+        self.push(if silent { message.flags(Flags::SKIP_SUCCESS) } else { message });
+    }
+
+    pub(super) fn on_message_sent(&mut self, id: SlotId, result: i32) {
+        if result < 0
+            && let Some(doorbell) = self.doorbells.get(id.index as usize)
+        {
+            doorbell.ring();
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A queue from many producers to one consumer in which the word that holds the messages also says that the consumer
+//! sleeps, the form of folly's `AtomicNotificationQueue`.
+//!
+//! `head` is empty, or `ARMED`, or names the newest of a chain of nodes. The consumer arms the queue before it sleeps,
+//! which only works while it is empty; the producer that replaces `ARMED` by its node, and nobody else, must wake it.
+//! Queue and flag are one word, so no order of two words can be wrong and no fence is needed.
+//!
+//! Nodes are allocated once: each producer has `slots` of them for each lane to this consumer, and gets them back
+//! through a word of the same form (`returned`), in which a producer without nodes leaves `STARVED` to be woken.
+//!
+//! Invariants: (1) there is one [`Sender`] for each producer and one [`Receiver`]; (2) a node is in exactly one place:
+//! in its sender's `free`, in the chain of `head`, in the receiver's lists, in the receiver's `returning`, or in the
+//! chain of `returned`; it holds a message in the second and third and in no other; (3) it moves between threads only
+//! with a read-modify-write of `head` or `returned` that releases and one that acquires; (4) only the sender of a node
+//! takes from its `returned`, and only the receiver adds to it; the receiver takes all of `head` at once. Nobody removes
+//! a single node from a chain that others change, so a name that comes again confuses nobody.
+
+use std::{
+    cell::UnsafeCell,
+    collections::VecDeque,
+    mem::MaybeUninit,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use crossbeam_utils::CachePadded;
+
+use super::Lane;
+use crate::wake::AtomicWord;
+
+/// Nothing is in the chain.
+const EMPTY: u32 = 0;
+/// … and the one who empties it waits: who replaces this must wake it. In `head` the consumer, in `returned` a producer.
+const WAITED_FOR: u32 = 1;
+/// What is added to the number of a node.
+const FIRST: u32 = 2;
+
+struct Node<T, W> {
+    /// The one that is older in its chain.
+    next: W,
+    message: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// What all sides share.
+struct Queue<T, W: AtomicWord> {
+    head: CachePadded<W>,
+    /// For each producer and lane, the nodes on their way back.
+    returned: Box<[CachePadded<W>]>,
+    /// Of the same order, `slots` for each producer and lane.
+    nodes: Box<[Node<T, W>]>,
+    slots: u32,
+}
+
+// SAFETY: the only parts that are not `Sync` by themselves are the messages in nodes. Invariants 1 to 3: each node is
+// touched by one thread at a time, and its ways from one to the other order the accesses. Messages move, hence `T: Send`.
+unsafe impl<T: Send, W: AtomicWord + Sync> Sync for Queue<T, W> {}
+
+impl<T, W: AtomicWord> Queue<T, W> {
+    fn node(&self, number: u32) -> &Node<T, W> {
+        &self.nodes[number as usize]
+    }
+
+    /// Puts a chain of nodes, from `newest` to `oldest`, in front of what is in `word`. True: it was waited for.
+    fn attach(&self, word: &W, newest: u32, oldest: u32) -> bool {
+        let mut present = word.load(Ordering::Relaxed);
+        loop {
+            let next = if present == WAITED_FOR { EMPTY } else { present };
+            self.node(oldest).next.store(next, Ordering::Relaxed);
+            match word.compare_exchange(present, newest + FIRST, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return present == WAITED_FOR,
+                Err(now) => present = now,
+            }
+        }
+    }
+
+    /// Takes the whole chain out of `word` and appends its nodes to `into`, newest first.
+    fn take_all(&self, word: &W, into: &mut Vec<u32>) {
+        // A look first: an exchange would take the line from the others for nothing.
+        if word.load(Ordering::Relaxed) < FIRST {
+            return;
+        }
+        let mut name = word.swap(EMPTY, Ordering::AcqRel);
+        while name >= FIRST {
+            into.push(name - FIRST);
+            name = self.node(name - FIRST).next.load(Ordering::Relaxed);
+        }
+    }
+}
+
+impl<T, W: AtomicWord> Drop for Queue<T, W> {
+    fn drop(&mut self) {
+        if !std::mem::needs_drop::<T>() {
+            return;
+        }
+        let mut left = Vec::new();
+        self.take_all(&self.head, &mut left);
+        for number in left {
+            // SAFETY: invariant 2: a node in the chain of `head` holds a message, and it leaves the chain here.
+            unsafe { self.node(number).message.get().cast::<T>().drop_in_place() };
+        }
+    }
+}
+
+/// One producer's side.
+pub(super) struct Sender<T, W: AtomicWord = AtomicU32> {
+    queue: Arc<Queue<T, W>>,
+    from: usize,
+    free: [Vec<u32>; 2],
+}
+
+/// The consumer's side.
+pub(super) struct Receiver<T, W: AtomicWord = AtomicU32> {
+    queue: Arc<Queue<T, W>>,
+    /// What was taken out of the queue, oldest first.
+    lists: [VecDeque<u32>; 2],
+    /// Nodes to give back, by producer and lane: the newest, the oldest, how many.
+    returning: Box<[Option<(u32, u32, u32)>]>,
+    /// Producers that waited for nodes and have some now.
+    owed: Vec<usize>,
+    batch: Vec<u32>,
+}
+
+/// The queue of one consumer, with a side for each producer.
+pub(super) fn queue<T, W: AtomicWord>(producers: usize, slots: usize) -> (Vec<Sender<T, W>>, Receiver<T, W>) {
+    let slots = slots.clamp(1, 1 << 20) as u32;
+    let (pools, word) = (producers * 2, || CachePadded::new(W::new(EMPTY)));
+    let count = pools as u32 * slots;
+    let node = |_| Node { next: W::new(EMPTY), message: UnsafeCell::new(MaybeUninit::uninit()) };
+    let queue = Arc::new(Queue {
+        head: word(),
+        returned: (0..pools).map(|_| word()).collect(),
+        nodes: (0..count).map(node).collect(),
+        slots,
+    });
+    let nodes_of = |pool: usize| (pool as u32 * slots..(pool as u32 + 1) * slots).rev().collect();
+    let sender = |from: usize| Sender {
+        queue: Arc::clone(&queue),
+        from,
+        free: [nodes_of(from * 2), nodes_of(from * 2 + 1)],
+    };
+    let senders = (0..producers).map(sender).collect();
+    let lists = [VecDeque::with_capacity(count as usize), VecDeque::with_capacity(count as usize)];
+    let receiver = Receiver {
+        queue,
+        lists,
+        returning: vec![None; pools].into(),
+        owed: Vec::new(),
+        batch: Vec::with_capacity(count as usize),
+    };
+    (senders, receiver)
+}
+
+impl<T, W: AtomicWord> Sender<T, W> {
+    /// Queues a message. `Ok(true)`: the consumer sleeps, and this side must wake it.
+    pub(super) fn push(&mut self, lane: Lane, message: T) -> Result<bool, T> {
+        let node = match self.free[lane.index()].pop() {
+            Some(node) => node,
+            None => {
+                self.reclaim(lane);
+                match self.free[lane.index()].pop() {
+                    Some(node) => node,
+                    None => return Err(message),
+                }
+            }
+        };
+        // SAFETY: invariant 2: a node out of `free` holds no message and is nobody else's.
+        unsafe { (*self.queue.node(node).message.get()).write(message) };
+        Ok(self.queue.attach(&self.queue.head, node, node))
+    }
+
+    fn reclaim(&mut self, lane: Lane) {
+        let word = &self.queue.returned[self.from * 2 + lane.index()];
+        self.queue.take_all(word, &mut self.free[lane.index()]);
+    }
+
+    /// Asks the consumer to wake this side when there are nodes. False: there are some already.
+    pub(super) fn await_room(&mut self, lane: Lane) -> bool {
+        let word = &self.queue.returned[self.from * 2 + lane.index()];
+        let relaxed = Ordering::Relaxed;
+        match word.compare_exchange(EMPTY, WAITED_FOR, Ordering::AcqRel, relaxed) {
+            Ok(_) | Err(WAITED_FOR) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+impl<T, W: AtomicWord> Receiver<T, W> {
+    /// Takes everything out of the queue.
+    pub(super) fn drain(&mut self) {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.queue.take_all(&self.queue.head, &mut batch);
+        for node in batch.drain(..).rev() {
+            self.lists[(node / self.queue.slots % 2) as usize].push_back(node);
+        }
+        self.batch = batch;
+    }
+
+    /// The next message of a lane, and whose it is.
+    pub(super) fn pop(&mut self, lane: Lane) -> Option<(usize, T)> {
+        if self.lists[lane.index()].is_empty() {
+            self.drain();
+        }
+        let node = self.lists[lane.index()].pop_front()?;
+        // SAFETY: invariant 2: a node of the lists holds a message; it leaves them here, so this is read once.
+        let message = unsafe { (*self.queue.node(node).message.get()).assume_init_read() };
+        let pool = (node / self.queue.slots) as usize;
+        let (newest, oldest, count) = match self.returning[pool] {
+            Some((newest, oldest, count)) => {
+                self.queue.node(node).next.store(newest + FIRST, Ordering::Relaxed);
+                (node, oldest, count + 1)
+            }
+            None => (node, node, 1),
+        };
+        self.returning[pool] = Some((newest, oldest, count));
+        if count > self.queue.slots / 4 {
+            self.give_back(pool);
+        }
+        Some((pool / 2, message))
+    }
+
+    fn give_back(&mut self, pool: usize) {
+        if let Some((newest, oldest, _)) = self.returning[pool].take()
+            && self.queue.attach(&self.queue.returned[pool], newest, oldest)
+        {
+            self.owed.push(pool / 2);
+        }
+    }
+
+    /// Gives back the nodes of what was taken; adds the producers that waited for them, which must be woken.
+    pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
+        for pool in 0..self.returning.len() {
+            self.give_back(pool);
+        }
+        owed.append(&mut self.owed);
+    }
+
+    /// Whether a message is there.
+    pub(super) fn has_some(&mut self) -> bool {
+        if self.lists.iter().all(VecDeque::is_empty) {
+            self.drain();
+        }
+        !self.lists.iter().all(VecDeque::is_empty)
+    }
+
+    /// About to sleep. False: something has arrived.
+    pub(super) fn arm(&mut self) -> bool {
+        let word = &self.queue.head;
+        matches!(
+            word.compare_exchange(EMPTY, WAITED_FOR, Ordering::AcqRel, Ordering::Relaxed),
+            Ok(_) | Err(WAITED_FOR)
+        )
+    }
+
+    /// No longer asleep: who pushes now need not wake.
+    pub(super) fn disarm(&mut self) {
+        // Fails when somebody has pushed, and then there is nothing to take back.
+        let _ = self.queue.head.compare_exchange(WAITED_FOR, EMPTY, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+impl<T, W: AtomicWord> Drop for Receiver<T, W> {
+    fn drop(&mut self) {
+        for node in self.lists.iter_mut().flat_map(|list| list.drain(..)) {
+            // SAFETY: invariant 2: a node of the lists holds a message; it leaves them here.
+            unsafe { self.queue.node(node).message.get().cast::<T>().drop_in_place() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_the_push_that_finds_the_consumer_asleep_wakes_it() {
+        let (mut senders, mut receiver) = queue::<u32, AtomicU32>(2, 4);
+        assert_eq!(senders[0].push(Lane::Request, 1), Ok(false), "nobody sleeps");
+        assert!(!receiver.arm(), "something is there");
+        assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        assert!(receiver.arm() && receiver.arm());
+        assert_eq!(senders[1].push(Lane::Response, 2), Ok(true));
+        assert_eq!(senders[0].push(Lane::Request, 3), Ok(false), "one wake for a sleep");
+        receiver.disarm();
+        assert_eq!((receiver.pop(Lane::Response), receiver.pop(Lane::Request)), (Some((1, 2)), Some((0, 3))));
+        assert!(receiver.arm());
+        receiver.disarm();
+        assert_eq!(senders[0].push(Lane::Request, 4), Ok(false));
+    }
+
+    #[test]
+    fn a_producer_without_nodes_is_woken_when_some_come_back() {
+        let (mut senders, mut receiver) = queue::<u32, AtomicU32>(1, 2);
+        let sender = &mut senders[0];
+        assert_eq!(
+            [1, 2, 3].map(|number| sender.push(Lane::Request, number)),
+            [Ok(false), Ok(false), Err(3)]
+        );
+        assert_eq!(sender.push(Lane::Response, 4), Ok(false), "the other lane has its own");
+        assert!(sender.await_room(Lane::Request));
+        assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        let mut owed = Vec::new();
+        receiver.settle(&mut owed);
+        assert_eq!(owed, [0]);
+        assert!(!sender.await_room(Lane::Request));
+        assert_eq!(sender.push(Lane::Request, 3), Ok(false));
+    }
+
+    #[test]
+    fn wherever_it_is_every_message_is_dropped_once() {
+        let life = Arc::new(());
+        let (mut senders, mut receiver) = queue::<Arc<()>, AtomicU32>(2, 8);
+        for sender in &mut senders {
+            for lane in [Lane::Response, Lane::Request, Lane::Request] {
+                assert!(sender.push(lane, Arc::clone(&life)).is_ok());
+            }
+        }
+        drop(receiver.pop(Lane::Request));
+        assert!(senders[0].push(Lane::Request, Arc::clone(&life)).is_ok());
+        drop(receiver);
+        assert!(senders[1].push(Lane::Response, Arc::clone(&life)).is_ok());
+        drop(senders);
+        assert_eq!(Arc::strong_count(&life), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_queues(slots in 1usize..5, steps in prop::collection::vec((0u8..6, 0usize..2), 0..200)) {
+            let (mut senders, mut receiver) = queue::<usize, AtomicU32>(2, slots);
+            let mut models: [VecDeque<(usize, usize)>; 2] = Default::default();
+            let (mut outstanding, mut asleep, mut owed) = ([[0; 2]; 2], false, Vec::new());
+            for (number, (step, choice)) in steps.into_iter().enumerate() {
+                let lane = if step % 2 == 0 { Lane::Response } else { Lane::Request };
+                match step {
+                    0..4 => {
+                        let from = usize::from(step / 2);
+                        let pushed = senders[from].push(lane, number);
+                        // Nodes come back in batches: a push may be refused earlier than the last one is used.
+                        prop_assert!(pushed.is_ok() || outstanding[from][lane.index()] >= slots);
+                        if let Ok(wakes) = pushed {
+                            prop_assert_eq!(wakes, std::mem::take(&mut asleep));
+                            models[lane.index()].push_back((from, number));
+                            outstanding[from][lane.index()] += 1;
+                        }
+                    }
+                    4 => {
+                        let lane = if choice == 0 { Lane::Response } else { Lane::Request };
+                        prop_assert_eq!(receiver.pop(lane), models[lane.index()].pop_front());
+                    }
+                    _ if choice == 0 => {
+                        receiver.settle(&mut owed);
+                        outstanding = Default::default();
+                        for (lane, model) in models.iter().enumerate() {
+                            model.iter().for_each(|(from, _)| outstanding[*from][lane] += 1);
+                        }
+                    }
+                    _ => {
+                        let is_empty = models.iter().all(VecDeque::is_empty);
+                        prop_assert_eq!(receiver.has_some(), !is_empty);
+                        receiver.drain();
+                        prop_assert!(receiver.arm(), "everything was taken out");
+                        asleep = true;
+                    }
+                }
+            }
+        }
+    }
+}

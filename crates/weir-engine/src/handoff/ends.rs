@@ -1,0 +1,230 @@
+//! One worker's ends of all queues, whatever they are built from.
+
+use super::{
+    Lane, Options, Strategy, armed, locked,
+    ring::{self, ring},
+};
+
+/// The two lanes of a ring to or from one other worker; `None` in the place of the worker itself.
+type Peers<E> = Vec<Option<[E; 2]>>;
+
+/// Messages taken from one worker before the next one gets its turn.
+const RUN_MAX: u32 = 64;
+
+/// Rings between each two workers, seen by one of them.
+pub(super) struct Mesh<T> {
+    out: Peers<ring::Sender<T>>,
+    inward: Peers<ring::Receiver<T>>,
+    /// By lane: whose turn it is, and how many messages of it were taken in a row.
+    next: [(usize, u32); 2],
+}
+
+impl<T> Mesh<T> {
+    fn pop(&mut self, lane: Lane) -> Option<(usize, T)> {
+        let workers = self.inward.len();
+        let (mut from, mut run) = self.next[lane.index()];
+        for _ in 0..workers {
+            if run < RUN_MAX
+                && let Some(receivers) = &mut self.inward[from]
+                && let Some(message) = receivers[lane.index()].pop()
+            {
+                self.next[lane.index()] = (from, run + 1);
+                return Some((from, message));
+            }
+            run = 0;
+            from = if from + 1 == workers { 0 } else { from + 1 };
+        }
+        // The one whose run was over has not been asked.
+        let receivers = self.inward[from].as_mut()?;
+        let message = receivers[lane.index()].pop()?;
+        self.next[lane.index()] = (from, 1);
+        Some((from, message))
+    }
+
+    fn has_some(&mut self) -> bool {
+        self.inward.iter_mut().flatten().flatten().any(ring::Receiver::has_some)
+    }
+}
+
+/// One worker's ends.
+pub(super) enum Ends<T> {
+    /// There are none: whoever owns work does it.
+    Owner,
+    /// One locked queue for each worker.
+    Locked { out: Vec<Option<locked::Sender<T>>>, inward: locked::Receiver<T> },
+    /// One armed queue for each worker.
+    Armed { out: Vec<Option<armed::Sender<T>>>, inward: armed::Receiver<T> },
+    /// A ring for each ordered pair of workers and lane.
+    Mesh(Mesh<T>),
+}
+
+/// The ends of all workers, in their order.
+pub(super) fn ends<T>(workers: usize, options: &Options) -> Vec<Ends<T>> {
+    match options.strategy {
+        Strategy::Owner => (0..workers).map(|_| Ends::Owner).collect(),
+        Strategy::Naive | Strategy::Edge => {
+            let every = options.strategy == Strategy::Naive;
+            let queues = (0..workers).map(|_| locked::queue(workers, options.ring_slots, every));
+            transposed(queues.collect()).map(|(out, inward)| Ends::Locked { out, inward }).collect()
+        }
+        Strategy::Armed => {
+            let queues = (0..workers).map(|_| armed::queue(workers, options.ring_slots));
+            transposed(queues.collect()).map(|(out, inward)| Ends::Armed { out, inward }).collect()
+        }
+        Strategy::Mesh | Strategy::MeshSpin | Strategy::MsgRing => mesh(workers, options.ring_slots),
+    }
+}
+
+/// From queues with a sender for each producer to producers with a sender for each queue but their own.
+fn transposed<S, R>(queues: Vec<(Vec<S>, R)>) -> impl Iterator<Item = (Vec<Option<S>>, R)> {
+    let workers = queues.len();
+    let mut out: Vec<Vec<Option<S>>> = (0..workers).map(|_| Vec::with_capacity(workers)).collect();
+    let mut receivers = Vec::with_capacity(workers);
+    for (to, (senders, receiver)) in queues.into_iter().enumerate() {
+        for (from, sender) in senders.into_iter().enumerate() {
+            out[from].push((from != to).then_some(sender));
+        }
+        receivers.push(receiver);
+    }
+    out.into_iter().zip(receivers)
+}
+
+fn mesh<T>(workers: usize, slots: usize) -> Vec<Ends<T>> {
+    let place = || Mesh { out: Vec::new(), inward: Vec::new(), next: [(0, 0); 2] };
+    let mut places: Vec<Mesh<T>> = (0..workers).map(|_| place()).collect();
+    for from in 0..workers {
+        for to in 0..workers {
+            let pair = (from != to).then(|| [ring(slots), ring(slots)]);
+            let (senders, receivers) = match pair {
+                Some([(response, responses), (request, requests)]) => {
+                    (Some([response, request]), Some([responses, requests]))
+                }
+                None => (None, None),
+            };
+            places[from].out.push(senders);
+            places[to].inward.push(receivers);
+        }
+    }
+    places.into_iter().map(Ends::Mesh).collect()
+}
+
+impl<T> Ends<T> {
+    /// Puts a message into the queue to another worker. `Ok(true)`: announce it now.
+    #[inline]
+    pub(super) fn put(&mut self, to: usize, lane: Lane, message: T) -> Result<bool, T> {
+        match self {
+            Ends::Owner => Err(message),
+            Ends::Locked { out, .. } => match &mut out[to] {
+                Some(sender) => sender.push(lane, message),
+                None => Err(message),
+            },
+            Ends::Armed { out, .. } => match &mut out[to] {
+                Some(sender) => sender.push(lane, message),
+                None => Err(message),
+            },
+            Ends::Mesh(mesh) => match &mut mesh.out[to] {
+                Some(senders) => {
+                    let sender = &mut senders[lane.index()];
+                    let outcome = sender.push(message);
+                    // A consumer that is awake need not wait for the end of the turn; one that sleeps is woken then.
+                    if outcome.is_err() || sender.unpublished() >= EARLY {
+                        sender.publish();
+                    }
+                    outcome.map(|()| false)
+                }
+                None => Err(message),
+            },
+        }
+    }
+
+    /// Shows another worker what was put and not shown yet.
+    pub(super) fn publish(&mut self, to: usize) {
+        if let Ends::Mesh(mesh) = self
+            && let Some(senders) = &mut mesh.out[to]
+        {
+            senders.iter_mut().for_each(|sender| _ = sender.publish());
+        }
+    }
+
+    /// Whether what is put shows only when it is published.
+    pub(super) fn are_published_later(&self) -> bool {
+        matches!(self, Ends::Mesh(_))
+    }
+
+    /// Asks to be woken when there is room again. False: there is some already.
+    pub(super) fn await_room(&mut self, to: usize, lane: Lane) -> bool {
+        match self {
+            Ends::Owner => true,
+            Ends::Locked { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(lane)),
+            Ends::Armed { out, .. } => out[to].as_mut().is_none_or(|sender| sender.await_room(lane)),
+            Ends::Mesh(mesh) => {
+                mesh.out[to].as_mut().is_none_or(|senders| senders[lane.index()].await_room())
+            }
+        }
+    }
+
+    /// The next message of a lane, and whose it is.
+    #[inline]
+    pub(super) fn take(&mut self, lane: Lane) -> Option<(usize, T)> {
+        match self {
+            Ends::Owner => None,
+            Ends::Locked { inward, .. } => inward.pop(lane),
+            Ends::Armed { inward, .. } => inward.pop(lane),
+            Ends::Mesh(mesh) => mesh.pop(lane),
+        }
+    }
+
+    /// Whether a message is there.
+    #[inline]
+    pub(super) fn has_some(&mut self) -> bool {
+        match self {
+            Ends::Owner => false,
+            Ends::Locked { inward, .. } => inward.has_some(),
+            Ends::Armed { inward, .. } => inward.has_some(),
+            Ends::Mesh(mesh) => mesh.has_some(),
+        }
+    }
+
+    /// Gives back the room of what was taken; adds the workers that waited for it, which must be woken.
+    pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
+        match self {
+            Ends::Owner => {}
+            Ends::Locked { inward, .. } => inward.settle(owed),
+            Ends::Armed { inward, .. } => inward.settle(owed),
+            Ends::Mesh(mesh) => {
+                for (from, receivers) in mesh.inward.iter_mut().enumerate() {
+                    for receiver in receivers.iter_mut().flatten() {
+                        if receiver.settle() {
+                            owed.push(from);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes what has arrived aside, because nobody wants it now: it must not keep the queue from being armed.
+    pub(super) fn collect(&mut self) {
+        if let Ends::Armed { inward, .. } = self {
+            inward.drain();
+        }
+    }
+
+    /// About to sleep. False: something has arrived.
+    pub(super) fn arm(&mut self) -> bool {
+        match self {
+            Ends::Armed { inward, .. } => inward.arm(),
+            Ends::Owner | Ends::Locked { .. } | Ends::Mesh(_) => true,
+        }
+    }
+
+    /// No longer asleep.
+    pub(super) fn disarm(&mut self) {
+        if let Ends::Armed { inward, .. } = self {
+            inward.disarm();
+        }
+    }
+}
+
+/// Messages a ring holds back at most until the end of the turn.
+const EARLY: u32 = 64;

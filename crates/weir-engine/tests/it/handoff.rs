@@ -1,0 +1,346 @@
+//! The hand-off between real workers: every strategy on every driver that has one. What one port alone does is tested
+//! beside it, and the wake protocols on a model checker.
+
+use std::{
+    future::Future,
+    rc::Rc,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    thread,
+    time::Duration,
+};
+
+use weir_engine::{
+    Config, Driver, Runtime, StartError,
+    handoff::{self, HandoffCounters, Lane, Options, Port, Strategy},
+    spawn, time,
+};
+use weir_record::orders::HandoffStats;
+
+use crate::{
+    board::Board,
+    outcome::{Watchdog, note},
+    random::{Random, fresh_seed},
+    rig::is_slow_run,
+};
+
+/// All that hands something over.
+const STRATEGIES: [Strategy; 6] =
+    [Strategy::Naive, Strategy::Edge, Strategy::Armed, Strategy::Mesh, Strategy::MeshSpin, Strategy::MsgRing];
+
+fn configurations() -> Vec<(&'static str, Config)> {
+    let mut tiny = Config::with_driver(Driver::Uring);
+    tiny.uring.entries = 4;
+    let mut level = Config::with_driver(Driver::Epoll);
+    level.epoll.edge = false;
+    vec![
+        ("uring", Config::with_driver(Driver::Uring)),
+        ("uring_tiny_ring", tiny),
+        ("epoll", Config::with_driver(Driver::Epoll)),
+        ("epoll_level", level),
+        ("poll", Config::with_driver(Driver::Poll)),
+        ("select", Config::with_driver(Driver::Select)),
+    ]
+}
+
+/// Runs a body on every driver the kernel allows, with every strategy the driver allows.
+fn everywhere(test: &str, body: impl Fn(&Config, Strategy, &str)) {
+    for (name, config) in configurations() {
+        if let Err(error @ StartError::Refused { .. }) = Runtime::new(&config) {
+            note(&format!("{test}: {name} skipped: {error}"));
+            continue;
+        }
+        for strategy in STRATEGIES {
+            let is_uring = name.starts_with("uring");
+            if strategy != Strategy::MsgRing || is_uring {
+                let _watchdog =
+                    Watchdog::start(&format!("{test} {strategy} {name}"), Duration::from_secs(600));
+                body(&config, strategy, &format!("{strategy} on {name}"));
+            }
+        }
+    }
+}
+
+/// One thread and runtime for each worker, each with its port attached; returns what they counted together.
+fn workers<T, B, F>(config: &Config, count: usize, options: &Options, body: B) -> HandoffStats
+where
+    T: Send + 'static,
+    B: Fn(Rc<Port<T>>) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + 'static,
+{
+    let ports = handoff::group::<T>(count, options);
+    let counters: Vec<Arc<HandoffCounters>> = ports.iter().map(Port::counters).collect();
+    let threads: Vec<_> = ports
+        .into_iter()
+        .map(|port| {
+            let (config, body) = (config.clone(), body.clone());
+            thread::spawn(move || {
+                let runtime = Runtime::new(&config).unwrap_or_else(|error| panic!("{error}"));
+                runtime.block_on(async {
+                    port.attach().unwrap_or_else(|error| panic!("{error}"));
+                    let port = Rc::new(port);
+                    body(Rc::clone(&port)).await;
+                    for other in (0..port.workers()).filter(|other| *other != port.worker()) {
+                        port.room(other).await;
+                    }
+                });
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+    let mut total = HandoffStats::default();
+    counters.iter().for_each(|counters| total.merge(&counters.stats()));
+    total
+}
+
+fn options(strategy: Strategy, ring_slots: usize, overflow_max: usize) -> Options {
+    // Spinning is asked for by name, because on a small machine it is off otherwise.
+    Options { strategy, spin: Duration::from_micros(20), ring_slots, overflow_max }
+}
+
+/// A message that shows a loss, a repetition and an inversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Numbered {
+    lane: Lane,
+    number: u32,
+    /// As large as a gateway's.
+    filling: [u64; 12],
+}
+
+impl Numbered {
+    fn new(lane: Lane, number: u32) -> Self {
+        Self { lane, number, filling: [u64::from(number).wrapping_mul(0x9e37_79b9); 12] }
+    }
+}
+
+/// Hands over, waiting for room where there is none.
+async fn push(port: &Port<Numbered>, to: usize, message: Numbered) {
+    let mut message = message;
+    while let Err(refused) = port.push(to, message.lane, message) {
+        message = refused;
+        port.room(to).await;
+    }
+}
+
+#[test]
+fn between_three_workers_every_message_arrives_once_and_in_order() {
+    let each = if is_slow_run() { 1_000_000 } else { 4_000 };
+    everywhere("three workers", |config, strategy, name| {
+        let stats = workers(config, 3, &options(strategy, 16, 64), move |port| exchange(port, each));
+        assert_eq!(stats.pushed, 6 * u64::from(each), "{name}");
+        assert_eq!((stats.wakes_recovered, stats.depth), (0, 0), "{name}: {stats:?}");
+        assert!(stats.overflow_depth_max <= 64 && stats.drains > 0, "{name}: {stats:?}");
+    });
+}
+
+/// Sends `each` messages to each other worker and receives as many.
+async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
+    let sender = Rc::clone(&port);
+    let sending = spawn(async move {
+        let others = (0..sender.workers()).filter(|other| *other != sender.worker());
+        let others: Vec<usize> = others.collect();
+        for number in 0..each {
+            let lane = if number % 3 == 0 { Lane::Response } else { Lane::Request };
+            for &other in &others {
+                push(&sender, other, Numbered::new(lane, number)).await;
+            }
+            if number % 40 == 0 {
+                time::yield_now().await;
+            }
+        }
+    });
+    let mut last = vec![[None; 2]; port.workers()];
+    let expected = (port.workers() - 1) * each as usize;
+    let mut received = 0;
+    while received < expected {
+        port.ready().await;
+        while let Some((from, message)) = port.take() {
+            assert_eq!(message, Numbered::new(message.lane, message.number), "whole");
+            let last = &mut last[from][usize::from(message.lane == Lane::Request)];
+            let next = (last.map_or(0, |last| last + 1)..).find(|number| is_of(*number, message.lane));
+            assert_eq!(Some(message.number), next, "from {from} in its lane");
+            *last = Some(message.number);
+            received += 1;
+        }
+    }
+    sending.await;
+}
+
+fn is_of(number: u32, lane: Lane) -> bool {
+    (number % 3 == 0) == (lane == Lane::Response)
+}
+
+#[test]
+fn two_workers_with_full_queues_both_ways_do_not_wait_for_each_other() {
+    let requests = if is_slow_run() { 1_000_000 } else { 5_000 };
+    everywhere("full both ways", |config, strategy, name| {
+        let stats = workers(config, 2, &options(strategy, 2, 4), move |port| ask_and_answer(port, requests));
+        assert_eq!(stats.pushed, 4 * u64::from(requests), "{name}");
+        assert_eq!((stats.wakes_recovered, stats.depth), (0, 0), "{name}: {stats:?}");
+        assert!(stats.overflowed > 0, "{name}: the queues were never full");
+    });
+}
+
+/// Asks the other worker without a pause, and answers what it asks.
+async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
+    let other = 1 - port.worker();
+    let asker = Rc::clone(&port);
+    let asking = spawn(async move {
+        for number in 0..requests {
+            push(&asker, other, Numbered::new(Lane::Request, number)).await;
+        }
+    });
+    let (mut answered, mut answers) = (0, 0);
+    let mut refused: Option<Numbered> = None;
+    while answered < requests || answers < requests || refused.is_some() {
+        if refused.is_none() {
+            port.ready().await;
+        } else {
+            // The rule: no more requests until there is room, but responses go on.
+            time::yield_now().await;
+        }
+        loop {
+            refused = refused.take().and_then(|answer| port.push(other, Lane::Response, answer).err());
+            let taken = if refused.is_some() { port.take_response() } else { port.take() };
+            let Some((_, message)) = taken else { break };
+            match message.lane {
+                Lane::Response => {
+                    assert_eq!(message, Numbered::new(Lane::Response, answers));
+                    answers += 1;
+                }
+                Lane::Request => {
+                    assert_eq!(message, Numbered::new(Lane::Request, answered));
+                    answered += 1;
+                    refused = Some(Numbered::new(Lane::Response, message.number));
+                }
+            }
+        }
+    }
+    asking.await;
+}
+
+#[test]
+fn congestion_is_said_and_ends_by_itself() {
+    everywhere("congestion", |config, strategy, name| {
+        let (filled, sent) = (Board::new(), Arc::new(AtomicU64::new(0)));
+        let (full, count) = (filled.clone(), Arc::clone(&sent));
+        let stats = workers(config, 2, &options(strategy, 8, 32), move |port| {
+            let (full, count) = (full.clone(), Arc::clone(&count));
+            async move {
+                if port.worker() == 0 {
+                    fill(&port, &full, &count).await;
+                } else {
+                    full.reached(1).await;
+                    take_all(&port, &full, &count).await;
+                }
+            }
+        });
+        assert_eq!(stats.pushed, sent.load(SeqCst) + 1, "{name}");
+        assert_eq!((stats.overflow_depth_max, stats.wakes_recovered), (32, 0), "{name}: {stats:?}");
+    });
+}
+
+/// Pushes until nothing fits any more, then waits for room.
+async fn fill(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
+    let mut number = 0;
+    loop {
+        // A moment in which all that was pushed is in the queue, or waits.
+        time::yield_now().await;
+        if port.push(1, Lane::Request, Numbered::new(Lane::Request, number)).is_err() {
+            break;
+        }
+        number += 1;
+    }
+    assert!(port.is_congested(1));
+    count.store(number.into(), SeqCst);
+    full.post("full");
+    port.room(1).await;
+    assert!(!port.is_congested(1));
+    push(port, 1, Numbered::new(Lane::Response, number)).await;
+    full.reached(2).await;
+}
+
+async fn take_all(port: &Port<Numbered>, full: &Board, count: &AtomicU64) {
+    let expected = count.load(SeqCst);
+    let (mut taken, mut last) = (0, false);
+    while taken < expected || !last {
+        port.ready().await;
+        while let Some((_, message)) = port.take() {
+            match message.lane {
+                Lane::Request => {
+                    assert_eq!(u64::from(message.number), taken);
+                    taken += 1;
+                }
+                Lane::Response => last = true,
+            }
+        }
+    }
+    full.post("taken");
+}
+
+#[test]
+fn idle_workers_sleep() {
+    let _watchdog = Watchdog::start("idle workers", Duration::from_secs(60));
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&found);
+    let config = Config::with_driver(Driver::Epoll);
+    let stats = workers::<Numbered, _, _>(&config, 3, &options(Strategy::MeshSpin, 256, 64), move |_| {
+        let notes = Arc::clone(&notes);
+        async move {
+            let before = weir_sys::usage::thread_usage().expect("own usage");
+            time::sleep(Duration::from_millis(2_200)).await;
+            let used = weir_sys::usage::thread_usage().expect("own usage").since(&before);
+            notes.lock().expect("nobody panicked").push(used.switches_voluntary);
+        }
+    });
+    let switches = found.lock().expect("nobody panicked").clone();
+    // Two looks and the sleep's own end.
+    assert!(switches.iter().all(|switches| (2..=6).contains(switches)), "{switches:?}");
+    assert_eq!((stats.wakes_sent, stats.wakes_recovered, stats.wakes_spurious), (0, 0, 0));
+}
+
+/// A long exchange with pauses at random moments on both sides. `WEIR_SLOW_TESTS=1` makes it 10^8 hand-offs over all
+/// strategies and drivers that matter for the wakes.
+#[test]
+fn a_soak_recovers_no_wake() {
+    let per_pair: u32 = if is_slow_run() { 6_250_000 } else { 6_000 };
+    let seed = fresh_seed();
+    note(&format!("seed {seed}"));
+    everywhere("soak", |config, strategy, name| {
+        let options = options(strategy, 256, 4096);
+        let stats = workers(config, 2, &options, move |port| soak(port, per_pair, seed));
+        assert_eq!((stats.pushed, stats.wakes_recovered), (2 * u64::from(per_pair), 0), "{name}: {stats:?}");
+        let per_handoff = stats.wakes_sent as f64 / stats.pushed as f64;
+        note(&format!("{name}: {per_handoff:.3} wakes a hand-off, {} spurious", stats.wakes_spurious));
+    });
+}
+
+async fn soak(port: Rc<Port<Numbered>>, each: u32, seed: u64) {
+    let other = 1 - port.worker();
+    let (sender, mut random) = (Rc::clone(&port), Random::new(seed + port.worker() as u64));
+    let mut pauses = random.fork();
+    let sending = spawn(async move {
+        for number in 0..each {
+            push(&sender, other, Numbered::new(Lane::Request, number)).await;
+            match random.between(0, 2_000) {
+                0 => time::sleep(Duration::from_micros(50)).await,
+                1..=600 => time::yield_now().await,
+                _ => (0..random.between(0, 20)).for_each(|_| std::hint::spin_loop()),
+            }
+        }
+    });
+    let mut next = 0;
+    while next < each {
+        port.ready().await;
+        while let Some((_, message)) = port.take() {
+            assert_eq!(message, Numbered::new(Lane::Request, next));
+            next += 1;
+        }
+        (0..pauses.between(0, 400)).for_each(|_| std::hint::spin_loop());
+    }
+    sending.await;
+}
