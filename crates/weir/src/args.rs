@@ -6,12 +6,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod load;
 mod load_http;
+mod load_orders;
 mod serve;
 mod storage;
 mod top;
 
 pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
+pub(crate) use load_orders::LoadOrders;
 pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, ServeShared};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
@@ -183,4 +185,6 @@ pub(crate) enum LoadProtocol {
     Echo(Box<LoadEcho>),
     /// Send requests of HTTP/1.1 to a server and check every response
     Http(Box<LoadHttp>),
+    /// Send orders to a gateway or an exchange and check every answer
+    Orders(Box<LoadOrders>),
 }

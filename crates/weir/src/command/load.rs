@@ -13,7 +13,7 @@ use weir_engine::{Driver, DriverChoice};
 use weir_load::{LoadError, LoadSpec, Phase, Progress};
 use weir_record::load::{LatencySummary, LoadReport};
 
-use super::{engine, load_http};
+use super::{engine, load_http, load_orders};
 use crate::{
     args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared},
     exit::{Exit, UsageError},
@@ -28,6 +28,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit> {
     match &load.protocol {
         LoadProtocol::Echo(echo) => run_echo(echo),
         LoadProtocol::Http(http) => load_http::run(http),
+        LoadProtocol::Orders(orders) => load_orders::run(orders),
     }
 }
 
@@ -99,6 +100,7 @@ pub(super) fn spec(shared: &LoadShared, target: &str, messages: Option<u64>) -> 
         observe_pid: shared.observe_pid,
         observe_stats: shared.observe_stats.clone(),
         http: None,
+        orders: None,
     })
 }
 

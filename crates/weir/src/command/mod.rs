@@ -6,6 +6,7 @@ pub(crate) mod export;
 pub(crate) mod load;
 mod load_http;
 mod load_http_table;
+mod load_orders;
 pub(crate) mod polling;
 pub(crate) mod report;
 pub(crate) mod serve;

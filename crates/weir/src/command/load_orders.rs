@@ -1,0 +1,266 @@
+//! `weir load orders`.
+
+use anyhow::Result;
+use weir_load::{LoadError, LoadSpec, OrderMix, OrdersSpec, Password};
+use weir_record::{load::LoadReport, orders::OrdersLoadReport};
+
+use super::{
+    engine,
+    load::{self, failures, generator, latency, server},
+};
+use crate::{
+    args::LoadOrders,
+    exit::{Exit, UsageError},
+    output,
+};
+
+/// Environment variable with the password of every account.
+const PASSWORD_VARIABLE: &str = "WEIR_PASSWORD";
+/// Password of the accounts of a demonstration.
+const PASSWORD_DEMO: &str = "DEMO";
+
+pub(crate) fn run(arguments: &LoadOrders) -> Result<Exit> {
+    let mut spec = spec(arguments)?;
+    engine::address("--target", &arguments.target)?;
+    load::check(&mut spec, &arguments.shared)?;
+    let (report, exit) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
+    let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report) };
+    output::print(&text)?;
+    Ok(exit)
+}
+
+fn spec(arguments: &LoadOrders) -> Result<LoadSpec> {
+    let sessions = arguments.shared.connections.into();
+    let messages = arguments.orders.map(|each| each.saturating_mul(sessions));
+    let orders = OrdersSpec {
+        accounts_prefix: arguments.accounts_prefix.clone(),
+        password: Password(password(arguments.password.as_deref())),
+        in_flight_total: arguments.in_flight_total,
+        orders_each: arguments.orders,
+        mix: mix(&arguments.mix)?,
+        symbols: arguments.symbols.clone(),
+        reconnect_every: arguments.reconnect_every,
+        resume: arguments.resume,
+    };
+    let shared = load::spec(&arguments.shared, &arguments.target, messages)?;
+    // All that is in flight may be on one session.
+    let depth = arguments.in_flight_total.unwrap_or(shared.depth).max(1);
+    Ok(LoadSpec { depth, orders: Some(orders), ..shared })
+}
+
+fn password(given: Option<&str>) -> String {
+    let from_environment = || std::env::var(PASSWORD_VARIABLE).ok();
+    given.map(str::to_owned).or_else(from_environment).unwrap_or_else(|| PASSWORD_DEMO.into())
+}
+
+fn mix(text: &str) -> Result<OrderMix> {
+    text.parse().map_err(|error| UsageError(format!("--mix {error}")).into())
+}
+
+/// An impossible value, told with the flag that gave it.
+fn with_flag(error: LoadError) -> anyhow::Error {
+    match error {
+        LoadError::Invalid { field, reason } => {
+            let flag = match field {
+                "connections" => "sessions",
+                "depth" => "in-flight",
+                "messages" => "orders",
+                "think-time" => "think",
+                field => field,
+            };
+            UsageError(format!("--{flag}: {reason}")).into()
+        }
+        other => other.into(),
+    }
+}
+
+/// The report as people read it.
+fn table(report: &LoadReport) -> String {
+    let orders = report.orders.clone().unwrap_or_default();
+    let mut rows = head(report, &orders);
+    rows.push(format!("round trip    {}", latency(&report.response)));
+    for (name, way) in [("way out ", &orders.out), ("way back", &orders.back)] {
+        let text = match way {
+            Some(way) => latency(way),
+            None => "not known: the peer's time stamps are of another clock".into(),
+        };
+        rows.push(format!("{name}      {text}"));
+    }
+    if report.rate_per_second.is_some() {
+        rows.push(format!("service time  {}", latency(&report.service)));
+        rows.push(format!("send lag      {}", latency(&report.send_lag)));
+        rows.push(format!("missed starts {}", report.missed_starts));
+    }
+    rows.extend(checks(&orders));
+    rows.push(format!("failures      {}", failures(report)));
+    rows.push(generator(report, "order"));
+    let has_process = report.observed.as_ref().is_some_and(|observed| observed.threads > 0);
+    rows.extend(server(report, "order").filter(|_| has_process));
+    rows.extend(node(report));
+    rows.join("\n")
+}
+
+fn head(report: &LoadReport, orders: &OrdersLoadReport) -> Vec<String> {
+    let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
+    let steady = if report.warmup_steady { "" } else { ", not steady when it ended" };
+    let in_flight = match orders.in_flight_scope.as_str() {
+        "total" => format!("{} in flight over all, in turn", orders.in_flight),
+        _ => format!("{} in flight on each", orders.in_flight),
+    };
+    vec![
+        format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
+        format!("load          {} sessions, {in_flight}", report.connections),
+        format!(
+            "window        {:.2} s after {:.2} s warm-up{steady}",
+            report.window_ns as f64 / 1e9,
+            report.warmup_ns as f64 / 1e9
+        ),
+        format!(
+            "orders        {} answered; sent: {} entered, {} replaced, {} cancelled",
+            report.messages, orders.entered, orders.replaces, orders.cancels
+        ),
+        format!("throughput    {:.0} orders/s{bound}", report.throughput_per_second),
+    ]
+}
+
+/// What was checked about the whole run.
+fn checks(orders: &OrdersLoadReport) -> Vec<String> {
+    let types: Vec<String> =
+        orders.received.iter().map(|(letter, count)| format!("{count} {letter}")).collect();
+    let received = if types.is_empty() { "nothing".into() } else { types.join(", ") };
+    let shares = &orders.shares;
+    let verdict = if shares.is_conserved() { "they balance" } else { "THEY DO NOT BALANCE" };
+    vec![
+        format!(
+            "sessions      {} logged in, {} times again after a connection was dropped on purpose",
+            orders.sessions, orders.reconnects
+        ),
+        format!("received      {received}"),
+        format!(
+            "sequence      {} messages checked, {} answers out of order",
+            orders.sequenced_checked, orders.inversions
+        ),
+        format!(
+            "shares        {} entered, {} executed, {} cancelled, {} live: {verdict}",
+            shares.entered, shares.executed, shares.cancelled, shares.live
+        ),
+    ]
+}
+
+/// What the gateway or exchange counted itself, when it was observed.
+fn node(report: &LoadReport) -> Option<String> {
+    let node = report.observed.as_ref()?.node.as_ref()?;
+    let handed_off = node.handoff.as_ref().filter(|handoff| handoff.orders > 0).map(|handoff| {
+        let percent = handoff.orders_handed_off as f64 * 100.0 / handoff.orders as f64;
+        let wakes = handoff.wakes_sent as f64 / handoff.pushed.max(1) as f64;
+        format!("; {percent:.1} % of orders handed off by {}, {wakes:.3} wakes a hand-off", handoff.strategy)
+    });
+    Some(format!(
+        "{:<13} {} messages received, {} sent, {} orders{}",
+        node.node.to_lowercase(),
+        node.received,
+        node.sent,
+        node.orders,
+        handed_off.unwrap_or_default()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use weir_record::{
+        orders::{HandoffStats, NodeWindow, ShareBalance},
+        trial::ObservedWindow,
+    };
+
+    use super::*;
+
+    fn report() -> LoadReport {
+        LoadReport {
+            target: "127.0.0.1:9100".into(),
+            mode: "closed".into(),
+            driver: "epoll".into(),
+            connections: 10,
+            messages: 120,
+            warmup_steady: true,
+            orders: Some(OrdersLoadReport {
+                sessions: 10,
+                in_flight: 1,
+                in_flight_scope: "total".into(),
+                entered: 90,
+                cancels: 30,
+                received: BTreeMap::from([("A".into(), 90), ("C".into(), 30)]),
+                sequenced_checked: 130,
+                shares: ShareBalance { entered: 900, executed: 0, cancelled: 300, live: 600 },
+                reconnects: 4,
+                ..OrdersLoadReport::default()
+            }),
+            ..LoadReport::default()
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_was_done_and_checked() {
+        let text = table(&report());
+        for words in [
+            "load          10 sessions, 1 in flight over all, in turn",
+            "orders        120 answered; sent: 90 entered, 0 replaced, 30 cancelled",
+            "way out       not known",
+            "received      90 A, 30 C",
+            "sequence      130 messages checked, 0 answers out of order",
+            "shares        900 entered, 0 executed, 300 cancelled, 600 live: they balance",
+            "4 times again",
+            "failures      none",
+        ] {
+            assert!(text.contains(words), "no {words:?} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn lost_shares_and_what_the_gateway_counted_are_shown() {
+        let mut lossy = report();
+        if let Some(orders) = &mut lossy.orders {
+            orders.shares.live = 500;
+            orders.in_flight_scope = "session".into();
+        }
+        let handoff = HandoffStats {
+            strategy: "mesh".into(),
+            pushed: 200,
+            wakes_sent: 10,
+            orders: 100,
+            orders_handed_off: 50,
+            ..HandoffStats::default()
+        };
+        let node = NodeWindow {
+            node: "GATEWAY".into(),
+            received: 240,
+            handoff: Some(handoff),
+            ..Default::default()
+        };
+        lossy.observed = Some(ObservedWindow { node: Some(node), ..ObservedWindow::default() });
+        let text = table(&lossy);
+        for words in [
+            "1 in flight on each",
+            "THEY DO NOT BALANCE",
+            "gateway       240 messages received",
+            "50.0 % of orders handed off by mesh, 0.050 wakes a hand-off",
+        ] {
+            assert!(text.contains(words), "no {words:?} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_impossible_value_is_told_with_its_flag() {
+        let told = |field| with_flag(LoadError::Invalid { field, reason: "no".into() }).to_string();
+        assert_eq!(told("connections"), "--sessions: no");
+        assert_eq!(told("depth"), "--in-flight: no");
+        assert_eq!(told("accounts-prefix"), "--accounts-prefix: no");
+        assert!(mix("fill").expect_err("no mix").to_string().starts_with("--mix \"fill\" is no mix"));
+    }
+
+    #[test]
+    fn a_password_that_is_given_is_used() {
+        assert_eq!(password(Some("SECRET")), "SECRET");
+    }
+}
