@@ -53,7 +53,7 @@ pub(crate) enum Fate {
 pub(crate) struct Blotter {
     /// By number modulo its length, which is a power of two; an ended order has nothing left.
     orders: Vec<Order>,
-    /// Live orders that may be replaced or cancelled, oldest first; some may have ended since.
+    /// Live orders that may be replaced or cancelled, newest last; some may have ended since.
     targets: VecDeque<u32>,
     keeps_targets: bool,
     shares: ShareBalance,
@@ -153,25 +153,25 @@ impl Blotter {
         if left == shares { Ok(()) } else { Err(Discrepancy::Lost { number, shares, left }) }
     }
 
-    /// The oldest live order that no request is about.
+    /// The newest live order that no request is about. An old one may be more than a venue remembers that only answers.
     pub(crate) fn target(&mut self) -> Option<Order> {
-        while let Some(number) = self.targets.front() {
+        while let Some(number) = self.targets.back() {
             match self.get(*number) {
                 Some(order) if !order.is_busy => return Some(order),
-                _ => self.targets.pop_front(),
+                _ => self.targets.pop_back(),
             };
         }
         None
     }
 
-    /// A request about the oldest target is on its way.
+    /// A request about the newest target is on its way.
     pub(crate) fn occupy(&mut self, number: u32) {
         let place = self.place(number);
         if self.orders[place].number == number {
             self.orders[place].is_busy = true;
         }
-        if self.targets.front() == Some(&number) {
-            self.targets.pop_front();
+        if self.targets.back() == Some(&number) {
+            self.targets.pop_back();
         }
     }
 
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(blotter.cancel(10, 10), Ok(()));
         assert_eq!(balance(&blotter), (100, 4, 20, 76));
         assert_eq!(blotter.execute(1, 47), Err(Discrepancy::Unknown(1)), "more than all old ones have");
-        assert_eq!(blotter.target().map(|order| order.number), Some(7));
+        assert_eq!(blotter.target().map(|order| order.number), Some(9));
         assert!(blotter.targets.len() <= 4);
     }
 
@@ -328,9 +328,9 @@ mod tests {
         let mut blotter = Blotter::new(8, true);
         blotter.accept(1, TERMS, 10);
         blotter.accept(2, TERMS, 10);
-        blotter.occupy(1);
-        assert_eq!(blotter.target().map(|order| order.number), Some(2));
         blotter.occupy(2);
+        assert_eq!(blotter.target().map(|order| order.number), Some(1));
+        blotter.occupy(1);
         assert_eq!(blotter.target(), None);
         blotter.release(1);
         blotter.release(1);

@@ -74,6 +74,8 @@ pub(crate) struct Trader {
     known: u32,
     blotter: Blotter,
     inversions: u64,
+    /// Cancels that were sent twice, or were given up: a venue may refuse them, as it may be silent.
+    spare_cancels: u64,
 }
 
 impl Trader {
@@ -92,6 +94,7 @@ impl Trader {
             known: 0,
             blotter: Blotter::new(kept, mix.needs_targets()),
             inversions: 0,
+            spare_cancels: 0,
         }
     }
 
@@ -146,7 +149,7 @@ impl Trader {
         let mut dropped = 0;
         let given_up = self.given_up;
         let mut place = 0;
-        let blotter = &mut self.blotter;
+        let (blotter, spare_cancels) = (&mut self.blotter, &mut self.spare_cancels);
         self.pending.retain(|request| {
             let is_gone = match request.kind {
                 RequestKind::Enter | RequestKind::Replace => request.number >= next,
@@ -155,6 +158,7 @@ impl Trader {
             let stays = place >= given_up || !is_gone;
             if !stays {
                 dropped += 1;
+                *spare_cancels += u64::from(request.kind == RequestKind::Cancel);
                 blotter.release(request.target());
             }
             place += 1;
@@ -227,6 +231,7 @@ impl Trader {
         for place in self.given_up..self.pending.len() {
             self.pending[place].is_resent = true;
             let request = self.pending[place];
+            self.spare_cancels += u64::from(request.kind == RequestKind::Cancel);
             self.encode(&request, out);
         }
     }
@@ -419,7 +424,12 @@ impl Trader {
     fn cancel_refused(&mut self, number: u32) -> Result<Verdict, Failure> {
         let is_it = |request: &Request| request.kind == RequestKind::Cancel && request.number == number;
         let Some(place) = self.find(is_it) else {
-            return Err(unasked(format!("a cancel of order {number} was refused, which nobody asked for")));
+            if self.spare_cancels == 0 {
+                let text = format!("a cancel of order {number} was refused, which nobody asked for");
+                return Err(unasked(text));
+            }
+            self.spare_cancels -= 1;
+            return Ok(Verdict::Aside);
         };
         self.blotter.release(number);
         Ok(self.answered(place, 0, 0, Some(refused(format!("the cancel of order {number} was refused")))))
