@@ -1,0 +1,571 @@
+//! One worker of the gateway: an order comes from a client's session and leaves by the upstream session of its route,
+//! an answer comes back the same way. Everything here runs on one thread and waits for nothing.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    rc::{Rc, Weak},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use weir_engine::{
+    JoinHandle,
+    handoff::Port,
+    spawn,
+    time::{self, Instant, yield_now},
+    try_spawn,
+};
+use weir_proto::{
+    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Symbol, reject_reason},
+    soup::Name,
+};
+use weir_trading::{AccountId, Origin};
+
+use super::{
+    checks::Checks,
+    counters::GatewayCounters,
+    hops::{Hop, Hops},
+    signal::Waiters,
+    stamp,
+    task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
+    upstream::{self, Ended, Upstream},
+};
+use crate::{
+    journal::Lsn,
+    orders::{Application, Hub, RECORD_KIND_APPLICATION, Waiting},
+};
+
+/// Journal record: an order was sent upstream by another worker than its client's.
+pub(super) const RECORD_SENT: u8 = RECORD_KIND_APPLICATION;
+/// Journal record: an upstream session was joined.
+pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION + 1;
+/// Journal record: a control changed.
+pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 2;
+
+/// Tasks taken before others of the worker get their turn.
+const TAKES_MAX: usize = 512;
+
+/// How long a drain waits for answers.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// What a gateway refuses a cancel with, inside: it has no reason on the wire.
+const CANCEL_REJECT: u16 = 0;
+
+/// Which venue has which symbol.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Symbols {
+    pub(super) venues: HashMap<Symbol, usize>,
+    /// Where all others go.
+    pub(super) other: Option<usize>,
+}
+
+/// What all workers share.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) workers: usize,
+    pub(super) venues: Vec<String>,
+    pub(super) symbols: Symbols,
+    /// By account: the worker that sends its orders.
+    pub(super) senders: Vec<u16>,
+    /// Whether any of them is another than the account's home.
+    pub(super) hands_off: bool,
+    pub(super) hop_times: bool,
+    /// By upstream session, worker times venues: too much is under way there.
+    pub(super) full: Vec<AtomicBool>,
+    /// By upstream session: orders can be sent.
+    pub(super) open: Vec<AtomicBool>,
+    /// Why an upstream session is not there, for people.
+    pub(super) troubles: Mutex<Vec<Option<String>>>,
+}
+
+/// One worker of the gateway.
+pub(super) struct Gateway {
+    this: Weak<Gateway>,
+    pub(super) hub: Rc<Hub>,
+    pub(super) counters: Arc<GatewayCounters>,
+    hops: Arc<Hops>,
+    common: Arc<Common>,
+    worker: usize,
+    pub(super) upstreams: Vec<Rc<Upstream>>,
+    port: Port<Task>,
+    /// Tasks that the port did not take. Few: nothing more is received while it is congested.
+    stuck: RefCell<VecDeque<(usize, Task)>>,
+    pub(super) checks: RefCell<Checks>,
+    waiters: Waiters,
+    /// Answers emitted since the last receive began.
+    answered: Cell<u64>,
+    tasks: RefCell<Vec<JoinHandle<()>>>,
+    is_ending: Cell<bool>,
+}
+
+/// What a worker of the gateway is made of.
+pub(super) struct Parts {
+    pub(super) common: Arc<Common>,
+    pub(super) counters: Arc<GatewayCounters>,
+    pub(super) hops: Arc<Hops>,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) port: Port<Task>,
+    pub(super) checks: Checks,
+}
+
+impl Gateway {
+    pub(super) fn new(hub: Rc<Hub>, parts: Parts) -> Rc<Self> {
+        let worker = hub.worker();
+        Rc::new_cyclic(|this| Self {
+            this: this.clone(),
+            hub,
+            counters: parts.counters,
+            hops: parts.hops,
+            common: parts.common,
+            worker,
+            upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
+            port: parts.port,
+            stuck: RefCell::default(),
+            checks: RefCell::new(parts.checks),
+            waiters: Waiters::default(),
+            answered: Cell::new(0),
+            tasks: RefCell::default(),
+            is_ending: Cell::new(false),
+        })
+    }
+
+    /// Starts what runs beside the clients' sessions.
+    pub(super) fn start(self: &Rc<Self>) {
+        let mut tasks = self.tasks.borrow_mut();
+        for upstream in &self.upstreams {
+            tasks.push(spawn(upstream::run(Rc::clone(self), Rc::clone(upstream))));
+            tasks.push(spawn(upstream::send(Rc::clone(self), Rc::clone(upstream))));
+        }
+        if self.common.hands_off {
+            tasks.push(spawn(take_tasks(Rc::clone(self))));
+        }
+    }
+
+    /// Runs a task until the worker drains.
+    pub(super) fn keep(&self, task: JoinHandle<()>) {
+        self.tasks.borrow_mut().push(task);
+    }
+
+    #[inline]
+    pub(super) fn record(&self, hop: Hop, nanoseconds: u64) {
+        if self.common.hop_times {
+            self.hops.record(hop, nanoseconds);
+        }
+    }
+
+    /// Which worker sends the orders of an account.
+    #[inline]
+    fn sender_of(&self, account: AccountId) -> usize {
+        self.common.senders.get(account.0 as usize).map_or(self.worker, |worker| usize::from(*worker))
+    }
+
+    /// The workers this one may hand something to.
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let (own, count) = (self.worker, if self.common.hands_off { self.common.workers } else { 0 });
+        (0..count).filter(move |worker| *worker != own)
+    }
+
+    /// The sessions of a worker, as places in `Common::full`.
+    fn sessions_of(&self, worker: usize) -> std::ops::Range<usize> {
+        let venues = self.common.venues.len();
+        worker * venues..(worker + 1) * venues
+    }
+
+    #[inline]
+    fn is_full(&self, worker: usize) -> bool {
+        let full = &self.common.full[self.sessions_of(worker)];
+        full.iter().any(|full| full.load(Ordering::Relaxed))
+    }
+
+    /// What a message of a client has to pass before it is routed.
+    #[inline]
+    fn admit(&self, account: AccountId, message: &Inbound<'_>, raw: &[u8], now: Instant) -> Result<(), u16> {
+        if matches!(message, Inbound::Enter(..) | Inbound::Replace(..)) {
+            let outcome = self.checks.borrow_mut().admit(now.as_nanos(), account, message);
+            if outcome.is_err() && self.checks.borrow_mut().risk.must_drop(account) {
+                self.hub.disconnect(account);
+            }
+            outcome?;
+        }
+        if raw.len() > MESSAGE_BYTES_MAX {
+            self.counters.too_long.add(1);
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        Ok(())
+    }
+
+    /// Hands an order to the worker that sends it.
+    fn hand_over(&self, worker: usize, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
+        let mut task =
+            Task::new(Kind::Order, origin.account.0, raw).ok_or(reject_reason::PROCESSING_ERROR)?;
+        task.received_ns = origin.received_ns;
+        task.handed_ns = origin.received_ns;
+        self.hub.log_inbound(origin.account, raw, 0);
+        self.port.push(worker, task.kind.lane(), task).map_err(|_| reject_reason::PROCESSING_ERROR)?;
+        self.counters.handed_off.add(1);
+        Ok(())
+    }
+
+    /// Sends an order by this worker's own session.
+    #[inline]
+    fn send_up(&self, origin: &Origin, raw: &[u8], is_handed_over: bool) -> Result<(), u16> {
+        let Some(venue) = self.venue_of(origin, raw)? else {
+            self.come_to_nothing();
+            return Ok(());
+        };
+        let upstream = &self.upstreams[venue];
+        let log = |number: u32| self.log_sent(origin, raw, venue, number, is_handed_over);
+        if !upstream.send(*origin, raw, log)? {
+            self.come_to_nothing();
+        }
+        if upstream.becomes_full() {
+            self.common.full[upstream.index].store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn come_to_nothing(&self) {
+        self.counters.without_order.add(1);
+        self.counters.passed.add(1);
+    }
+
+    /// The venue of a new order goes by its symbol, everything about an order goes where the order is.
+    #[inline]
+    fn venue_of(&self, origin: &Origin, raw: &[u8]) -> Result<Option<usize>, u16> {
+        if self.upstreams.len() == 1 && self.common.symbols.other.is_some() {
+            return Ok(Some(0));
+        }
+        if raw.first() == Some(&b'O') {
+            let symbol = raw.get(10..18).and_then(|bytes| bytes.try_into().ok()).map(Symbol);
+            let venue = symbol.and_then(|symbol| self.common.symbols.venues.get(&symbol).copied());
+            return venue.or(self.common.symbols.other).ok_or(reject_reason::INVALID_SYMBOL).map(Some);
+        }
+        let number = match raw.first() {
+            Some(b'U') => weir_proto::ouch::original_user_ref_num(raw),
+            _ => weir_proto::ouch::inbound_user_ref_num(raw),
+        };
+        let knows = |upstream: &Rc<Upstream>| {
+            number.is_some_and(|number| upstream.ledger.borrow().knows(origin.account, number))
+        };
+        Ok(self.upstreams.iter().position(knows))
+    }
+
+    fn log_sent(&self, origin: &Origin, raw: &[u8], venue: usize, number: u32, is_handed_over: bool) -> Lsn {
+        if self.hub.journal().is_none() {
+            return 0;
+        }
+        if !is_handed_over {
+            return self.hub.log_inbound(origin.account, raw, number);
+        }
+        let name = self.hub.account(origin.account).name;
+        self.hub.log(RECORD_SENT, 0, &[&number.to_be_bytes(), &[venue as u8], name.as_bytes(), raw])
+    }
+
+    /// An upstream session was joined: after a restart it is asked for by name.
+    pub(super) fn log_session(&self, key: u32, epoch: u8, session: &Name<10>) {
+        self.hub.log(RECORD_SESSION, key, &[&[epoch], session.as_bytes()]);
+    }
+
+    /// Waits until the journal has a record. False: it never will.
+    pub(super) async fn is_durable(&self, lsn: Lsn) -> bool {
+        match self.hub.journal() {
+            Some(journal) if journal.durable() < lsn => journal.committed(lsn).await.is_ok(),
+            Some(journal) => !journal.is_failed(),
+            None => true,
+        }
+    }
+
+    /// Tells the client that its order was not taken, by way of its home.
+    fn refuse(&self, origin: &Origin, raw: &[u8], reason: u16) {
+        let message = Inbound::decode(raw);
+        let client_order_id = message.ok().and_then(|message| message.client_order_id());
+        let refusal = Refusal {
+            user_ref_num: weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0),
+            // A cancel or a modification has no name; what cannot be told is told so.
+            reason: if client_order_id.is_some() { reason } else { CANCEL_REJECT },
+            client_order_id: client_order_id.unwrap_or(ClientOrderId([b' '; 14])),
+        };
+        if usize::from(origin.home) == self.worker {
+            self.tell(origin.account, refusal);
+        } else if let Some(task) = Task::new(Kind::Refusal, origin.account.0, &refusal.to_bytes()) {
+            self.push(origin.home.into(), task);
+        }
+    }
+
+    /// Tells a client of this worker.
+    fn tell(&self, account: AccountId, refusal: Refusal) {
+        self.counters.passed.add(1);
+        let Refusal { user_ref_num, reason, client_order_id } = refusal;
+        if reason == CANCEL_REJECT {
+            let timestamp_ns = self.hub.time_of_day_ns(self.hub.now());
+            let message = Outbound::CancelReject(CancelReject { timestamp_ns, user_ref_num });
+            self.hub.emit_message(account, &message);
+        } else {
+            self.hub.reject(account, user_ref_num, reason, client_order_id);
+        }
+    }
+
+    /// Gives an answer to the client it belongs to.
+    #[inline]
+    pub(super) fn deliver(&self, origin: &Origin, raw: &[u8], upstream_sequence: u64, now: Instant) {
+        if usize::from(origin.home) == self.worker {
+            self.emit(origin.account, raw, upstream_sequence);
+            self.answered.set(self.answered.get() + 1);
+            return;
+        }
+        let Some(mut task) = Task::new(Kind::Reply, origin.account.0, raw) else { return };
+        task.received_ns = now.as_nanos();
+        task.handed_ns = now.as_nanos();
+        task.upstream_sequence = upstream_sequence;
+        self.push(origin.home.into(), task);
+    }
+
+    /// Appends an answer to its client's stream.
+    #[inline]
+    fn emit(&self, account: AccountId, raw: &[u8], upstream_sequence: u64) {
+        self.hub.emit(account, &[raw], upstream_sequence);
+        self.counters.passed.add(1);
+        let mut checks = self.checks.borrow_mut();
+        if checks.is_limited {
+            checks.follow(account, raw);
+        }
+    }
+
+    /// Answers go first, and nothing is lost: what finds no room waits here.
+    fn push(&self, worker: usize, task: Task) {
+        let mut stuck = self.stuck.borrow_mut();
+        if !stuck.is_empty() {
+            stuck.push_back((worker, task));
+            return;
+        }
+        let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
+        stuck.push_back((worker, task));
+        if let Some(gateway) = self.this.upgrade()
+            && let Ok(unsticking) = try_spawn(unstick(gateway))
+        {
+            self.keep(unsticking);
+        }
+    }
+
+    /// What was received is dealt with: waits where something behind is slower.
+    pub(super) async fn after_receive(&self, upstream: &Upstream, now: Instant) {
+        let answered = self.answered.replace(0);
+        if answered > 0 && self.common.hop_times {
+            let back = time::now().since(now).as_nanos() as u64;
+            self.hops.record_many(Hop::GatewayBack, back, answered);
+        }
+        self.release(upstream);
+        self.update_gauges(upstream);
+        if self.is_ending.get() && self.is_settled() {
+            self.waiters.wake_all();
+        }
+        for worker in self.others() {
+            while self.port.is_congested(worker) {
+                self.port.room(worker).await;
+            }
+        }
+        while self.hub.is_congested() {
+            self.hub.room().await;
+        }
+    }
+
+    /// Whether every order has its answer.
+    fn is_settled(&self) -> bool {
+        self.upstreams.iter().all(|upstream| !upstream.is_up() || upstream.is_idle())
+    }
+
+    fn update_gauges(&self, upstream: &Upstream) {
+        if upstream.venue == 0 {
+            let sum = |count: fn(&super::ledger::Ledger) -> usize| {
+                self.upstreams.iter().map(|upstream| count(&upstream.ledger.borrow()) as u64).sum()
+            };
+            self.counters.open_orders.set(sum(super::ledger::Ledger::open));
+            self.counters.unanswered.set(sum(super::ledger::Ledger::unanswered));
+        }
+    }
+
+    /// If there is room upstream again, tells the clients that wait for it, here and on other workers.
+    pub(super) fn release(&self, upstream: &Upstream) {
+        if !upstream.gets_room() {
+            return;
+        }
+        self.common.full[upstream.index].store(false, Ordering::Relaxed);
+        self.waiters.wake_all();
+        for worker in self.others() {
+            self.push(worker, Task::bare(Kind::Room, 0));
+        }
+    }
+
+    /// Deals with what another worker handed over.
+    #[inline]
+    fn take(&self, from: usize, task: &Task, now: Instant) {
+        let account = AccountId(task.account);
+        self.record(Hop::Handoff, now.as_nanos().saturating_sub(task.handed_ns));
+        match task.kind {
+            Kind::Order => {
+                let raw = task.message();
+                let user_ref_num = weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0);
+                let home = from as u16;
+                let origin = Origin { account, user_ref_num, home, received_ns: task.received_ns };
+                let is_new = matches!(raw.first(), Some(b'O' | b'U'));
+                let allowed = if is_new { self.checks.borrow().kills(account) } else { Ok(()) };
+                if let Err(reason) = allowed.and_then(|()| self.send_up(&origin, raw, true)) {
+                    self.refuse(&origin, raw, reason);
+                }
+            }
+            Kind::Reply => {
+                self.emit(account, task.message(), task.upstream_sequence);
+                self.record(Hop::GatewayBack, now.as_nanos().saturating_sub(task.received_ns));
+            }
+            Kind::Refusal => {
+                if let Some(refusal) = Refusal::from_bytes(task.message()) {
+                    self.tell(account, refusal);
+                }
+            }
+            Kind::CancelAll => self.cancel_of_disconnected(account),
+            Kind::Room => self.waiters.wake_all(),
+        }
+    }
+
+    /// Cancels what an account has open at this worker's sessions, or what all have.
+    pub(super) fn cancel_here(&self, account: Option<AccountId>) -> u64 {
+        self.upstreams.iter().map(|upstream| upstream.cancel_all(account)).sum()
+    }
+
+    fn cancel_of_disconnected(&self, account: AccountId) {
+        let count = self.cancel_here(Some(account));
+        self.hub.counters().add_cancels_on_disconnect(count);
+    }
+
+    /// An order of an earlier start that was never sent: its client is told so.
+    pub(super) fn refuse_unsent(&self, account: AccountId, refusal: Refusal) {
+        self.counters.taken.add(1);
+        self.tell(account, refusal);
+    }
+
+    /// Shows whether orders can be sent by a session.
+    pub(super) fn show(&self, upstream: &Upstream) {
+        let was_open = self.common.open[upstream.index].swap(upstream.is_up(), Ordering::Relaxed);
+        match (was_open, upstream.is_up()) {
+            (false, true) => self.counters.upstreams_open.add(1),
+            (true, false) => {
+                self.counters.upstreams_open.set(self.counters.upstreams_open.get() - 1);
+                self.counters.upstreams_lost.add(1);
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps for people why a session is not there.
+    pub(super) fn tell_trouble(&self, upstream: &Upstream, ended: &Ended) {
+        let text = format!("venue {}, worker {}: {ended}", self.common.venues[upstream.venue], self.worker);
+        let mut troubles = self.common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = troubles.get_mut(upstream.index) {
+            *place = Some(text);
+        }
+    }
+}
+
+impl Application for Gateway {
+    fn on_message(&self, account: AccountId, message: Inbound<'_>, raw: &[u8], now: Instant) {
+        self.counters.taken.add(1);
+        if self.common.hop_times
+            && let Some(id) = message.client_order_id()
+            && let Some(sent_ns) = stamp::read(&id)
+            && let Some(passed_ns) = self.hub.time_of_day_ns(now).checked_sub(sent_ns)
+        {
+            self.hops.record(Hop::ClientToGateway, passed_ns);
+        }
+        let user_ref_num = message.user_ref_num().unwrap_or(0);
+        let home = self.worker as u16;
+        let origin = Origin { account, user_ref_num, home, received_ns: now.as_nanos() };
+        let sender = self.sender_of(account);
+        let outcome = self.admit(account, &message, raw, now).and_then(|()| {
+            if sender == self.worker {
+                self.send_up(&origin, raw, false)
+            } else {
+                self.hand_over(sender, &origin, raw)
+            }
+        });
+        if let Err(reason) = outcome {
+            self.hub.log_inbound(account, raw, 0);
+            self.refuse(&origin, raw, reason);
+        }
+    }
+
+    fn is_ready(&self, account: AccountId) -> bool {
+        let sender = self.sender_of(account);
+        !self.is_full(sender) && (sender == self.worker || !self.port.is_congested(sender))
+    }
+
+    fn ready(&self, account: AccountId) -> Waiting {
+        let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
+        Box::pin(async move {
+            let sender = gateway.sender_of(account);
+            if sender != gateway.worker && gateway.port.is_congested(sender) {
+                gateway.port.room(sender).await;
+            }
+            gateway.waiters.wait(|| !gateway.is_full(sender)).await;
+        })
+    }
+
+    fn on_disconnect(&self, account: AccountId) {
+        if !self.hub.account(account).cancel_on_disconnect {
+            return;
+        }
+        let sender = self.sender_of(account);
+        if sender == self.worker {
+            self.cancel_of_disconnected(account);
+        } else {
+            self.push(sender, Task::bare(Kind::CancelAll, account.0));
+        }
+    }
+
+    fn settled(&self) -> Waiting {
+        let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
+        self.is_ending.set(true);
+        Box::pin(async move {
+            // What is under way comes to an end if the exchange is quick.
+            let _ = time::timeout(SETTLE_LIMIT, gateway.waiters.wait(|| gateway.is_settled())).await;
+            gateway.tasks.take().into_iter().for_each(JoinHandle::abort);
+            gateway.upstreams.iter().for_each(|upstream| upstream.leave());
+        })
+    }
+}
+
+/// Hands over what found no room, in order.
+async fn unstick(gateway: Rc<Gateway>) {
+    loop {
+        let Some((worker, task)) = gateway.stuck.borrow().front().copied() else { return };
+        gateway.port.room(worker).await;
+        if gateway.port.push(worker, task.kind.lane(), task).is_ok() {
+            gateway.stuck.borrow_mut().pop_front();
+        }
+    }
+}
+
+/// Takes what other workers hand over, for as long as the worker runs.
+async fn take_tasks(gateway: Rc<Gateway>) {
+    loop {
+        gateway.port.ready().await;
+        let now = gateway.hub.tick();
+        let mut taken = 0;
+        while taken < TAKES_MAX
+            && let Some((from, task)) = gateway.port.take()
+        {
+            gateway.take(from, &task, now);
+            taken += 1;
+        }
+        // Nothing here waits for another worker: two that did would wait for each other.
+        while gateway.hub.is_congested() {
+            gateway.hub.room().await;
+        }
+        if taken == TAKES_MAX {
+            yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How long to wait before the next attempt to reach an exchange. Pure.
+
+use std::time::Duration;
+
+/// The first wait, before it is spread.
+pub(super) const WAIT_MIN: Duration = Duration::from_millis(50);
+/// No wait is longer.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Waits that double from [`WAIT_MIN`] to [`WAIT_MAX`], each spread over its upper half, so that gateways that lost an
+/// exchange together do not come back together.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    failures: u32,
+    random: u64,
+}
+
+impl Backoff {
+    /// Waits that differ from those of another seed.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { failures: 0, random: seed }
+    }
+
+    /// The wait after one more failure.
+    pub(super) fn next(&mut self) -> Duration {
+        let doubled = WAIT_MIN.saturating_mul(1 << self.failures.min(16)).min(WAIT_MAX);
+        self.failures = self.failures.saturating_add(1);
+        let half = doubled / 2;
+        half + half.mul_f64(self.fraction())
+    }
+
+    /// It worked: the next wait is a short one.
+    pub(super) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014), as a fraction.
+    fn fraction(&mut self) -> f64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^= mixed >> 31;
+        (mixed >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_stay_bounded() {
+        let mut backoff = Backoff::new(1);
+        let waits: Vec<Duration> = (0..40).map(|_| backoff.next()).collect();
+        assert!(waits[0] >= WAIT_MIN / 2 && waits[0] <= WAIT_MIN);
+        assert!(waits.iter().all(|wait| *wait <= WAIT_MAX));
+        assert!(waits[20..].iter().all(|wait| *wait >= WAIT_MAX / 2));
+        backoff.reset();
+        assert!(backoff.next() <= WAIT_MIN);
+    }
+
+    #[test]
+    fn waits_of_two_gateways_differ() {
+        let (mut first, mut second) = (Backoff::new(1), Backoff::new(2));
+        assert!((0..10).any(|_| first.next() != second.next()));
+    }
+}

@@ -1,0 +1,114 @@
+//! What an order has to pass on its client's worker: the kill switch and the limits. One for each worker.
+
+use weir_proto::ouch::{Inbound, Outbound};
+use weir_trading::{AccountId, KillScope, KillSwitch, RiskConfig, RiskLimits, RiskState};
+
+/// The checks of one worker.
+pub(super) struct Checks {
+    kill: KillSwitch,
+    pub(super) risk: RiskState,
+    /// Whether anything is limited: then answers are followed.
+    pub(super) is_limited: bool,
+}
+
+impl Checks {
+    /// Nobody is stopped and nothing is limited.
+    pub(super) fn new(accounts: usize) -> Self {
+        let config = RiskConfig { accounts_max: accounts, ..RiskConfig::default() };
+        Self { kill: KillSwitch::new(accounts), risk: RiskState::new(config), is_limited: false }
+    }
+
+    /// Whether an order may be passed on; if not, the reason.
+    #[inline]
+    pub(super) fn admit(
+        &mut self,
+        now_ns: u64,
+        account: AccountId,
+        message: &Inbound<'_>,
+    ) -> Result<(), u16> {
+        self.kill.check(account)?;
+        self.risk.check(now_ns, account, message)
+    }
+
+    /// Whether an order of this account may not be sent any more, although it was admitted on another worker.
+    #[inline]
+    pub(super) fn kills(&self, account: AccountId) -> Result<(), u16> {
+        self.kill.check(account)
+    }
+
+    /// Follows an answer to a client, in the client's numbers.
+    pub(super) fn follow(&mut self, account: AccountId, raw: &[u8]) {
+        if let Ok((message, _)) = Outbound::decode(raw) {
+            self.risk.follow(account, &message);
+        }
+    }
+
+    /// Sets the limits of everybody without limits of their own (no account), or those of one account.
+    pub(super) fn set_limits(&mut self, account: Option<AccountId>, limits: RiskLimits) {
+        self.is_limited |= !limits.is_off();
+        match account {
+            Some(account) => _ = self.risk.set_account_limits(account, Some(limits)),
+            None => self.risk.set_limits(limits),
+        }
+    }
+
+    /// Stops or releases an account, or everybody.
+    pub(super) fn kill(&mut self, account: Option<AccountId>, is_on: bool) {
+        self.kill.set(account.map_or(KillScope::Everyone, KillScope::Account), is_on);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::{Appendage, ClientOrderId, Enter, Symbol, reject_reason};
+
+    use super::*;
+
+    fn enter(quantity: u32) -> Inbound<'static> {
+        let order = Enter {
+            user_ref_num: 1,
+            side: b'B',
+            quantity,
+            symbol: Symbol(*b"WEIR    "),
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            client_order_id: ClientOrderId(*b"              "),
+        };
+        Inbound::Enter(order, Appendage::EMPTY)
+    }
+
+    #[test]
+    fn a_killed_account_is_refused_before_its_limits_are_asked() {
+        let mut checks = Checks::new(2);
+        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
+        let (first, second) = (AccountId(0), AccountId(1));
+        assert_eq!(checks.admit(0, first, &enter(11)), Err(reject_reason::SHARES_EXCEED_THRESHOLD));
+        checks.kill(Some(first), true);
+        assert_eq!(checks.admit(0, first, &enter(1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(checks.admit(0, second, &enter(1)), Ok(()));
+        checks.kill(None, true);
+        assert_eq!(checks.admit(0, second, &enter(1)), Err(reject_reason::FIRM_NOT_AUTHORIZED));
+        checks.kill(None, false);
+        assert_eq!(checks.admit(0, second, &enter(1)), Ok(()));
+        assert_eq!(
+            checks.admit(0, first, &enter(1)),
+            Err(reject_reason::FIRM_NOT_AUTHORIZED),
+            "its own switch is still on"
+        );
+    }
+
+    #[test]
+    fn limits_of_an_account_stand_instead_of_the_common_ones() {
+        let mut checks = Checks::new(2);
+        assert!(!checks.is_limited);
+        checks.set_limits(None, RiskLimits { shares_max: Some(10), ..RiskLimits::default() });
+        checks.set_limits(Some(AccountId(1)), RiskLimits { shares_max: Some(20), ..RiskLimits::default() });
+        assert!(checks.is_limited);
+        assert!(checks.admit(0, AccountId(0), &enter(15)).is_err());
+        assert!(checks.admit(0, AccountId(1), &enter(15)).is_ok());
+    }
+}

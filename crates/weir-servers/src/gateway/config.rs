@@ -1,0 +1,612 @@
+//! What a gateway is asked to be, and the file that says it: TOML in, a complete configuration out.
+//! `docs/formats/gateway-config.md` describes the format; every error names file, line and key.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use toml::Spanned;
+use weir_engine::{
+    handoff::{self, Strategy},
+    net::Address,
+};
+use weir_proto::{
+    ouch::Symbol,
+    soup::{Name, Timing},
+};
+use weir_trading::{Route, WhenFull};
+
+use super::{
+    ledger::LedgerLimits,
+    limits::{Limits, symbol},
+};
+use crate::{
+    journal::Level,
+    orders::{AccountConfig, demo_accounts, is_password_hash},
+};
+
+/// Largest configuration file.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
+/// Most venues.
+pub const VENUES_MAX: usize = 64;
+/// Most workers, as the engine's servers have.
+pub const WORKERS_MAX: usize = 256;
+
+/// Everything a gateway needs to know before it starts.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// Who may log in. The place in this list decides the home worker.
+    pub accounts: Vec<AccountConfig>,
+    /// Limits of accounts that have none of their own.
+    pub limits: Limits,
+    /// By account, where it has limits of its own.
+    pub account_limits: Vec<Option<Limits>>,
+    /// Where orders go.
+    pub venues: Vec<VenueConfig>,
+    /// Symbols that go to a certain venue.
+    pub symbols: Vec<(Symbol, usize)>,
+    /// Where all other symbols go; without one they are refused.
+    pub default_venue: Option<usize>,
+    /// Which worker sends the orders of a client.
+    pub route: Route,
+    /// How work crosses between workers.
+    pub handoff: handoff::Options,
+    /// Name of the first session with clients.
+    pub session: Name<10>,
+    /// Where the journal is and what durable means; `None`: there is none.
+    pub journal: Option<(PathBuf, Level)>,
+    /// Whether the times of an order's hops are taken.
+    pub hop_times: bool,
+}
+
+/// One exchange.
+#[derive(Clone, Debug)]
+pub struct VenueConfig {
+    /// Its name in this file, in messages and metrics.
+    pub name: String,
+    /// Where it listens.
+    pub address: Address,
+    /// Login names, one for each worker.
+    pub usernames: Vec<Name<6>>,
+    /// The password of all of them.
+    pub password: Name<10>,
+    /// Bounds of each session.
+    pub limits: LedgerLimits,
+    /// Heartbeats and patience of each session.
+    pub timing: Timing,
+}
+
+/// Where a gateway listens, as far as a file says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listeners {
+    /// For clients.
+    pub orders: Option<String>,
+    /// For `weir ctl`: a path.
+    pub control: Option<PathBuf>,
+    /// For `/metrics` and `/healthz`.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct ConfigError {
+    /// The file.
+    pub path: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// The key and what is wrong with it.
+    pub message: String,
+}
+
+impl GatewayConfig {
+    /// Accounts `C00001`, … with the password `DEMO`, in front of the exchange at `upstream`, where workers log in as
+    /// `G00001`, … with the same. The oldest open order is forgotten for a new one when there are very many: a
+    /// demonstration exchange may be one whose orders never end.
+    pub fn demo(accounts: u32, upstream: Address) -> Self {
+        let accounts = demo_accounts(accounts);
+        let account_limits = vec![None; accounts.len()];
+        Self {
+            accounts,
+            limits: Limits::default(),
+            account_limits,
+            venues: vec![VenueConfig {
+                name: "DEMO".into(),
+                address: upstream,
+                usernames: (1..=WORKERS_MAX).map(|number| numbered("G", number)).collect(),
+                password: name("DEMO"),
+                limits: LedgerLimits { when_full: WhenFull::ForgetOldest, ..LedgerLimits::default() },
+                timing: Timing::default(),
+            }],
+            symbols: Vec::new(),
+            default_venue: Some(0),
+            route: Route::Own,
+            handoff: handoff::Options::default(),
+            session: name("WEIRGW0001"),
+            journal: None,
+            hop_times: true,
+        }
+    }
+}
+
+/// Reads a configuration from the text of a file. `environment` looks up variables that passwords are in. The path is
+/// for messages only.
+///
+/// # Errors
+/// The first thing that is wrong, with its line.
+pub fn parse(
+    path: &Path,
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(GatewayConfig, Listeners), ConfigError> {
+    let fail = |line: usize, message: String| ConfigError { path: path.to_path_buf(), line, message };
+    if text.len() > FILE_BYTES_MAX {
+        return Err(fail(1, format!("the file is longer than {} MiB", FILE_BYTES_MAX >> 20)));
+    }
+    let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let line = error.span().map_or(1, |span| line_of(text, span.start));
+        fail(line, error.message().trim_end().replace('\n', "; "))
+    })?;
+    file.resolve(environment).map_err(|fault| fail(line_of(text, fault.at), fault.message))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
+fn name<const N: usize>(text: &str) -> Name<N> {
+    text.parse().unwrap_or_default()
+}
+
+fn numbered(prefix: &str, number: usize) -> Name<6> {
+    name(&format!("{prefix}{number:0width$}", width = 6_usize.saturating_sub(prefix.len())))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    listen: Listen,
+    session: Option<Spanned<String>>,
+    route: Option<Spanned<String>>,
+    hop_times: Option<bool>,
+    #[serde(default)]
+    handoff: Handoff,
+    journal: Option<Journal>,
+    limits: Option<Spanned<Limits>>,
+    default_venue: Option<Spanned<String>>,
+    #[serde(default)]
+    venue: Vec<Spanned<Venue>>,
+    #[serde(default)]
+    symbols: Vec<Spanned<Symbols>>,
+    #[serde(default)]
+    account: Vec<Spanned<Account>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listen {
+    orders: Option<Spanned<String>>,
+    control: Option<PathBuf>,
+    metrics: Option<Spanned<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Handoff {
+    strategy: Option<Spanned<String>>,
+    spin_us: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Journal {
+    directory: PathBuf,
+    level: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Venue {
+    name: Spanned<String>,
+    address: Spanned<String>,
+    usernames: Option<Spanned<Vec<String>>>,
+    username_prefix: Option<Spanned<String>>,
+    password: Option<Spanned<String>>,
+    password_env: Option<Spanned<String>>,
+    open_orders_max: Option<Spanned<usize>>,
+    unanswered_max: Option<Spanned<usize>>,
+    when_full: Option<Spanned<String>>,
+    silence_ms: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Symbols {
+    venue: Spanned<String>,
+    names: Spanned<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Account {
+    name: Spanned<String>,
+    password_hash: Spanned<String>,
+    #[serde(default)]
+    cancel_on_disconnect: bool,
+    #[serde(default)]
+    takeover: bool,
+    limits: Option<Spanned<Limits>>,
+}
+
+/// What is wrong, and where in the text.
+struct Fault {
+    at: usize,
+    message: String,
+}
+
+fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault { at, message: message.into() })
+}
+
+impl File {
+    fn resolve(
+        self,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(GatewayConfig, Listeners), Fault> {
+        let venues = venues(self.venue, environment)?;
+        let (accounts, account_limits) = accounts(self.account)?;
+        let limits = match self.limits {
+            Some(limits) => checked_limits(limits)?,
+            None => Limits::default(),
+        };
+        let default_venue = match &self.default_venue {
+            Some(name) => Some(venue_named(&venues, name)?),
+            None if venues.len() == 1 => Some(0),
+            None => None,
+        };
+        let config = GatewayConfig {
+            accounts,
+            limits,
+            account_limits,
+            symbols: symbols(self.symbols, &venues)?,
+            venues,
+            default_venue,
+            route: parsed("route", self.route.as_ref())?.unwrap_or_default(),
+            handoff: self.handoff.resolve()?,
+            session: match &self.session {
+                Some(session) => named("session", session)?,
+                None => name("WEIRGW0001"),
+            },
+            journal: self.journal.map(Journal::resolve).transpose()?,
+            hop_times: self.hop_times.unwrap_or(true),
+        };
+        Ok((config, self.listen.resolve()?))
+    }
+}
+
+impl Listen {
+    fn resolve(self) -> Result<Listeners, Fault> {
+        let metrics = parsed::<SocketAddr>("metrics", self.metrics.as_ref())?;
+        if let (Some(address), Some(place)) = (metrics, &self.metrics)
+            && !address.ip().is_loopback()
+        {
+            return fault(place.span().start, format!("metrics {address} is not on the loopback interface"));
+        }
+        if let Some(orders) = &self.orders {
+            let at = orders.span().start;
+            orders
+                .get_ref()
+                .parse::<Address>()
+                .map_err(|error| Fault { at, message: format!("orders: {error}") })?;
+        }
+        Ok(Listeners { orders: self.orders.map(Spanned::into_inner), control: self.control, metrics })
+    }
+}
+
+impl Handoff {
+    fn resolve(self) -> Result<handoff::Options, Fault> {
+        let strategy = parsed::<Strategy>("strategy", self.strategy.as_ref())?.unwrap_or_default();
+        let spin = self.spin_us.as_ref().map_or(0, |spin| *spin.get_ref());
+        if let (Some(place), true) = (&self.spin_us, strategy != Strategy::MeshSpin) {
+            return fault(place.span().start, "spin_us: only the strategy \"mesh-spin\" spins");
+        }
+        Ok(handoff::Options { strategy, spin: Duration::from_micros(spin), ..handoff::Options::default() })
+    }
+}
+
+impl Journal {
+    fn resolve(self) -> Result<(PathBuf, Level), Fault> {
+        let level = parsed("level", self.level.as_ref())?.unwrap_or(Level::Disk);
+        Ok((self.directory, level))
+    }
+}
+
+fn parsed<T: std::str::FromStr>(key: &str, text: Option<&Spanned<String>>) -> Result<Option<T>, Fault>
+where
+    T::Err: std::fmt::Display,
+{
+    let Some(text) = text else { return Ok(None) };
+    match text.get_ref().parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => fault(text.span().start, format!("{key}: {error}")),
+    }
+}
+
+fn named<const N: usize>(key: &str, text: &Spanned<String>) -> Result<Name<N>, Fault> {
+    let wrong = || Fault {
+        at: text.span().start,
+        message: format!("{key} {:?}: write 1 to {N} printable ASCII characters", text.get_ref()),
+    };
+    let name: Name<N> = text.get_ref().parse().map_err(|_| wrong())?;
+    if name.is_blank() { Err(wrong()) } else { Ok(name) }
+}
+
+fn checked_limits(limits: Spanned<Limits>) -> Result<Limits, Fault> {
+    let at = limits.span().start;
+    let limits = limits.into_inner();
+    limits.resolve().map_err(|message| Fault { at, message: format!("limits: {message}") })?;
+    Ok(limits)
+}
+
+fn venue_named(venues: &[VenueConfig], name: &Spanned<String>) -> Result<usize, Fault> {
+    let place = venues.iter().position(|venue| venue.name == *name.get_ref());
+    place.ok_or_else(|| Fault {
+        at: name.span().start,
+        message: format!("there is no venue {:?} in this file", name.get_ref()),
+    })
+}
+
+fn symbols(tables: Vec<Spanned<Symbols>>, venues: &[VenueConfig]) -> Result<Vec<(Symbol, usize)>, Fault> {
+    let mut routes = std::collections::HashMap::new();
+    let mut all = Vec::new();
+    for table in tables {
+        let table = table.into_inner();
+        let venue = venue_named(venues, &table.venue)?;
+        let at = table.names.span().start;
+        for text in table.names.get_ref() {
+            let symbol = symbol(text).map_err(|message| Fault { at, message })?;
+            if routes.insert(symbol, venue).is_some() {
+                return fault(at, format!("the symbol {text:?} has two routes"));
+            }
+            all.push((symbol, venue));
+        }
+    }
+    Ok(all)
+}
+
+fn venues(
+    tables: Vec<Spanned<Venue>>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<VenueConfig>, Fault> {
+    if tables.is_empty() {
+        return fault(0, "there is no [[venue]]: a gateway needs an exchange to send orders to");
+    }
+    if tables.len() > VENUES_MAX {
+        return fault(0, format!("there are more than {VENUES_MAX} venues"));
+    }
+    let mut venues: Vec<VenueConfig> = Vec::new();
+    for table in tables {
+        let at = table.span().start;
+        let venue = table.into_inner().resolve(at, environment)?;
+        if venues.iter().any(|other| other.name == venue.name) {
+            return fault(at, format!("there are two venues {:?}", venue.name));
+        }
+        venues.push(venue);
+    }
+    Ok(venues)
+}
+
+impl Venue {
+    fn resolve(self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<VenueConfig, Fault> {
+        let address = match self.address.get_ref().parse() {
+            Ok(address) => address,
+            Err(error) => return fault(self.address.span().start, format!("address: {error}")),
+        };
+        let usernames = self.usernames(at)?;
+        let password = self.password(at, environment)?;
+        let mut limits = LedgerLimits::default();
+        if let Some(open) = &self.open_orders_max {
+            limits.open_max = within("open_orders_max", open, 1, 1 << 24)?;
+        }
+        if let Some(unanswered) = &self.unanswered_max {
+            limits.unanswered_max = within("unanswered_max", unanswered, 1, 1 << 20)?;
+        }
+        if let Some(when_full) = &self.when_full {
+            limits.when_full = match when_full.get_ref().as_str() {
+                "reject" => WhenFull::Refuse,
+                "forget-oldest" => WhenFull::ForgetOldest,
+                other => {
+                    let message = format!("when_full: {other:?} is not known; use reject or forget-oldest");
+                    return fault(when_full.span().start, message);
+                }
+            };
+        }
+        let mut timing = Timing::default();
+        if let Some(silence) = &self.silence_ms {
+            timing.silence_ns = within("silence_ms", silence, 1000, 60_000)? * 1_000_000;
+        }
+        if self.name.get_ref().is_empty() || self.name.get_ref().chars().any(char::is_control) {
+            return fault(self.name.span().start, "name: a venue needs a name of printable characters");
+        }
+        Ok(VenueConfig { name: self.name.into_inner(), address, usernames, password, limits, timing })
+    }
+
+    fn usernames(&self, at: usize) -> Result<Vec<Name<6>>, Fault> {
+        match (&self.usernames, &self.username_prefix) {
+            (Some(names), None) => {
+                let at = names.span().start;
+                let mut all: Vec<Name<6>> = Vec::new();
+                for text in names.get_ref() {
+                    let name = text.parse::<Name<6>>().unwrap_or_default();
+                    if name.is_blank() || all.contains(&name) {
+                        let message = format!("usernames: {text:?} is empty, too long or there already");
+                        return fault(at, message);
+                    }
+                    all.push(name);
+                }
+                if all.is_empty() {
+                    return fault(at, "usernames: the list is empty; it needs one for each worker");
+                }
+                Ok(all)
+            }
+            (None, Some(prefix)) => {
+                let text = prefix.get_ref();
+                if text.len() > 3 || !text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+                    let message = "username_prefix: write up to 3 letters; a number for each worker follows";
+                    return fault(prefix.span().start, message);
+                }
+                Ok((1..=WORKERS_MAX).map(|number| numbered(text, number)).collect())
+            }
+            _ => fault(at, "a venue needs either usernames, one for each worker, or username_prefix"),
+        }
+    }
+
+    fn password(&self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<Name<10>, Fault> {
+        let (text, at) = match (&self.password, &self.password_env) {
+            (Some(password), None) => (password.get_ref().clone(), password.span().start),
+            (None, Some(variable)) => {
+                let at = variable.span().start;
+                let Some(text) = environment(variable.get_ref()) else {
+                    let message = format!("password_env: {} is not set", variable.get_ref());
+                    return fault(at, message);
+                };
+                (text, at)
+            }
+            _ => return fault(at, "a venue needs either password or password_env"),
+        };
+        text.parse()
+            .map_err(|_| Fault { at, message: "password: write up to 10 printable ASCII characters".into() })
+    }
+}
+
+fn within<N: PartialOrd + Copy + std::fmt::Display>(
+    key: &str,
+    value: &Spanned<N>,
+    lowest: N,
+    highest: N,
+) -> Result<N, Fault> {
+    let number = *value.get_ref();
+    if (lowest..=highest).contains(&number) {
+        return Ok(number);
+    }
+    fault(value.span().start, format!("{key}: {number} must be from {lowest} to {highest}"))
+}
+
+type Accounts = (Vec<AccountConfig>, Vec<Option<Limits>>);
+
+fn accounts(tables: Vec<Spanned<Account>>) -> Result<Accounts, Fault> {
+    if tables.is_empty() {
+        return fault(0, "there is no [[account]]: nobody could log in");
+    }
+    if tables.len() > crate::orders::ACCOUNTS_MAX {
+        return fault(0, format!("there are more than {} accounts", crate::orders::ACCOUNTS_MAX));
+    }
+    let mut names = std::collections::HashSet::new();
+    let (mut accounts, mut account_limits) = (Vec::new(), Vec::new());
+    for table in tables {
+        let account = table.into_inner();
+        let name: Name<6> = named("name", &account.name)?;
+        if !names.insert(name.folded()) {
+            let message = format!("there are two accounts {:?}; case does not matter", name.as_str());
+            return fault(account.name.span().start, message);
+        }
+        if !is_password_hash(account.password_hash.get_ref()) {
+            let message = "password_hash: this is no Argon2id hash; `weir ctl hash-password` makes one";
+            return fault(account.password_hash.span().start, message);
+        }
+        accounts.push(AccountConfig {
+            name,
+            password_hash: account.password_hash.into_inner().into(),
+            cancel_on_disconnect: account.cancel_on_disconnect,
+            takeover: account.takeover,
+        });
+        account_limits.push(account.limits.map(checked_limits).transpose()?);
+    }
+    Ok((accounts, account_limits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = include_str!("../../../../docs/examples/gateway.toml");
+
+    fn read(text: &str) -> Result<(GatewayConfig, Listeners), ConfigError> {
+        let variables = |name: &str| (name == "WEIR_VENUE_PASSWORD").then(|| "DEMO".to_owned());
+        parse(Path::new("gateway.toml"), text, &variables)
+    }
+
+    fn wrong(text: &str) -> (usize, String) {
+        let error = read(text).expect_err("it is wrong");
+        (error.line, error.message)
+    }
+
+    #[test]
+    fn the_example_is_a_configuration() {
+        let (config, listeners) = read(EXAMPLE).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((config.accounts.len(), config.venues.len()), (2, 2));
+        assert_eq!(config.venues[0].password.as_str(), "DEMO");
+        assert_eq!(config.default_venue, Some(0));
+        assert!(config.accounts[0].cancel_on_disconnect && config.account_limits[0].is_some());
+        assert!(listeners.orders.is_some() && listeners.control.is_some() && listeners.metrics.is_some());
+        assert_eq!(config.journal.map(|(_, level)| level), Some(Level::Disk));
+    }
+
+    /// The example with one line replaced; the error must name that line.
+    fn with(line: &str, by: &str) -> (usize, usize, String) {
+        let place = EXAMPLE.lines().position(|found| found.starts_with(line)).expect("the line is there") + 1;
+        let lines = EXAMPLE.lines().enumerate();
+        let text: Vec<&str> = lines.map(|(at, found)| if at + 1 == place { by } else { found }).collect();
+        let (found, message) = wrong(&text.join("\n"));
+        (place, found, message)
+    }
+
+    #[test]
+    fn errors_name_their_line_and_key() {
+        for (line, by, words) in [
+            ("route = ", "rout = \"own\"", "rout"),
+            ("route = ", "route = \"nowhere\"", "nowhere"),
+            ("strategy = ", "strategy = \"mash\"", "mash"),
+            ("level = ", "level = \"paper\"", "paper"),
+            ("orders = ", "orders = \"nowhere\"", "orders"),
+            ("metrics = ", "metrics = \"0.0.0.0:9190\"", "loopback"),
+            ("default_venue = ", "default_venue = \"NOWHERE\"", "NOWHERE"),
+            ("address = ", "address = \"here\"", "address"),
+            ("password_env = ", "password_env = \"WEIR_NOT_SET\"", "WEIR_NOT_SET"),
+            ("open_orders_max = ", "open_orders_max = 0", "open_orders_max"),
+            ("password_hash = ", "password_hash = \"DEMO\"", "hash-password"),
+            ("name = \"C00001\"", "name = \"C00001-TOO-LONG\"", "6 printable"),
+            ("names = ", "names = [\"TOOLONGSYMBOL\"]", "TOOLONG"),
+        ] {
+            let (place, found, message) = with(line, by);
+            assert!(found == place && message.contains(words), "{by}: line {found}, {message}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_there_twice_is_an_error() {
+        assert!(wrong("").1.contains("[[venue]]"));
+        let (_, message) =
+            wrong("[[venue]]\nname = \"X\"\naddress = \"127.0.0.1:1\"\nusernames = [\"G1\"]\n");
+        assert!(message.contains("password"), "{message}");
+        let venue =
+            "[[venue]]\nname = \"X\"\naddress = \"127.0.0.1:1\"\nusername_prefix = \"G\"\npassword = \"P\"\n";
+        assert!(wrong(venue).1.contains("[[account]]"));
+        let (line, message) = wrong(&format!("{venue}{venue}"));
+        assert!(line == 6 && message.contains("two venues"), "{line}: {message}");
+        let (line, message) = wrong(&format!("{venue}nonsense = 1\n"));
+        assert!(line == 6 && message.contains("nonsense"), "{line}: {message}");
+    }
+
+    #[test]
+    fn a_demonstration_has_a_login_for_every_worker() {
+        let config = GatewayConfig::demo(3, "127.0.0.1:9101".parse().expect("an address"));
+        assert_eq!(config.accounts.len(), 3);
+        assert_eq!(config.venues[0].usernames[1].as_str(), "G00002");
+        assert_eq!(config.venues[0].usernames.len(), WORKERS_MAX);
+    }
+}

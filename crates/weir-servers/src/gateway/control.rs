@@ -1,0 +1,272 @@
+//! The control socket: a Unix socket that only its owner may open. One line of JSON asks, one line of JSON answers.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{FileType, Mode},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+};
+use serde::{Deserialize, Serialize};
+use weir_record::orders::SessionStats;
+
+use super::{GatewayControl, limits::Limits};
+
+/// Callers at a time; more are closed at once.
+const CALLERS_MAX: usize = 8;
+/// Longest line of a request.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+/// How long accepting rests after an error, such as descriptors having run out.
+const REST: Duration = Duration::from_millis(20);
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Show limits, and change them first if `set` says so.
+    Limits {
+        /// Account; absent: those of all accounts that have none of their own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+        /// Keys of [`Limits`] with their new values; `null` takes a limit away.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        set: Option<serde_json::Map<String, serde_json::Value>>,
+    },
+    /// Turn a kill switch on or off.
+    Kill {
+        /// Account; absent: everybody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+        /// On or off.
+        on: bool,
+    },
+    /// End in good order.
+    Drain,
+    /// The clients' and the upstream sessions.
+    Sessions,
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Whether it was done.
+    pub ok: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The limits that count now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// Kill switches that are on: accounts, and `*` for everybody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub killed: Option<Vec<String>>,
+    /// Open orders that are being cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelling: Option<u64>,
+    /// Sessions of clients that are logged in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Vec<SessionStats>>,
+    /// Upstream sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstreams: Option<Vec<UpstreamStatus>>,
+}
+
+/// One upstream session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamStatus {
+    /// Venue.
+    pub venue: String,
+    /// Worker.
+    pub worker: u32,
+    /// Whether orders can be sent.
+    pub is_open: bool,
+    /// Why it was last lost or not made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// A bound control socket. Its path is removed when it is dropped.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: OwnPath,
+}
+
+/// A path that is removed when it is not needed any more.
+#[derive(Debug)]
+struct OwnPath(PathBuf);
+
+impl Drop for OwnPath {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// An open control socket: dropping it removes the path.
+#[derive(Debug)]
+#[must_use = "the path is removed when this is dropped"]
+pub struct ControlPath {
+    _path: OwnPath,
+}
+
+impl ControlSocket {
+    /// Takes the path, with mode 0600 from the first moment on. A socket that a dead process left is replaced.
+    ///
+    /// # Errors
+    /// `AddrInUse` when another process answers there, or something that is no socket has the path.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        remove_dead(path)?;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        // The path gets the mode of the socket; to change it later would leave a moment in which others could come in.
+        rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let path = OwnPath(path.to_path_buf());
+        rustix::net::listen(&socket, CALLERS_MAX as i32)?;
+        Ok(Self { listener: UnixListener::from(socket), path })
+    }
+
+    /// Starts answering, for as long as the process lives.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn answer(self, control: GatewayControl) -> io::Result<ControlPath> {
+        let Self { listener, path } = self;
+        let run = move || accept(&listener, &control);
+        thread::Builder::new().name("weir-control".into()).spawn(run)?;
+        Ok(ControlPath { _path: path })
+    }
+}
+
+fn remove_dead(path: &Path) -> io::Result<()> {
+    let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text.to_owned()));
+    let Ok(found) = rustix::fs::lstat(path) else { return Ok(()) };
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
+        return in_use("the path is taken by something that is no socket");
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => in_use("another process answers there"),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+fn accept(listener: &UnixListener, control: &GatewayControl) {
+    let callers = Arc::new(AtomicUsize::new(0));
+    for caller in listener.incoming() {
+        let Ok(caller) = caller else {
+            thread::park_timeout(REST);
+            continue;
+        };
+        if callers.fetch_add(1, Ordering::Relaxed) >= CALLERS_MAX {
+            callers.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (control, open) = (control.clone(), Arc::clone(&callers));
+        let answer = move || {
+            // A caller that breaks off is not our concern.
+            let _ = converse(caller, &control);
+            open.fetch_sub(1, Ordering::Relaxed);
+        };
+        if thread::Builder::new().name("weir-control".into()).spawn(answer).is_err() {
+            callers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn converse(stream: UnixStream, control: &GatewayControl) -> io::Result<()> {
+    let mut output = stream.try_clone()?;
+    let mut input = BufReader::new(stream);
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let answer = match serde_json::from_str::<Request>(&line) {
+            Ok(request) => perform(control, request),
+            Err(error) => refused(format!("this is no request: {error}")),
+        };
+        let mut text = serde_json::to_string(&answer)?;
+        text.push('\n');
+        output.write_all(text.as_bytes())?;
+    }
+}
+
+fn refused(error: String) -> Answer {
+    Answer { error: Some(error), ..Answer::default() }
+}
+
+fn perform(control: &GatewayControl, request: Request) -> Answer {
+    let done = Answer { ok: true, ..Answer::default() };
+    let outcome = match request {
+        Request::Limits { account, set } => {
+            let changed = set.map_or(Ok(()), |set| control.set_limits(account.as_deref(), set));
+            changed.and_then(|()| {
+                let limits = control.limits(account.as_deref())?;
+                Ok(Answer { limits: Some(limits), killed: Some(control.killed()), ..done })
+            })
+        }
+        Request::Kill { account, on } => control.kill(account.as_deref(), on).map(|cancelling| Answer {
+            killed: Some(control.killed()),
+            cancelling: Some(cancelling),
+            ..done
+        }),
+        Request::Drain => {
+            control.drain();
+            Ok(done)
+        }
+        Request::Sessions => Ok(Answer {
+            sessions: Some(control.node_stats().sessions),
+            upstreams: Some(control.upstreams()),
+            ..done
+        }),
+    };
+    outcome.unwrap_or_else(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_path_is_private_replaces_a_dead_one_and_is_removed() {
+        let path = std::env::temp_dir().join(format!("weir-control-{}.sock", std::process::id()));
+        let socket = ControlSocket::bind(&path).expect("the path is free");
+        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(ControlSocket::bind(&path).expect_err("it is taken").kind(), io::ErrorKind::AddrInUse);
+        drop(socket);
+        assert!(!path.exists());
+        // As a process that was killed leaves it.
+        drop(UnixListener::bind(&path).expect("the path is free"));
+        drop(ControlSocket::bind(&path).expect("nobody answers there"));
+        fs::write(&path, "a file").expect("a folder that can be written");
+        assert!(ControlSocket::bind(&path).is_err());
+        fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn requests_are_read_and_unknown_keys_are_not() {
+        let read = |text: &str| serde_json::from_str::<Request>(text);
+        assert_eq!(read(r#"{"command":"drain"}"#).expect("known"), Request::Drain);
+        let kill = Request::Kill { account: Some("C00001".into()), on: true };
+        assert_eq!(read(r#"{"command":"kill","account":"C00001","on":true}"#).expect("known"), kill);
+        assert!(read(r#"{"command":"kill","acount":"C00001","on":true}"#).is_err());
+        assert!(read(r#"{"command":"fly"}"#).is_err());
+    }
+}

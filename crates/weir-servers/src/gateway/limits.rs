@@ -1,0 +1,156 @@
+//! Limits as people write them, in configuration files and through the control socket.
+
+use serde::{Deserialize, Serialize};
+use weir_proto::ouch::Symbol;
+use weir_trading::{DuplicateLimit, Rate, RiskLimits};
+
+/// Prices and values have four implied decimals.
+const UNIT: f64 = 10_000.0;
+const MILLISECOND_NS: u64 = 1_000_000;
+/// Most symbols an account may be kept from.
+const RESTRICTED_MAX: usize = 10_000;
+
+/// Limits of an account; what is absent is not limited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// New orders and replaces a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orders_per_second: Option<u32>,
+    /// How many of them at once; a second's worth when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orders_burst: Option<u32>,
+    /// New orders and replaces a second for each symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol_orders_per_second: Option<u32>,
+    /// How many of them at once; a second's worth when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol_orders_burst: Option<u32>,
+    /// Identical orders (symbol, side, quantity and price) within the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicates_max: Option<u32>,
+    /// That window; a second when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicates_window_ms: Option<u32>,
+    /// How far a price may be from the symbol's last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fat_finger_percent: Option<f64>,
+    /// Shares of one order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares_max: Option<u32>,
+    /// Value of one order, in units of the currency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notional_max: Option<f64>,
+    /// Value of all open and executed orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposure_max: Option<f64>,
+    /// Symbols that may not be traded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub restricted: Vec<String>,
+}
+
+impl Limits {
+    /// What the checks work with.
+    ///
+    /// # Errors
+    /// In words: the key and what is wrong with it.
+    pub(super) fn resolve(&self) -> Result<RiskLimits, String> {
+        Ok(RiskLimits {
+            port_rate: rate("orders", self.orders_per_second, self.orders_burst)?,
+            symbol_rate: rate("symbol_orders", self.symbol_orders_per_second, self.symbol_orders_burst)?,
+            duplicates: self.duplicates()?,
+            fat_finger_basis_points: self.fat_finger()?,
+            shares_max: self.shares_max,
+            notional_max: value("notional_max", self.notional_max)?,
+            exposure_max: value("exposure_max", self.exposure_max)?,
+            restricted: self.restricted()?,
+        })
+    }
+
+    fn duplicates(&self) -> Result<Option<DuplicateLimit>, String> {
+        let window_ms = self.duplicates_window_ms.unwrap_or(1000);
+        if window_ms == 0 {
+            return Err("duplicates_window_ms must be more than 0".into());
+        }
+        if self.duplicates_max.is_none() && self.duplicates_window_ms.is_some() {
+            return Err("duplicates_window_ms means nothing without duplicates_max".into());
+        }
+        let window_ns = u64::from(window_ms) * MILLISECOND_NS;
+        Ok(self.duplicates_max.map(|orders_max| DuplicateLimit { orders_max, window_ns }))
+    }
+
+    fn fat_finger(&self) -> Result<Option<u32>, String> {
+        match self.fat_finger_percent {
+            None => Ok(None),
+            Some(percent) if (0.01..=10_000.0).contains(&percent) => {
+                Ok(Some((percent * 100.0).round() as u32))
+            }
+            Some(percent) => Err(format!("fat_finger_percent {percent} must be from 0.01 to 10000")),
+        }
+    }
+
+    fn restricted(&self) -> Result<Vec<Symbol>, String> {
+        if self.restricted.len() > RESTRICTED_MAX {
+            return Err(format!("restricted has more than {RESTRICTED_MAX} symbols"));
+        }
+        self.restricted.iter().map(|text| symbol(text)).collect()
+    }
+}
+
+/// Reads a symbol.
+pub(super) fn symbol(text: &str) -> Result<Symbol, String> {
+    let symbol = text.parse().map_err(|_| format!("{text:?} is no symbol: up to 8 printable characters"))?;
+    if text.is_empty() { Err("a symbol is empty".into()) } else { Ok(symbol) }
+}
+
+fn rate(key: &str, per_second: Option<u32>, burst: Option<u32>) -> Result<Option<Rate>, String> {
+    match (per_second, burst) {
+        (None, None) => Ok(None),
+        (None, Some(_)) => Err(format!("{key}_burst means nothing without {key}_per_second")),
+        (Some(per_second), burst) => Ok(Some(Rate { per_second, burst: burst.unwrap_or(per_second).max(1) })),
+    }
+}
+
+fn value(key: &str, value: Option<f64>) -> Result<Option<u64>, String> {
+    match value {
+        None => Ok(None),
+        Some(value) if (0.0..=1e14).contains(&value) => Ok(Some((value * UNIT).round() as u64)),
+        Some(value) => Err(format!("{key} {value} must be from 0 to 1e14")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_scaled_and_bursts_default_to_a_second() {
+        let limits = Limits {
+            orders_per_second: Some(100),
+            notional_max: Some(12.5),
+            fat_finger_percent: Some(2.5),
+            duplicates_max: Some(3),
+            restricted: vec!["WEIR".into()],
+            ..Limits::default()
+        };
+        let resolved = limits.resolve().expect("they are right");
+        assert_eq!(resolved.port_rate, Some(Rate { per_second: 100, burst: 100 }));
+        assert_eq!((resolved.notional_max, resolved.fat_finger_basis_points), (Some(125_000), Some(250)));
+        assert_eq!(resolved.duplicates, Some(DuplicateLimit { orders_max: 3, window_ns: 1_000_000_000 }));
+        assert_eq!(resolved.restricted.len(), 1);
+        assert!(Limits::default().resolve().expect("nothing is limited").is_off());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_its_key() {
+        let wrong = |limits: Limits| limits.resolve().expect_err("it makes no sense");
+        assert!(wrong(Limits { orders_burst: Some(1), ..Limits::default() }).contains("orders_burst"));
+        assert!(wrong(Limits { notional_max: Some(-1.0), ..Limits::default() }).contains("notional_max"));
+        assert!(
+            wrong(Limits { fat_finger_percent: Some(f64::NAN), ..Limits::default() }).contains("fat_finger")
+        );
+        assert!(
+            wrong(Limits { restricted: vec!["TOOLONGSYMBOL".into()], ..Limits::default() }).contains("TOO")
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! The order gateway: clients in front, exchanges behind, and every order numbered anew between them.
+//!
+//! Each worker has the sessions of its own clients ([`crate::orders`]) and one session with each venue. An order comes
+//! from a client, passes the kill switch and the limits, goes to the worker of its route (its own, unless work is handed
+//! off on purpose), gets its upstream number there when it is sent, and leaves. The answer comes back the same way and
+//! is appended to the client's stream by the worker the client lives on. So what one client sends stays in order, and
+//! every number, stream and journal has one writer.
+//!
+//! What is kept in the journal: every order with its upstream number before it is sent, every answer with its upstream
+//! sequence number before the client sees it, and every change by `weir ctl`. A gateway that is started again asks each
+//! exchange for what comes after the last answer it kept, and sends what was not answered once more with the same
+//! numbers: the exchange ignores what it knows.
+//!
+//! What waits is bounded: orders without an answer and bytes for each upstream session; what is handed over and not
+//! taken. Where a bound is reached, the clients that send there are not read any more, and no others.
+//!
+//! What it is not: it keeps no book, and it does not send an order to another venue when one is down: that order is
+//! refused.
+
+mod application;
+mod backoff;
+mod checks;
+mod commands;
+mod config;
+mod control;
+mod counters;
+mod hops;
+mod ledger;
+mod limits;
+mod metrics;
+mod recovery;
+mod server;
+mod signal;
+mod stamp;
+mod task;
+mod upstream;
+
+pub use config::{ConfigError, GatewayConfig, Listeners, VENUES_MAX, VenueConfig, WORKERS_MAX, parse};
+pub use control::{Answer, ControlPath, ControlSocket, Request, UpstreamStatus};
+pub use ledger::LedgerLimits;
+pub use limits::Limits;
+pub use metrics::MetricsPort;
+pub use server::{GatewayControl, GatewayServer};
+pub use weir_trading::Route;

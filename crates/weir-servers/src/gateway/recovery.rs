@@ -1,0 +1,236 @@
+//! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
+//! what was changed while it ran.
+
+use std::collections::{BTreeMap, HashMap};
+
+use weir_proto::{
+    ouch::{
+        ClientOrderId, Inbound, Symbol, inbound_user_ref_num, original_user_ref_num, outbound_user_ref_num,
+        reject_reason,
+    },
+    soup::Name,
+};
+use weir_trading::{AccountId, Origin};
+
+use super::{
+    application::{RECORD_CONTROL, RECORD_SENT, RECORD_SESSION, Symbols},
+    commands::{Change, Controls},
+    ledger::{Ledger, LedgerLimits},
+    task::{Refusal, of_session_key, unpack_sequence},
+    upstream::Resume,
+};
+use crate::orders::{Record, RecordKind};
+
+/// One upstream session as the journals have it.
+struct Session {
+    ledger: Ledger,
+    resume: Resume,
+    /// By epoch and journal: up to which message of this session it has the answers for its clients.
+    kept: BTreeMap<(u8, u16), u64>,
+    /// By epoch and account: up to which message of it the client has the answers.
+    delivered: HashMap<(u8, AccountId), u64>,
+}
+
+/// Takes records in the order of their journals.
+pub(super) struct Recovering<'c> {
+    workers: usize,
+    symbols: &'c Symbols,
+    limits: Vec<LedgerLimits>,
+    sessions: Vec<Session>,
+    /// Orders that their client's worker has journaled and that may never have been sent.
+    unsent: BTreeMap<(u32, u32), ClientOrderId>,
+    /// Orders of which a journal that was read before the one that says they were sent has an answer.
+    early: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
+    /// Names of accounts, folded, for changes.
+    accounts: &'c dyn Fn(&str) -> Option<AccountId>,
+    controls: Controls,
+    is_empty: bool,
+}
+
+/// What the workers of a gateway begin with.
+pub(super) struct Recovered {
+    /// By upstream session: worker times venues.
+    pub(super) sessions: Vec<(Ledger, Resume)>,
+    /// What is in force.
+    pub(super) controls: Controls,
+    /// Orders whose clients wait for an answer that nobody else will give.
+    pub(super) unsent: Vec<(AccountId, Refusal)>,
+}
+
+impl<'c> Recovering<'c> {
+    pub(super) fn new(
+        workers: usize,
+        venues: &[LedgerLimits],
+        symbols: &'c Symbols,
+        accounts: &'c dyn Fn(&str) -> Option<AccountId>,
+        controls: Controls,
+    ) -> Self {
+        let session = |index: usize| Session {
+            ledger: Ledger::new(1, venues[index % venues.len()]),
+            resume: Resume::default(),
+            kept: BTreeMap::new(),
+            delivered: HashMap::new(),
+        };
+        Self {
+            workers,
+            symbols,
+            limits: venues.to_vec(),
+            sessions: (0..workers * venues.len()).map(session).collect(),
+            unsent: BTreeMap::new(),
+            early: BTreeMap::new(),
+            accounts,
+            controls,
+            is_empty: true,
+        }
+    }
+
+    /// Takes one record.
+    pub(super) fn take(&mut self, record: &Record<'_>) {
+        self.is_empty = false;
+        match record.kind {
+            RecordKind::Inbound { account, upstream, raw } => {
+                self.inbound(record.worker, account, upstream, raw);
+            }
+            RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
+                self.sequenced(record.worker, account, upstream_sequence, message);
+            }
+            RecordKind::Application { kind: RECORD_SENT, payload, .. } => {
+                if let Some((number, rest)) = payload.split_first_chunk::<4>()
+                    && let Some((venue, rest)) = rest.split_first()
+                    && let Some((name, raw)) = rest.split_first_chunk::<6>()
+                    && let Ok(name) = Name::<6>::from_padded(name)
+                    && let Some(account) = (self.accounts)(name.as_str())
+                {
+                    let number = u32::from_be_bytes(*number);
+                    self.sent(record.worker, (*venue).into(), account, number, raw);
+                }
+            }
+            RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
+                if let Some(place) = self.place_of(session)
+                    && let Some((epoch, name)) = payload.split_first()
+                    && let Ok(name) = Name::from_padded(name)
+                {
+                    self.sessions[place].resume.session = Some(name);
+                    self.sessions[place].resume.epoch = *epoch;
+                }
+            }
+            RecordKind::Application { kind: RECORD_CONTROL, payload, .. } => {
+                if let Ok(change) = serde_json::from_slice::<Change>(payload) {
+                    self.change(&change);
+                }
+            }
+            RecordKind::Application { .. } => {}
+        }
+    }
+
+    /// The place of a session that is still configured.
+    fn place_of(&self, key: u32) -> Option<usize> {
+        let (worker, venue) = of_session_key(key);
+        (worker < self.workers && venue < self.limits.len()).then(|| worker * self.limits.len() + venue)
+    }
+
+    fn inbound(&mut self, worker: u16, account: AccountId, upstream: u32, raw: &[u8]) {
+        let Some(number) = inbound_user_ref_num(raw) else { return };
+        if !matches!(raw.first(), Some(b'O' | b'U')) {
+            return;
+        }
+        if upstream == 0 {
+            let id = Inbound::decode(raw).ok().and_then(|message| message.client_order_id());
+            self.unsent.insert((account.0, number), id.unwrap_or(ClientOrderId([b' '; 14])));
+            return;
+        }
+        if let Some(venue) = self.venue_of(worker.into(), account, raw) {
+            self.sent(worker, venue, account, upstream, raw);
+        }
+    }
+
+    /// The venue by which a worker sent its own client's order.
+    fn venue_of(&self, worker: usize, account: AccountId, raw: &[u8]) -> Option<usize> {
+        let venues = self.limits.len();
+        if venues == 1 {
+            return Some(0);
+        }
+        if let Some(original) = original_user_ref_num(raw) {
+            let sessions = self.sessions.get(worker * venues..(worker + 1) * venues)?;
+            return sessions.iter().position(|session| session.ledger.knows(account, original));
+        }
+        let symbol = Symbol(raw.get(10..18)?.try_into().ok()?);
+        self.symbols.venues.get(&symbol).copied().or(self.symbols.other)
+    }
+
+    fn sent(&mut self, worker: u16, venue: usize, account: AccountId, number: u32, raw: &[u8]) {
+        let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
+        self.unsent.remove(&(account.0, user_ref_num));
+        if venue >= self.limits.len() {
+            return;
+        }
+        let Some(session) = self.sessions.get_mut(usize::from(worker) * self.limits.len() + venue) else {
+            return;
+        };
+        let home = (account.0 as usize % self.workers) as u16;
+        session.ledger.restore(number, Origin { account, user_ref_num, home, received_ns: 0 }, raw);
+        for answer in self.early.remove(&(account.0, user_ref_num)).unwrap_or_default() {
+            session.ledger.restore_answer(account, &answer);
+        }
+    }
+
+    fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
+        let number = outbound_user_ref_num(message);
+        if let Some(number) = number {
+            self.unsent.remove(&(account.0, number));
+        }
+        if upstream_sequence == 0 {
+            return;
+        }
+        let (key, epoch, sequence) = unpack_sequence(upstream_sequence);
+        let Some(place) = self.place_of(key) else { return };
+        let session = &mut self.sessions[place];
+        let delivered = session.delivered.entry((epoch, account)).or_default();
+        *delivered = sequence.max(*delivered);
+        let kept = session.kept.entry((epoch, worker)).or_default();
+        *kept = sequence.max(*kept);
+        let Some(number) = number else { return };
+        if session.ledger.knows(account, number) {
+            session.ledger.restore_answer(account, message);
+        } else if usize::from(worker) != place / self.limits.len() {
+            self.early.entry((account.0, number)).or_default().push(message.to_vec());
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        let (Change::Kill { account: name, .. } | Change::Limits { account: name, .. }) = change;
+        let account = name.as_deref().map(self.accounts);
+        // An account that is not configured any more has nothing to be changed.
+        if account != Some(None) {
+            self.controls.apply(account.flatten(), change);
+        }
+    }
+
+    /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
+    pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
+        let Self { workers, limits, mut sessions, unsent, controls, is_empty, .. } = self;
+        for (index, session) in sessions.iter_mut().enumerate() {
+            // Numbers of sessions that were before mean nothing in this one.
+            let epoch = session.resume.epoch;
+            session.kept.retain(|(of, _), _| *of == epoch);
+            let delivered = session.delivered.iter().filter(|((of, _), _)| *of == epoch);
+            session.resume.delivered =
+                delivered.map(|((_, account), sequence)| (*account, *sequence)).collect();
+            // Each journal has its clients' answers without a gap; the one that has come least far decides.
+            let homes = (0..workers).filter(|home| feeds(index / limits.len(), *home));
+            let feeding = homes.map(|home| session.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
+            let kept = feeding.chain(session.kept.values().copied()).min().unwrap_or(0);
+            // Where nothing was kept, what the exchange said before is not asked for.
+            session.resume.next = if is_empty { 0 } else { kept + 1 };
+        }
+        let refusal = |((account, user_ref_num), client_order_id)| {
+            let reason = reject_reason::DESTINATION_CLOSED;
+            (AccountId(account), Refusal { user_ref_num, reason, client_order_id })
+        };
+        Recovered {
+            sessions: sessions.into_iter().map(|session| (session.ledger, session.resume)).collect(),
+            controls,
+            unsent: unsent.into_iter().map(refusal).collect(),
+        }
+    }
+}

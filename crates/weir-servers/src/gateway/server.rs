@@ -1,0 +1,469 @@
+//! Starting a gateway, and looking at it from other threads.
+
+use std::{
+    io,
+    rc::Rc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_engine::{
+    handoff::{self, HandoffCounters, Port},
+    mailbox::{MailboxReceiver, mailbox},
+    net::Address,
+    serve::{Drained, ServeError, ServerConfig},
+    spawn,
+};
+use weir_record::{
+    engine::ServerStats,
+    orders::{HandoffStats, NodeStats},
+};
+use weir_trading::{AccountId, Route};
+
+use super::{
+    application::{Common, Gateway, Parts, Symbols},
+    checks::Checks,
+    commands::{Asked, Change, Commander, Controls, WAITING_MAX, obey},
+    config::{GatewayConfig, WORKERS_MAX},
+    control::UpstreamStatus,
+    counters::{Count, GatewayCounters, total},
+    hops::{Hops, summarize},
+    ledger::{Ledger, LedgerLimits},
+    limits::Limits,
+    metrics::Facts,
+    recovery::Recovering,
+    task::{Refusal, Task},
+    upstream::{Login, Place, Resume, Upstream},
+};
+use crate::{
+    journal::Level,
+    orders::{Application, Hub, OrdersConfig, OrdersControl, OrdersServer, recover},
+};
+
+/// How often the starter looks whether the upstream sessions are there.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// A running gateway.
+#[derive(Debug)]
+pub struct GatewayServer {
+    orders: OrdersServer,
+    control: GatewayControl,
+}
+
+/// Counters and changes of a running gateway, for any thread.
+#[derive(Clone)]
+pub struct GatewayControl {
+    orders: OrdersControl,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for GatewayControl {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("GatewayControl").finish_non_exhaustive()
+    }
+}
+
+struct Shared {
+    config: GatewayConfig,
+    common: Arc<Common>,
+    counters: Vec<Arc<GatewayCounters>>,
+    hops: Vec<Arc<Hops>>,
+    handoff: Vec<Arc<HandoffCounters>>,
+    commander: Commander,
+}
+
+/// What a worker takes when it begins.
+struct Seat {
+    port: Port<Task>,
+    sessions: Vec<(Ledger, Resume)>,
+    asked: MailboxReceiver<Asked>,
+    unsent: Vec<(AccountId, Refusal)>,
+}
+
+impl GatewayServer {
+    /// Recovers what the journals hold, listens, and starts the workers, which begin to log in to the exchanges.
+    ///
+    /// # Errors
+    /// Those of [`OrdersServer::start`]; a hand-off that cannot do what is asked.
+    pub fn start(server: ServerConfig, config: GatewayConfig) -> Result<Self, ServeError> {
+        let workers = server.workers;
+        check(&server, &config)?;
+        let common = Arc::new(common(&config, workers));
+        let orders = orders_config(&config);
+        let names = |name: &str| account_named(&config, name);
+        let limits: Vec<LedgerLimits> = config.venues.iter().map(|venue| venue.limits).collect();
+        let controls = Controls {
+            limits: config.limits.clone(),
+            account_limits: config.account_limits.clone(),
+            ..Controls::default()
+        };
+        let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls);
+        let recovery = recover(&orders, &mut |record| recovering.take(record))
+            .map_err(|error| ServeError::Worker { worker: 0, source: io::Error::other(error) })?;
+        let feeds = |worker: usize, home: usize| {
+            common
+                .senders
+                .iter()
+                .enumerate()
+                .any(|(account, sender)| account % workers == home && usize::from(*sender) == worker)
+        };
+        let recovered = recovering.finish(feeds);
+        let ports = handoff::group::<Task>(workers, &config.handoff);
+        let handoff = ports.iter().map(Port::counters).collect();
+        let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
+        let shared = Arc::new(Shared {
+            common,
+            counters: (0..workers).map(|_| Arc::default()).collect(),
+            hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
+            handoff,
+            commander: Commander::new(recovered.controls, senders),
+            config,
+        });
+        let mut sessions = recovered.sessions.into_iter();
+        let venues = shared.config.venues.len();
+        let seats = ports.into_iter().zip(boxes).enumerate().map(|(worker, (port, asked))| {
+            let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
+            Some(Seat {
+                port,
+                sessions: sessions.by_ref().take(venues).collect(),
+                asked,
+                unsent: recovered.unsent.iter().filter(own).copied().collect(),
+            })
+        });
+        let seats = Arc::new(Mutex::new(seats.collect::<Vec<Option<Seat>>>()));
+        let at_worker = Arc::clone(&shared);
+        let make = move |hub: Rc<Hub>| {
+            let seat = seats
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_mut(hub.worker())
+                .and_then(Option::take)
+                .ok_or_else(|| io::Error::other("the worker has begun before"))?;
+            take_seat(&at_worker, hub, seat)
+        };
+        let orders = OrdersServer::start_recovered(server, orders, recovery, make)?;
+        let control = GatewayControl { orders: orders.control(), shared };
+        Ok(Self { orders, control })
+    }
+
+    /// As [`GatewayControl::wait_for_upstreams`].
+    pub fn wait_for_upstreams(&self, limit: Duration) -> bool {
+        self.control.wait_for_upstreams(limit)
+    }
+
+    /// The sessions underneath alone; [`Self::control`] goes on working.
+    pub fn into_orders(self) -> OrdersServer {
+        self.orders
+    }
+
+    /// Where clients are listened for, with the port the kernel chose.
+    pub fn address(&self) -> &Address {
+        self.orders.address()
+    }
+
+    /// The sessions underneath.
+    pub fn orders(&self) -> &OrdersServer {
+        &self.orders
+    }
+
+    /// A handle for other threads.
+    pub fn control(&self) -> GatewayControl {
+        self.control.clone()
+    }
+
+    /// Starts draining; `join` waits for its end.
+    pub fn drain(&self) {
+        self.control.drain();
+    }
+
+    /// Waits until the gateway has drained.
+    ///
+    /// # Panics
+    /// When a worker panicked: with its message.
+    pub fn join(self) -> Drained {
+        self.orders.join()
+    }
+}
+
+fn check(server: &ServerConfig, config: &GatewayConfig) -> Result<(), ServeError> {
+    let workers = server.workers;
+    let wrong = |text: String| {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, text);
+        Err(ServeError::Worker { worker: 0, source })
+    };
+    if workers == 0 || workers > WORKERS_MAX {
+        return wrong(format!("{workers} workers; 1 to {WORKERS_MAX} are possible"));
+    }
+    if let Some(venue) = config.venues.iter().find(|venue| venue.usernames.len() < workers) {
+        return wrong(format!(
+            "venue {} has {} user names for {workers} workers; each needs its own",
+            venue.name,
+            venue.usernames.len()
+        ));
+    }
+    if workers > 1 && config.route != Route::Own && config.handoff.strategy == handoff::Strategy::Owner {
+        return wrong(format!(
+            "the hand-off owner hands nothing off, and the route {} needs that; choose another one of them",
+            config.route
+        ));
+    }
+    Ok(())
+}
+
+fn orders_config(config: &GatewayConfig) -> OrdersConfig {
+    OrdersConfig {
+        session: config.session,
+        journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
+        node: "GATEWAY",
+        ..OrdersConfig::new(config.accounts.clone())
+    }
+}
+
+fn common(config: &GatewayConfig, workers: usize) -> Common {
+    // Neighbours in the list of accounts live on different workers: their row, and not their place, is what `modulo`
+    // goes by, or it would never hand anything off.
+    let row = |account: usize| (account / workers) as u32;
+    let sender = |account: usize| config.route.worker(account % workers, row(account), workers) as u16;
+    let senders: Vec<u16> = (0..config.accounts.len()).map(sender).collect();
+    let sessions = workers * config.venues.len();
+    Common {
+        workers,
+        venues: config.venues.iter().map(|venue| venue.name.clone()).collect(),
+        symbols: Symbols { venues: config.symbols.iter().copied().collect(), other: config.default_venue },
+        hands_off: senders
+            .iter()
+            .enumerate()
+            .any(|(account, sender)| account % workers != usize::from(*sender)),
+        senders,
+        hop_times: config.hop_times,
+        full: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
+        open: (0..sessions).map(|_| AtomicBool::new(false)).collect(),
+        troubles: Mutex::new(vec![None; sessions]),
+    }
+}
+
+fn account_named(config: &GatewayConfig, name: &str) -> Option<AccountId> {
+    let is_it = |account: &crate::orders::AccountConfig| account.name.as_str().eq_ignore_ascii_case(name);
+    config.accounts.iter().position(is_it).map(|place| AccountId(place as u32))
+}
+
+/// Makes a worker's part and starts it.
+fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn Application>> {
+    let Seat { port, sessions, asked, unsent } = seat;
+    let (worker, config) = (hub.worker(), &shared.config);
+    if shared.common.hands_off {
+        port.attach().map_err(io::Error::other)?;
+    }
+    let upstreams = sessions.into_iter().enumerate().map(|(venue, (ledger, resume))| {
+        let of = &config.venues[venue];
+        let login = Login {
+            address: of.address.clone(),
+            username: of.usernames[worker],
+            password: of.password,
+            timing: of.timing,
+        };
+        Upstream::new(Place { worker, venue, venues: config.venues.len() }, login, ledger, resume)
+    });
+    let parts = Parts {
+        common: Arc::clone(&shared.common),
+        counters: Arc::clone(&shared.counters[worker]),
+        hops: Arc::clone(&shared.hops[worker]),
+        upstreams: upstreams.collect(),
+        port,
+        checks: checks(&shared.commander.controls(), config.accounts.len()),
+    };
+    let gateway = Gateway::new(hub, parts);
+    for (account, refusal) in unsent {
+        gateway.refuse_unsent(account, refusal);
+    }
+    gateway.start();
+    gateway.keep(spawn(obey(Rc::clone(&gateway), asked)));
+    Ok(gateway)
+}
+
+fn checks(controls: &Controls, accounts: usize) -> Checks {
+    let mut checks = Checks::new(accounts);
+    // Limits are resolved when they are read and when they are changed; what is here is right.
+    checks.set_limits(None, controls.limits.resolve().unwrap_or_default());
+    for (account, limits) in controls.account_limits.iter().enumerate() {
+        if let Some(limits) = limits {
+            checks.set_limits(Some(AccountId(account as u32)), limits.resolve().unwrap_or_default());
+        }
+    }
+    checks.kill(None, controls.is_everyone_killed);
+    for account in &controls.killed {
+        checks.kill(Some(AccountId(*account)), true);
+    }
+    checks
+}
+
+impl GatewayControl {
+    /// What the gateway has counted until now.
+    pub fn node_stats(&self) -> NodeStats {
+        let shared = &self.shared;
+        let mut stats = self.orders.node_stats();
+        let taken = total(&shared.counters, |counters| &counters.taken);
+        let passed = total(&shared.counters, |counters| &counters.passed);
+        stats.backlog += taken.saturating_sub(passed);
+        stats.upstreams_open = total(&shared.counters, |counters| &counters.upstreams_open);
+        stats.hops = summarize(&shared.hops);
+        if shared.common.hands_off {
+            let mut sum = HandoffStats {
+                strategy: shared.config.handoff.strategy.name().into(),
+                orders: stats.orders,
+                orders_handed_off: total(&shared.counters, |counters| &counters.handed_off),
+                ..HandoffStats::default()
+            };
+            shared.handoff.iter().for_each(|counters| sum.merge(&counters.stats()));
+            stats.handoff = Some(sum);
+        }
+        stats
+    }
+
+    /// The engine's counters.
+    pub fn server_stats(&self) -> ServerStats {
+        self.orders.server().stats()
+    }
+
+    /// The sessions underneath.
+    pub fn orders(&self) -> &OrdersControl {
+        &self.orders
+    }
+
+    /// The upstream sessions, worker by worker.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        let common = &self.shared.common;
+        let troubles = common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = |(index, open): (usize, &AtomicBool)| {
+            let is_open = open.load(Ordering::Relaxed);
+            UpstreamStatus {
+                venue: common.venues[index % common.venues.len()].clone(),
+                worker: (index / common.venues.len()) as u32,
+                is_open,
+                trouble: troubles[index].clone().filter(|_| !is_open),
+            }
+        };
+        common.open.iter().enumerate().map(status).collect()
+    }
+
+    /// Waits until every upstream session is logged in. False: not within the limit.
+    pub fn wait_for_upstreams(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.upstreams().iter().all(|upstream| upstream.is_open) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Whether orders can be taken: the journal works, and there is an upstream session.
+    ///
+    /// # Errors
+    /// In words, why not.
+    pub fn health(&self) -> Result<(), String> {
+        if self.orders.node_stats().journal.is_some_and(|journal| journal.failed) {
+            return Err("the journal has failed".into());
+        }
+        if self.upstreams().iter().any(|upstream| upstream.is_open) {
+            return Ok(());
+        }
+        Err("no upstream session is logged in".into())
+    }
+
+    /// Stops an account, or everybody, or ends that. Open orders are cancelled. Says how many.
+    ///
+    /// # Errors
+    /// In words: no such account, or the change cannot be kept.
+    pub fn kill(&self, account: Option<&str>, on: bool) -> Result<u64, String> {
+        let id = account.map(|name| self.account(name)).transpose()?;
+        let change = Change::Kill { account: account.map(str::to_owned), on };
+        self.shared.commander.change(id, &change)
+    }
+
+    /// Kill switches that are on: accounts, and `*` for everybody.
+    pub fn killed(&self) -> Vec<String> {
+        let controls = self.shared.commander.controls();
+        let everyone = controls.is_everyone_killed.then(|| "*".to_owned());
+        let name = |account: &u32| self.shared.config.accounts[*account as usize].name.to_string();
+        everyone.into_iter().chain(controls.killed.iter().map(name)).collect()
+    }
+
+    /// The limits that count for an account, or for all that have none of their own.
+    ///
+    /// # Errors
+    /// When there is no such account.
+    pub fn limits(&self, account: Option<&str>) -> Result<Limits, String> {
+        let account = account.map(|name| self.account(name)).transpose()?;
+        Ok(self.shared.commander.controls().limits_of(account).clone())
+    }
+
+    /// Changes single limits: keys of [`Limits`] with new values, `null` for none.
+    ///
+    /// # Errors
+    /// In words: no such account, no such limit, or the change cannot be kept.
+    pub fn set_limits(
+        &self,
+        account: Option<&str>,
+        changes: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<(), String> {
+        let id = account.map(|name| self.account(name)).transpose()?;
+        let now = self.limits(account)?;
+        let mut all = match serde_json::to_value(&now).map_err(|error| error.to_string())? {
+            serde_json::Value::Object(all) => all,
+            _ => serde_json::Map::new(),
+        };
+        for (key, value) in changes {
+            if value.is_null() {
+                all.remove(&key);
+            } else {
+                all.insert(key, value);
+            }
+        }
+        let limits = serde_json::from_value(all.into()).map_err(|error| error.to_string())?;
+        let change = Change::Limits { account: account.map(str::to_owned), limits };
+        self.shared.commander.change(id, &change).map(drop)
+    }
+
+    /// Starts draining.
+    pub fn drain(&self) {
+        self.orders.drain();
+    }
+
+    fn account(&self, name: &str) -> Result<AccountId, String> {
+        account_named(&self.shared.config, name).ok_or_else(|| format!("there is no account {name:?}"))
+    }
+
+    /// What metrics show beside the records that every node has.
+    pub(super) fn facts(&self) -> Facts {
+        let shared = &self.shared;
+        let count = |of: fn(&GatewayCounters) -> &Count| total(&shared.counters, of);
+        let upstreams = self.upstreams().into_iter();
+        Facts {
+            version: env!("CARGO_PKG_VERSION"),
+            handoff: shared.config.handoff.strategy.to_string(),
+            route: shared.config.route.to_string(),
+            durability: shared.config.journal.as_ref().map_or(Level::None, |(_, level)| *level).to_string(),
+            upstream_received: count(|counters| &counters.upstream_received),
+            upstream_sent: count(|counters| &counters.upstream_sent),
+            unmatched: count(|counters| &counters.unmatched),
+            without_order: count(|counters| &counters.without_order),
+            too_long: count(|counters| &counters.too_long),
+            resent: count(|counters| &counters.resent),
+            upstreams_lost: count(|counters| &counters.upstreams_lost),
+            open_orders: count(|counters| &counters.open_orders),
+            unanswered: count(|counters| &counters.unanswered),
+            replayed: count(|counters| &counters.replayed),
+            upstreams: upstreams
+                .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What one worker hands to another: a value of 128 bytes that travels through the rings as it is, without memory of
+//! its own.
+
+use weir_engine::handoff::Lane;
+use weir_proto::ouch::ClientOrderId;
+
+use super::config::{VENUES_MAX, WORKERS_MAX};
+
+/// Longest message a task carries, appendage included.
+pub(super) const MESSAGE_BYTES_MAX: usize = 96;
+
+/// What a task asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    /// To the owner of the upstream session: a client's message.
+    Order,
+    /// To the owner: cancel whatever this account has open.
+    CancelAll,
+    /// To the account's home: a message for its client, with the client's own numbers.
+    Reply,
+    /// To the account's home: the order was not taken; the message is what [`Refusal`] says.
+    Refusal,
+    /// To every worker: there is room upstream again.
+    Room,
+}
+
+impl Kind {
+    /// Answers overtake requests, so that what is under way comes to an end. A cancel of everything comes behind the
+    /// orders it is about.
+    pub(super) fn lane(self) -> Lane {
+        match self {
+            Kind::Order | Kind::CancelAll => Lane::Request,
+            Kind::Reply | Kind::Refusal | Kind::Room => Lane::Response,
+        }
+    }
+}
+
+/// One piece of work for another worker.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Task {
+    /// When it was handed over, or received just before.
+    pub(super) handed_ns: u64,
+    /// When the message arrived: an order from its client, a reply from upstream.
+    pub(super) received_ns: u64,
+    /// Which message of which upstream session a reply is.
+    pub(super) upstream_sequence: u64,
+    /// Whose it is.
+    pub(super) account: u32,
+    pub(super) kind: Kind,
+    length: u8,
+    spare: [u8; 2],
+    message: [u8; MESSAGE_BYTES_MAX],
+}
+
+const _: () = assert!(size_of::<Task>() == 128, "a task is two cache lines");
+const _: () = assert!(MESSAGE_BYTES_MAX <= u8::MAX as usize);
+
+impl Task {
+    /// A task around a message; `None` when the message is too long for one.
+    pub(super) fn new(kind: Kind, account: u32, message: &[u8]) -> Option<Self> {
+        let mut task = Self {
+            handed_ns: 0,
+            received_ns: 0,
+            upstream_sequence: 0,
+            account,
+            kind,
+            length: message.len() as u8,
+            spare: [0; 2],
+            message: [0; MESSAGE_BYTES_MAX],
+        };
+        task.message.get_mut(..message.len())?.copy_from_slice(message);
+        Some(task)
+    }
+
+    /// A task without a message.
+    pub(super) fn bare(kind: Kind, account: u32) -> Self {
+        Self {
+            handed_ns: 0,
+            received_ns: 0,
+            upstream_sequence: 0,
+            account,
+            kind,
+            length: 0,
+            spare: [0; 2],
+            message: [0; MESSAGE_BYTES_MAX],
+        }
+    }
+
+    /// The message.
+    pub(super) fn message(&self) -> &[u8] {
+        &self.message[..usize::from(self.length)]
+    }
+}
+
+/// Why an order was not taken, for the account's home to tell its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The client's number.
+    pub(super) user_ref_num: u32,
+    /// OUCH reason.
+    pub(super) reason: u16,
+    /// The client's own name for it.
+    pub(super) client_order_id: ClientOrderId,
+}
+
+impl Refusal {
+    const BYTES: usize = 20;
+
+    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&self.user_ref_num.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.reason.to_be_bytes());
+        bytes[6..].copy_from_slice(&self.client_order_id.0);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (number, rest) = bytes.split_first_chunk::<4>()?;
+        let (reason, client_order_id) = rest.split_first_chunk::<2>()?;
+        Some(Self {
+            user_ref_num: u32::from_be_bytes(*number),
+            reason: u16::from_be_bytes(*reason),
+            client_order_id: ClientOrderId(client_order_id.try_into().ok()?),
+        })
+    }
+}
+
+/// Names an upstream session in a journal. It stays the same when venues or workers are added.
+pub(super) fn session_key(worker: usize, venue: usize) -> u32 {
+    (worker * VENUES_MAX + venue) as u32
+}
+
+/// What [`session_key`] made: worker and venue.
+pub(super) fn of_session_key(key: u32) -> (usize, usize) {
+    (key as usize / VENUES_MAX, key as usize % VENUES_MAX)
+}
+
+/// Names a message of an upstream session in a journal: the session's key, how often the exchange has begun a new one
+/// (modulo 256), and the message's number in it.
+pub(super) fn pack_sequence(session_key: u32, epoch: u8, sequence: u64) -> u64 {
+    u64::from(session_key) << (SEQUENCE_BITS + 8)
+        | u64::from(epoch) << SEQUENCE_BITS
+        | sequence & SEQUENCE_MASK
+}
+
+/// What [`pack_sequence`] made: key, epoch and number.
+pub(super) fn unpack_sequence(packed: u64) -> (u32, u8, u64) {
+    let key = (packed >> (SEQUENCE_BITS + 8)) as u32;
+    (key, (packed >> SEQUENCE_BITS) as u8, packed & SEQUENCE_MASK)
+}
+
+const SEQUENCE_BITS: u32 = 40;
+const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
+
+const _: () = assert!(VENUES_MAX * WORKERS_MAX <= 1 << (56 - SEQUENCE_BITS), "a key has its place");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_fits_exactly_is_carried_and_a_longer_one_is_not() {
+        let longest = [7; MESSAGE_BYTES_MAX];
+        let task = Task::new(Kind::Order, 3, &longest).expect("it fits");
+        assert_eq!(task.message(), longest);
+        assert!(Task::new(Kind::Order, 3, &[7; MESSAGE_BYTES_MAX + 1]).is_none());
+        assert_eq!(Task::bare(Kind::Room, 0).message(), b"");
+    }
+
+    #[test]
+    fn a_refusal_survives_the_way() {
+        let refusal =
+            Refusal { user_ref_num: 9, reason: 2, client_order_id: ClientOrderId(*b"ORDER-0000001 ") };
+        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()), Some(refusal));
+        assert_eq!(Refusal::from_bytes(&refusal.to_bytes()[1..]), None);
+    }
+
+    #[test]
+    fn a_sequence_number_keeps_its_session() {
+        for (worker, venue, sequence) in
+            [(0, 0, 1), (3, 1, 77), (WORKERS_MAX - 1, VENUES_MAX - 1, SEQUENCE_MASK)]
+        {
+            let (key, epoch, found) = unpack_sequence(pack_sequence(session_key(worker, venue), 7, sequence));
+            assert_eq!((of_session_key(key), epoch, found), ((worker, venue), 7, sequence));
+        }
+        assert_eq!(unpack_sequence(0), (0, 0, 0), "zero is no message of any session");
+    }
+}
