@@ -89,7 +89,10 @@ pub fn parse(text: &str) -> Result<ExchangeConfig, ExchangeConfigError> {
 fn resolve(file: File) -> Result<ExchangeConfig, Fault> {
     let fault = |at, message| Err(Fault { at, message });
     if file.account.is_empty() || file.account.len() > ACCOUNTS_MAX {
-        return fault(0, format!("there are {} accounts; 1 to {ACCOUNTS_MAX} are possible", file.account.len()));
+        return fault(
+            0,
+            format!("there are {} accounts; 1 to {ACCOUNTS_MAX} are possible", file.account.len()),
+        );
     }
     let mut accounts: Vec<AccountConfig> = Vec::with_capacity(file.account.len());
     let mut known = std::collections::HashSet::new();

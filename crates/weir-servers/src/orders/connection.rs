@@ -16,8 +16,8 @@ use weir_engine::{
 use weir_proto::{
     ouch::{Inbound, reject_reason},
     soup::{
-        ClientPacket, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject,
-        LoginRequest, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession,
+        ClientPacket, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject, LoginRequest,
+        SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession,
     },
 };
 use weir_trading::{AccountId, NumberVerdict};

@@ -150,13 +150,7 @@ impl Hub {
     }
 
     /// Refuses an order.
-    pub fn reject(
-        &self,
-        account: AccountId,
-        user_ref_num: u32,
-        reason: u16,
-        client_order_id: ClientOrderId,
-    ) {
+    pub fn reject(&self, account: AccountId, user_ref_num: u32, reason: u16, client_order_id: ClientOrderId) {
         self.counters.count_reject(reason);
         let timestamp_ns = self.time_of_day_ns(self.now());
         self.emit_message(
@@ -353,10 +347,7 @@ impl Hub {
     pub(super) fn answer_query(&self, slot: &Slot) {
         let timestamp_ns = self.time_of_day_ns(self.now());
         let next_user_ref_num = slot.numbers.get().next();
-        self.emit_message(
-            slot.account,
-            &Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num },
-        );
+        self.emit_message(slot.account, &Outbound::AccountQueryResponse { timestamp_ns, next_user_ref_num });
     }
 
     fn append(&self, account: AccountId, frame: &[u8], upstream_sequence: u64) {

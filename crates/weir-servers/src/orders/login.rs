@@ -52,9 +52,8 @@ pub fn hash_password(password: &str) -> io::Result<String> {
 
 /// Whether a text is a hash that a password can be verified against.
 pub fn is_password_hash(text: &str) -> bool {
-    PasswordHash::new(text).is_ok_and(|hash| {
-        hash.salt.is_some() && hash.hash.is_some() && hash.algorithm.as_str() == "argon2id"
-    })
+    PasswordHash::new(text)
+        .is_ok_and(|hash| hash.salt.is_some() && hash.hash.is_some() && hash.algorithm.as_str() == "argon2id")
 }
 
 fn hash(argon: &Argon2<'_>, password: &[u8], salt: &[u8]) -> Result<String, String> {
@@ -207,7 +206,8 @@ mod tests {
         for wrong in ["", "   ", "12345678901", "pässwort"] {
             assert!(hash_password(wrong).is_err(), "{wrong:?}");
         }
-        for wrong in ["", "DEMO", "$argon2id$v=19$m=8,t=1,p=1", "$argon2i$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$AAAA"] {
+        for wrong in ["", "DEMO", "$argon2id$v=19$m=8,t=1,p=1", "$argon2i$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$AAAA"]
+        {
             assert!(!is_password_hash(wrong), "{wrong:?}");
         }
     }

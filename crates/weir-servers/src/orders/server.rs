@@ -75,7 +75,8 @@ impl OrdersServer {
         let server = ServerConfig { handler_waits_for_two: true, drain_limit, ..server };
         let (workers, place) =
             (server.workers, Place { workers: server.workers.max(1), is_local: false, drain_limit });
-        let shared = share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
+        let shared =
+            share(orders, place, recovery).map_err(|source| ServeError::Worker { worker: 0, source })?;
         let (begun, outcomes) = mpsc::channel();
         let at_worker = Arc::clone(&shared);
         let on_worker = move |number| {
@@ -97,11 +98,8 @@ impl OrdersServer {
             }
         };
         let server = Server::start_with(server, on_worker, handler)?;
-        let control = OrdersControl {
-            server: server.control(),
-            shared,
-            is_draining: Arc::new(AtomicBool::new(false)),
-        };
+        let control =
+            OrdersControl { server: server.control(), shared, is_draining: Arc::new(AtomicBool::new(false)) };
         let orders = Self { server, control };
         match outcomes.iter().take(workers).find_map(|(worker, outcome)| Some((worker, outcome.err()?))) {
             None => Ok(orders),
@@ -150,7 +148,10 @@ fn share(orders: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<A
     let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     let accounts = &orders.accounts;
     if accounts.is_empty() || accounts.len() > ACCOUNTS_MAX {
-        return wrong(format!("{} accounts are configured; 1 to {ACCOUNTS_MAX} are possible", accounts.len()));
+        return wrong(format!(
+            "{} accounts are configured; 1 to {ACCOUNTS_MAX} are possible",
+            accounts.len()
+        ));
     }
     if orders.names().len() != accounts.len() {
         return wrong("two accounts have the same name; case does not tell them apart".into());

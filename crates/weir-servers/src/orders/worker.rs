@@ -143,7 +143,8 @@ impl Shared {
     /// # Errors
     /// When no thread can be had for verifying passwords.
     pub(super) fn new(config: OrdersConfig, place: Place, recovery: Recovery) -> io::Result<Arc<Self>> {
-        let (letters, boxes) = (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
+        let (letters, boxes) =
+            (0..place.workers).map(|_| mailbox(ARRIVALS_MAX)).unzip::<_, _, Vec<_>, Vec<_>>();
         let verifier =
             if place.is_local { None } else { Some(Verifier::start(VERIFIER_THREADS, WAITING_MAX)?) };
         let generation = recovery.generation();

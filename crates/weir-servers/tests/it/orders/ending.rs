@@ -1,0 +1,180 @@
+//! How connections end: by their clients, by a drain, and with a worker that is broken.
+
+use std::{
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use weir_engine::{Config, Driver, serve::ServerConfig, time::Instant};
+use weir_proto::{
+    ouch::{Inbound, Outbound},
+    soup::LOGOUT_FRAME,
+};
+use weir_servers::{
+    journal::Level,
+    orders::{AccountConfig, Application, Hub, OrdersConfig, OrdersServer},
+};
+use weir_trading::AccountId;
+
+use super::{
+    client::{Client, Packet, accepted, enter, framed, login},
+    replay::{Folder, fill, journaled},
+    rig::{KERNEL_DRIVERS, config, now, on_driver_number, on_every_driver, on_sim},
+};
+
+#[test]
+fn a_logout_ends_the_connection_without_a_word() {
+    on_every_driver(&config(1), async |network| {
+        let mut client = network.enter("C00001").await;
+        client.write([framed(&enter(1)), LOGOUT_FRAME.to_vec(), framed(&enter(2))].concat()).await;
+        assert_eq!(accepted(&client.message().await), 1);
+        client.expect_end().await;
+        network.until(|stats| stats.sessions_open == 0).await;
+        assert_eq!(network.stats().orders, 1, "nothing behind the logout counts");
+    });
+}
+
+#[test]
+fn a_client_that_ends_its_direction_has_ended() {
+    on_every_driver(&config(1), async |network| {
+        let mut client = network.enter("C00001").await;
+        client.send(&enter(1)).await;
+        assert_eq!(accepted(&client.message().await), 1);
+        client.shutdown().await;
+        client.expect_end().await;
+        network.until(|stats| stats.sessions_open == 0).await;
+    });
+}
+
+#[test]
+fn a_drain_ends_every_session_in_good_order_and_none_can_be_joined_again() {
+    for driver in 0..=KERNEL_DRIVERS.len() {
+        let folder = Folder::new(&format!("drain-{driver}"));
+        let config = journaled(&folder, Level::Os, 2);
+        on_driver_number(driver, config.clone(), async |network| {
+            let mut clients = vec![network.enter("C00001").await, network.enter("C00002").await];
+            for client in &mut clients {
+                fill(client, 1..=10).await;
+            }
+            network
+                .drain_beside(async {
+                    for client in &mut clients {
+                        assert_eq!(client.packet().await, Packet::EndOfSession);
+                        client.expect_end().await;
+                    }
+                })
+                .await;
+        });
+        // The next start has the next session, in which messages begin anew and orders do not.
+        on_driver_number(driver, config, async |network| {
+            let mut client = network.connect().await;
+            let ended = login_to("C00001", "WEIR000001", 11);
+            assert_eq!(client.log_in_with(&ended).await, Err(b'S'));
+            let mut client = network.connect().await;
+            assert_eq!(client.log_in("C00001", 1).await, Ok(("WEIR000002".into(), 1)));
+            client.send(&enter(10)).await;
+            client.send(&enter(11)).await;
+            assert_eq!(accepted(&client.message().await), 11, "the tenth was taken in before");
+        });
+    }
+}
+
+fn login_to(account: &str, session: &str, sequence: u64) -> weir_proto::soup::LoginRequest {
+    weir_proto::soup::LoginRequest {
+        session: session.parse().expect("a session"),
+        ..login(account, sequence)
+    }
+}
+
+#[test]
+fn orders_of_a_client_that_has_gone_are_cancelled_once_where_that_is_wanted() {
+    let mut careful = config(2);
+    let accounts = careful
+        .accounts
+        .iter()
+        .zip(0..)
+        .map(|(account, index)| AccountConfig { cancel_on_disconnect: index == 0, ..account.clone() });
+    careful.accounts = Arc::new(accounts.collect());
+    on_every_driver(&careful, async |network| {
+        for account in ["C00001", "C00002"] {
+            let mut client = network.enter(account).await;
+            fill(&mut client, 1..=5).await;
+            client.reset();
+        }
+        network.until(|stats| stats.sessions_open == 0).await;
+        assert_eq!(network.stats().cancels_on_disconnect, 5);
+        // It is told when it comes back.
+        let mut client = network.connect().await;
+        client.log_in("C00001", 6).await.expect("it is let in");
+        let mut cancelled = Vec::new();
+        for _ in 0..5 {
+            match client.message().await {
+                Outbound::Canceled(message) => cancelled.push(message.user_ref_num),
+                other => panic!("{other:?} instead of a cancellation"),
+            }
+        }
+        cancelled.sort_unstable();
+        assert_eq!(cancelled, [1, 2, 3, 4, 5]);
+        client.reset();
+        network.until(|stats| stats.sessions_open == 0).await;
+        assert_eq!(network.stats().cancels_on_disconnect, 5, "once");
+        let mut other = network.connect().await;
+        assert_eq!(other.log_in("C00002", 0).await.map(|(_, next)| next), Ok(6), "nothing was cancelled");
+    });
+}
+
+struct Panics;
+
+impl Application for Panics {
+    fn on_message(&self, _: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_worker_that_panics_raises_the_alarm() {
+    static ALARMS: AtomicUsize = AtomicUsize::new(0);
+    let orders = OrdersConfig { on_panic: Some(|| _ = ALARMS.fetch_add(1, SeqCst)), ..config(1) };
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let server_config =
+        ServerConfig { workers: 2, ..ServerConfig::new(Config::with_driver(Driver::Poll), listen) };
+    let make = |_: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
+    let server = OrdersServer::start(server_config, orders, make).expect("it runs everywhere");
+    now(async {
+        let mut client = Client::connect(server.address(), false).await;
+        client.log_in("C00001", 1).await.expect("it is let in");
+        client.send(&enter(1)).await;
+        while ALARMS.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(ALARMS.load(SeqCst), 1);
+    // The other worker would live on, half a server: ending the process is what the alarm is for.
+    drop(server);
+}
+
+#[test]
+fn the_blocking_driver_is_refused_with_its_reason() {
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let server_config = ServerConfig::new(Config::with_driver(Driver::Blocking), listen);
+    let make = |_: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Panics)) };
+    let error = OrdersServer::start(server_config, config(1), make).expect_err("it cannot").to_string();
+    assert!(error.contains("blocking") && error.contains("two operations"), "{error}");
+}
+
+#[test]
+fn two_accounts_of_one_name_and_none_at_all_are_refused() {
+    on_sim(config(1), async |_| {
+        let twice = config(1).accounts.iter().cycle().take(2).cloned().collect();
+        for (accounts, says) in [(twice, "same name"), (Vec::new(), "0 accounts")] {
+            let config = OrdersConfig::new(accounts);
+            let outcome =
+                weir_servers::orders::LocalOrders::start(config, weir_servers::exchange::echo_accept).await;
+            let error = outcome.expect_err("it cannot").to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    });
+}

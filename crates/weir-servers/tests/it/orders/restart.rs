@@ -1,0 +1,131 @@
+//! What is left after the process has ended in the middle of things: streams and numbers go on where they were.
+
+use weir_engine::{Config, Driver, SimOptions, serve::AcceptMode};
+use weir_proto::ouch::{Inbound, Outbound};
+use weir_servers::journal::Level;
+
+use super::{
+    client::{accepted, enter, framed},
+    replay::{Folder, fill, journaled},
+    rig::{on_kernel, on_sim, on_sim_with},
+};
+use crate::random::seed;
+
+#[test]
+fn after_a_crash_streams_and_numbers_go_on_where_they_were() {
+    for level in [Level::Os, Level::Disk] {
+        let folder = Folder::new(&format!("crash-{level}"));
+        let config = journaled(&folder, level, 2);
+        let all = std::cell::RefCell::new(Vec::new());
+        for life in 0..4_u32 {
+            on_sim(config.clone(), async |network| {
+                let mut client = network.connect().await;
+                let next = all.borrow().len() as u64 + 1;
+                assert_eq!(client.log_in("C00001", next).await, Ok(("WEIR000001".into(), next)));
+                client.send(&Inbound::AccountQuery).await;
+                match client.message().await {
+                    Outbound::AccountQueryResponse { next_user_ref_num, .. } => {
+                        assert_eq!(next_user_ref_num, life * 100 + 1);
+                    }
+                    other => panic!("{other:?} instead of an answer"),
+                }
+                // The answer to the query is a message of the stream like any other.
+                let query = {
+                    let mut again = network.connect().await;
+                    assert_eq!(again.log_in("C00001", next).await, Err(b'S'), "occupied");
+                    Vec::new()
+                };
+                all.borrow_mut().push(query);
+                // What had been answered is ignored.
+                client
+                    .write((1..=life * 100).map(|number| framed(&enter(number))).collect::<Vec<_>>().concat())
+                    .await;
+                all.borrow_mut().extend(fill(&mut client, life * 100 + 1..=life * 100 + 100).await);
+                let mut again = network.connect().await;
+                client.reset();
+                network.until(|stats| stats.sessions_open == 0).await;
+                again.log_in("C00001", 1).await.expect("it is let in");
+                let replayed = again.messages(all.borrow().len()).await;
+                for (index, (message, known)) in replayed.iter().zip(&*all.borrow()).enumerate() {
+                    assert!(known.is_empty() || message == known, "message {} of life {life}", index + 1);
+                }
+                // No drain: as if the process were killed here.
+            });
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_crash_at_any_moment() {
+    let seed = seed();
+    for round in 0..40 {
+        let folder = Folder::new("any-moment");
+        let config = journaled(&folder, Level::Os, 1);
+        let engine = |seed: u64| Config {
+            sim: SimOptions { seed, ..SimOptions::default() },
+            ..Config::with_driver(Driver::Sim)
+        };
+        let acknowledged = std::cell::RefCell::new(Vec::new());
+        on_sim_with(engine(seed + round), config.clone(), async |network| {
+            let mut client = network.enter("C00001").await;
+            client.write((1..=400).map(|number| framed(&enter(number))).collect::<Vec<_>>().concat()).await;
+            // It ends after some of the answers.
+            let count = (seed.wrapping_add(round * 7919) % 400) as usize;
+            acknowledged.replace(client.messages(count).await);
+        });
+        on_sim_with(engine(seed + round), config, async |network| {
+            let mut client = network.connect().await;
+            client.log_in("C00001", 1).await.expect("it is let in");
+            let known = acknowledged.borrow();
+            assert!(
+                client.messages(known.len()).await == *known,
+                "round {round}: what was acknowledged is gone"
+            );
+            let have = network.stats().sessions[0].sequence_last;
+            let rest = client.messages(have as usize - known.len()).await;
+            // Everything is sent again, and only what was lost is taken in.
+            client.write((1..=400).map(|number| framed(&enter(number))).collect::<Vec<_>>().concat()).await;
+            let mut numbers: Vec<u32> = Vec::new();
+            for raw in known.iter().chain(&rest) {
+                numbers.push(accepted(&Outbound::decode(raw).expect("a message").0));
+            }
+            while numbers.len() < 400 {
+                numbers.push(accepted(&client.message().await));
+            }
+            assert!(numbers.iter().copied().eq(1..=400), "round {round}: {numbers:?}");
+        });
+    }
+}
+
+#[test]
+fn the_number_of_workers_may_change_from_one_start_to_the_next() {
+    let folder = Folder::new("workers");
+    let config = journaled(&folder, Level::Os, 4);
+    let all = std::cell::RefCell::new(vec![Vec::new(); 4]);
+    // One worker on the simulator, two on threads, and so on. A crash of threads cannot be played here, and a drain ends
+    // the session: so threads come last.
+    for life in 0..3_u32 {
+        let script = async |network: &super::rig::Network| {
+            for account in 0..4 {
+                let name = format!("C0000{}", account + 1);
+                let mut client = network.connect().await;
+                let next = all.borrow()[account].len() as u64 + 1;
+                assert_eq!(client.log_in(&name, next).await.map(|(_, next)| next), Ok(next));
+                let new = fill(&mut client, life * 150 + 1..=life * 150 + 150).await;
+                all.borrow_mut()[account].extend(new);
+                client.reset();
+                network.until(|stats| stats.sessions_open == 0).await;
+                let mut client = network.connect().await;
+                client.log_in(&name, 1).await.expect("it is let in");
+                let known = all.borrow()[account].clone();
+                assert!(client.messages(known.len()).await == known, "account {account} in life {life}");
+                client.reset();
+                network.until(|stats| stats.sessions_open == 0).await;
+            }
+        };
+        match life {
+            2 => on_kernel(Driver::Epoll, AcceptMode::ReusePort, config.clone(), script),
+            _ => on_sim(config.clone(), script),
+        }
+    }
+}

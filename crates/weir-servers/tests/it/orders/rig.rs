@@ -1,0 +1,200 @@
+//! Runs one script against an exchange on a driver: over sockets, on threads of its own, or beside it on the simulator.
+
+use std::{future::Future, pin::pin, task::Context, task::Poll, task::Waker, time::Duration};
+
+use weir_engine::{
+    Config, Driver, Runtime, StartError,
+    net::{Address, Listener},
+    serve::{AcceptMode, Drained, ServerConfig},
+};
+use weir_record::{engine::EngineStats, orders::NodeStats};
+use weir_servers::{
+    exchange,
+    orders::{LocalOrders, OrdersConfig, OrdersControl, OrdersServer, demo_accounts},
+};
+
+use super::client::Client;
+
+/// The drivers that an exchange runs on.
+pub const KERNEL_DRIVERS: [Driver; 4] = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select];
+
+/// How long a drain may take before connections are cut.
+const DRAIN_LIMIT: Duration = Duration::from_secs(20);
+
+enum Server {
+    Threads(OrdersControl),
+    Local(LocalOrders),
+}
+
+/// What a script knows of its server.
+pub struct Network {
+    pub driver: Driver,
+    pub address: Address,
+    server: Server,
+}
+
+impl Network {
+    pub fn is_simulated(&self) -> bool {
+        self.driver == Driver::Sim
+    }
+
+    pub async fn connect(&self) -> Client {
+        Client::connect(&self.address, self.is_simulated()).await
+    }
+
+    /// A client that has logged in and wants what comes from now on.
+    pub async fn enter(&self, account: &str) -> Client {
+        let mut client = self.connect().await;
+        client.log_in(account, 0).await.expect("it is let in");
+        client
+    }
+
+    pub fn stats(&self) -> NodeStats {
+        match &self.server {
+            Server::Threads(control) => control.node_stats(),
+            Server::Local(local) => local.node_stats(),
+        }
+    }
+
+    /// The engine's counters of a server with threads of its own.
+    pub fn engine(&self) -> EngineStats {
+        match &self.server {
+            Server::Threads(control) => control.server().stats().total,
+            Server::Local(_) => panic!("the simulator counts both sides"),
+        }
+    }
+
+    /// Drains while the script goes on.
+    pub async fn drain_beside(&self, script: impl Future<Output = ()>) {
+        match &self.server {
+            Server::Threads(control) => {
+                control.drain();
+                script.await;
+            }
+            Server::Local(local) => {
+                let local = local.clone();
+                let drained = weir_engine::spawn(async move { local.drain().await });
+                script.await;
+                drained.await;
+            }
+        }
+    }
+
+    /// Waits until something holds of the counters, by looking again and again.
+    pub async fn until(&self, holds: impl Fn(&NodeStats) -> bool) {
+        while !holds(&self.stats()) {
+            if self.is_simulated() {
+                // Virtual time moves only while everybody waits.
+                weir_engine::time::sleep(Duration::from_millis(1)).await;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// So many demonstration accounts, and no journal.
+pub fn config(accounts: u32) -> OrdersConfig {
+    OrdersConfig::new(demo_accounts(accounts))
+}
+
+/// Runs the script on every driver that runs here, with two workers, and on the simulator.
+pub fn on_every_driver(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
+    for driver in KERNEL_DRIVERS {
+        on_kernel(driver, AcceptMode::ReusePort, config.clone(), &script);
+    }
+    on_sim(config.clone(), &script);
+}
+
+/// Runs the script on every driver of the kernel's that runs here, with two workers.
+pub fn on_kernel_drivers(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
+    for driver in KERNEL_DRIVERS {
+        on_kernel(driver, AcceptMode::ReusePort, config.clone(), &script);
+    }
+}
+
+/// On the driver with this number, the simulator being the last one.
+pub fn on_driver_number(number: usize, config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    match KERNEL_DRIVERS.get(number) {
+        Some(driver) => on_kernel(*driver, AcceptMode::ReusePort, config, script),
+        None => on_sim(config, script),
+    }
+}
+
+/// Runs the script on every driver of the kernel's that runs here, with one worker, so that connections are seen in the
+/// order in which they are made.
+pub fn on_one_worker(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
+    for driver in KERNEL_DRIVERS {
+        on_workers(1, driver, AcceptMode::ReusePort, config.clone(), &script);
+    }
+}
+
+/// Two workers on one driver; nothing when the kernel refuses it.
+pub fn on_kernel(driver: Driver, accept: AcceptMode, config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    on_workers(2, driver, accept, config, script);
+}
+
+fn on_workers(
+    workers: usize,
+    driver: Driver,
+    accept: AcceptMode,
+    config: OrdersConfig,
+    script: impl AsyncFn(&Network),
+) {
+    if let Err(StartError::Refused { reason, .. }) = Runtime::new(&Config::with_driver(driver)) {
+        println!("skipped: {driver}: {reason}");
+        let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+        assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
+        return;
+    }
+    println!("{driver}");
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let server_config = ServerConfig {
+        workers,
+        accept,
+        drain_limit: DRAIN_LIMIT,
+        ..ServerConfig::new(Config::with_driver(driver), listen)
+    };
+    let server =
+        OrdersServer::start(server_config, config, exchange::echo_accept).expect("the driver runs here");
+    let network =
+        Network { driver, address: server.address().clone(), server: Server::Threads(server.control()) };
+    now(script(&network));
+    server.drain();
+    let Drained { connections_cut } = server.join();
+    assert_eq!(connections_cut, 0, "{driver}: connections were cut");
+}
+
+/// On the simulator, in virtual time.
+pub fn on_sim(config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    on_sim_with(Config::with_driver(Driver::Sim), config, script);
+}
+
+/// On the simulator, with options of its own. The runtime ends as after a crash, unless the script drains.
+pub fn on_sim_with(engine: Config, config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    println!("sim");
+    let runtime = Runtime::new(&engine).expect("it runs everywhere");
+    runtime.block_on(async {
+        let listen = "127.0.0.1:0".parse().expect("an address");
+        let listener = Listener::bind(&listen, Default::default()).expect("a simulated port");
+        let address = listener.local_address().expect("it has one");
+        let local = LocalOrders::start(config, exchange::echo_accept).await.expect("it starts");
+        let server = local.clone();
+        let acceptor = weir_engine::spawn(async move {
+            while let Ok(stream) = listener.accept().await {
+                weir_engine::spawn(server.serve(stream));
+            }
+        });
+        let network = Network { driver: Driver::Sim, address, server: Server::Local(local) };
+        script(&network).await;
+        acceptor.abort();
+    });
+}
+
+/// The result of a future that never waits: sockets of scripts block.
+pub fn now<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a script over sockets waits"),
+    }
+}
