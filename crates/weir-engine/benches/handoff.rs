@@ -1,10 +1,10 @@
 //! What handing a message to another core costs: each strategy of the hand-off, and beside them a bare ring with both
 //! sides spinning, one eventfd written for each message, and `IORING_OP_MSG_RING` as the data path.
 //!
-//! `cargo bench -p weir-engine --bench handoff [-- --rounds 3 --ms 300 --driver epoll]`: the producer is pinned to the second
-//! CPU, the consumer to the first; a message has 16 bytes and a queue 1024 places. Rounds are interleaved, and each line
-//! is the median of its rounds. Without `--bench`, as `cargo test --benches` runs it, everything runs for a moment only,
-//! to see that all messages arrive.
+//! `cargo bench -p weir-engine --bench handoff [-- --rounds 3 --ms 300 --driver epoll]`: the producer is pinned to the
+//! second CPU, the consumer to the first; a message has 16 bytes and a queue 1024 places. Rounds are interleaved, and
+//! each line is the median of its rounds. Without `--bench`, as `cargo test --benches` runs it, everything runs for a
+//! moment only, to see that all messages arrive.
 //!
 //! - producer ns/msg: wall time while it saturates, otherwise the time in the calls that hand over;
 //! - wakes/msg: system calls that were made to wake; sleeps/msg: voluntary context switches of the consumer;

@@ -171,8 +171,8 @@ impl Server {
     }
 
     /// As [`Self::start`]; before a worker accepts, `on_worker` runs with its number on its thread, inside its runtime,
-    /// where it may spawn tasks. What it fails with is the error of the start. Tasks that wait for ever keep a drain from
-    /// ending before its limit: let them wait for [`crate::draining`] as well.
+    /// where it may spawn tasks. What it fails with is the error of the start. Tasks that wait for ever keep a drain
+    /// from ending before its limit: let them wait for [`crate::draining`] as well.
     ///
     /// The blocking driver has no workers: there it runs once, on the acceptor's thread, and cannot spawn.
     pub fn start_with<W, H, F>(config: ServerConfig, on_worker: W, handler: H) -> Result<Self, ServeError>

@@ -12,8 +12,8 @@
 //! in its sender's `free`, in the chain of `head`, in the receiver's lists, in the receiver's `returning`, or in the
 //! chain of `returned`; it holds a message in the second and third and in no other; (3) it moves between threads only
 //! with a read-modify-write of `head` or `returned` that releases and one that acquires; (4) only the sender of a node
-//! takes from its `returned`, and only the receiver adds to it; the receiver takes all of `head` at once. Nobody removes
-//! a single node from a chain that others change, so a name that comes again confuses nobody.
+//! takes from its `returned`, and only the receiver adds to it; the receiver takes all of `head` at once. Nobody
+//! removes a single node from a chain that others change, so a name that comes again confuses nobody.
 
 use std::{
     cell::UnsafeCell,
@@ -32,7 +32,8 @@ use crate::wake::AtomicWord;
 
 /// Nothing is in the chain.
 const EMPTY: u32 = 0;
-/// … and the one who empties it waits: who replaces this must wake it. In `head` the consumer, in `returned` a producer.
+/// … and the one who empties it waits: who replaces this must wake it. In `head` the consumer, in `returned` a
+/// producer.
 const WAITED_FOR: u32 = 1;
 /// What is added to the number of a node.
 const FIRST: u32 = 2;
@@ -54,7 +55,8 @@ struct Queue<T, W: AtomicWord> {
 }
 
 // SAFETY: the only parts that are not `Sync` by themselves are the messages in nodes. Invariants 1 to 3: each node is
-// touched by one thread at a time, and its ways from one to the other order the accesses. Messages move, hence `T: Send`.
+// touched by one thread at a time, and its ways from one to the other order the accesses. Messages move, hence `T:
+// Send`.
 unsafe impl<T: Send, W: AtomicWord + Sync> Sync for Queue<T, W> {}
 
 impl<T, W: AtomicWord> Queue<T, W> {

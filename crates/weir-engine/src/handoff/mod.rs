@@ -1,8 +1,8 @@
 //! Handing work from one worker to another: bounded queues between the runtimes of one process, and who wakes whom.
 //!
 //! [`group`] makes one [`Port`] for each worker. A port is moved to its worker's thread and attached to the runtime
-//! there; from then on [`Port::push`] hands a message to another worker and [`Port::take`] gives what others have handed
-//! to this one. Nothing blocks and nothing is allocated in steady state.
+//! there; from then on [`Port::push`] hands a message to another worker and [`Port::take`] gives what others have
+//! handed to this one. Nothing blocks and nothing is allocated in steady state.
 //!
 //! ```no_run
 //! use weir_engine::{Config, Runtime, handoff::{self, Lane, Options}};
@@ -39,8 +39,9 @@
 //! A worker that sleeps in its driver must be woken, and nothing but that should cost a system call:
 //! - `mesh`, `mesh-spin` and `msgring` publish once for each turn and destination, after the tasks have run, and then
 //!   announce it with the runtime's own flag (`wake.rs`): one read-modify-write, and an eventfd (or a message to the
-//!   other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same word, so
-//!   there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once a message.
+//!   other's ring) only if the other sleeps. The flag is the one that mailboxes use: both sides change the same word,
+//!   so there is no order of a queue and a flag to get wrong, and the consumer pays for it once a turn, not once a
+//!   message.
 //! - `armed` needs no flag: the word of its queue says that the consumer sleeps (`armed.rs`).
 //! - `edge` writes the eventfd whenever a message finds the queue empty, `naive` for each message, both whether the
 //!   consumer sleeps or not: they are what the others are measured against.
@@ -137,9 +138,9 @@ impl FromStr for Strategy {
 pub struct Options {
     /// How work crosses.
     pub strategy: Strategy,
-    /// `mesh-spin` only: how long a consumer looks at memory before it sleeps. Zero: [`SPIN_DEFAULT`], and not at all where
-    /// workers reach the CPUs of the machine, because the one that spins then has the CPU that the producer needs. A
-    /// time that is named is taken at its word. Either way only while messages are expected within it.
+    /// `mesh-spin` only: how long a consumer looks at memory before it sleeps. Zero: [`SPIN_DEFAULT`], and not at all
+    /// where workers reach the CPUs of the machine, because the one that spins then has the CPU that the producer
+    /// needs. A time that is named is taken at its word. Either way only while messages are expected within it.
     pub spin: Duration,
     /// Places of the queue between two workers, for each lane. Rings round it up to a power of two.
     pub ring_slots: usize,

@@ -160,8 +160,8 @@ fn armed<W: AtomicWord + Send + Sync + 'static>(size: Size) {
     });
 }
 
-/// `edge`: a count under a lock in the queue's place, and an eventfd on the edge. `early`: the edge is looked for before
-/// the lock under which the message is added.
+/// `edge`: a count under a lock in the queue's place, and an eventfd on the edge. `early`: the edge is looked for
+/// before the lock under which the message is added.
 fn edge(early: bool) {
     let size = SIZES[2];
     check(size.preemptions_max, move || {

@@ -196,7 +196,8 @@ impl<T: Send + 'static> Port<T> {
         let doorbell = Arc::new(Doorbell { eventfd, messages });
         // Set once: attaching twice was refused above.
         let _ = local.group.places[local.own].set(Place { inbox: Arc::clone(&core.inbox), doorbell });
-        // Against `Group::place`: a producer that does not find this worker yet has its messages seen by the first look.
+        // Against `Group::place`: a producer that does not find this worker yet has its messages seen by the first
+        // look.
         fence(Ordering::SeqCst);
         if local.group.strategy != Strategy::Owner && local.group.places.len() > 1 {
             core.attach_port(Box::new(Hook(Arc::clone(local))));

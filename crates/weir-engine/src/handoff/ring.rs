@@ -40,8 +40,9 @@ struct Ring<T, W: AtomicWord> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
-// SAFETY: the only parts that are not `Sync` by themselves are the slots. Invariants 1 to 3: each is touched by one side
-// at a time, and the change of sides orders the accesses. What is in them moves from thread to thread, hence `T: Send`.
+// SAFETY: the only parts that are not `Sync` by themselves are the slots. Invariants 1 to 3: each is touched by one
+// side at a time, and the change of sides orders the accesses. What is in them moves from thread to thread, hence `T:
+// Send`.
 unsafe impl<T: Send, W: AtomicWord + Sync> Sync for Ring<T, W> {}
 
 impl<T, W: AtomicWord> Ring<T, W> {

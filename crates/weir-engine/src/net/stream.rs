@@ -71,8 +71,8 @@ impl Stream {
 
     /// Takes the connection out of this runtime, for another one: sends what is queued, stops receiving, and gives the
     /// socket with the bytes that had arrived and were not received, in order. Whoever takes over handles those first
-    /// and then goes on with [`Self::from_descriptor`]: no byte is lost and none comes twice. Waits for a peer that does
-    /// not read; dropping the future closes the connection.
+    /// and then goes on with [`Self::from_descriptor`]: no byte is lost and none comes twice. Waits for a peer that
+    /// does not read; dropping the future closes the connection.
     ///
     /// # Errors
     /// What the connection failed with, and then what it had sent before is lost with it. Simulated sockets are no

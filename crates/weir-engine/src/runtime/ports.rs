@@ -149,8 +149,8 @@ impl Core {
         if self.is_simulated() { wait } else { wait.at_most(Some(monotonic() + LOOK)) }
     }
 
-    /// Looks for arrivals in memory, and for events, for the runtime's own spin budget or for as long as a port finds it
-    /// worth it. True: there is something to do.
+    /// Looks for arrivals in memory, and for events, for the runtime's own spin budget or for as long as a port finds
+    /// it worth it. True: there is something to do.
     fn spin_at_ports(&self, wait: Wait) -> io::Result<bool> {
         let mut budget = self.spin;
         self.ports.each(|port| budget = budget.max(port.spin_budget()));

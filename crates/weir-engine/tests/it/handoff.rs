@@ -144,7 +144,7 @@ async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
         let others = (0..sender.workers()).filter(|other| *other != sender.worker());
         let others: Vec<usize> = others.collect();
         for number in 0..each {
-            let lane = if number % 3 == 0 { Lane::Response } else { Lane::Request };
+            let lane = if number.is_multiple_of(3) { Lane::Response } else { Lane::Request };
             for &other in &others {
                 push(&sender, other, Numbered::new(lane, number)).await;
             }
@@ -171,7 +171,7 @@ async fn exchange(port: Rc<Port<Numbered>>, each: u32) {
 }
 
 fn is_of(number: u32, lane: Lane) -> bool {
-    (number % 3 == 0) == (lane == Lane::Response)
+    number.is_multiple_of(3) == (lane == Lane::Response)
 }
 
 #[test]
