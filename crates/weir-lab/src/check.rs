@@ -91,7 +91,8 @@ fn chain_whole(trials: &[&TrialRecord]) -> Check {
     let whole = chains.iter().filter(|chain| chain.is_whole()).count();
     let reported = trials.iter().filter(|trial| trial.load.is_some()).count();
     let detail = format!(
-        "the gateway received exactly twice what the exchange received in {whole} of {reported} trials"
+        "without questions about numbers, the gateway received exactly twice what the exchange received in {whole} of \
+         {reported} trials"
     );
     check("chain-whole", reported > 0 && whole == reported, detail)
 }

@@ -314,7 +314,10 @@ impl Launcher for FakeLauncher {
         let network = NetworkCounters::default();
         let chain = request.cell.orders.as_ref().map(|_| ChainTotals {
             gateway_received: 2,
+            gateway_orders: 1,
             exchange_received: 1,
+            exchange_orders: 1,
+            exchange_sent: 1,
             ..ChainTotals::default()
         });
         Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })

@@ -119,7 +119,7 @@ impl Launcher for ProcessLauncher {
             Ok(mut server) => {
                 let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
                 if let Ok(Ok(report)) = &mut loaded {
-                    chain = orders::totals(&server);
+                    chain = orders::totals(&server, request.cell.connections);
                     if let Some(totals) = &chain {
                         orders::own_exchange(report, totals);
                     }

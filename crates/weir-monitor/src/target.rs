@@ -1,6 +1,6 @@
 //! Which processes are watched, and where each answers.
 
-use std::{fs, io, os::unix::fs::MetadataExt};
+use std::{fs, io, os::unix::fs::MetadataExt, sync::OnceLock};
 
 /// Most targets at a time.
 pub const TARGETS_MAX: usize = 64;
@@ -78,12 +78,21 @@ fn comm(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map(|name| name.trim().to_owned()).unwrap_or_default()
 }
 
+/// Name of the program itself, under which others of its kind run; whoever renamed it renamed them.
+fn own_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let program = fs::read_link("/proc/self/exe").unwrap_or_default();
+        program.file_name().and_then(|name| name.to_str()).unwrap_or("weir").to_owned()
+    })
+}
+
 /// Reads a command line as the kernel gives it: words that end in a zero byte. `None` unless it is `weir serve`.
 fn serving(command: &[u8]) -> Option<Serving> {
     let words: Vec<String> =
         command.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
     let program = words.first()?.rsplit('/').next()?;
-    if program != "weir" || words.get(1).map(String::as_str) != Some("serve") {
+    if !["weir", own_name()].contains(&program) || words.get(1).map(String::as_str) != Some("serve") {
         return None;
     }
     let protocol = words.get(2).filter(|word| !word.is_empty() && !word.starts_with('-'))?.clone();

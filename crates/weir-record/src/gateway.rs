@@ -13,20 +13,34 @@ pub struct ChainTotals {
     pub gateway_received: u64,
     /// Data messages the gateway sent, to both sides.
     pub gateway_sent: u64,
+    /// Of those it received, orders of clients.
+    pub gateway_orders: u64,
     /// Data messages the exchange received.
     pub exchange_received: u64,
+    /// Of these, orders.
+    pub exchange_orders: u64,
     /// Data messages the exchange sent.
     pub exchange_sent: u64,
     /// CPU the exchange used from before the load to after it.
     pub exchange_cpu_ns: u64,
     /// Data messages the exchange received in that time.
     pub exchange_messages: u64,
+    /// Sessions of clients. Each may have asked once for its next number when it began; the gateway answers that itself.
+    pub sessions: u32,
 }
 
 impl ChainTotals {
-    /// Whether every order went out once and came back once: the gateway then received twice what the exchange did.
+    /// Whether every order went out once and came back once: without questions about numbers, the gateway then received
+    /// exactly twice what the exchange did.
     pub fn is_whole(&self) -> bool {
-        self.exchange_received > 0 && self.gateway_received == 2 * self.exchange_received
+        let asked_upstream = self.exchange_received.saturating_sub(self.exchange_orders);
+        let replies = self.exchange_sent.saturating_sub(asked_upstream);
+        let asked = self.gateway_received.checked_sub(self.gateway_orders + self.exchange_sent);
+        let is_known = asked.is_some_and(|asked| asked == 0 || asked == u64::from(self.sessions));
+        is_known
+            && replies > 0
+            && self.gateway_orders == self.exchange_orders
+            && replies == self.exchange_orders
     }
 }
 
@@ -172,9 +186,25 @@ mod tests {
 
     #[test]
     fn a_chain_is_whole_when_every_order_came_back_once() {
-        let whole = ChainTotals { gateway_received: 200, exchange_received: 100, ..ChainTotals::default() };
+        let whole = ChainTotals {
+            gateway_received: 200,
+            gateway_orders: 100,
+            exchange_received: 100,
+            exchange_orders: 100,
+            exchange_sent: 100,
+            sessions: 10,
+            ..ChainTotals::default()
+        };
         assert!(whole.is_whole());
-        assert!(!ChainTotals { gateway_received: 199, ..whole }.is_whole());
+        for received in [199, 201, 209] {
+            assert!(!ChainTotals { gateway_received: received, ..whole }.is_whole(), "{received}");
+        }
+        assert!(!ChainTotals { exchange_orders: 99, ..whole }.is_whole());
+        // Ten clients asked the gateway for their numbers, and two workers the exchange for theirs.
+        let asked =
+            ChainTotals { gateway_received: 212, exchange_received: 102, exchange_sent: 102, ..whole };
+        assert!(asked.is_whole());
+        assert!(!ChainTotals { gateway_received: 211, ..asked }.is_whole(), "a reply was lost");
         assert!(!ChainTotals::default().is_whole(), "nothing was sent");
     }
 }

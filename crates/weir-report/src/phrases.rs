@@ -88,9 +88,9 @@ const CHECKS: &[Phrase] = &[
         "已检查 {0} 条回报的编号与次序，{1} 条次序有误；{3} 个试次中有 {2} 个股数不平",
     ],
     [
-        "the gateway received exactly twice what the exchange received in {n} of {n} trials",
-        "시행 {1}회 중 {0}회에서 게이트웨이 수신이 거래소 수신의 정확히 두 배",
-        "{1} 个试次中有 {0} 个网关接收量恰为交易所的两倍",
+        "without questions about numbers, the gateway received exactly twice what the exchange received in {n} of {n} trials",
+        "번호 조회를 빼면 시행 {1}회 중 {0}회에서 게이트웨이 수신이 거래소 수신의 정확히 두 배",
+        "不计编号查询，{1} 个试次中有 {0} 个网关接收量恰为交易所的两倍",
     ],
     [
         "{n} of {n} messages handed over lay until the once-a-second look",

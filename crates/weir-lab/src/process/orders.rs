@@ -127,7 +127,7 @@ impl Use {
 
 /// Reads what gateway and exchange counted, when nothing is on its way any more; `None` for servers of anything else,
 /// and where one of the two does not answer.
-pub(super) fn totals(gateway: &Server) -> Option<ChainTotals> {
+pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
     let behind = gateway.behind.as_deref()?;
     let deadline = Instant::now() + SETTLE_MAX;
     loop {
@@ -136,10 +136,13 @@ pub(super) fn totals(gateway: &Server) -> Option<ChainTotals> {
         let totals = ChainTotals {
             gateway_received: front.received,
             gateway_sent: front.sent,
+            gateway_orders: front.orders,
             exchange_received: back.received,
+            exchange_orders: back.orders,
             exchange_sent: back.sent,
             exchange_cpu_ns: used.cpu_ns.saturating_sub(behind.at_start.cpu_ns),
             exchange_messages: used.messages.saturating_sub(behind.at_start.messages),
+            sessions,
         };
         if totals.is_whole() || Instant::now() >= deadline {
             return Some(totals);

@@ -1,6 +1,7 @@
 //! What people read, checked on studies made by hand: snapshots of the texts, properties of the page.
 
 mod fixture;
+mod gateway;
 mod page;
 mod polling;
 mod texts;
