@@ -1,0 +1,91 @@
+//! `weir top` beside real servers: found by socket, by number and by nothing; gone, mute, and stopped.
+
+use rustix::process::Signal;
+
+use super::harness::{PATIENCE, Running, Server, bytes, echo_tcp, expect_refusal, until, weir};
+
+fn stats_name(test: &str) -> String {
+    format!("@weir-it-top-{}-{test}", std::process::id())
+}
+
+/// The words of a row of the message table, by node.
+fn row(text: &str, node: &str) -> Vec<String> {
+    let line = text.lines().rev().find(|line| line.split('|').nth(1).is_some_and(|name| name.trim() == node));
+    let line = line.unwrap_or_else(|| panic!("no row of {node}: {text}"));
+    line.split('|').map(|word| word.trim().to_owned()).collect()
+}
+
+#[test]
+fn one_server_is_found_by_its_socket_by_its_number_and_by_nothing() {
+    let name = stats_name("found");
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+    echo_tcp(server.connect(), bytes(1_000, 1));
+    let pid = server.process.pid().as_raw_nonzero().to_string();
+    let quick = ["top", "--once", "--interval", "150ms"];
+    for words in [&["--socket", &name][..], &["--pid", &pid], &[]] {
+        let said = weir(&[&quick, words].concat());
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert!(said.stdout.starts_with("Monitoring System Started... (Targets: "), "{}", said.stdout);
+        let row = row(&said.stdout, "ECHO");
+        assert!(row[2].parse::<u64>().is_ok() || words.is_empty(), "{row:?}");
+        assert_eq!((row.len(), row[6].as_str()), (7, "-"), "an echo server has no backlog");
+        assert!(said.stdout.contains("cswch/s nvcswch/s"), "{}", said.stdout);
+        assert!(said.stdout.contains(&format!("{pid:>10}         -")), "its process row: {}", said.stdout);
+    }
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn json_is_one_object_each_interval_and_rates_are_of_it() {
+    let name = stats_name("json");
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
+    let mut top = Running::weir(&["top", "--json", "--interval", "100ms", "--socket", &name]);
+    let object = |line: Option<String>| -> serde_json::Value {
+        serde_json::from_str(&line.expect("a line each interval")).expect("it is JSON")
+    };
+    let first = object(top.next_line());
+    assert_eq!(
+        (&first["interval_s"], &first["nodes"][0]["received"]["missing"]),
+        (&"null".parse().expect("null"), &"first".into())
+    );
+    echo_tcp(server.connect(), bytes(10_000, 1));
+    until("a rate above zero", || {
+        let next = object(top.next_line());
+        assert!(next["interval_s"].as_f64().is_some_and(|length| length > 0.01), "{next}");
+        next["nodes"][0]["received"]["per_second"].as_f64().is_some_and(|rate| rate > 0.0)
+    });
+    assert_eq!(server.terminate(), 0);
+    until("the end of the server", || object(top.next_line())["nodes"][0]["received"]["missing"] == "gone");
+    top.signal(Signal::INT);
+    assert_eq!(top.wait(PATIENCE), 0);
+}
+
+#[test]
+fn a_server_without_a_socket_shows_its_threads_and_ctrl_c_says_stopped() {
+    let server = Server::start(&["--driver", "epoll"]);
+    let pid = server.process.pid().as_raw_nonzero().to_string();
+    let mut top = Running::weir(&["top", "--pid", &pid, "--interval", "100ms"]);
+    let text: Vec<String> =
+        std::iter::from_fn(|| top.next_line()).take_while(|line| !line.contains("|__")).collect();
+    assert!(text.iter().any(|line| line.contains("no socket")), "{text:?}");
+    top.signal(Signal::INT);
+    assert_eq!(top.wait(PATIENCE), 0);
+    let rest: Vec<String> = std::iter::from_fn(|| top.next_line()).collect();
+    assert_eq!(rest.last().map(String::as_str), Some("Stopped."));
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn what_cannot_be_watched_is_told() {
+    for (words, told) in [
+        (&["top", "--socket", "plain"][..], &["--socket plain", "@NAME"][..]),
+        (&["top", "--pid", "4294967295"], &["--pid", "no process 4294967295"]),
+        (&["top", "--interval", "1ms"], &["--interval", "100ms"]),
+        (&["top", "--interval", "soon"], &["--interval", "soon"]),
+    ] {
+        expect_refusal(&weir(words), 2, told);
+    }
+    let gap = weir(&["top", "--once", "--interval", "100ms", "--socket", &stats_name("nobody")]);
+    assert_eq!(gap.code, Some(0), "{}", gap.stderr);
+    assert!(gap.stdout.contains("| gap "), "{}", gap.stdout);
+}
