@@ -10,7 +10,7 @@ use std::{
 
 use weir_proto::{
     ouch::{
-        Accepted, Canceled, Enter, Executed, Inbound, Outbound, Replaced,
+        Accepted, CancelReject, Canceled, Enter, Executed, Inbound, Outbound, Replaced,
         codes::{cancel_reason, liquidity, order_state},
     },
     soup::{self, ClientPacket, Deframer, LoginAccepted, LoginReject, LoginRequest, Name},
@@ -44,6 +44,8 @@ pub enum Next {
 pub struct Habits {
     /// Executes live orders now and then.
     pub executes: bool,
+    /// Refuses a cancel that changes nothing, where the protocol would have it silent.
+    pub answers_all: bool,
     /// Refuses every login.
     pub refuses: Option<LoginReject>,
     /// Time of day of its messages.
@@ -53,7 +55,13 @@ pub struct Habits {
 
 impl Default for Habits {
     fn default() -> Self {
-        Self { executes: false, refuses: None, clock: time_of_day_ns, tamper: Tamper::default() }
+        Self {
+            executes: false,
+            answers_all: false,
+            refuses: None,
+            clock: time_of_day_ns,
+            tamper: Tamper::default(),
+        }
     }
 }
 
@@ -179,6 +187,10 @@ impl Host {
                 account.execute(self.executions, now, &mut said);
             }
             account.order(message, now, &mut said);
+            if let (Inbound::Cancel(cancel), true) = (message, said.is_empty() && self.habits.answers_all) {
+                let refused = CancelReject { timestamp_ns: now, user_ref_num: cancel.user_ref_num };
+                say(&Outbound::CancelReject(refused), &mut said);
+            }
             (self.habits.tamper.messages)(self.requests, &mut said);
         }
         let mut bytes = Vec::new();
