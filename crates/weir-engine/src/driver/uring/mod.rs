@@ -590,6 +590,8 @@ impl Mechanism for Uring {
         socket.inbound.clear();
         socket.inbound_bytes = 0;
         socket.accepted.clear();
+        // A move that was given up: what still arrives may have to be thrown away.
+        socket.detaching = false;
         socket.closing = true;
         if !socket.output.queue.is_empty() {
             self.linger(id);

@@ -15,7 +15,7 @@ use crate::{
     Runtime,
     config::{Config, Driver, KernelMask},
     counters::Counters,
-    driver::{Mechanism, Parts, Wait},
+    driver::{Doorbell, Mechanism, Parts, Wait},
     net::Stream,
     slots::SlotId,
     spawn,
@@ -359,4 +359,47 @@ fn a_connection_that_is_closed_just_before_a_drain_is_held_no_longer_than_the_li
     });
     // Its receive is still in flight, and the peer's direction stays open.
     assert_eq!(runtime.drain(Duration::from_secs(4)), 0);
+}
+
+#[test]
+fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
+    let counters = Arc::new(Counters::default());
+    let (Some(mut sender), Some(mut target)) = (small_driver(&counters), small_driver(&counters)) else {
+        return;
+    };
+    let Ok(ring) = target.message_ring() else { return };
+    let doorbell = Arc::new(Doorbell { eventfd: Arc::clone(&target.parts.wake), messages: Some(ring) });
+    look(&mut target);
+    for messages in [60, 1] {
+        for _ in 0..messages {
+            sender.send_message(&doorbell);
+            look(&mut sender);
+        }
+        assert!(!target.parts.woken.replace(false));
+        target.turn(Wait::Forever).expect("the ring can be entered");
+        assert!(target.parts.woken.get(), "it was a message that ended the wait");
+        for _ in 0..TURNS {
+            look(&mut target);
+        }
+        target.parts.woken.set(false);
+    }
+    assert_eq!(sender.doorbells.len(), 1, "each doorbell is kept once");
+}
+
+#[test]
+fn a_message_that_cannot_be_delivered_becomes_a_write_to_the_eventfd() {
+    let counters = Arc::new(Counters::default());
+    let Some(mut driver) = small_driver(&counters) else { return };
+    if driver.message_ring().is_err() {
+        return;
+    }
+    let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let bell = Arc::new(eventfd().expect("an eventfd"));
+    // As a ring that is going away: this is none at all.
+    let no_ring = eventfd().expect("an eventfd");
+    driver.send_message(&Arc::new(Doorbell { eventfd: Arc::clone(&bell), messages: Some(no_ring) }));
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    assert_eq!(rustix::io::read(&*bell, &mut [0u8; 8]), Ok(8));
 }
