@@ -245,6 +245,28 @@ fn what_was_given_up_may_still_be_answered_and_then_its_shares_count() {
 }
 
 #[test]
+fn a_cancel_that_was_sent_twice_may_be_refused_the_second_time() {
+    // The first one is under way behind the server that the client talks to, and is answered after the second login.
+    let mut held = Vec::new();
+    let messages = move |number: u64, said: &mut Vec<Vec<u8>>| match number {
+        1 => held = std::mem::take(said),
+        2 => drop(said.splice(0..0, held.drain(..))),
+        _ => {}
+    };
+    let tamper = Tamper { messages: Box::new(messages), ..Tamper::default() };
+    let host = Host::new(Habits { tamper, answers_all: true, ..Habits::default() });
+    let mut desk = Desk::new(host, CANCELS);
+    desk.connect(1 << 16).expect("a right server");
+    desk.trade(2, 1).expect("a right stream");
+    desk.session.leave();
+    desk.connect(1 << 16).expect("a right server");
+    let outcome = desk.hear(1 << 16);
+    assert_eq!((desk.suspicion(outcome), &desk.right[..]), (None, &[0, 1][..]));
+    let letters: Vec<u8> = desk.host.account("C00004").log.iter().map(|message| message[0]).collect();
+    assert_eq!(letters, b"QAQCI");
+}
+
+#[test]
 fn an_account_without_numbers_sends_nothing_more() {
     let host = Host::default().with_past("C00004", u32::MAX - 1, Vec::new());
     let mut desk = Desk::new(host, OrderMix::ENTER);
