@@ -1,18 +1,36 @@
 //! An exchange: order sessions with a venue behind them, for a gateway or a client to trade with.
 //!
 //! `echo-accept` answers every order once, on the worker its account lives on: what a gateway costs, without a market
-//! behind it. `match` has one market for all workers.
+//! behind it. `match` is one market with price-time priority; each symbol is traded on one worker, and messages and
+//! answers cross to it and back. Its books are in memory alone: an exchange that was killed tells every account which of
+//! its orders were live, by cancelling them.
 
 mod config;
 mod echo;
+mod live;
+mod matching;
 
-use std::{fmt, io, rc::Rc, str::FromStr};
+use std::{
+    fmt, io,
+    rc::Rc,
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use weir_engine::serve::{ServeError, ServerConfig};
+use weir_engine::{
+    handoff::{self, Strategy},
+    serve::{ServeError, ServerConfig},
+};
+use weir_proto::ouch::Outbound;
 
-use crate::orders::{Application, Hub, OrdersConfig, OrdersServer, Recovery};
+use crate::orders::{
+    self, Application, Hub, OrdersConfig, OrdersRecoverError, OrdersServer, RecordKind, Recovery,
+};
 
 pub use config::{ExchangeConfig, ExchangeConfigError, parse};
+
+use live::LiveOrders;
+use matching::{MatchExchange, Stage};
 
 /// What happens to orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,16 +38,19 @@ pub enum Mode {
     /// Each message is answered once, and nothing is traded.
     #[default]
     EchoAccept,
+    /// Orders trade by price and time.
+    Match,
 }
 
 impl Mode {
     /// Every mode, in the order in which documentation lists them.
-    pub const ALL: [Mode; 1] = [Mode::EchoAccept];
+    pub const ALL: [Mode; 2] = [Mode::EchoAccept, Mode::Match];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Mode::EchoAccept => "echo-accept",
+            Mode::Match => "match",
         }
     }
 }
@@ -53,28 +74,64 @@ impl FromStr for Mode {
     }
 }
 
-/// Starts an exchange; see [`OrdersServer::start`].
+/// What the journals of an exchange say.
+#[derive(Debug)]
+pub struct Recovered {
+    recovery: Recovery,
+    /// Orders that no book has any more.
+    lost: LiveOrders,
+}
+
+impl Recovered {
+    /// What they say of the sessions.
+    pub fn sessions(&self) -> &Recovery {
+        &self.recovery
+    }
+}
+
+/// Reads the journals.
+///
+/// # Errors
+/// As [`orders::recover`].
+pub fn recover(config: &OrdersConfig, mode: Mode) -> Result<Recovered, OrdersRecoverError> {
+    let mut lost = LiveOrders::default();
+    let recovery = orders::recover(config, &mut |record| {
+        if let (Mode::Match, RecordKind::Sequenced { account, message, .. }) = (mode, record.kind)
+            && let Ok((message, _)) = Outbound::decode(message)
+        {
+            lost.note(account, &message);
+        }
+    })?;
+    Ok(Recovered { recovery, lost })
+}
+
+/// Recovers what the journals say, and starts an exchange.
 ///
 /// # Errors
 /// As [`OrdersServer::start`].
 pub fn start(server: ServerConfig, orders: OrdersConfig, mode: Mode) -> Result<OrdersServer, ServeError> {
-    match mode {
-        Mode::EchoAccept => OrdersServer::start(server, orders, echo_accept),
-    }
+    let recovered = recover(&orders, mode)
+        .map_err(|error| ServeError::Worker { worker: 0, source: io::Error::other(error) })?;
+    start_recovered(server, orders, recovered, mode)
 }
 
-/// As [`start`], with what [`recover`](crate::orders::recover) has found.
+/// Starts an exchange with what [`recover`] has found.
 ///
 /// # Errors
 /// As [`OrdersServer::start`].
 pub fn start_recovered(
     server: ServerConfig,
     orders: OrdersConfig,
-    recovery: Recovery,
+    recovered: Recovered,
     mode: Mode,
 ) -> Result<OrdersServer, ServeError> {
+    let Recovered { recovery, lost } = recovered;
     match mode {
         Mode::EchoAccept => OrdersServer::start_recovered(server, orders, recovery, echo_accept),
+        Mode::Match => {
+            let make = market(server.workers.max(1), lost);
+            OrdersServer::start_recovered(server, orders, recovery, make)
+        }
     }
 }
 
@@ -84,6 +141,30 @@ pub fn start_recovered(
 /// None: it cannot fail.
 pub fn echo_accept(hub: Rc<Hub>) -> io::Result<Rc<dyn Application>> {
     Ok(Rc::new(echo::EchoExchange::new(hub)))
+}
+
+/// Makes the applications of so many workers in mode `match`.
+fn market(
+    workers: usize,
+    lost: LiveOrders,
+) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static {
+    let options = handoff::Options { strategy: Strategy::Mesh, ..handoff::Options::default() };
+    let ports = handoff::group(workers, &options).into_iter().map(Some).collect::<Vec<_>>();
+    let (ports, stage, lost) = (Arc::new(Mutex::new(ports)), Arc::new(Stage::default()), Arc::new(lost));
+    move |hub| {
+        let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let port = ports.get_mut(hub.worker()).and_then(Option::take);
+        let port = port.ok_or_else(|| io::Error::other("each worker has its part of the market once"))?;
+        Ok(MatchExchange::start(hub, port, Arc::clone(&stage), &lost)?)
+    }
+}
+
+/// The application of the only worker in mode `match`, with what [`recover`] has found.
+///
+/// # Errors
+/// When no task can be had.
+pub fn match_alone(recovered: &Recovered) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + use<> {
+    market(1, recovered.lost.clone())
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub struct NodeCounters {
     pub(super) received: Count,
     pub(super) sent: Count,
     pub(super) orders: Count,
+    pub(super) handed_off: Count,
     pub(super) sessions_open: Count,
     pub(super) duplicates_ignored: Count,
     pub(super) heartbeat_timeouts: Count,
@@ -87,6 +88,12 @@ impl NodeCounters {
     #[inline]
     pub fn add_sent(&self, count: u64) {
         self.sent.add(count);
+    }
+
+    /// Orders that the application handed to another worker. The worker's thread only.
+    #[inline]
+    pub fn add_handed_off(&self, count: u64) {
+        self.handed_off.add(count);
     }
 
     /// Orders that were cancelled because their owner's connection ended. The worker's thread only.

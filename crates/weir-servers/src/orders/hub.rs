@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use weir_engine::time::Instant;
+use weir_engine::{handoff::HandoffCounters, time::Instant};
 use weir_proto::{
     ouch::{self, ClientOrderId, Outbound},
     soup::{self, Name, SEQUENCED},
@@ -291,6 +291,11 @@ impl Hub {
     /// This worker's counters.
     pub fn counters(&self) -> &NodeCounters {
         &self.counters
+    }
+
+    /// Shows the counters of this worker's port with those of the node.
+    pub fn add_handoff(&self, counters: Arc<HandoffCounters>) {
+        self.shared.add_handoff(counters);
     }
 
     /// Nanoseconds since 1970, at the last tick.

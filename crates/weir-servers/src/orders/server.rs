@@ -224,6 +224,14 @@ fn node_stats(shared: &Shared) -> NodeStats {
             });
         }
     }
+    let handoffs = shared.handoffs();
+    if let Some(first) = handoffs.first() {
+        let mut sum = first.stats();
+        handoffs[1..].iter().for_each(|handoff| sum.merge(&handoff.stats()));
+        sum.orders = stats.orders;
+        sum.orders_handed_off = shared.counters.iter().map(|worker| worker.handed_off.get()).sum();
+        stats.handoff = Some(sum);
+    }
     let journals = shared.journals();
     if !journals.is_empty() {
         let mut sum = JournalStats::default();

@@ -16,6 +16,7 @@ use std::{
 };
 
 use weir_engine::{
+    handoff::HandoffCounters,
     mailbox::{MailboxReceiver, MailboxSender, SendError, mailbox},
     net::Stream,
     spawn,
@@ -123,6 +124,7 @@ pub(super) struct Shared {
     letters: Vec<MailboxSender<Letter>>,
     boxes: Mutex<Vec<Option<MailboxReceiver<Letter>>>>,
     journals: Mutex<Vec<Arc<JournalCounters>>>,
+    handoffs: Mutex<Vec<Arc<HandoffCounters>>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -164,6 +166,7 @@ impl Shared {
             letters,
             boxes: Mutex::new(boxes.into_iter().map(Some).collect()),
             journals: Mutex::default(),
+            handoffs: Mutex::default(),
             recovery,
             config,
         }))
@@ -195,6 +198,16 @@ impl Shared {
     /// The counters of the journals that are open.
     pub(super) fn journals(&self) -> Vec<Arc<JournalCounters>> {
         self.journals.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds a worker's part to the counters of the hand-off between them.
+    pub(super) fn add_handoff(&self, counters: Arc<HandoffCounters>) {
+        self.handoffs.lock().unwrap_or_else(PoisonError::into_inner).push(counters);
+    }
+
+    /// The counters of the hand-off between workers.
+    pub(super) fn handoffs(&self) -> Vec<Arc<HandoffCounters>> {
+        self.handoffs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn take_box(&self, worker: usize) -> Option<MailboxReceiver<Letter>> {
@@ -346,7 +359,7 @@ impl Worker {
 }
 
 /// Waits for something, at most until the runtime drains: false.
-async fn until_draining(future: impl Future<Output = ()>) -> bool {
+pub(crate) async fn until_draining(future: impl Future<Output = ()>) -> bool {
     let (mut future, mut draining) = (pin!(future), pin!(weir_engine::draining()));
     poll_fn(|context| {
         if future.as_mut().poll(context).is_ready() {

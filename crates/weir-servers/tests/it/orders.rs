@@ -1,8 +1,9 @@
-//! The order sessions as clients meet them, with the echoing exchange behind: one script, every driver.
+//! The order sessions as clients meet them, with an exchange behind: one script, every driver.
 
 mod client;
 mod ending;
 mod logins;
+mod market;
 mod numbers;
 mod replay;
 mod restart;

@@ -17,7 +17,7 @@ use weir_servers::{
     stats::{NodeSource, StatsSocket},
 };
 
-use super::{engine, serve_echo, serve_exchange, serve_http};
+use super::{engine, serve_echo, serve_exchange, serve_gateway, serve_http};
 use crate::{
     args::{Accept, Serve, ServeProtocol, ServeShared},
     exit::{Exit, UsageError},
@@ -29,6 +29,7 @@ pub(crate) fn run(serve: &Serve) -> Result<Exit> {
         ServeProtocol::Echo(echo) => serve_echo::run(echo),
         ServeProtocol::Http(http) => serve_http::run(http),
         ServeProtocol::Exchange(exchange) => serve_exchange::run(exchange),
+        ServeProtocol::Gateway(gateway) => serve_gateway::run(gateway),
     }
 }
 

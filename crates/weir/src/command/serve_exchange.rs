@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use weir_servers::{
     exchange::{self, ExchangeConfig},
     journal::{self, Level},
-    orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts, recover},
+    orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
 };
 
 use super::serve::{self, Running};
@@ -40,10 +40,10 @@ pub(super) fn run(arguments: &ServeExchange) -> Result<Exit> {
         Some(text) => text.parse().map_err(|error| UsageError(format!("--mode: {error}")))?,
         None => file.mode.unwrap_or_default(),
     };
-    let recovery = recover(&orders, &mut |_| {}).context("the journal cannot be used")?;
-    recovery.torn().iter().for_each(|torn| output::tell(torn));
+    let recovered = exchange::recover(&orders, mode).context("the journal cannot be used")?;
+    recovered.sessions().torn().iter().for_each(|torn| output::tell(torn));
     prepared.run_server(|config| {
-        let server = exchange::start_recovered(config, orders, recovery, mode)?;
+        let server = exchange::start_recovered(config, orders, recovered, mode)?;
         Ok(running(server))
     })?;
     Ok(Exit::Ok)
@@ -71,7 +71,8 @@ fn journal(arguments: &ServeExchange, file: &ExchangeConfig) -> Result<Option<(P
         Some(text) => Some(text.parse::<Level>().map_err(|error| UsageError(format!("--journal: {error}")))?),
         None => None,
     };
-    let directory = arguments.journal_dir.clone().or_else(|| file.journal.as_ref().map(|(place, _)| place.clone()));
+    let directory =
+        arguments.journal_dir.clone().or_else(|| file.journal.as_ref().map(|(place, _)| place.clone()));
     let level = level.or(file.journal.as_ref().map(|(_, level)| *level));
     match (directory, level) {
         (_, Some(Level::None)) | (None, None) => Ok(None),
@@ -97,8 +98,12 @@ mod tests {
         else {
             panic!("it is a command")
         };
-        let names: Vec<String> =
-            config(&exchange).expect("it is right").accounts.iter().map(|account| account.name.to_string()).collect();
+        let names: Vec<String> = config(&exchange)
+            .expect("it is right")
+            .accounts
+            .iter()
+            .map(|account| account.name.to_string())
+            .collect();
         assert_eq!(names[..4], ["C00001", "C00002", "C00003", "G00001"]);
         assert_eq!(names.last().map(String::as_str), Some("G00256"));
         assert_eq!(journal(&exchange, &ExchangeConfig::default()).expect("it is right"), None);

@@ -1,6 +1,6 @@
 //! Runs one script against an exchange on a driver: over sockets, on threads of its own, or beside it on the simulator.
 
-use std::{future::Future, pin::pin, task::Context, task::Poll, task::Waker, time::Duration};
+use std::{future::Future, pin::pin, rc::Rc, task::Context, task::Poll, task::Waker, time::Duration};
 
 use weir_engine::{
     Config, Driver, Runtime, StartError,
@@ -9,8 +9,8 @@ use weir_engine::{
 };
 use weir_record::{engine::EngineStats, orders::NodeStats};
 use weir_servers::{
-    exchange,
-    orders::{LocalOrders, OrdersConfig, OrdersControl, OrdersServer, demo_accounts},
+    exchange::{self, Mode},
+    orders::{Application, Hub, LocalOrders, OrdersConfig, OrdersControl, demo_accounts},
 };
 
 use super::client::Client;
@@ -134,7 +134,25 @@ pub fn on_kernel(driver: Driver, accept: AcceptMode, config: OrdersConfig, scrip
     on_workers(2, driver, accept, config, script);
 }
 
+/// A market on two workers, on every driver of the kernel's that runs here.
+pub fn on_markets(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
+    for driver in KERNEL_DRIVERS {
+        on_mode(Mode::Match, 2, driver, AcceptMode::ReusePort, config.clone(), &script);
+    }
+}
+
 fn on_workers(
+    workers: usize,
+    driver: Driver,
+    accept: AcceptMode,
+    config: OrdersConfig,
+    script: impl AsyncFn(&Network),
+) {
+    on_mode(Mode::EchoAccept, workers, driver, accept, config, script);
+}
+
+fn on_mode(
+    mode: Mode,
     workers: usize,
     driver: Driver,
     accept: AcceptMode,
@@ -155,8 +173,7 @@ fn on_workers(
         drain_limit: DRAIN_LIMIT,
         ..ServerConfig::new(Config::with_driver(driver), listen)
     };
-    let server =
-        OrdersServer::start(server_config, config, exchange::echo_accept).expect("the driver runs here");
+    let server = exchange::start(server_config, config, mode).expect("the driver runs here");
     let network =
         Network { driver, address: server.address().clone(), server: Server::Threads(server.control()) };
     now(script(&network));
@@ -170,15 +187,33 @@ pub fn on_sim(config: OrdersConfig, script: impl AsyncFn(&Network)) {
     on_sim_with(Config::with_driver(Driver::Sim), config, script);
 }
 
+/// A market on the simulator, in virtual time. The runtime ends as after a crash, unless the script drains.
+pub fn on_sim_market(config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    let recovered = exchange::recover(&config, Mode::Match).expect("the journal is whole");
+    let make = exchange::match_alone(&recovered);
+    // It holds the right to write them.
+    drop(recovered);
+    on_sim_serving(Config::with_driver(Driver::Sim), config, make, script);
+}
+
 /// On the simulator, with options of its own. The runtime ends as after a crash, unless the script drains.
 pub fn on_sim_with(engine: Config, config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    on_sim_serving(engine, config, exchange::echo_accept, script);
+}
+
+fn on_sim_serving(
+    engine: Config,
+    config: OrdersConfig,
+    make: impl Fn(Rc<Hub>) -> std::io::Result<Rc<dyn Application>>,
+    script: impl AsyncFn(&Network),
+) {
     println!("sim");
     let runtime = Runtime::new(&engine).expect("it runs everywhere");
     runtime.block_on(async {
         let listen = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(&listen, Default::default()).expect("a simulated port");
         let address = listener.local_address().expect("it has one");
-        let local = LocalOrders::start(config, exchange::echo_accept).await.expect("it starts");
+        let local = LocalOrders::start(config, make).await.expect("it starts");
         let server = local.clone();
         let acceptor = weir_engine::spawn(async move {
             while let Ok(stream) = listener.accept().await {

@@ -1,0 +1,422 @@
+//! One market on all workers: each symbol is traded on one worker, each account is told by its own, and what is not on
+//! the same worker crosses over.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::pin,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use weir_engine::{
+    handoff::{Lane, Port},
+    time::{self, Instant},
+};
+use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::cancel_reason, reject_reason};
+use weir_trading::{AccountId, Handled, MatchingConfig, MatchingVenue, Venue};
+
+use super::live::{Live, LiveOrders};
+use crate::orders::{Application, Hub, Waiting, until_draining};
+
+/// Orders of one worker's accounts that may be live at a time.
+pub(super) const LIVE_MAX: usize = 131_072;
+
+/// Messages of other workers that are handled before other tasks have their turn.
+const SHARE_MAX: usize = 256;
+
+/// How often a drain looks whether the other workers have come as far.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
+
+/// What crosses from one worker to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Crossing {
+    /// A message of an account, to the worker of its symbol.
+    Message {
+        account: AccountId,
+        message: Inbound<'static>,
+    },
+    /// The orders of an account are to be cancelled.
+    Disconnected {
+        account: AccountId,
+    },
+    /// An answer, to the worker of the account.
+    Answer {
+        account: AccountId,
+        message: Outbound,
+    },
+    /// A replace was ignored in a way that does not use its number up.
+    NotConsumed {
+        account: AccountId,
+        number: u32,
+    },
+    /// To be answered by [`Crossing::Pong`]: then everything before it was handled.
+    Ping,
+    Pong,
+}
+
+/// How far the workers have come with a drain.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    /// Workers that take nothing of clients any more.
+    stopped: AtomicUsize,
+    /// Workers whose messages were all handled.
+    handled: AtomicUsize,
+}
+
+/// One worker's part of the market.
+pub(super) struct MatchExchange(Rc<Market>);
+
+struct Market {
+    hub: Rc<Hub>,
+    /// To the other workers.
+    port: Port<Crossing>,
+    venue: RefCell<MatchingVenue>,
+    live: RefCell<LiveOrders>,
+    /// What found no room: it goes before anything new. An order answers at most as often as there are live orders.
+    undelivered: RefCell<VecDeque<(usize, Crossing)>>,
+    pongs: Cell<usize>,
+    stage: Arc<Stage>,
+}
+
+impl MatchExchange {
+    /// Starts the worker's part, and cancels orders that were live when the process was killed: the books are empty.
+    pub(super) fn start(
+        hub: Rc<Hub>,
+        port: Port<Crossing>,
+        stage: Arc<Stage>,
+        lost: &LiveOrders,
+    ) -> std::io::Result<Rc<Self>> {
+        let numbers_first = (hub.worker() as u64) << 48 | 1;
+        let config = MatchingConfig {
+            accounts_max: hub.account_count(),
+            reference_first: numbers_first,
+            match_first: numbers_first,
+            ..MatchingConfig::default()
+        };
+        port.attach().map_err(std::io::Error::other)?;
+        if port.workers() > 1 {
+            hub.add_handoff(port.counters());
+        }
+        let mut lost: Vec<_> =
+            lost.iter().filter(|(account, ..)| hub.home_of(*account) == hub.worker()).collect();
+        lost.sort_unstable_by_key(|(account, number, _)| (account.0, *number));
+        let market = Rc::new(Market {
+            port,
+            venue: RefCell::new(MatchingVenue::new(&config)),
+            live: RefCell::default(),
+            undelivered: RefCell::default(),
+            pongs: Cell::new(0),
+            stage,
+            hub,
+        });
+        if !lost.is_empty() {
+            weir_engine::try_spawn(cancel_lost(Rc::clone(&market.hub), lost))?;
+        }
+        if market.port.workers() > 1 {
+            weir_engine::try_spawn(Rc::clone(&market).take_crossings())?;
+        }
+        Ok(Rc::new(Self(market)))
+    }
+}
+
+async fn cancel_lost(hub: Rc<Hub>, lost: Vec<(AccountId, u32, u32)>) {
+    for (account, user_ref_num, quantity) in lost {
+        while hub.is_congested() && !hub.is_failed() {
+            hub.room().await;
+        }
+        let timestamp_ns = hub.time_of_day_ns(hub.now());
+        hub.emit_message(
+            account,
+            &Outbound::Canceled(Canceled {
+                timestamp_ns,
+                user_ref_num,
+                quantity,
+                reason: cancel_reason::SYSTEM,
+            }),
+        );
+    }
+}
+
+impl Application for MatchExchange {
+    fn on_message(&self, account: AccountId, message: Inbound<'_>, _raw: &[u8], _now: Instant) {
+        self.0.take_message(account, message);
+    }
+
+    fn is_ready(&self, _account: AccountId) -> bool {
+        self.0.is_ready()
+    }
+
+    fn ready(&self, _account: AccountId) -> Waiting {
+        let market = Rc::clone(&self.0);
+        Box::pin(async move {
+            for worker in 0..market.port.workers() {
+                market.port.room(worker).await;
+            }
+        })
+    }
+
+    fn on_disconnect(&self, account: AccountId) {
+        let market = &*self.0;
+        if !market.hub.account(account).cancel_on_disconnect {
+            return;
+        }
+        for worker in 0..market.port.workers() {
+            if worker == market.port.worker() {
+                market.cancel_orders(account);
+            } else {
+                market.cross(worker, Lane::Request, Crossing::Disconnected { account });
+            }
+        }
+    }
+
+    fn on_drain(&self) {
+        self.0.stage.stopped.fetch_add(1, SeqCst);
+    }
+
+    fn settled(&self) -> Waiting {
+        let market = Rc::clone(&self.0);
+        Box::pin(async move {
+            let workers = market.port.workers();
+            // When nobody takes in anything, what is on its way to a book is followed there, and then what the books
+            // said about it is followed back.
+            let stages = [&market.stage.stopped, &market.stage.handled];
+            for reached in stages {
+                while reached.load(SeqCst) < workers {
+                    time::sleep(DRAIN_LOOK).await;
+                }
+                market.follow().await;
+                market.stage.handled.fetch_add(1, SeqCst);
+            }
+        })
+    }
+}
+
+/// The worker whose book a symbol is in (FNV-1a).
+fn worker_of(symbol: &Symbol, workers: usize) -> usize {
+    let hash = symbol.0.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    (hash % workers as u64) as usize
+}
+
+impl Market {
+    fn is_ready(&self) -> bool {
+        self.undelivered.borrow().is_empty()
+            && (0..self.port.workers()).all(|worker| !self.port.is_congested(worker))
+    }
+
+    /// A message of an account of this worker's: to the worker that has the book.
+    fn take_message(&self, account: AccountId, message: Inbound<'_>) {
+        let Some((worker, message)) = self.place(account, message) else { return };
+        if worker == self.port.worker() {
+            self.trade(account, &message, None);
+        } else {
+            self.hub.counters().add_handed_off(1);
+            self.cross(worker, Lane::Request, Crossing::Message { account, message });
+        }
+    }
+
+    /// Where a message has to go. `None`: nowhere, because what it names is not there, and that is not answered.
+    fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(usize, Inbound<'static>)> {
+        let live = &mut *self.live.borrow_mut();
+        match message {
+            Inbound::Enter(enter, _) => {
+                if live.len() >= LIVE_MAX {
+                    let number = enter.user_ref_num;
+                    self.hub.reject(account, number, reject_reason::PROCESSING_ERROR, enter.client_order_id);
+                    return None;
+                }
+                let worker = worker_of(&enter.symbol, self.port.workers());
+                let order = Live { worker: worker as u16, shares: enter.quantity };
+                live.enter(account, enter.user_ref_num, order);
+                Some((worker, Inbound::Enter(enter, Appendage::EMPTY)))
+            }
+            Inbound::Replace(replace, _) => {
+                let Some(original) = live.find(account, replace.original_user_ref_num) else {
+                    self.hub.give_back(account, replace.user_ref_num);
+                    return None;
+                };
+                live.enter(account, replace.user_ref_num, Live { shares: replace.quantity, ..original });
+                Some((original.worker.into(), Inbound::Replace(replace, Appendage::EMPTY)))
+            }
+            Inbound::Cancel(cancel) => {
+                let order = live.find(account, cancel.user_ref_num)?;
+                Some((order.worker.into(), Inbound::Cancel(cancel)))
+            }
+            Inbound::Modify(modify) => {
+                let order = live.find(account, modify.user_ref_num)?;
+                Some((order.worker.into(), Inbound::Modify(modify)))
+            }
+            Inbound::AccountQuery => None,
+        }
+    }
+
+    /// Applies a message to a book of this worker's. `from` is the worker it came from, if that is another one.
+    fn trade(&self, account: AccountId, message: &Inbound<'_>, from: Option<usize>) {
+        let now_ns = self.hub.time_of_day_ns(self.hub.now());
+        let mut emit = |account: AccountId, message: &Outbound| self.answer(account, *message);
+        let handled = self.venue.borrow_mut().handle(now_ns, account, message, &mut emit);
+        if handled == Handled::NotConsumed
+            && let Inbound::Replace(replace, _) = message
+        {
+            let number = replace.user_ref_num;
+            match from {
+                None => self.not_consumed(account, number),
+                Some(worker) => {
+                    self.cross(worker, Lane::Response, Crossing::NotConsumed { account, number });
+                }
+            }
+        }
+    }
+
+    fn not_consumed(&self, account: AccountId, number: u32) {
+        self.live.borrow_mut().remove(account, number);
+        self.hub.give_back(account, number);
+    }
+
+    fn cancel_orders(&self, account: AccountId) {
+        let now_ns = self.hub.time_of_day_ns(self.hub.tick());
+        let mut cancelled = 0;
+        let mut emit = |account: AccountId, message: &Outbound| {
+            cancelled += 1;
+            self.answer(account, *message);
+        };
+        self.venue.borrow_mut().disconnected(now_ns, account, &mut emit);
+        self.hub.counters().add_cancels_on_disconnect(cancelled);
+    }
+
+    /// Something that a book says to an account.
+    fn answer(&self, account: AccountId, message: Outbound) {
+        let home = self.hub.home_of(account);
+        if home == self.port.worker() {
+            self.tell(account, &message);
+        } else {
+            self.cross(home, Lane::Response, Crossing::Answer { account, message });
+        }
+    }
+
+    /// An answer has reached the worker of its account.
+    fn tell(&self, account: AccountId, message: &Outbound) {
+        if let Outbound::Rejected(rejected) = message {
+            self.hub.counters().count_reject(rejected.reason);
+        }
+        self.live.borrow_mut().note(account, message);
+        self.hub.emit_message(account, message);
+    }
+
+    /// Hands something over; what finds no room waits here, and everything that comes later waits behind it.
+    fn cross(&self, worker: usize, lane: Lane, crossing: Crossing) {
+        let mut undelivered = self.undelivered.borrow_mut();
+        if undelivered.is_empty() && self.port.push(worker, lane, crossing).is_ok() {
+            return;
+        }
+        undelivered.push_back((worker, crossing));
+    }
+
+    /// Hands over what found no room. False: some of it still does not.
+    fn deliver(&self) -> bool {
+        let mut undelivered = self.undelivered.borrow_mut();
+        while let Some((worker, crossing)) = undelivered.front() {
+            let lane = match crossing {
+                Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Lane::Request,
+                Crossing::Answer { .. } | Crossing::NotConsumed { .. } | Crossing::Pong => Lane::Response,
+            };
+            if self.port.push(*worker, lane, *crossing).is_err() {
+                return false;
+            }
+            undelivered.pop_front();
+        }
+        true
+    }
+
+    /// Takes what other workers hand over, until the runtime drains.
+    async fn take_crossings(self: Rc<Self>) {
+        loop {
+            let is_delivered = self.deliver();
+            self.hub.tick();
+            let mut taken = 0;
+            while taken < SHARE_MAX {
+                // Who cannot hand over its answers takes no more work, but always answers.
+                let next = if is_delivered && self.undelivered.borrow().is_empty() {
+                    self.port.take()
+                } else {
+                    self.port.take_response()
+                };
+                let Some((from, crossing)) = next else { break };
+                self.take(from, crossing);
+                taken += 1;
+            }
+            let waits_for = self.undelivered.borrow().front().map(|(worker, _)| *worker);
+            if !until_draining(self.something(waits_for)).await {
+                return;
+            }
+            if taken == SHARE_MAX || waits_for.is_some() {
+                time::yield_now().await;
+            }
+        }
+    }
+
+    /// Waits until there is something to take, or there is room where there was none.
+    async fn something(&self, waits_for: Option<usize>) {
+        let mut ready = pin!(self.port.ready());
+        let mut room = pin!(async {
+            match waits_for {
+                Some(worker) => self.port.room(worker).await,
+                None => std::future::pending().await,
+            }
+        });
+        poll_fn(|context| {
+            if ready.as_mut().poll(context).is_ready() || room.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn take(&self, from: usize, crossing: Crossing) {
+        match crossing {
+            Crossing::Message { account, message } => self.trade(account, &message, Some(from)),
+            Crossing::Disconnected { account } => self.cancel_orders(account),
+            Crossing::Answer { account, message } => self.tell(account, &message),
+            Crossing::NotConsumed { account, number } => self.not_consumed(account, number),
+            Crossing::Ping => self.cross(from, Lane::Response, Crossing::Pong),
+            Crossing::Pong => self.pongs.set(self.pongs.get() + 1),
+        }
+    }
+
+    /// Waits until every other worker has handled what was sent to it before, and its answers are here.
+    async fn follow(&self) {
+        let (own, workers) = (self.port.worker(), self.port.workers());
+        let wanted = self.pongs.get() + workers - 1;
+        (0..workers).filter(|worker| *worker != own).for_each(|worker| {
+            self.cross(worker, Lane::Request, Crossing::Ping);
+        });
+        while self.pongs.get() < wanted {
+            time::sleep(DRAIN_LOOK).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_has_some_of_the_symbols() {
+        let symbols: Vec<Symbol> =
+            (0..100).map(|number| format!("S{number}").parse().expect("a symbol")).collect();
+        for workers in 1..=4 {
+            let mut counts = vec![0; workers];
+            symbols.iter().for_each(|symbol| counts[worker_of(symbol, workers)] += 1);
+            assert!(counts.iter().all(|count| *count > 100 / workers / 3), "{counts:?}");
+        }
+    }
+}

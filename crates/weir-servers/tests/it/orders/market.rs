@@ -1,0 +1,257 @@
+//! The exchange that trades: accounts and symbols on different workers, shares that are neither made nor lost, and books
+//! that a crash empties.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use weir_proto::ouch::{Appendage, Inbound, Outbound, Replace, codes::cancel_reason};
+use weir_servers::{
+    journal::Level,
+    orders::{AccountConfig, OrdersConfig},
+};
+use weir_stats::random::Random;
+
+use super::{
+    client::{Client, cancel, order},
+    replay::{Folder, journaled},
+    rig::{config, on_markets, on_sim_market},
+};
+use crate::random::{between, seed};
+
+fn limit(number: u32, side: u8, symbol: usize, price: u64, quantity: u32) -> Inbound<'static> {
+    let symbol = format!("S{symbol}").parse().expect("a symbol");
+    Inbound::Enter(
+        weir_proto::ouch::Enter { side, symbol, price, quantity, ..order(number) },
+        Appendage::EMPTY,
+    )
+}
+
+#[test]
+fn two_accounts_trade_in_every_symbol_wherever_it_is_traded() {
+    on_markets(&config(2), async |network| {
+        let mut seller = network.enter("C00001").await;
+        let mut buyer = network.enter("C00002").await;
+        for number in 1..=30 {
+            let symbol = number as usize;
+            seller.send(&limit(number, b'S', symbol, 10_000, 100)).await;
+            assert_eq!(seller.message().await.kind(), b'A');
+            buyer.send(&limit(number, b'B', symbol, 10_000, 40)).await;
+            // The acceptance comes before the execution, on the way over another worker too.
+            assert_eq!(buyer.message().await.kind(), b'A');
+            let (Outbound::Executed(bought), Outbound::Executed(sold)) =
+                (buyer.message().await, seller.message().await)
+            else {
+                panic!("no execution in symbol {symbol}")
+            };
+            assert_eq!((bought.quantity, bought.price), (40, 10_000));
+            assert_eq!((bought.match_number, bought.quantity), (sold.match_number, sold.quantity));
+            seller.send(&cancel(number)).await;
+            match seller.message().await {
+                Outbound::Canceled(rest) => assert_eq!((rest.user_ref_num, rest.quantity), (number, 60)),
+                other => panic!("{other:?} instead of a cancellation"),
+            }
+        }
+        let stats = network.stats();
+        let handoff = stats.handoff.expect("there are two workers");
+        assert_eq!(handoff.orders, 90);
+        assert!((20..70).contains(&handoff.orders_handed_off), "{handoff:?}");
+        assert_eq!(handoff.wakes_recovered, 0);
+    });
+}
+
+#[test]
+fn a_replacement_of_an_order_that_is_gone_does_not_use_its_number_up() {
+    on_markets(&config(2), async |network| {
+        for account in ["C00001", "C00002"] {
+            let mut client = network.enter(account).await;
+            for symbol in 0..4 {
+                let first = symbol as u32 * 10 + 1;
+                let replace = Replace {
+                    original_user_ref_num: first,
+                    user_ref_num: first + 1,
+                    quantity: 200,
+                    price: 20_000,
+                    time_in_force: b'0',
+                    display: b'Y',
+                    intermarket_sweep: b'N',
+                    client_order_id: "R".parse().expect("an identifier"),
+                };
+                // Nothing is there: no answer, and the number is free.
+                client.send(&Inbound::Replace(replace, Appendage::EMPTY)).await;
+                client.send(&limit(first, b'B', symbol, 10_000, 100)).await;
+                assert_eq!(client.message().await.kind(), b'A', "{account}, symbol {symbol}");
+                client.send(&Inbound::Replace(replace, Appendage::EMPTY)).await;
+                match client.message().await {
+                    Outbound::Replaced(replaced) => {
+                        assert_eq!((replaced.user_ref_num, replaced.quantity), (first + 1, 200));
+                    }
+                    other => panic!("{other:?} instead of a replacement"),
+                }
+                client.send(&cancel(first)).await;
+                client.send(&cancel(first + 1)).await;
+                match client.message().await {
+                    Outbound::Canceled(gone) => {
+                        assert_eq!((gone.user_ref_num, gone.quantity), (first + 1, 200))
+                    }
+                    other => panic!("{other:?} instead of a cancellation"),
+                }
+            }
+        }
+    });
+}
+
+/// Shares of each order of one client, as its answers say.
+#[derive(Default)]
+struct Account {
+    live: BTreeMap<u32, u32>,
+    entered: u64,
+    executed: u64,
+    cancelled: u64,
+}
+
+impl Account {
+    fn take(&mut self, message: &Outbound, matches: &mut BTreeMap<u64, Vec<u32>>) {
+        match message {
+            Outbound::Accepted(accepted) => {
+                self.entered += u64::from(accepted.quantity);
+                assert!(self.live.insert(accepted.user_ref_num, accepted.quantity).is_none());
+            }
+            Outbound::Executed(executed) => {
+                self.executed += u64::from(executed.quantity);
+                *self.live.get_mut(&executed.user_ref_num).expect("it was accepted before") -=
+                    executed.quantity;
+                matches.entry(executed.match_number).or_default().push(executed.quantity);
+            }
+            Outbound::Canceled(cancelled) => {
+                self.cancelled += u64::from(cancelled.quantity);
+                *self.live.get_mut(&cancelled.user_ref_num).expect("it was accepted before") -=
+                    cancelled.quantity;
+            }
+            other => panic!("{other:?} was not expected"),
+        }
+    }
+}
+
+async fn take_until_query(
+    client: &mut Client,
+    account: &mut Account,
+    matches: &mut BTreeMap<u64, Vec<u32>>,
+) -> u32 {
+    loop {
+        match client.message().await {
+            Outbound::AccountQueryResponse { next_user_ref_num, .. } => return next_user_ref_num,
+            message => account.take(&message, matches),
+        }
+    }
+}
+
+#[test]
+fn shares_are_neither_made_nor_lost() {
+    const ORDERS: u32 = 2000;
+    let seed = seed();
+    on_markets(&config(4), async |network| {
+        let mut random = Random::seeded(seed);
+        let mut clients = Vec::new();
+        for account in 1..=4 {
+            clients.push((network.enter(&format!("C0000{account}")).await, Account::default()));
+        }
+        let mut matches = BTreeMap::new();
+        for number in 1..=ORDERS {
+            for (client, account) in &mut clients {
+                let side = if random.below(2) == 0 { b'B' } else { b'S' };
+                let price = between(&mut random, 9_900, 10_100) as u64 * 100;
+                let quantity = between(&mut random, 1, 500) as u32;
+                client.send(&limit(number, side, random.below(8) as usize, price, quantity)).await;
+                if random.below(4) == 0 {
+                    client.send(&cancel(between(&mut random, 1, number as usize) as u32)).await;
+                }
+                if number % 50 == 0 {
+                    client.send(&Inbound::AccountQuery).await;
+                    assert_eq!(take_until_query(client, account, &mut matches).await, number + 1);
+                }
+            }
+        }
+        // Orders of all accounts are cancelled; when a second query is answered behind a cancel of every order, nothing
+        // of the books is left.
+        for (client, _) in &mut clients {
+            for number in 1..=ORDERS {
+                client.send(&cancel(number)).await;
+            }
+        }
+        for (client, account) in &mut clients {
+            while account.live.len() < ORDERS as usize || account.live.values().any(|shares| *shares > 0) {
+                let message = client.message().await;
+                account.take(&message, &mut matches);
+            }
+            assert_eq!(account.entered, account.executed + account.cancelled);
+        }
+        assert!(matches.len() > 100, "they trade");
+        for (number, sides) in &matches {
+            assert!(sides.len() == 2 && sides[0] == sides[1], "match {number}: {sides:?}");
+        }
+    });
+}
+
+#[test]
+fn orders_of_a_client_that_has_gone_leave_every_book() {
+    let mut careful = config(2);
+    let accounts = careful
+        .accounts
+        .iter()
+        .zip(0..)
+        .map(|(account, index)| AccountConfig { cancel_on_disconnect: index == 0, ..account.clone() });
+    careful.accounts = Arc::new(accounts.collect());
+    on_markets(&careful, async |network| {
+        let mut client = network.enter("C00001").await;
+        for number in 1..=20 {
+            client.send(&limit(number, b'S', number as usize, 10_000, 100)).await;
+            assert_eq!(client.message().await.kind(), b'A');
+        }
+        client.reset();
+        network.until(|stats| stats.cancels_on_disconnect == 20).await;
+        let mut buyer = network.enter("C00002").await;
+        for number in 1..=20 {
+            buyer.send(&limit(number, b'B', number as usize, 10_000, 100)).await;
+            assert_eq!(buyer.message().await.kind(), b'A');
+        }
+        buyer.send(&Inbound::AccountQuery).await;
+        assert_eq!(buyer.message().await.kind(), b'Q', "nothing was there to trade with");
+    });
+}
+
+#[test]
+fn orders_that_were_live_at_a_crash_are_cancelled_and_their_owners_told() {
+    let folder = Folder::new("lost");
+    let config: OrdersConfig = journaled(&folder, Level::Os, 2);
+    on_sim_market(config.clone(), async |network| {
+        let mut client = network.enter("C00001").await;
+        for number in 1..=5 {
+            client.send(&limit(number, b'S', 1, 10_000 + u64::from(number), 100)).await;
+            assert_eq!(client.message().await.kind(), b'A');
+        }
+        client.send(&cancel(2)).await;
+        assert_eq!(client.message().await.kind(), b'C');
+        let mut buyer = network.enter("C00002").await;
+        buyer.send(&limit(1, b'B', 1, 10_001, 30)).await;
+        assert_eq!((buyer.message().await.kind(), buyer.message().await.kind()), (b'A', b'E'));
+        assert_eq!(client.message().await.kind(), b'E');
+    });
+    for _ in 0..2 {
+        on_sim_market(config.clone(), async |network| {
+            let mut client = network.connect().await;
+            client.log_in("C00001", 8).await.expect("it is let in");
+            let mut lost = Vec::new();
+            for _ in 0..4 {
+                match client.message().await {
+                    Outbound::Canceled(cancelled) => {
+                        assert_eq!(cancelled.reason, cancel_reason::SYSTEM);
+                        lost.push((cancelled.user_ref_num, cancelled.quantity));
+                    }
+                    other => panic!("{other:?} instead of a cancellation"),
+                }
+            }
+            // Once: the second start finds that they are told.
+            assert_eq!(lost, [(1, 70), (3, 100), (4, 100), (5, 100)]);
+            assert_eq!(network.stats().sessions[0].sequence_last, 11);
+        });
+    }
+}
