@@ -44,7 +44,7 @@ fn spec(arguments: &LoadOrders) -> Result<LoadSpec> {
     };
     let shared = load::spec(&arguments.shared, &arguments.target, messages)?;
     // All that is in flight may be on one session.
-    let depth = arguments.in_flight_total.unwrap_or(shared.depth).max(1);
+    let depth = arguments.in_flight_total.map_or(shared.depth, |total| total.max(1));
     Ok(LoadSpec { depth, orders: Some(orders), ..shared })
 }
 
