@@ -4,7 +4,10 @@
 //! 1. A client on Nasdaq's library places orders at our exchange, drops the line, resumes, and compares replays.
 //! 2. The same through our gateway.
 //! 3. Our gateway logs in to an exchange on that library, and our generator places orders through it.
-//! 4. Where tshark is, everything of step 1 is captured and its SoupBinTCP dissector must find nothing malformed.
+//!
+//! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find nothing
+//! malformed in what we send. (In what the library sends it does: the library pads the sequence number of a login on the
+//! right, the specification on the left.)
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -208,14 +211,14 @@ impl Capture {
         Ok(Some(Self { process, file, port }))
     }
 
-    /// Ends the capture and lets the dissector look at it.
-    fn judge(mut self) -> Result<(), String> {
+    /// Ends the capture and lets the dissector look at those segments.
+    fn judge(mut self, ours: &str) -> Result<(), String> {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::INT)
             .map_err(|error| format!("cannot end tshark: {error}"))?;
         self.process.wait().map_err(|error| format!("tshark: {error}"))?;
-        let frames = self.count("soupbintcp")?;
-        let malformed = self.count("soupbintcp && _ws.malformed")?;
+        let frames = self.count(&format!("soupbintcp && {ours}"))?;
+        let malformed = self.count(&format!("soupbintcp && _ws.malformed && {ours}"))?;
         if frames == 0 || malformed > 0 {
             return Err(format!(
                 "tshark found {frames} segments of SoupBinTCP, {malformed} of them malformed"
