@@ -1,9 +1,9 @@
 //! The laboratory: plans a study, runs it block by block, and judges what was measured.
 //!
-//! In the order a study passes through: [`file`], [`quick`], [`http`], [`survey`], [`storage`] and [`gateway`] say what is asked,
-//! [`plan`] in which order it runs, [`run`] runs it through a [`launch::Launcher`] and stores every finished block,
-//! [`progress`] says how far it is, [`taint`] and [`gate`] say which trials may be compared, [`judge`] compares them,
-//! [`exit`] and [`export`] hand the result on.
+//! In the order a study passes through: [`file`], [`quick`], [`http`], [`survey`], [`storage`] and [`gateway`]
+//! say what is asked, [`plan`] in which order it runs, [`run`] runs it through a [`launch::Launcher`] and stores
+//! every finished block, [`progress`] says how far it is, [`taint`] and [`gate`] say which trials may be
+//! compared, [`judge`] compares them, [`exit`] and [`export`] hand the result on.
 //!
 //! Planning, gating and judging are pure: the same spec, seed and trials give the same order and the same verdict,
 //! on any machine and at any time. Measured code never runs in this process; [`process`] starts it as child processes

@@ -445,7 +445,6 @@ impl Session<'_> {
                 position,
                 interrupt: self.hands.interrupt,
             })?;
-            let chain = outcome.chain;
             let (load, taints) = match outcome.report {
                 Ok(load) => {
                     let before = self.trials().chain(&trials).filter_map(|trial| trial.load.as_ref());
@@ -457,10 +456,7 @@ impl Session<'_> {
                     );
                     (Some(*load), taints)
                 }
-                Err(failure) => {
-                    self.note_refusal(&arm.name, &failure);
-                    (None, vec![failure.taint()])
-                }
+                Err(failure) => (None, vec![self.noted(&arm.name, &failure)]),
             };
             let trial = TrialRecord {
                 cell_id: cell.id.clone(),
@@ -475,7 +471,7 @@ impl Session<'_> {
                 reading_after: outcome.reading_after,
                 network: outcome.network,
                 load,
-                chain,
+                chain: outcome.chain,
                 taints,
             };
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
@@ -584,13 +580,15 @@ impl Session<'_> {
         missing
     }
 
-    fn note_refusal(&mut self, arm: &str, failure: &TrialFailure) {
-        let TrialFailure::ServerEnvironment { reason } = failure else { return };
-        if self.refused.iter().any(|refused| refused.name == arm) {
-            return;
+    /// The failure as a taint; an arm that the environment refused is remembered.
+    fn noted(&mut self, arm: &str, failure: &TrialFailure) -> Taint {
+        if let TrialFailure::ServerEnvironment { reason } = failure
+            && self.refused.iter().all(|refused| refused.name != arm)
+        {
+            let unlock = Some(self.way_out(arm).to_owned());
+            self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
         }
-        let unlock = Some(self.way_out(arm).to_owned());
-        self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
+        failure.taint()
     }
 
     /// What may bring an arm back that the environment refused.

@@ -25,7 +25,7 @@ pub struct ChainTotals {
     pub exchange_cpu_ns: u64,
     /// Data messages the exchange received in that time.
     pub exchange_messages: u64,
-    /// Sessions of clients. Each may have asked once for its next number when it began; the gateway answers that itself.
+    /// Sessions of clients. Each may have asked once for its next number when it began; the gateway itself answers.
     pub sessions: u32,
 }
 
