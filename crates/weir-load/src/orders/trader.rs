@@ -168,7 +168,8 @@ impl Trader {
         Ok(())
     }
 
-    /// The next request, if it is sent at `stamp_ns`; none when the numbers are used up. [`Self::sent`] says that it was.
+    /// The next request, if it is sent at `stamp_ns`; none when the numbers are used up. [`Self::sent`] says that it
+    /// was.
     #[inline]
     pub(crate) fn next_request(&mut self, stamp_ns: u64) -> Option<Request> {
         let number = u32::try_from(self.next).ok()?;
@@ -243,7 +244,8 @@ impl Trader {
         self.given_up = self.pending.len();
     }
 
-    /// Judges a message that came at `wall_ns` since midnight; an error says that the stream cannot be trusted any more.
+    /// Judges a message that came at `wall_ns` since midnight; an error says that the stream cannot be trusted any
+    /// more.
     #[inline]
     pub(crate) fn judge(&mut self, payload: &[u8], wall_ns: u64) -> Result<Verdict, Failure> {
         let (message, _) = Outbound::decode(payload).map_err(malformed)?;
