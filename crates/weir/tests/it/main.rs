@@ -20,6 +20,7 @@ mod storage_capture;
 mod storage_simulate;
 mod storage_sweep;
 mod study_files;
+mod study_gateway;
 mod study_storage;
 mod text;
 mod top;
