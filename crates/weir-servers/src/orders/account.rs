@@ -99,7 +99,9 @@ impl Index {
     /// A message was journaled; later ones follow.
     #[inline]
     pub(super) fn note(&mut self, sequence: u64, worker: u16, position: Position) {
-        if (sequence - 1) % INDEX_EVERY == 0 || self.entries.last().is_none_or(|last| last.worker != worker) {
+        if (sequence - 1).is_multiple_of(INDEX_EVERY)
+            || self.entries.last().is_none_or(|last| last.worker != worker)
+        {
             self.entries.push(Entry { sequence, worker, position });
         }
     }

@@ -6,7 +6,7 @@ use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
 use super::login;
-use crate::journal::Level;
+use crate::journal::{Level, SEGMENT_BYTES_DEFAULT};
 
 /// Most accounts of one server.
 pub const ACCOUNTS_MAX: usize = 65_536;
@@ -45,6 +45,8 @@ pub struct OrdersConfig {
     pub unauthenticated_per_address_max: usize,
     /// Where the journal is and what durable means; `None`, or level `none`: there is none.
     pub journal: Option<(PathBuf, Level)>,
+    /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
+    pub journal_segment_bytes: u64,
     /// Most bytes of a stream that are kept in memory after they were sent.
     pub retained_bytes_max: usize,
     /// Called once, on the worker's thread, when a worker panics: a process must not live on half dead.
@@ -68,6 +70,7 @@ impl OrdersConfig {
             unauthenticated_max: 4096,
             unauthenticated_per_address_max: 1024,
             journal: None,
+            journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             retained_bytes_max: 256 << 10,
             on_panic: None,
             wall_clock: None,

@@ -298,7 +298,11 @@ impl Worker {
         let Some((directory, level)) = config.active_journal() else { return Ok(None) };
         let number = self.number as u16;
         let recovered = self.shared.recovery.take_journal(config, number).map_err(io::Error::other)?;
-        let journal = Journal::open(JournalConfig::new(directory.clone(), number, level), &recovered).await?;
+        let journal = JournalConfig {
+            segment_bytes: config.journal_segment_bytes,
+            ..JournalConfig::new(directory.clone(), number, level)
+        };
+        let journal = Journal::open(journal, &recovered).await?;
         journal.start();
         self.shared.journals.lock().unwrap_or_else(PoisonError::into_inner).push(journal.counters());
         Ok(Some(journal))

@@ -74,11 +74,13 @@ fn every_message_has_one_answer_and_the_answers_keep_their_order() {
     });
 }
 
+type Spoil = fn(&mut Enter);
+
 #[test]
 fn an_order_that_is_wrong_is_refused_with_its_reason() {
     on_every_driver(&config(1), async |network| {
         let mut client = network.enter("C00001").await;
-        let wrong: [(fn(&mut Enter), u16); 5] = [
+        let wrong: [(Spoil, u16); 5] = [
             (|order| order.quantity = 0, reject_reason::INVALID_QUANTITY),
             (|order| order.quantity = 1_000_000, reject_reason::INVALID_QUANTITY),
             (|order| order.price = 0, reject_reason::INVALID_PRICE),

@@ -33,10 +33,11 @@ impl Drop for Folder {
     }
 }
 
-/// Journaled, with very little kept in memory.
+/// Journaled in small files, with very little kept in memory.
 pub fn journaled(folder: &Folder, level: Level, accounts: u32) -> OrdersConfig {
     OrdersConfig {
         journal: Some((folder.path().to_owned(), level)),
+        journal_segment_bytes: 64 << 10,
         retained_bytes_max: 2 << 10,
         ..config(accounts)
     }
@@ -136,7 +137,8 @@ fn a_client_that_breaks_off_anywhere_and_goes_on_has_every_message_once() {
                 let mut client = network.connect().await;
                 client.log_in("C00001", have.len() as u64 + 1).await.expect("it is let in");
                 // Some messages, and the connection ends in the middle of one.
-                for _ in 0..between(&mut random.borrow_mut(), 0, 12) {
+                let reads = between(&mut random.borrow_mut(), 0, 12);
+                for _ in 0..reads {
                     if client.read(64 << 10).await.expect("it goes on") == 0 {
                         break;
                     }
