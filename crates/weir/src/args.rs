@@ -4,17 +4,23 @@ use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod ctl;
 mod load;
 mod load_http;
 mod load_orders;
 mod serve;
+mod serve_exchange;
+mod serve_gateway;
 mod storage;
 mod top;
 
+pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
 pub(crate) use load_orders::LoadOrders;
 pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, ServeShared};
+pub(crate) use serve_exchange::ServeExchange;
+pub(crate) use serve_gateway::ServeGateway;
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
 };
@@ -65,6 +71,8 @@ pub(crate) enum Command {
     Storage(Storage),
     /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
     Top(Top),
+    /// Change a running gateway: limits, kill switches, drain
+    Ctl(Ctl),
     /// Write a study's report again
     Report(Report),
     /// Print a study's data
@@ -171,6 +179,10 @@ pub(crate) enum ServeProtocol {
     Echo(Box<ServeEcho>),
     /// Answer HTTP/1.1 requests
     Http(Box<ServeHttp>),
+    /// Take orders as an exchange does (SoupBinTCP with OUCH)
+    Exchange(Box<ServeExchange>),
+    /// Take orders of clients and send them to exchanges
+    Gateway(Box<ServeGateway>),
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! The HTTP server as clients meet it: one script, every driver, the simulated one included.
+//! The servers as clients meet them: one script, every driver, the simulated one included.
 //!
 //! A driver that the kernel refuses is reported as skipped, and is a failure when `WEIR_REQUIRE_DRIVERS` names it.
 //! `WEIR_TEST_SEED=n` replays a run; `-- --nocapture` shows each seed.
@@ -10,7 +10,9 @@ mod client;
 mod endings;
 mod exchange;
 mod files;
+mod gateway;
 mod journal;
+mod orders;
 mod pipelines;
 mod random;
 mod rig;

@@ -1,5 +1,6 @@
 //! One file for each command: arguments to specification, then run.
 
+pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod export;
@@ -11,6 +12,8 @@ pub(crate) mod polling;
 pub(crate) mod report;
 pub(crate) mod serve;
 mod serve_echo;
+mod serve_exchange;
+mod serve_gateway;
 mod serve_http;
 pub(crate) mod storage;
 pub(crate) mod study;

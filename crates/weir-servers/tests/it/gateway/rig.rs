@@ -1,0 +1,380 @@
+//! Clients, exchanges and gateways for the tests of the gateway.
+
+use std::{
+    collections::VecDeque,
+    io::{ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use weir_engine::{Config, Driver, Runtime, StartError, net::Address, serve::ServerConfig};
+use weir_proto::{
+    ouch::{
+        Accepted, Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Replace, Symbol,
+        inbound_user_ref_num,
+    },
+    soup::{Deframer, LoginAccepted, LoginReject, LoginRequest, Name, SEQUENCED, UNSEQUENCED, encode_frame},
+};
+use weir_servers::{
+    exchange::{self, Mode},
+    gateway::{GatewayConfig, GatewayServer},
+    orders::{AccountConfig, OrdersConfig, OrdersServer, demo_accounts},
+};
+
+/// Longest wait on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The drivers a gateway runs on, as far as the kernel has them.
+pub fn drivers() -> Vec<Driver> {
+    let all = [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select];
+    all.into_iter().filter(|driver| is_there(*driver)).collect()
+}
+
+fn is_there(driver: Driver) -> bool {
+    let Err(StartError::Refused { reason, .. }) = Runtime::new(&Config::with_driver(driver)) else {
+        return true;
+    };
+    println!("skipped: {driver}: {reason}");
+    let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+    assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
+    false
+}
+
+pub fn loopback() -> Address {
+    "127.0.0.1:0".parse().expect("an address")
+}
+
+pub fn server(driver: Driver, workers: usize) -> ServerConfig {
+    let mut config = ServerConfig::new(Config::with_driver(driver), loopback());
+    config.workers = workers;
+    config
+}
+
+/// An exchange that accepts every order, with the gateway's accounts.
+pub fn exchange(driver: Driver, listen: Address) -> OrdersServer {
+    let hash = demo_accounts(1).remove(0).password_hash;
+    let account = |number: u32| AccountConfig {
+        name: format!("G{number:05}").parse().expect("a name"),
+        password_hash: hash.clone(),
+        cancel_on_disconnect: false,
+        takeover: true,
+    };
+    let orders = OrdersConfig::new((1..=4).map(account).collect());
+    let config = ServerConfig { listen, ..server(driver, 1) };
+    exchange::start(config, orders, Mode::EchoAccept).expect("the driver runs here")
+}
+
+/// A gateway in front of it that has logged in.
+pub fn gateway(driver: Driver, workers: usize, config: GatewayConfig) -> GatewayServer {
+    let gateway = GatewayServer::start(server(driver, workers), config).expect("the driver runs here");
+    assert!(gateway.wait_for_upstreams(PATIENCE), "{:?}", gateway.control().upstreams());
+    gateway
+}
+
+pub fn end_gateway(gateway: GatewayServer) {
+    gateway.drain();
+    gateway.join();
+}
+
+pub fn end_exchange(exchange: OrdersServer) {
+    exchange.drain();
+    exchange.join();
+}
+
+/// Waits until something holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::yield_now();
+    }
+}
+
+/// A folder of a test's own, removed at its end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("weir-gateway-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left behind is no failure.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One end of a Soup connection.
+struct Wire {
+    socket: TcpStream,
+    deframer: Deframer,
+    frames: VecDeque<(u8, Vec<u8>)>,
+}
+
+impl Wire {
+    fn new(socket: TcpStream) -> Self {
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.set_nodelay(true).expect("a socket");
+        Self { socket, deframer: Deframer::new(4096), frames: VecDeque::new() }
+    }
+
+    /// The next frame; `None` when the peer has ended.
+    fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        loop {
+            if let Some(frame) = self.frames.pop_front() {
+                return Some(frame);
+            }
+            let mut bytes = [0; 4096];
+            let count = match self.socket.read(&mut bytes) {
+                Ok(0) => return None,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    println!("the connection failed: {error}");
+                    return None;
+                }
+                Ok(count) => count,
+            };
+            let mut input = &bytes[..count];
+            while let Some(frame) = self.deframer.next(&mut input).expect("frames are right") {
+                self.frames.push_back((frame.kind, frame.payload.to_vec()));
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("the peer listens");
+    }
+}
+
+/// A client of the gateway.
+pub struct Trader {
+    wire: Wire,
+    /// Number of the next message.
+    pub expected: u64,
+}
+
+impl Trader {
+    /// Logs in, and asks for the messages from `sequence` on.
+    pub fn login(gateway: &GatewayServer, name: &str, sequence: u64) -> Self {
+        let address = gateway.address();
+        let Address::Tcp(address) = address else { panic!("it listens on TCP") };
+        let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
+        let login = LoginRequest {
+            username: name.parse().expect("a name"),
+            password: "DEMO".parse().expect("a password"),
+            session: Name::BLANK,
+            sequence,
+            heartbeat_timeout_ms: None,
+        };
+        let mut frame = Vec::new();
+        login.encode(&mut frame);
+        wire.write(&frame);
+        let logins = || gateway.control().node_stats().logins;
+        let Some((kind, payload)) = wire.frame() else {
+            panic!("the login of {name} was not answered: {:?}", logins())
+        };
+        assert_eq!(kind, b'A', "the login of {name} is accepted: {:?}", logins());
+        let accepted = LoginAccepted::parse(&payload).expect("an answer");
+        Self { wire, expected: accepted.next_sequence }
+    }
+
+    pub fn send(&mut self, messages: &[Inbound<'_>]) {
+        let mut bytes = Vec::new();
+        for message in messages {
+            let mut payload = Vec::new();
+            message.encode(&mut payload);
+            encode_frame(UNSEQUENCED, &payload, &mut bytes);
+        }
+        self.wire.write(&bytes);
+    }
+
+    pub fn send_raw(&mut self, payload: &[u8]) {
+        let mut bytes = Vec::new();
+        encode_frame(UNSEQUENCED, payload, &mut bytes);
+        self.wire.write(&bytes);
+    }
+
+    /// Sends frames from another thread, because they may not all be taken.
+    pub fn send_beside(&self, messages: Vec<Vec<u8>>) -> std::thread::JoinHandle<()> {
+        let mut socket = self.wire.socket.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            for payload in messages {
+                let mut bytes = Vec::new();
+                encode_frame(UNSEQUENCED, &payload, &mut bytes);
+                socket.write_all(&bytes).expect("they are taken in the end");
+            }
+        })
+    }
+
+    /// The next message of the stream.
+    pub fn next(&mut self) -> Outbound {
+        loop {
+            let (kind, payload) = self.wire.frame().expect("the gateway goes on");
+            if kind == SEQUENCED {
+                self.expected += 1;
+                return Outbound::decode(&payload).expect("a message").0;
+            }
+        }
+    }
+}
+
+pub fn symbol(text: &str) -> Symbol {
+    text.parse().expect("a symbol")
+}
+
+pub fn order_for(user_ref_num: u32, quantity: u32, name: &str) -> Inbound<'static> {
+    let client_order_id = format!("ORDER-{user_ref_num:08}").parse::<ClientOrderId>().expect("an id");
+    Inbound::Enter(
+        Enter {
+            user_ref_num,
+            side: b'B',
+            quantity,
+            symbol: symbol(name),
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            client_order_id,
+        },
+        Appendage::EMPTY,
+    )
+}
+
+pub fn order(user_ref_num: u32, quantity: u32) -> Inbound<'static> {
+    order_for(user_ref_num, quantity, "WEIR")
+}
+
+pub fn cancel(user_ref_num: u32) -> Inbound<'static> {
+    Inbound::Cancel(Cancel { user_ref_num, quantity: 0 })
+}
+
+pub fn replace(original_user_ref_num: u32, user_ref_num: u32, quantity: u32) -> Inbound<'static> {
+    Inbound::Replace(
+        Replace {
+            original_user_ref_num,
+            user_ref_num,
+            quantity,
+            price: 20_000,
+            time_in_force: b'0',
+            display: b'Y',
+            intermarket_sweep: b'N',
+            client_order_id: format!("ORDER-{user_ref_num:08}").parse().expect("an id"),
+        },
+        Appendage::EMPTY,
+    )
+}
+
+/// An exchange that does what a test says.
+pub struct Script {
+    listener: TcpListener,
+}
+
+/// One connection of the gateway to it.
+pub struct Scripted {
+    wire: Wire,
+    pub login: LoginRequest,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self { listener: TcpListener::bind("127.0.0.1:0").expect("a port") }
+    }
+
+    pub fn address(&self) -> Address {
+        self.listener.local_addr().expect("it has one").into()
+    }
+
+    /// The next connection and its login, not answered yet.
+    pub fn accept(&self) -> Scripted {
+        let (socket, _) = self.listener.accept().expect("the gateway comes");
+        let mut wire = Wire::new(socket);
+        let (kind, payload) = wire.frame().expect("a login");
+        assert_eq!(kind, b'L');
+        Scripted { wire, login: LoginRequest::parse(&payload).expect("a login") }
+    }
+
+    /// The next connection, logged in, with the number of its orders told.
+    pub fn accept_session(&self, session: &str, next_sequence: u64, next_number: u32) -> Scripted {
+        let mut scripted = self.accept();
+        scripted.let_in(session, next_sequence);
+        scripted.answer_query(next_number);
+        scripted
+    }
+}
+
+impl Scripted {
+    pub fn let_in(&mut self, session: &str, next_sequence: u64) {
+        let mut frame = Vec::new();
+        LoginAccepted { session: session.parse().expect("a name"), next_sequence }.encode(&mut frame);
+        self.wire.write(&frame);
+    }
+
+    pub fn refuse(mut self, reason: LoginReject) {
+        let mut frame = Vec::new();
+        reason.encode(&mut frame);
+        self.wire.write(&frame);
+    }
+
+    pub fn answer_query(&mut self, next_user_ref_num: u32) {
+        assert_eq!(self.next(), [b'Q']);
+        self.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num });
+    }
+
+    /// The next message of the gateway.
+    pub fn next(&mut self) -> Vec<u8> {
+        self.try_next().expect("the gateway goes on")
+    }
+
+    pub fn try_next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let (kind, payload) = self.wire.frame()?;
+            if kind == UNSEQUENCED {
+                return Some(payload);
+            }
+        }
+    }
+
+    pub fn say(&mut self, message: &Outbound) {
+        let (mut payload, mut frame) = (Vec::new(), Vec::new());
+        message.encode(&mut payload);
+        encode_frame(SEQUENCED, &payload, &mut frame);
+        self.wire.write(&frame);
+    }
+
+    /// Accepts an order.
+    pub fn accept_order(&mut self, raw: &[u8]) {
+        self.say(&accepted(raw));
+    }
+}
+
+/// What an exchange says to an order it takes.
+pub fn accepted(raw: &[u8]) -> Outbound {
+    let Ok(Inbound::Enter(enter, _)) = Inbound::decode(raw) else { panic!("an order") };
+    assert_eq!(inbound_user_ref_num(raw), Some(enter.user_ref_num));
+    Outbound::Accepted(Accepted {
+        timestamp_ns: 1,
+        user_ref_num: enter.user_ref_num,
+        side: enter.side,
+        quantity: enter.quantity,
+        symbol: enter.symbol,
+        price: enter.price,
+        time_in_force: enter.time_in_force,
+        display: enter.display,
+        order_reference: enter.user_ref_num.into(),
+        capacity: enter.capacity,
+        intermarket_sweep: enter.intermarket_sweep,
+        cross_type: enter.cross_type,
+        order_state: b'L',
+        client_order_id: enter.client_order_id,
+    })
+}

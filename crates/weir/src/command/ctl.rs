@@ -1,0 +1,193 @@
+//! `weir ctl`: one question to a running gateway, and its answer for people.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use weir_servers::{
+    gateway::{Answer, Limits, Request},
+    orders::hash_password,
+};
+
+use crate::{
+    args::{Ctl, CtlTask},
+    exit::{Exit, UsageError},
+    output,
+};
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest password that is read.
+const PASSWORD_BYTES_MAX: u64 = 1024;
+/// Longest answer.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+pub(crate) fn run(ctl: &Ctl) -> Result<Exit> {
+    let request = match &ctl.task {
+        CtlTask::HashPassword => return hash(),
+        CtlTask::Limits { account, changes } => {
+            let set = if changes.is_empty() { None } else { Some(parse_changes(changes)?) };
+            Request::Limits { account: account.clone(), set }
+        }
+        CtlTask::Kill { account, off } => {
+            let account = (account != "all").then(|| account.clone());
+            Request::Kill { account, on: !off }
+        }
+        CtlTask::Drain => Request::Drain,
+        CtlTask::Sessions => Request::Sessions,
+    };
+    let Some(socket) = &ctl.socket else {
+        return Err(UsageError(
+            "--socket PATH is missing: the one that `weir serve gateway` got as --control".into(),
+        )
+        .into());
+    };
+    let answer = ask(socket, &request)?;
+    if !answer.ok {
+        bail!("the gateway refuses: {}", answer.error.unwrap_or_else(|| "it does not say why".into()));
+    }
+    output::print(&text(&request, &answer))?;
+    Ok(Exit::Ok)
+}
+
+fn hash() -> Result<Exit> {
+    let mut line = String::new();
+    BufReader::new(std::io::stdin().take(PASSWORD_BYTES_MAX))
+        .read_line(&mut line)
+        .context("the password cannot be read from standard input")?;
+    let password = line.trim_end_matches(['\n', '\r']);
+    let hash = hash_password(password).map_err(|error| UsageError(error.to_string()))?;
+    output::print(&hash)?;
+    Ok(Exit::Ok)
+}
+
+fn ask(socket: &Path, request: &Request) -> Result<Answer> {
+    let stream = UnixStream::connect(socket)
+        .with_context(|| format!("--socket {}: no gateway answers there", socket.display()))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(request)?;
+    line.push('\n');
+    (&stream).write_all(line.as_bytes()).context("the gateway went away")?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(ANSWER_BYTES_MAX))
+        .read_line(&mut answer)
+        .context("the gateway does not answer")?;
+    serde_json::from_str(&answer).context("the gateway's answer cannot be read")
+}
+
+/// `key=value`, as the gateway takes it: numbers, `off` for none, and symbols with commas between.
+fn parse_changes(changes: &[String]) -> Result<serde_json::Map<String, serde_json::Value>> {
+    let mut all = serde_json::Map::new();
+    for change in changes {
+        let wrong =
+            || UsageError(format!("{change:?}: write KEY=VALUE, such as shares_max=1000 or shares_max=off"));
+        let (key, value) = change.split_once('=').ok_or_else(wrong)?;
+        let value = match value {
+            "off" => serde_json::Value::Null,
+            _ if key == "restricted" => value.split(',').map(str::trim).collect::<Vec<_>>().into(),
+            _ => {
+                let number: serde_json::Number = value.parse().map_err(|_| wrong())?;
+                number.into()
+            }
+        };
+        all.insert(key.into(), value);
+    }
+    Ok(all)
+}
+
+fn text(request: &Request, answer: &Answer) -> String {
+    let mut lines = Vec::new();
+    match request {
+        Request::Limits { account, .. } => {
+            let whose = account.as_deref().unwrap_or("accounts without limits of their own");
+            lines.push(format!("limits of {whose}:"));
+            lines.extend(limits(answer.limits.as_ref()));
+        }
+        Request::Kill { on, .. } => {
+            let cancelling = answer.cancelling.unwrap_or_default();
+            lines.push(match on {
+                true => format!("stopped; open orders being cancelled: {cancelling}"),
+                false => "released".into(),
+            });
+        }
+        Request::Drain => lines.push("draining".into()),
+        Request::Sessions => lines.extend(sessions(answer)),
+    }
+    if let Some(killed) = answer.killed.as_ref().filter(|killed| !killed.is_empty()) {
+        let names: Vec<&str> =
+            killed.iter().map(|name| if name == "*" { "everybody" } else { name }).collect();
+        lines.push(format!("kill switch is on for: {}", names.join(", ")));
+    }
+    lines.join("\n")
+}
+
+fn limits(limits: Option<&Limits>) -> Vec<String> {
+    // What is data can be written as such.
+    let Ok(serde_json::Value::Object(limits)) = serde_json::to_value(limits) else { return Vec::new() };
+    if limits.is_empty() {
+        return vec!["  none".into()];
+    }
+    limits.iter().map(|(key, value)| format!("  {key} = {value}")).collect()
+}
+
+fn sessions(answer: &Answer) -> Vec<String> {
+    let mut lines = vec!["account  worker  state      sent        last        order       queued".to_owned()];
+    for session in answer.sessions.iter().flatten() {
+        lines.push(format!(
+            "{:<7}  {:>6}  {:<9}  {:<10}  {:<10}  {:<10}  {} B",
+            session.account,
+            session.worker,
+            session.state,
+            session.sequence_sent,
+            session.sequence_last,
+            session.user_ref_num,
+            session.queued_bytes
+        ));
+    }
+    for upstream in answer.upstreams.iter().flatten() {
+        let state = match (&upstream.trouble, upstream.is_open) {
+            (_, true) => "open".to_owned(),
+            (Some(trouble), false) => format!("closed ({trouble})"),
+            (None, false) => "closed".to_owned(),
+        };
+        lines.push(format!("venue {}, worker {}: {state}", upstream.venue, upstream.worker));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_servers::gateway::UpstreamStatus;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_numbers_lists_and_off() {
+        let changes = ["shares_max=10", "notional_max=2.5", "exposure_max=off", "restricted=A,B"];
+        let all = parse_changes(&changes.map(str::to_owned)).expect("they are right");
+        let expected = r#"{"exposure_max":null,"notional_max":2.5,"restricted":["A","B"],"shares_max":10}"#;
+        let found: serde_json::Value = all.into();
+        assert_eq!(found, serde_json::from_str::<serde_json::Value>(expected).expect("JSON"));
+        for wrong in ["shares_max", "shares_max=many", "shares_max="] {
+            assert!(parse_changes(&[wrong.into()]).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_are_told_in_words() {
+        let answer =
+            Answer { ok: true, cancelling: Some(3), killed: Some(vec!["*".into()]), ..Answer::default() };
+        let told = text(&Request::Kill { account: None, on: true }, &answer);
+        assert_eq!(told, "stopped; open orders being cancelled: 3\nkill switch is on for: everybody");
+        let answer = Answer { ok: true, limits: Some(Limits::default()), ..Answer::default() };
+        let told = text(&Request::Limits { account: Some("C00001".into()), set: None }, &answer);
+        assert_eq!(told, "limits of C00001:\n  none");
+        let upstream = UpstreamStatus { venue: "X".into(), worker: 1, is_open: true, trouble: None };
+        let answer = Answer { ok: true, upstreams: Some(vec![upstream]), ..Answer::default() };
+        assert!(text(&Request::Sessions, &answer).ends_with("venue X, worker 1: open"));
+    }
+}

@@ -1,0 +1,216 @@
+//! `weir serve gateway`.
+
+use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result};
+use weir_engine::{handoff::Strategy, net::Address};
+use weir_servers::{
+    gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort},
+    journal::{self, Level},
+};
+
+use super::{
+    engine,
+    serve::{self, Running},
+};
+use crate::{
+    args::ServeGateway,
+    exit::{Exit, UsageError},
+    output,
+};
+
+/// Where a gateway listens that was not told.
+const LISTEN_DEFAULT: &str = "127.0.0.1:9100";
+/// Where its exchange is.
+const UPSTREAM_DEFAULT: &str = "127.0.0.1:9101";
+/// How long the start waits for exchanges.
+const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
+    let (config, listeners) = config(arguments)?;
+    let listen = arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT);
+    let prepared = serve::prepare(&arguments.shared, listen)?;
+    prepared.refuse_insecure(arguments.insecure)?;
+    check_workers(&config, prepared.workers())?;
+    if let Some((directory, level)) = &config.journal {
+        journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
+    }
+    let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
+    let metrics = arguments.metrics.or(listeners.metrics).map(metrics_port).transpose()?;
+    // Kept to the end: dropping it removes the socket's path.
+    let open: Rc<RefCell<Option<ControlPath>>> = Rc::default();
+    let kept = Rc::clone(&open);
+    prepared.run_server(move |server| {
+        let gateway = GatewayServer::start(server, config)?;
+        let running = running(gateway, control, metrics, kept);
+        Ok(running)
+    })?;
+    drop(open.take());
+    Ok(Exit::Ok)
+}
+
+fn running(
+    gateway: GatewayServer,
+    control: Option<ControlSocket>,
+    metrics: Option<MetricsPort>,
+    kept: Rc<RefCell<Option<ControlPath>>>,
+) -> Running {
+    let handle = gateway.control();
+    let node = handle.clone();
+    let until_ready = move || {
+        // Without these threads the gateway still does its work.
+        match control.map(|socket| socket.answer(handle.clone())).transpose() {
+            Ok(path) => *kept.borrow_mut() = path,
+            Err(error) => output::tell(&format!("the control socket does not answer: {error}")),
+        }
+        if let Some(Err(error)) = metrics.map(|port| port.answer(handle.clone())) {
+            output::tell(&format!("metrics are not served: {error}"));
+        }
+        if !handle.wait_for_upstreams(UPSTREAM_PATIENCE) {
+            for upstream in handle.upstreams().into_iter().filter(|upstream| !upstream.is_open) {
+                let trouble = upstream.trouble.unwrap_or_else(|| "it is not logged in yet".into());
+                output::tell(&format!("no orders can be sent: {trouble}; the gateway goes on trying"));
+            }
+        }
+    };
+    Running::orders(gateway.into_orders(), Arc::new(move || node.node_stats()), until_ready)
+}
+
+fn control_socket(path: PathBuf) -> Result<ControlSocket> {
+    ControlSocket::bind(&path)
+        .with_context(|| format!("--control {} cannot be had; choose another path", path.display()))
+}
+
+fn metrics_port(address: std::net::SocketAddr) -> Result<MetricsPort> {
+    MetricsPort::bind(address).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => UsageError(format!("--metrics: {error}")).into(),
+        _ => anyhow::Error::new(error).context(format!("--metrics {address} cannot be listened on")),
+    })
+}
+
+/// The file or the demonstration, with the flags before it.
+fn config(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners)> {
+    let (mut config, listeners) = match &arguments.config {
+        Some(path) => {
+            let text = fs::read_to_string(path).map_err(|error| {
+                UsageError(format!("--config {} cannot be read: {error}", path.display()))
+            })?;
+            let variable = |name: &str| std::env::var(name).ok();
+            gateway::parse(path, &text, &variable).map_err(|error| UsageError(error.to_string()))?
+        }
+        None => {
+            let upstream = engine::address("--upstream", UPSTREAM_DEFAULT)?;
+            (GatewayConfig::demo(arguments.demo.unwrap_or(1), upstream), Listeners::default())
+        }
+    };
+    if let Some(upstream) = &arguments.upstream {
+        let address: Address = engine::address("--upstream", upstream)?;
+        match config.venues.as_mut_slice() {
+            [venue] => venue.address = address,
+            venues => {
+                let text =
+                    format!("--upstream {upstream}: the file has {} venues; write it there", venues.len());
+                return Err(UsageError(text).into());
+            }
+        }
+    }
+    if let Some(route) = &arguments.route {
+        config.route = route.parse().map_err(|error| UsageError(format!("--route: {error}")))?;
+    }
+    if let Some(strategy) = &arguments.handoff {
+        config.handoff.strategy =
+            strategy.parse().map_err(|error| UsageError(format!("--handoff: {error}")))?;
+    }
+    if let Some(spin_us) = arguments.spin_us {
+        config.handoff.spin = Duration::from_micros(spin_us);
+    }
+    if !config.handoff.spin.is_zero() && config.handoff.strategy != Strategy::MeshSpin {
+        let text =
+            format!("--spin-us: the hand-off {} does not spin; use mesh-spin", config.handoff.strategy);
+        return Err(UsageError(text).into());
+    }
+    config.hop_times &= !arguments.no_hop_times;
+    config.journal = journal(arguments, config.journal)?;
+    Ok((config, listeners))
+}
+
+/// Where the journal is, and its level: flags before the file.
+fn journal(arguments: &ServeGateway, file: Option<(PathBuf, Level)>) -> Result<Option<(PathBuf, Level)>> {
+    let level = match &arguments.journal {
+        Some(text) => Some(text.parse::<Level>().map_err(|error| UsageError(format!("--journal: {error}")))?),
+        None => None,
+    };
+    let (directory, file_level) = file.unzip();
+    match (arguments.journal_dir.clone().or(directory), level.or(file_level)) {
+        (_, Some(Level::None)) | (None, None) => Ok(None),
+        (Some(directory), level) => Ok(Some((directory, level.unwrap_or(Level::Disk)))),
+        (None, Some(level)) => {
+            Err(UsageError(format!("--journal {level} needs a folder: add --journal-dir DIR")).into())
+        }
+    }
+}
+
+fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {
+    if let Some(venue) = config.venues.iter().find(|venue| venue.usernames.len() < workers) {
+        let text = format!(
+            "--workers {workers}: venue {} has {} user names, and each worker needs its own",
+            venue.name,
+            venue.usernames.len()
+        );
+        return Err(UsageError(text).into());
+    }
+    if workers > 1 && config.route != gateway::Route::Own && config.handoff.strategy == Strategy::Owner {
+        let text = format!(
+            "--handoff owner hands nothing off, and --route {} needs that; choose another strategy, such as mesh",
+            config.route
+        );
+        return Err(UsageError(text).into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arguments, Command, Serve, ServeProtocol};
+
+    fn typed(flags: &[&str]) -> Result<(GatewayConfig, Listeners)> {
+        let line = ["weir", "serve", "gateway"].iter().chain(flags);
+        match Arguments::try_parse_from(line)?.command {
+            Command::Serve(Serve { protocol: ServeProtocol::Gateway(gateway) }) => config(&gateway),
+            _ => panic!("it serves a gateway"),
+        }
+    }
+
+    #[test]
+    fn flags_shape_the_demonstration() {
+        let flags = ["--demo", "3", "--upstream", "127.0.0.1:5", "--route", "other", "--handoff", "armed"];
+        let (config, _) = typed(&flags).expect("it is right");
+        assert_eq!(config.accounts.len(), 3);
+        assert_eq!(config.venues[0].address.to_string(), "127.0.0.1:5");
+        assert_eq!((config.route.to_string(), config.handoff.strategy), ("other".into(), Strategy::Armed));
+        assert_eq!(config.journal, None);
+        let (config, _) = typed(&["--demo", "1", "--journal-dir", "j"]).expect("it is right");
+        assert_eq!(config.journal, Some(("j".into(), Level::Disk)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_flag() {
+        for (flags, word) in [
+            (&["--demo", "1", "--route", "nowhere"][..], "--route"),
+            (&["--demo", "1", "--handoff", "mash"], "--handoff"),
+            (&["--demo", "1", "--spin-us", "5"], "--spin-us"),
+            (&["--demo", "1", "--journal", "os"], "--journal-dir"),
+            (&["--config", "/nowhere/at/all.toml"], "--config"),
+        ] {
+            let error = typed(flags).expect_err("it is wrong").to_string();
+            assert!(error.contains(word), "{flags:?}: {error}");
+        }
+        let (config, _) =
+            typed(&["--demo", "1", "--route", "other", "--handoff", "owner"]).expect("for one worker");
+        assert!(check_workers(&config, 1).is_ok());
+        assert!(check_workers(&config, 2).is_err_and(|error| error.to_string().contains("--handoff owner")));
+    }
+}
