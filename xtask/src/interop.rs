@@ -5,9 +5,9 @@
 //! 2. The same through our gateway.
 //! 3. Our gateway logs in to an exchange on that library, and our generator places orders through it.
 //!
-//! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find nothing
-//! malformed in what we send. (In what the library sends it does: the library pads the sequence number of a login on the
-//! right, the specification on the left.)
+//! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find
+//! nothing malformed in what we send. (In what the library sends it does: the library pads the sequence number of a
+//! login on the right, the specification on the left.)
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
@@ -57,7 +57,8 @@ fn steps(root: &Path) -> Result<(), String> {
     rooms.client(&exchange, ORDERS)?;
     println!("ok: the library's client at our exchange");
     match capture {
-        Some(capture) => capture.judge()?,
+        // The other direction is the library's.
+        Some(capture) => capture.judge(&format!("tcp.srcport == {}", exchange.port()))?,
         None => {
             println!("skipped: tshark is not here, so that nothing was dissected; install the package tshark")
         }
@@ -65,9 +66,13 @@ fn steps(root: &Path) -> Result<(), String> {
     drop(exchange);
 
     let exchange = rooms.exchange("second")?;
+    let capture = Capture::start(&rooms.scratch, exchange.port())?;
     let gateway = rooms.gateway(&exchange.address)?;
     rooms.client(&gateway, ORDERS)?;
     println!("ok: the library's client at our gateway");
+    if let Some(capture) = capture {
+        capture.judge("tcp")?;
+    }
     drop((gateway, exchange));
 
     let foreign = rooms.foreign_exchange()?;

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{http::HttpLoadReport, orders::OrdersLoadReport, storage_trial::StorageTrial, trial::ObservedWindow};
+use crate::{
+    http::HttpLoadReport, orders::OrdersLoadReport, storage_trial::StorageTrial, trial::ObservedWindow,
+};
 
 /// Result of `weir load`, printed by `--json`. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

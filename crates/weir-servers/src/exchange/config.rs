@@ -1,5 +1,5 @@
-//! The file that says what an exchange is: TOML in, accounts and levels out. `docs/formats/exchange-config.md` describes
-//! the format; every error names its line.
+//! The file that says what an exchange is: TOML in, accounts and levels out. `docs/formats/exchange-config.md`
+//! describes the format; every error names its line.
 
 use std::path::PathBuf;
 

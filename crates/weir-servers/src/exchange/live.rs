@@ -1,5 +1,5 @@
-//! Which orders are live, as the answers to them say: how the worker of an account knows where its orders are, and how an
-//! exchange that was killed knows which ones it has lost.
+//! Which orders are live, as the answers to them say: how the worker of an account knows where its orders are, and
+//! how an exchange that was killed knows which ones it has lost.
 
 use std::collections::HashMap;
 

@@ -2,8 +2,8 @@
 //!
 //! `echo-accept` answers every order once, on the worker its account lives on: what a gateway costs, without a market
 //! behind it. `match` is one market with price-time priority; each symbol is traded on one worker, and messages and
-//! answers cross to it and back. Its books are in memory alone: an exchange that was killed tells every account which of
-//! its orders were live, by cancelling them.
+//! answers cross to it and back. Its books are in memory alone: an exchange that was killed tells every account which
+//! of its orders were live, by cancelling them.
 
 mod config;
 mod echo;

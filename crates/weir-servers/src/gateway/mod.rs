@@ -1,10 +1,10 @@
 //! The order gateway: clients in front, exchanges behind, and every order numbered anew between them.
 //!
 //! Each worker has the sessions of its own clients ([`crate::orders`]) and one session with each venue. An order comes
-//! from a client, passes the kill switch and the limits, goes to the worker of its route (its own, unless work is handed
-//! off on purpose), gets its upstream number there when it is sent, and leaves. The answer comes back the same way and
-//! is appended to the client's stream by the worker the client lives on. So what one client sends stays in order, and
-//! every number, stream and journal has one writer.
+//! from a client, passes the kill switch and the limits, goes to the worker of its route (its own, unless work is
+//! handed off on purpose), gets its upstream number there when it is sent, and leaves. The answer comes back the same
+//! way and is appended to the client's stream by the worker the client lives on. So what one client sends stays in
+//! order, and every number, stream and journal has one writer.
 //!
 //! What is kept in the journal: every order with its upstream number before it is sent, every answer with its upstream
 //! sequence number before the client sees it, and every change by `weir ctl`. A gateway that is started again asks each

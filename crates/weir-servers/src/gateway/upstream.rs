@@ -173,8 +173,8 @@ impl Upstream {
         self.is_up.get()
     }
 
-    /// Takes a client's message to be sent. `log` writes it to the journal with its number. Says whether it is under way
-    /// now; an error is an OUCH reason.
+    /// Takes a client's message to be sent. `log` writes it to the journal with its number. Says whether it is under
+    /// way now; an error is an OUCH reason.
     #[inline]
     pub(super) fn send(&self, origin: Origin, raw: &[u8], log: impl FnOnce(u32) -> Lsn) -> Result<bool, u16> {
         if !self.is_up.get() {

@@ -1,7 +1,7 @@
 //! One worker's time: read once for each receive, and turned into the time of day without another reading.
 //!
-//! Everything that waits goes by the engine's clock, which is never set. What the wall clock is ahead of it is looked up
-//! once a second, for time stamps alone; when it has jumped, that is said.
+//! Everything that waits goes by the engine's clock, which is never set. What the wall clock is ahead of it is looked
+//! up once a second, for time stamps alone; when it has jumped, that is said.
 
 use std::{cell::Cell, time::Duration};
 

@@ -40,8 +40,8 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(250);
 /// How long a client that was told that it is over may take to see that.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Timers of connections fire at multiples of this, so that those of idle connections fire together. It makes heartbeats
-/// late by at most as much, which the protocol allows.
+/// Timers of connections fire at multiples of this, so that those of idle connections fire together. It makes
+/// heartbeats late by at most as much, which the protocol allows.
 const TIMER_GRID_NS: u64 = 500_000_000;
 
 /// Send buffer asked of the kernel; it takes twice as much. A fixed one keeps what waits in the kernel small, and makes

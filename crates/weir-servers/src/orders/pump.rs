@@ -1,6 +1,6 @@
 //! Sending to a connection that has not got everything: a piece at a time, the next one when the kernel has taken the
-//! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is sent
-//! slowly is not mistaken for it.
+//! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is
+//! sent slowly is not mistaken for it.
 
 use std::rc::Rc;
 

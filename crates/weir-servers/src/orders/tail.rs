@@ -179,7 +179,8 @@ mod tests {
                 tail.push(&frame);
                 frames.push(frame);
                 // What is not sent yet stays.
-                let keep = tail.find(kept.max(1)).unwrap_or(if kept > tail.start().sequence { tail.end() } else { tail.start() });
+                let nearest = if kept > tail.start().sequence { tail.end() } else { tail.start() };
+                let keep = tail.find(kept.max(1)).unwrap_or(nearest);
                 tail.trim(bytes_max, keep);
                 prop_assert!(tail.start().sequence <= keep.sequence);
             }

@@ -1,5 +1,5 @@
-//! What the workers of a server share, and what each does beside its connections: it takes in connections that logged in
-//! elsewhere, and it ends in good order.
+//! What the workers of a server share, and what each does beside its connections: it takes in connections that logged
+//! in elsewhere, and it ends in good order.
 
 use std::{
     cell::{Cell, RefCell},

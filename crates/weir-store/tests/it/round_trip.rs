@@ -114,6 +114,7 @@ fn result(complete: bool) -> StudyResult {
         attributions: Vec::new(),
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
+        gateway: None,
     }
 }
 

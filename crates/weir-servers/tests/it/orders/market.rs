@@ -1,5 +1,5 @@
-//! The exchange that trades: accounts and symbols on different workers, shares that are neither made nor lost, and books
-//! that a crash empties.
+//! The exchange that trades: accounts and symbols on different workers, shares that are neither made nor lost, and
+//! books that a crash empties.
 
 use std::{collections::BTreeMap, sync::Arc};
 

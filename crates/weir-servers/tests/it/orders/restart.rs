@@ -101,8 +101,8 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
     let folder = Folder::new("workers");
     let config = journaled(&folder, Level::Os, 4);
     let all = std::cell::RefCell::new(vec![Vec::new(); 4]);
-    // One worker on the simulator, two on threads, and so on. A crash of threads cannot be played here, and a drain ends
-    // the session: so threads come last.
+    // One worker on the simulator, two on threads, and so on. A crash of threads cannot be played here, and a drain
+    // ends the session: so threads come last.
     for life in 0..3_u32 {
         let script = async |network: &super::rig::Network| {
             for account in 0..4 {
