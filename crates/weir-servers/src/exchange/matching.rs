@@ -1,5 +1,8 @@
 //! One market on all workers: each symbol is traded on one worker, each account is told by its own, and what is not on
 //! the same worker crosses over.
+//!
+//! Messages of one account take effect in the order in which they came, whatever they name: one for another worker than
+//! the one before waits until that one is done, and nothing more is read of this client meanwhile.
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,7 +26,7 @@ use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::ca
 use weir_trading::{AccountId, Handled, MatchingConfig, MatchingVenue, Venue};
 
 use super::live::{Live, LiveOrders};
-use crate::orders::{Application, Hub, Waiting, until_draining};
+use crate::orders::{Application, Hub, Notify, Waiting, until_draining};
 
 /// Orders of one worker's accounts that may be live at a time.
 pub(super) const LIVE_MAX: usize = 131_072;
@@ -51,10 +54,11 @@ pub(super) enum Crossing {
         account: AccountId,
         message: Outbound,
     },
-    /// A replace was ignored in a way that does not use its number up.
-    NotConsumed {
+    /// A message was handled. `given_back`: it was a replace that was ignored in a way that does not use this number
+    /// up.
+    Done {
         account: AccountId,
-        number: u32,
+        given_back: Option<u32>,
     },
     /// To be answered by [`Crossing::Pong`]: then everything before it was handled.
     Ping,
@@ -73,12 +77,29 @@ pub(super) struct Stage {
 /// One worker's part of the market.
 pub(super) struct MatchExchange(Rc<Market>);
 
+/// What an account of this worker's has under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    /// Messages that another worker has and is not done with.
+    messages: u32,
+    /// That worker.
+    worker: usize,
+    /// The message that waits for them, and whose it is.
+    held: Option<(usize, Inbound<'static>)>,
+    /// Its orders are to be cancelled behind that message.
+    is_leaving: bool,
+}
+
 struct Market {
     hub: Rc<Hub>,
     /// To the other workers.
     port: Port<Crossing>,
     venue: RefCell<MatchingVenue>,
     live: RefCell<LiveOrders>,
+    /// By account; those of other workers have none.
+    flights: RefCell<Vec<Flight>>,
+    /// A message that was held has gone.
+    landed: Notify,
     /// What found no room: it goes before anything new. An order answers at most as often as there are live orders.
     undelivered: RefCell<VecDeque<(usize, Crossing)>>,
     pongs: Cell<usize>,
@@ -111,6 +132,8 @@ impl MatchExchange {
             port,
             venue: RefCell::new(MatchingVenue::new(&config)),
             live: RefCell::default(),
+            flights: RefCell::new(vec![Flight::default(); hub.account_count()]),
+            landed: Notify::default(),
             undelivered: RefCell::default(),
             pongs: Cell::new(0),
             stage,
@@ -149,13 +172,14 @@ impl Application for MatchExchange {
         self.0.take_message(account, message);
     }
 
-    fn is_ready(&self, _account: AccountId) -> bool {
-        self.0.is_ready()
+    fn is_ready(&self, account: AccountId) -> bool {
+        self.0.is_ready() && !self.0.is_held(account)
     }
 
-    fn ready(&self, _account: AccountId) -> Waiting {
+    fn ready(&self, account: AccountId) -> Waiting {
         let market = Rc::clone(&self.0);
         Box::pin(async move {
+            market.landed.until(|| !market.is_held(account)).await;
             for worker in 0..market.port.workers() {
                 market.port.room(worker).await;
             }
@@ -167,12 +191,10 @@ impl Application for MatchExchange {
         if !market.hub.account(account).cancel_on_disconnect {
             return;
         }
-        for worker in 0..market.port.workers() {
-            if worker == market.port.worker() {
-                market.cancel_orders(account);
-            } else {
-                market.cross(worker, Lane::Request, Crossing::Disconnected { account });
-            }
+        if market.is_held(account) {
+            market.flights.borrow_mut()[account.0 as usize].is_leaving = true;
+        } else {
+            market.leave(account);
         }
     }
 
@@ -184,16 +206,15 @@ impl Application for MatchExchange {
         let market = Rc::clone(&self.0);
         Box::pin(async move {
             let workers = market.port.workers();
-            // When nobody takes in anything, what is on its way to a book is followed there, and then what the books
-            // said about it is followed back.
-            let stages = [&market.stage.stopped, &market.stage.handled];
-            for reached in stages {
-                while reached.load(SeqCst) < workers {
-                    time::sleep(DRAIN_LOOK).await;
-                }
-                market.follow().await;
-                market.stage.handled.fetch_add(1, SeqCst);
+            // Nobody takes in anything more, all messages are done, and what they made the books say is here.
+            while market.stage.stopped.load(SeqCst) < workers || !market.has_landed() {
+                time::sleep(DRAIN_LOOK).await;
             }
+            market.stage.handled.fetch_add(1, SeqCst);
+            while market.stage.handled.load(SeqCst) < workers {
+                time::sleep(DRAIN_LOOK).await;
+            }
+            market.follow().await;
         })
     }
 }
@@ -212,14 +233,65 @@ impl Market {
             && (0..self.port.workers()).all(|worker| !self.port.is_congested(worker))
     }
 
-    /// A message of an account of this worker's: to the worker that has the book.
+    fn is_held(&self, account: AccountId) -> bool {
+        self.flights.borrow()[account.0 as usize].held.is_some()
+    }
+
+    fn has_landed(&self) -> bool {
+        self.flights.borrow().iter().all(|flight| flight.messages == 0 && flight.held.is_none())
+    }
+
+    /// A message of an account of this worker's: to the worker that has the book, unless that has to wait.
     fn take_message(&self, account: AccountId, message: Inbound<'_>) {
         let Some((worker, message)) = self.place(account, message) else { return };
-        if worker == self.port.worker() {
-            self.trade(account, &message, None);
+        let flight = &mut self.flights.borrow_mut()[account.0 as usize];
+        if flight.messages > 0 && flight.worker != worker {
+            flight.held = Some((worker, message));
         } else {
+            self.dispatch(flight, account, worker, message);
+        }
+    }
+
+    fn dispatch(&self, flight: &mut Flight, account: AccountId, worker: usize, message: Inbound<'static>) {
+        if worker != self.port.worker() {
+            flight.worker = worker;
+            flight.messages += 1;
             self.hub.counters().add_handed_off(1);
             self.cross(worker, Lane::Request, Crossing::Message { account, message });
+        } else if let Some(number) = self.trade(account, &message) {
+            self.give_back(account, number);
+        }
+    }
+
+    /// Another worker is done with a message of an account of this worker's.
+    fn done(&self, account: AccountId, given_back: Option<u32>) {
+        if let Some(number) = given_back {
+            self.give_back(account, number);
+        }
+        let mut flights = self.flights.borrow_mut();
+        let flight = &mut flights[account.0 as usize];
+        flight.messages -= 1;
+        if flight.messages > 0 {
+            return;
+        }
+        let Some((worker, message)) = flight.held.take() else { return };
+        self.dispatch(flight, account, worker, message);
+        let is_leaving = std::mem::take(&mut flight.is_leaving);
+        drop(flights);
+        if is_leaving {
+            self.leave(account);
+        }
+        self.landed.notify();
+    }
+
+    /// Cancels the orders of an account in every book, behind what it has sent.
+    fn leave(&self, account: AccountId) {
+        for worker in 0..self.port.workers() {
+            if worker == self.port.worker() {
+                self.cancel_orders(account);
+            } else {
+                self.cross(worker, Lane::Request, Crossing::Disconnected { account });
+            }
         }
     }
 
@@ -258,25 +330,18 @@ impl Market {
         }
     }
 
-    /// Applies a message to a book of this worker's. `from` is the worker it came from, if that is another one.
-    fn trade(&self, account: AccountId, message: &Inbound<'_>, from: Option<usize>) {
+    /// Applies a message to a book of this worker's. Returns the number of a replace that was ignored in a way that does
+    /// not use it up.
+    fn trade(&self, account: AccountId, message: &Inbound<'_>) -> Option<u32> {
         let now_ns = self.hub.time_of_day_ns(self.hub.now());
         let mut emit = |account: AccountId, message: &Outbound| self.answer(account, *message);
-        let handled = self.venue.borrow_mut().handle(now_ns, account, message, &mut emit);
-        if handled == Handled::NotConsumed
-            && let Inbound::Replace(replace, _) = message
-        {
-            let number = replace.user_ref_num;
-            match from {
-                None => self.not_consumed(account, number),
-                Some(worker) => {
-                    self.cross(worker, Lane::Response, Crossing::NotConsumed { account, number });
-                }
-            }
+        match (self.venue.borrow_mut().handle(now_ns, account, message, &mut emit), message) {
+            (Handled::NotConsumed, Inbound::Replace(replace, _)) => Some(replace.user_ref_num),
+            _ => None,
         }
     }
 
-    fn not_consumed(&self, account: AccountId, number: u32) {
+    fn give_back(&self, account: AccountId, number: u32) {
         self.live.borrow_mut().remove(account, number);
         self.hub.give_back(account, number);
     }
@@ -326,7 +391,7 @@ impl Market {
         while let Some((worker, crossing)) = undelivered.front() {
             let lane = match crossing {
                 Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Lane::Request,
-                Crossing::Answer { .. } | Crossing::NotConsumed { .. } | Crossing::Pong => Lane::Response,
+                Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Lane::Response,
             };
             if self.port.push(*worker, lane, *crossing).is_err() {
                 return false;
@@ -383,10 +448,13 @@ impl Market {
 
     fn take(&self, from: usize, crossing: Crossing) {
         match crossing {
-            Crossing::Message { account, message } => self.trade(account, &message, Some(from)),
+            Crossing::Message { account, message } => {
+                let given_back = self.trade(account, &message);
+                self.cross(from, Lane::Response, Crossing::Done { account, given_back });
+            }
             Crossing::Disconnected { account } => self.cancel_orders(account),
             Crossing::Answer { account, message } => self.tell(account, &message),
-            Crossing::NotConsumed { account, number } => self.not_consumed(account, number),
+            Crossing::Done { account, given_back } => self.done(account, given_back),
             Crossing::Ping => self.cross(from, Lane::Response, Crossing::Pong),
             Crossing::Pong => self.pongs.set(self.pongs.get() + 1),
         }

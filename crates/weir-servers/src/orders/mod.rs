@@ -69,6 +69,7 @@ pub use hub::Hub;
 pub use login::{hash_password, is_password_hash};
 pub use recovery::{AccountRecovery, OrdersRecoverError, Record, RecordKind, Recovery, recover};
 pub use server::{LocalOrders, OrdersControl, OrdersServer};
+pub(crate) use session::Notify;
 pub(crate) use worker::until_draining;
 
 /// Kinds of journal records from here on are the application's own ([`Hub::log`]); those below are of this module.

@@ -20,11 +20,11 @@ pub(super) const UNFLUSHED_BYTES_MAX: usize = 32 << 10;
 
 /// Tasks that wait for something to have happened. As many as there are connections.
 #[derive(Debug, Default)]
-pub(super) struct Notify(RefCell<Vec<Waker>>);
+pub(crate) struct Notify(RefCell<Vec<Waker>>);
 
 impl Notify {
     /// Leaves a waker for the next time.
-    pub(super) fn register(&self, waker: &Waker) {
+    pub(crate) fn register(&self, waker: &Waker) {
         let mut wakers = self.0.borrow_mut();
         if !wakers.iter().any(|known| known.will_wake(waker)) {
             wakers.push(waker.clone());
@@ -32,13 +32,13 @@ impl Notify {
     }
 
     /// Wakes whoever waits.
-    pub(super) fn notify(&self) {
+    pub(crate) fn notify(&self) {
         let wakers = self.0.take();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Waits until something holds, looking whenever this is notified.
-    pub(super) async fn until(&self, holds: impl Fn() -> bool) {
+    pub(crate) async fn until(&self, holds: impl Fn() -> bool) {
         poll_fn(|context| {
             if holds() {
                 return Poll::Ready(());

@@ -11,7 +11,7 @@ use weir_servers::{
 use weir_stats::random::Random;
 
 use super::{
-    client::{Client, cancel, order},
+    client::{Client, cancel, framed, order},
     replay::{Folder, journaled},
     rig::{config, on_markets, on_sim_market},
 };
@@ -55,6 +55,34 @@ fn two_accounts_trade_in_every_symbol_wherever_it_is_traded() {
         assert_eq!(handoff.orders, 90);
         assert!((20..70).contains(&handoff.orders_handed_off), "{handoff:?}");
         assert_eq!(handoff.wakes_recovered, 0);
+    });
+}
+
+#[test]
+fn messages_of_a_client_take_effect_in_the_order_in_which_they_came() {
+    const ROUNDS: u32 = 200;
+    on_markets(&config(2), async |network| {
+        for account in ["C00001", "C00002"] {
+            let mut client = network.enter(account).await;
+            // All at once, for symbols on both workers, and cancels right behind their orders.
+            let mut expected = Vec::new();
+            let mut bytes = Vec::new();
+            for number in 1..=ROUNDS {
+                bytes.extend(framed(&limit(number, b'B', number as usize % 7, 10_000, 100)));
+                expected.push((b'A', Some(number)));
+                if number % 3 == 0 {
+                    bytes.extend(framed(&cancel(number)));
+                    expected.push((b'C', Some(number)));
+                }
+            }
+            client.write(bytes).await;
+            for (index, expected) in expected.iter().enumerate() {
+                let message = client.message().await;
+                assert_eq!((message.kind(), message.user_ref_num()), *expected, "{account}, answer {index}");
+            }
+            client.send(&Inbound::AccountQuery).await;
+            assert_eq!(client.message().await.kind(), b'Q');
+        }
     });
 }
 
