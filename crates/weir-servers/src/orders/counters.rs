@@ -58,8 +58,9 @@ impl Labelled {
     }
 }
 
-/// Counters of one worker.
+/// Counters of one worker, on cache lines of their own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub struct NodeCounters {
     pub(super) received: Count,
     pub(super) sent: Count,
@@ -134,8 +135,10 @@ impl NodeCounters {
     }
 }
 
-/// What the other threads may see of one account; its home worker writes it.
+/// What the other threads may see of one account; its home worker writes it. The next account lives on another worker:
+/// so each has cache lines of its own.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct AccountCells {
     pub(super) state: Count,
     pub(super) sequence_sent: Count,

@@ -43,8 +43,6 @@ pub struct Hub {
     clock: Clock,
     /// Memory of the last frame.
     frame: Cell<Vec<u8>>,
-    /// Memory of the last message.
-    message: Cell<Vec<u8>>,
     /// What was journaled and is not durable yet, in the journal's order. As many as the journal lets wait.
     undurable: RefCell<VecDeque<Undurable>>,
     /// Memory of the accounts that one commit concerns.
@@ -100,7 +98,6 @@ impl Hub {
             clock: Clock::new(shared.config.wall_clock, shared.simulated),
             shared,
             frame: Cell::default(),
-            message: Cell::default(),
             undurable: RefCell::default(),
             touched: Cell::default(),
             failed: Cell::new(false),
@@ -142,11 +139,14 @@ impl Hub {
 
     /// Encodes a message and appends it, as [`Self::emit`].
     pub fn emit_message(&self, account: AccountId, message: &Outbound) {
-        let mut bytes = self.message.take();
-        bytes.clear();
-        message.encode(&mut bytes);
-        self.emit(account, &[&bytes], 0);
-        self.message.set(bytes);
+        let mut frame = self.frame.take();
+        frame.clear();
+        frame.extend_from_slice(&[0; soup::HEADER_BYTES]);
+        message.encode(&mut frame);
+        let header = soup::header(SEQUENCED, frame.len() - soup::HEADER_BYTES);
+        frame[..soup::HEADER_BYTES].copy_from_slice(&header);
+        self.append(account, &frame, 0);
+        self.frame.set(frame);
     }
 
     /// Refuses an order.

@@ -27,7 +27,7 @@ use weir_proto::soup::Name;
 pub(super) const VERIFIER_THREADS: usize = 2;
 
 /// Logins that wait for one of them.
-pub(super) const WAITING_MAX: usize = 256;
+pub(super) const WAITING_MAX: usize = 1024;
 
 /// What a demonstration account is logged in with.
 const DEMO_PASSWORD: &[u8] = b"DEMO";
@@ -174,6 +174,10 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
+        if Arc::strong_count(&job.answer) == 1 {
+            // Whoever asked has gone.
+            continue;
+        }
         job.answer.give(verify(&job.hash, &job.password));
     }
 }
