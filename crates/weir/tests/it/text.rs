@@ -13,6 +13,8 @@ Commands:
   serve    Run a server on any driver
   load     Load a server and check every byte
   storage  Wait for a disk in every way, on a file or in a simulator
+  top      Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
+  ctl      Change a running gateway: limits, kill switches, drain
   report   Write a study's report again
   export   Print a study's data
 
