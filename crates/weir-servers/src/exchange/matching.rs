@@ -330,8 +330,8 @@ impl Market {
         }
     }
 
-    /// Applies a message to a book of this worker's. Returns the number of a replace that was ignored in a way that does
-    /// not use it up.
+    /// Applies a message to a book of this worker's. Returns the number of a replace that was ignored in a way that
+    /// does not use it up.
     fn trade(&self, account: AccountId, message: &Inbound<'_>) -> Option<u32> {
         let now_ns = self.hub.time_of_day_ns(self.hub.now());
         let mut emit = |account: AccountId, message: &Outbound| self.answer(account, *message);
