@@ -76,7 +76,8 @@ impl<T> Sender<T> {
         if lines.lanes[lane.index()].len() >= self.queue.capacity {
             return Err(message);
         }
-        let was_empty = lines.lanes.iter().all(VecDeque::is_empty);
+        // Of this lane: the consumer may have left the other one standing.
+        let was_empty = lines.lanes[lane.index()].is_empty();
         lines.lanes[lane.index()].push_back((self.from, message));
         self.queue.count.store(lines.lanes[0].len() + lines.lanes[1].len(), Ordering::Release);
         Ok(self.every || was_empty)
@@ -102,17 +103,16 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Takes everything out of the queue.
-    fn drain(&mut self) {
+    /// Takes everything of one lane out of the queue, when nothing is left of what was taken before. The other lane
+    /// stays where its producers find it full: a consumer that takes responses only must not make room for requests.
+    fn drain(&mut self, lane: Lane) {
         let mut lines = self.queue.lock();
-        for (taken, lane) in self.taken.iter_mut().zip(&mut lines.lanes) {
-            if taken.is_empty() {
-                std::mem::swap(taken, lane);
-            } else {
-                taken.append(lane);
-            }
+        let lane = lane.index();
+        if lines.lanes[lane].is_empty() {
+            return;
         }
-        self.queue.count.store(0, Ordering::Release);
+        std::mem::swap(&mut self.taken[lane], &mut lines.lanes[lane]);
+        self.queue.count.store(lines.lanes[0].len() + lines.lanes[1].len(), Ordering::Release);
         Self::note_starved(&mut self.owed, &mut lines);
     }
 
@@ -131,7 +131,7 @@ impl<T> Receiver<T> {
             return if in_queue { self.pop_one(lane) } else { None };
         }
         if self.taken[lane.index()].is_empty() && in_queue {
-            self.drain();
+            self.drain(lane);
         }
         self.taken[lane.index()].pop_front()
     }
@@ -170,6 +170,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn who_takes_responses_only_makes_no_room_for_requests() {
+        for every in [true, false] {
+            let (mut senders, mut receiver) = queue::<u32>(1, 2, every);
+            assert_eq!(senders[0].push(Lane::Request, 1), Ok(true));
+            assert_eq!(senders[0].push(Lane::Request, 2), Ok(every));
+            assert_eq!(receiver.pop(Lane::Response), None);
+            assert_eq!(senders[0].push(Lane::Request, 3), Err(3));
+            // A response behind requests that are left standing is news all the same.
+            assert_eq!(senders[0].push(Lane::Response, 4), Ok(true));
+            assert_eq!(receiver.pop(Lane::Response), Some((0, 4)));
+            assert_eq!(receiver.pop(Lane::Request), Some((0, 1)));
+        }
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_queues(
@@ -184,7 +199,7 @@ mod tests {
                 let place = lane.index();
                 match step {
                     0..4 => {
-                        let is_empty = shared.iter().all(VecDeque::is_empty);
+                        let is_empty = shared[place].is_empty();
                         let is_full = shared[place].len() == 2 * SLOTS;
                         let expected = if is_full { Err(number) } else { Ok(every || is_empty) };
                         prop_assert_eq!(senders[from].push(lane, number), expected);
@@ -194,9 +209,8 @@ mod tests {
                     }
                     4 | 5 => {
                         if !every && taken[place].is_empty() {
-                            for (taken, shared) in taken.iter_mut().zip(&mut shared) {
-                                taken.append(shared);
-                            }
+                            let shared = std::mem::take(&mut shared[place]);
+                            taken[place] = shared;
                         }
                         let expected = if every { shared[place].pop_front() } else { taken[place].pop_front() };
                         prop_assert_eq!(receiver.pop(lane), expected);

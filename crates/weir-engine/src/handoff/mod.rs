@@ -34,6 +34,7 @@
 //!   [`Port::is_congested`] says that something waits: whoever reads requests from outside stops until [`Port::room`].
 //! - So that two workers never wait for each other: a worker whose response is given back takes no more requests until
 //!   there is room, but goes on with [`Port::take_response`]. Responses then always move, and with them everything.
+//!   It waits for [`Port::room`] meanwhile, not for [`Port::ready`], which counts the requests that are left standing.
 //!
 //! # Wakes
 //! A worker that sleeps in its driver must be woken, and nothing but that should cost a system call:

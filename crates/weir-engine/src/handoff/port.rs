@@ -116,7 +116,7 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
     let counters = || Arc::new(HandoffCounters::new(options.strategy));
     let group = Arc::new(Group {
         strategy: options.strategy,
-        overflow_max: options.overflow_max,
+        overflow_max: options.overflow_max.max(1),
         places: (0..workers).map(|_| OnceLock::new()).collect(),
         publishing: (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
         counters: (0..workers).map(|_| counters()).collect(),
@@ -159,10 +159,11 @@ fn spin_budget(workers: usize, options: &Options) -> Option<Duration> {
     (workers < cpus).then_some(SPIN_DEFAULT)
 }
 
-/// A number that no other living thread has; not zero.
+/// A number that no other thread has or had; not zero.
 fn thread_mark() -> usize {
-    thread_local! { static MARK: u8 = const { 0 }; }
-    MARK.with(|mark| std::ptr::from_ref(mark).addr())
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    thread_local! { static MARK: usize = NEXT.fetch_add(1, Ordering::Relaxed); }
+    MARK.with(|mark| *mark)
 }
 
 impl<T: Send + 'static> Port<T> {
@@ -252,12 +253,12 @@ impl<T> Port<T> {
 
     /// Waits until nothing waits here for that worker. Any number of tasks may.
     pub fn room(&self, to: usize) -> Room<'_, T> {
-        Room { port: self, to }
+        Room { port: self, to, waker: None }
     }
 
     /// Waits until there is something to take. One task at a time: a second one takes the first one's place.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready { port: self, pending: false }
+        Ready { port: self, waker: None }
     }
 
     /// The next message and the worker it comes from; responses first.
@@ -293,12 +294,13 @@ impl<T> Port<T> {
 pub struct Room<'a, T> {
     port: &'a Port<T>,
     to: usize,
+    waker: Option<Waker>,
 }
 
 impl<T> Future for Room<'_, T> {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut state = self.port.state();
         let Some(destination) = state.destinations.get_mut(self.to) else { return Poll::Ready(()) };
         if !destination.is_congested() {
@@ -308,7 +310,23 @@ impl<T> Future for Room<'_, T> {
         if !destination.waiters.iter().any(|present| present.will_wake(waker)) {
             destination.waiters.push(waker.clone());
         }
+        drop(state);
+        self.waker = Some(waker.clone());
         Poll::Pending
+    }
+}
+
+impl<T> Drop for Room<'_, T> {
+    /// Who gives up waiting leaves nothing behind: clients come and go while a destination is congested.
+    fn drop(&mut self) {
+        let Some(own) = self.waker.take() else { return };
+        let mut state = self.port.state();
+        let Some(destination) = state.destinations.get_mut(self.to) else { return };
+        let place = destination.waiters.iter().position(|waker| waker.will_wake(&own));
+        let left = place.map(|place| destination.waiters.swap_remove(place));
+        drop(state);
+        // Dropping a waker may run code of somebody's.
+        drop(left);
     }
 }
 
@@ -317,7 +335,7 @@ impl<T> Future for Room<'_, T> {
 #[derive(Debug)]
 pub struct Ready<'a, T> {
     port: &'a Port<T>,
-    pending: bool,
+    waker: Option<Waker>,
 }
 
 impl<T> Future for Ready<'_, T> {
@@ -334,17 +352,20 @@ impl<T> Future for Ready<'_, T> {
         drop(state);
         // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
         drop(previous);
-        self.pending = !arrived;
+        self.waker = if arrived { None } else { Some(context.waker().clone()) };
         if arrived { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
 impl<T> Drop for Ready<'_, T> {
     fn drop(&mut self) {
-        if self.pending {
-            let previous = self.port.state().ready.take();
-            drop(previous);
-        }
+        let Some(own) = self.waker.take() else { return };
+        let mut state = self.port.state();
+        // Another task may have taken the place meanwhile.
+        let is_own = state.ready.as_ref().is_some_and(|waker| waker.will_wake(&own));
+        let previous = if is_own { state.ready.take() } else { None };
+        drop(state);
+        drop(previous);
     }
 }
 

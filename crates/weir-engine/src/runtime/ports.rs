@@ -106,10 +106,16 @@ impl Core {
         woken
     }
 
+    /// Drops what no port needs any more. What it drops may wake tasks and attach ports: nothing is borrowed then.
     fn forget_ports(&self) {
-        let mut list = self.ports.list.borrow_mut();
-        list.retain(|port| !port.is_over());
-        self.ports.any.set(!list.is_empty());
+        if self.ports.all(|port| !port.is_over()) {
+            return;
+        }
+        let list = self.ports.list.take();
+        let (over, kept): (Vec<_>, Vec<_>) = list.into_iter().partition(|port| port.is_over());
+        self.ports.any.set(!kept.is_empty());
+        self.ports.list.replace(kept);
+        drop(over);
     }
 
     /// As `turn`, with ports.
@@ -117,11 +123,11 @@ impl Core {
         self.end_of_turn(true);
         self.look_at_ports(Sight::Turn);
         let mut wait = self.wait();
-        if wait != Wait::No && self.spin_at_ports(wait)? {
-            wait = self.wait();
-        }
         if wait != Wait::No {
+            self.spin_at_ports(wait)?;
+            // The turns of the spin may have set deadlines, and what is forgotten may wake tasks.
             self.forget_ports();
+            wait = self.wait();
         }
         let armed = wait != Wait::No && self.inbox.flag.prepare_sleep();
         let sleeps = armed && self.ports.all(|port| port.arm());
@@ -150,28 +156,28 @@ impl Core {
     }
 
     /// Looks for arrivals in memory, and for events, for the runtime's own spin budget or for as long as a port finds
-    /// it worth it. True: there is something to do.
-    fn spin_at_ports(&self, wait: Wait) -> io::Result<bool> {
+    /// it worth it, and until there is something to do.
+    fn spin_at_ports(&self, wait: Wait) -> io::Result<()> {
         let mut budget = self.spin;
         self.ports.each(|port| budget = budget.max(port.spin_budget()));
         if budget.is_zero() || self.is_simulated() {
-            return Ok(false);
+            return Ok(());
         }
         let start = monotonic();
-        let Wait::Until(end) = wait.at_most(Some(start + budget)) else { return Ok(false) };
+        let Wait::Until(end) = wait.at_most(Some(start + budget)) else { return Ok(()) };
         loop {
             self.turn_driver(Wait::No)?;
             if self.wait() == Wait::No {
-                return Ok(true);
+                return Ok(());
             }
             for _ in 0..SPIN_LOOKS {
                 if self.look_at_ports(Sight::Turn) {
-                    return Ok(true);
+                    return Ok(());
                 }
                 std::hint::spin_loop();
             }
             if monotonic() >= end {
-                return Ok(false);
+                return Ok(());
             }
         }
     }
