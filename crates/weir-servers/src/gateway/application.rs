@@ -39,12 +39,10 @@ use crate::{
     orders::{Application, Hub, RECORD_KIND_APPLICATION, Waiting},
 };
 
-/// Journal record: an order was sent upstream by another worker than its client's.
-pub(super) const RECORD_SENT: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: an upstream session was joined.
-pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION + 1;
+pub(super) const RECORD_SESSION: u8 = RECORD_KIND_APPLICATION;
 /// Journal record: a control changed.
-pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 2;
+pub(super) const RECORD_CONTROL: u8 = RECORD_KIND_APPLICATION + 1;
 
 /// Tasks taken before others of the worker get their turn.
 const TAKES_MAX: usize = 512;
@@ -212,13 +210,13 @@ impl Gateway {
 
     /// Sends an order by this worker's own session.
     #[inline]
-    fn send_up(&self, origin: &Origin, raw: &[u8], is_handed_over: bool) -> Result<(), u16> {
+    fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
         let Some(venue) = self.venue_of(origin, raw)? else {
             self.come_to_nothing();
             return Ok(());
         };
         let upstream = &self.upstreams[venue];
-        let log = |number: u32| self.log_sent(origin, raw, venue, number, is_handed_over);
+        let log = |number: u32| self.hub.log_inbound(origin.account, raw, number);
         if !upstream.send(*origin, raw, log)? {
             self.come_to_nothing();
         }
@@ -252,17 +250,6 @@ impl Gateway {
             number.is_some_and(|number| upstream.ledger.borrow().knows(origin.account, number))
         };
         Ok(self.upstreams.iter().position(knows))
-    }
-
-    fn log_sent(&self, origin: &Origin, raw: &[u8], venue: usize, number: u32, is_handed_over: bool) -> Lsn {
-        if self.hub.journal().is_none() {
-            return 0;
-        }
-        if !is_handed_over {
-            return self.hub.log_inbound(origin.account, raw, number);
-        }
-        let name = self.hub.account(origin.account).name;
-        self.hub.log(RECORD_SENT, 0, &[&number.to_be_bytes(), &[venue as u8], name.as_bytes(), raw])
     }
 
     /// An upstream session was joined: after a restart it is asked for by name.
@@ -413,7 +400,7 @@ impl Gateway {
                 let origin = Origin { account, user_ref_num, home, received_ns: task.received_ns };
                 let is_new = matches!(raw.first(), Some(b'O' | b'U'));
                 let allowed = if is_new { self.checks.borrow().kills(account) } else { Ok(()) };
-                if let Err(reason) = allowed.and_then(|()| self.send_up(&origin, raw, true)) {
+                if let Err(reason) = allowed.and_then(|()| self.send_up(&origin, raw)) {
                     self.refuse(&origin, raw, reason);
                 }
             }
@@ -486,7 +473,7 @@ impl Application for Gateway {
         let sender = self.sender_of(account);
         let outcome = self.admit(account, &message, raw, now).and_then(|()| {
             if sender == self.worker {
-                self.send_up(&origin, raw, false)
+                self.send_up(&origin, raw)
             } else {
                 self.hand_over(sender, &origin, raw)
             }

@@ -13,7 +13,7 @@ use weir_proto::{
 use weir_trading::{AccountId, Origin};
 
 use super::{
-    application::{RECORD_CONTROL, RECORD_SENT, RECORD_SESSION, Symbols},
+    application::{RECORD_CONTROL, RECORD_SESSION, Symbols},
     commands::{Change, Controls},
     ledger::{Ledger, LedgerLimits},
     task::{Refusal, of_session_key, unpack_sequence},
@@ -39,6 +39,8 @@ pub(super) struct Recovering<'c> {
     sessions: Vec<Session>,
     /// Orders that their client's worker has journaled and that may never have been sent.
     unsent: BTreeMap<(u32, u32), ClientOrderId>,
+    /// By account: the last of its orders that was sent. They are sent in the order of their numbers.
+    last_sent: HashMap<AccountId, u32>,
     /// Orders of which a journal that was read before the one that says they were sent has an answer.
     early: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
     /// Names of accounts, folded, for changes.
@@ -77,6 +79,7 @@ impl<'c> Recovering<'c> {
             limits: venues.to_vec(),
             sessions: (0..workers * venues.len()).map(session).collect(),
             unsent: BTreeMap::new(),
+            last_sent: HashMap::new(),
             early: BTreeMap::new(),
             accounts,
             controls,
@@ -93,17 +96,6 @@ impl<'c> Recovering<'c> {
             }
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
                 self.sequenced(record.worker, account, upstream_sequence, message);
-            }
-            RecordKind::Application { kind: RECORD_SENT, payload, .. } => {
-                if let Some((number, rest)) = payload.split_first_chunk::<4>()
-                    && let Some((venue, rest)) = rest.split_first()
-                    && let Some((name, raw)) = rest.split_first_chunk::<6>()
-                    && let Ok(name) = Name::<6>::from_padded(name)
-                    && let Some(account) = (self.accounts)(name.as_str())
-                {
-                    let number = u32::from_be_bytes(*number);
-                    self.sent(record.worker, (*venue).into(), account, number, raw);
-                }
             }
             RecordKind::Application { kind: RECORD_SESSION, session, payload } => {
                 if let Some(place) = self.place_of(session)
@@ -160,7 +152,8 @@ impl<'c> Recovering<'c> {
 
     fn sent(&mut self, worker: u16, venue: usize, account: AccountId, number: u32, raw: &[u8]) {
         let Some(user_ref_num) = inbound_user_ref_num(raw) else { return };
-        self.unsent.remove(&(account.0, user_ref_num));
+        let last = self.last_sent.entry(account).or_default();
+        *last = user_ref_num.max(*last);
         if venue >= self.limits.len() {
             return;
         }
@@ -208,7 +201,11 @@ impl<'c> Recovering<'c> {
 
     /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
-        let Self { workers, limits, mut sessions, unsent, controls, is_empty, .. } = self;
+        let Self { workers, limits, mut sessions, mut unsent, last_sent, controls, is_empty, .. } = self;
+        // It does not matter which worker's journal was read first.
+        unsent.retain(|(account, number), _| {
+            last_sent.get(&AccountId(*account)).is_none_or(|last| number > last)
+        });
         for (index, session) in sessions.iter_mut().enumerate() {
             // Numbers of sessions that were before mean nothing in this one.
             let epoch = session.resume.epoch;

@@ -11,6 +11,7 @@ mod interrupt;
 mod load_http;
 mod load_orders;
 mod mistakes;
+mod order_kill;
 mod refused;
 mod serve;
 mod serve_http;
