@@ -231,6 +231,27 @@ impl Client {
             self.take();
         }
     }
+
+    /// Asks for the whole stream once more: it is the one that was told.
+    fn ask_again(&mut self, address: &str) {
+        self.session = None;
+        let mut again = Vec::new();
+        let deadline = Instant::now() + PATIENCE;
+        let mut session = loop {
+            assert!(Instant::now() < deadline, "{} does not get in", self.name);
+            if let Some(session) = Session::login(address, &self.name, 1) {
+                break session;
+            }
+        };
+        while again.len() < self.stream.len() {
+            let found = session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec()));
+            let (count, all) = (again.len(), self.stream.len());
+            again.extend(
+                found.unwrap_or_else(|| panic!("{} gets {count} of {all} messages again", self.name)),
+            );
+        }
+        assert!(again == self.stream, "{}: the stream is another one when it is asked for again", self.name);
+    }
 }
 
 /// SplitMix64.
@@ -319,31 +340,16 @@ fn kill_again_and_again(route: &str) {
         assert!(client.answers.values().any(|kind| *kind == b'A'));
     }
     for client in &mut clients {
-        client.session = None;
-        let mut again = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
-        let mut session = loop {
-            assert!(Instant::now() < deadline, "{} does not get in", client.name);
-            if let Some(session) = Session::login(&gateway.address, &client.name, 1) {
-                break session;
-            }
-        };
-        while again.len() < client.stream.len() {
-            let found = session.read(|kind, payload| (kind == SEQUENCED).then(|| payload.to_vec()));
-            let (count, all) = (again.len(), client.stream.len());
-            again.extend(
-                found.unwrap_or_else(|| panic!("{} gets {count} of {all} messages again", client.name)),
-            );
-        }
-        assert!(
-            again == client.stream,
-            "{}: the stream is another one when it is asked for again",
-            client.name
-        );
+        client.ask_again(&gateway.address);
     }
     gateway.kill();
     let mut executed = accepted_by_exchange(&exchange.address, "G00001");
     executed.extend(accepted_by_exchange(&exchange.address, "G00002"));
+    compare(&clients, &executed);
+}
+
+/// What the exchange has accepted is what clients were told, once.
+fn compare(clients: &[Client], executed: &[String]) {
     let told: BTreeSet<String> = clients
         .iter()
         .flat_map(|client| {
