@@ -255,10 +255,11 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         )
     }
 
-    /// No longer asleep: who pushes now need not wake.
-    pub(super) fn disarm(&mut self) {
-        // Fails when somebody has pushed, and then there is nothing to take back.
-        let _ = self.queue.head.compare_exchange(WAITED_FOR, EMPTY, Ordering::AcqRel, Ordering::Relaxed);
+    /// No longer asleep: who pushes now need not wake. True: nobody had pushed while it slept. (When somebody had,
+    /// there is nothing to take back.)
+    pub(super) fn disarm(&mut self) -> bool {
+        let head = &self.queue.head;
+        head.compare_exchange(WAITED_FOR, EMPTY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }
 
@@ -286,10 +287,9 @@ mod tests {
         assert!(receiver.arm() && receiver.arm());
         assert_eq!(senders[1].push(Lane::Response, 2), Ok(true));
         assert_eq!(senders[0].push(Lane::Request, 3), Ok(false), "one wake for a sleep");
-        receiver.disarm();
+        assert!(!receiver.disarm(), "somebody pushed meanwhile");
         assert_eq!((receiver.pop(Lane::Response), receiver.pop(Lane::Request)), (Some((1, 2)), Some((0, 3))));
-        assert!(receiver.arm());
-        receiver.disarm();
+        assert!(receiver.arm() && receiver.disarm(), "nobody pushed meanwhile");
         assert_eq!(senders[0].push(Lane::Request, 4), Ok(false));
     }
 

@@ -218,11 +218,10 @@ impl<T> Ends<T> {
         }
     }
 
-    /// No longer asleep.
-    pub(super) fn disarm(&mut self) {
-        if let Ends::Armed { inward, .. } = self {
-            inward.disarm();
-        }
+    /// No longer asleep. True: nothing arrived during the sleep; what is found from now on needed no announcement.
+    /// False: that cannot be told.
+    pub(super) fn disarm(&mut self) -> bool {
+        if let Ends::Armed { inward, .. } = self { inward.disarm() } else { false }
     }
 }
 

@@ -627,7 +627,11 @@ impl<T> Attached for Hook<T> {
     }
 
     fn disarm(&self) {
-        self.0.state.borrow_mut().ends.disarm();
+        let mut state = self.0.state.borrow_mut();
+        if state.ends.disarm() {
+            // What comes between now and the look is nobody's lost wake: it was pushed to somebody awake.
+            state.slept_empty = false;
+        }
     }
 
     fn count_spurious(&self) {
