@@ -63,7 +63,7 @@ pub struct GatewayConfig {
 }
 
 /// One exchange.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct VenueConfig {
     /// Its name in this file, in messages and metrics.
     pub name: String,
@@ -77,6 +77,20 @@ pub struct VenueConfig {
     pub limits: LedgerLimits,
     /// Heartbeats and patience of each session.
     pub timing: Timing,
+}
+
+impl std::fmt::Debug for VenueConfig {
+    /// Everything but the password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("VenueConfig")
+            .field("name", &self.name)
+            .field("address", &self.address)
+            .field("usernames", &self.usernames)
+            .field("limits", &self.limits)
+            .field("timing", &self.timing)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Where a gateway listens, as far as a file says it.
@@ -215,12 +229,22 @@ struct Venue {
     address: Spanned<String>,
     usernames: Option<Spanned<Vec<String>>>,
     username_prefix: Option<Spanned<String>>,
-    password: Option<Spanned<String>>,
+    password: Option<Spanned<Secret>>,
     password_env: Option<Spanned<String>>,
     open_orders_max: Option<Spanned<usize>>,
     unanswered_max: Option<Spanned<usize>>,
     when_full: Option<Spanned<String>>,
     silence_ms: Option<Spanned<u64>>,
+}
+
+/// A text that no error repeats, even where it was forgotten to put it in quotes.
+struct Secret(String);
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = |_| serde::de::Error::custom("password: write a text in quotes");
+        String::deserialize(deserializer).map(Self).map_err(wrong)
+    }
 }
 
 #[derive(Deserialize)]
@@ -467,7 +491,7 @@ impl Venue {
 
     fn password(&self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<Name<10>, Fault> {
         let (text, at) = match (&self.password, &self.password_env) {
-            (Some(password), None) => (password.get_ref().clone(), password.span().start),
+            (Some(password), None) => (password.get_ref().0.clone(), password.span().start),
             (None, Some(variable)) => {
                 let at = variable.span().start;
                 let Some(text) = environment(variable.get_ref()) else {
@@ -585,6 +609,18 @@ mod tests {
             let (place, found, message) = with(line, by);
             assert!(found == place && message.contains(words), "{by}: line {found}, {message}");
         }
+    }
+
+    #[test]
+    fn no_password_is_printed() {
+        let venue =
+            "[[venue]]\nname = \"X\"\naddress = \"127.0.0.1:1\"\nusername_prefix = \"G\"\npassword = 9753\n";
+        let (_, message) = wrong(venue);
+        assert!(message.contains("password") && !message.contains("9753"), "{message}");
+        let mut config = GatewayConfig::demo(1, "127.0.0.1:9101".parse().expect("an address"));
+        config.venues[0].password = name("SECRET-97");
+        let text = format!("{config:?}");
+        assert!(text.contains("DEMO") && !text.contains("SECRET-97"), "{text}");
     }
 
     #[test]
