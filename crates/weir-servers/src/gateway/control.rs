@@ -28,6 +28,8 @@ const CALLERS_MAX: usize = 8;
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// How long accepting rests after an error, such as descriptors having run out.
 const REST: Duration = Duration::from_millis(20);
+/// How long a caller may say nothing or not take its answer: it has one of a few places.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +190,8 @@ fn accept(listener: &UnixListener, control: &GatewayControl) {
 }
 
 fn converse(stream: UnixStream, control: &GatewayControl) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
     let mut line = String::new();
