@@ -20,7 +20,7 @@ use weir_engine::{
     try_spawn,
 };
 use weir_proto::{
-    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Symbol, reject_reason},
+    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
     soup::Name,
 };
 use weir_trading::{AccountId, Origin};
@@ -145,7 +145,9 @@ impl Gateway {
 
     /// Runs a task until the worker drains.
     pub(super) fn keep(&self, task: JoinHandle<()>) {
-        self.tasks.borrow_mut().push(task);
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
     }
 
     #[inline]
@@ -173,6 +175,8 @@ impl Gateway {
         worker * venues..(worker + 1) * venues
     }
 
+    /// Whether a worker's clients have to wait. One venue that is slow holds up those of the others too: whether more
+    /// is read from a client is asked before it is known where its next order goes.
     #[inline]
     fn is_full(&self, worker: usize) -> bool {
         let full = &self.common.full[self.sessions_of(worker)];
@@ -212,13 +216,13 @@ impl Gateway {
     #[inline]
     fn send_up(&self, origin: &Origin, raw: &[u8]) -> Result<(), u16> {
         let Some(venue) = self.venue_of(origin, raw)? else {
-            self.come_to_nothing();
+            self.come_to_nothing(origin, raw);
             return Ok(());
         };
         let upstream = &self.upstreams[venue];
         let log = |number: u32| self.hub.log_inbound(origin.account, raw, number);
         if !upstream.send(*origin, raw, log)? {
-            self.come_to_nothing();
+            self.come_to_nothing(origin, raw);
         }
         if upstream.becomes_full() {
             self.common.full[upstream.index].store(true, Ordering::Relaxed);
@@ -226,9 +230,19 @@ impl Gateway {
         Ok(())
     }
 
-    fn come_to_nothing(&self) {
+    /// Nothing is sent and nothing is answered. A replace that is ignored does not use its number up.
+    fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
         self.counters.without_order.add(1);
         self.counters.passed.add(1);
+        if raw.first() != Some(&b'U') {
+            return;
+        }
+        let number = origin.user_ref_num;
+        if usize::from(origin.home) == self.worker {
+            self.hub.give_back(origin.account, number);
+        } else if let Some(task) = Task::new(Kind::GiveBack, origin.account.0, &number.to_be_bytes()) {
+            self.push(origin.home.into(), task);
+        }
     }
 
     /// The venue of a new order goes by its symbol, everything about an order goes where the order is.
@@ -259,11 +273,22 @@ impl Gateway {
 
     /// Waits until the journal has a record. False: it never will.
     pub(super) async fn is_durable(&self, lsn: Lsn) -> bool {
-        match self.hub.journal() {
+        let is_durable = match self.hub.journal() {
             Some(journal) if journal.durable() < lsn => journal.committed(lsn).await.is_ok(),
             Some(journal) => !journal.is_failed(),
             None => true,
+        };
+        // A record that found no room has no number that could be waited for.
+        is_durable && !self.has_failed()
+    }
+
+    /// Whether this worker cannot journal any more; other threads see it from now on.
+    fn has_failed(&self) -> bool {
+        let has_failed = self.hub.is_failed();
+        if has_failed {
+            self.counters.has_failed.set(1);
         }
+        has_failed
     }
 
     /// Tells the client that its order was not taken, by way of its home.
@@ -293,6 +318,12 @@ impl Gateway {
             self.hub.emit_message(account, &message);
         } else {
             self.hub.reject(account, user_ref_num, reason, client_order_id);
+            let mut checks = self.checks.borrow_mut();
+            if checks.is_limited {
+                // What it would have been worth does not count any more.
+                let rejected = Rejected { timestamp_ns: 0, user_ref_num, reason, client_order_id };
+                checks.risk.follow(account, &Outbound::Rejected(rejected));
+            }
         }
     }
 
@@ -355,7 +386,12 @@ impl Gateway {
                 self.port.room(worker).await;
             }
         }
-        while self.hub.is_congested() {
+        self.journal_room().await;
+    }
+
+    /// Waits until the journal has room. One that has failed gets none, and nothing is kept in it either.
+    async fn journal_room(&self) {
+        while !self.has_failed() && self.hub.is_congested() {
             self.hub.room().await;
         }
     }
@@ -413,6 +449,11 @@ impl Gateway {
                     self.tell(account, refusal);
                 }
             }
+            Kind::GiveBack => {
+                if let Some(number) = task.message().first_chunk() {
+                    self.hub.give_back(account, u32::from_be_bytes(*number));
+                }
+            }
             Kind::CancelAll => self.cancel_of_disconnected(account),
             Kind::Room => self.waiters.wake_all(),
         }
@@ -423,7 +464,8 @@ impl Gateway {
         self.upstreams.iter().map(|upstream| upstream.cancel_all(account)).sum()
     }
 
-    fn cancel_of_disconnected(&self, account: AccountId) {
+    /// Cancels what an account has open at this worker's sessions, because its client is not connected.
+    pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
         let count = self.cancel_here(Some(account));
         self.hub.counters().add_cancels_on_disconnect(count);
     }
@@ -548,9 +590,7 @@ async fn take_tasks(gateway: Rc<Gateway>) {
             taken += 1;
         }
         // Nothing here waits for another worker: two that did would wait for each other.
-        while gateway.hub.is_congested() {
-            gateway.hub.room().await;
-        }
+        gateway.journal_room().await;
         if taken == TAKES_MAX {
             yield_now().await;
         }

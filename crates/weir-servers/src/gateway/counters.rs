@@ -56,6 +56,10 @@ pub(super) struct GatewayCounters {
     pub(super) unanswered: Count,
     /// Answers skipped because the client has them already, after a restart.
     pub(super) replayed: Count,
+    /// Messages of upstream sessions that their exchanges did not give any more.
+    pub(super) missed: Count,
+    /// 1 when the worker cannot journal any more.
+    pub(super) has_failed: Count,
 }
 
 /// Adds one counter of all workers up.

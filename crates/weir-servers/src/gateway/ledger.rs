@@ -168,13 +168,18 @@ impl Ledger {
     }
 
     /// A journal says that this was sent with this number. Of one session they come in the order of their numbers.
-    pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8]) {
-        let is_new = number >= self.translation.next();
+    /// False: there is no room for it, as long as none of those before it has ended.
+    pub(super) fn restore(&mut self, number: u32, origin: Origin, raw: &[u8]) -> bool {
         let original = original_user_ref_num(raw)
             .and_then(|client| self.translation.upstream_of(origin.account, client));
-        if is_new && raw.len() <= MESSAGE_BYTES_MAX && self.translation.restore(number, origin).is_ok() {
-            self.note(number, &origin, original, &mut raw.to_vec());
+        if number < self.translation.next() || raw.len() > MESSAGE_BYTES_MAX {
+            return true;
         }
+        if self.translation.restore(number, origin).is_err() {
+            return false;
+        }
+        self.note(number, &origin, original, &mut raw.to_vec());
+        true
     }
 
     /// A journal says that the client has this answer; its numbers are the client's.
@@ -223,8 +228,14 @@ impl Ledger {
         self.unanswered.len() as u64
     }
 
-    /// Appends cancels of every open order of an account, or of all accounts, and says how many there are.
-    pub(super) fn cancel_all(&self, account: Option<AccountId>, out: &mut Vec<u8>) -> u64 {
+    /// The number given last; 0 when none was.
+    pub(super) fn last_number(&self) -> u32 {
+        self.translation.next().wrapping_sub(1)
+    }
+
+    /// Appends cancels of every open order up to a number of an account, or of all accounts, and says how many there
+    /// are.
+    pub(super) fn cancel_all(&self, account: Option<AccountId>, through: u32, out: &mut Vec<u8>) -> u64 {
         let mut cancel = [0; CANCEL_BYTES];
         cancel[0] = b'X';
         let mut count = 0;
@@ -233,9 +244,13 @@ impl Ledger {
             frame(&cancel, out);
             count += 1;
         };
+        // Older ones have lower numbers.
+        let is_meant = |(number, _): &(u32, Origin)| *number <= through;
         match account {
-            Some(account) => self.translation.open_orders(account).for_each(&mut append),
-            None => self.translation.all_open_orders().for_each(&mut append),
+            Some(account) => {
+                self.translation.open_orders(account).take_while(is_meant).for_each(&mut append);
+            }
+            None => self.translation.all_open_orders().take_while(is_meant).for_each(&mut append),
         }
         count
     }
@@ -519,9 +534,12 @@ mod tests {
             ledger.send(origin(account, number), &enter(number, 100), &mut out);
         }
         out.clear();
-        assert_eq!(ledger.cancel_all(Some(AccountId(0)), &mut out), 2);
+        assert_eq!(ledger.last_number(), 3);
+        assert_eq!(ledger.cancel_all(Some(AccountId(0)), 3, &mut out), 2);
         assert_eq!((number_at(&out[3..], 1), number_at(&out[15..], 1)), (1, 3));
-        assert_eq!(ledger.cancel_all(None, &mut Vec::new()), 3);
+        assert_eq!(ledger.cancel_all(None, 3, &mut Vec::new()), 3);
+        assert_eq!(ledger.cancel_all(None, 2, &mut Vec::new()), 2, "a later one is not meant");
+        assert_eq!(ledger.cancel_all(Some(AccountId(1)), 1, &mut Vec::new()), 0);
     }
 
     #[test]
@@ -539,7 +557,7 @@ mod tests {
         let (_, first) = answer(&mut ledger, accepted(1, b'L')).expect("it is known");
         let mut again = Ledger::new(1, LIMITS);
         for (number, client, raw) in &journal {
-            again.restore(*number, origin(0, *client), raw);
+            assert!(again.restore(*number, origin(0, *client), raw));
         }
         again.restore_answer(AccountId(0), &first);
         assert_eq!((again.open(), again.unanswered(), again.translation.next()), (3, 2, 4));

@@ -120,7 +120,6 @@ fn accept(listener: &TcpListener, control: &GatewayControl) {
 /// One request, one answer, and the connection ends.
 fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    stream.set_write_timeout(Some(PATIENCE))?;
     let rules =
         Rules { methods: MethodSet::of(&[Method::Get, Method::Head]), length_required: MethodSet::NONE };
     let mut decoder = RequestDecoder::new(Limits::default(), rules);
@@ -168,7 +167,24 @@ fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
     if !matches!(asked, Some((Method::Head, _))) {
         reply.extend_from_slice(body.as_bytes());
     }
-    stream.write_all(&reply)
+    write_until(&mut stream, &reply, Instant::now() + PATIENCE)
+}
+
+/// Writes all of it by the deadline, however little at a time the reader takes.
+fn write_until(stream: &mut TcpStream, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_write_timeout(Some(left))?;
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// What the gateway knows beside the records that every node has.
@@ -188,6 +204,7 @@ pub(super) struct Facts {
     pub(super) open_orders: u64,
     pub(super) unanswered: u64,
     pub(super) replayed: u64,
+    pub(super) missed: u64,
     /// Venue, worker, open.
     pub(super) upstreams: Vec<(String, u32, bool)>,
 }
@@ -298,6 +315,7 @@ fn messages(text: &mut Text, node: &NodeStats, facts: &Facts) {
         ("weir_orders_too_long_total", "Orders refused because of their appendage.", facts.too_long),
         ("weir_orders_resent_total", "Orders sent again after a connection was lost.", facts.resent),
         ("weir_answers_replayed_total", "Answers that clients had already.", facts.replayed),
+        ("weir_upstream_missed_total", "Messages that exchanges did not give any more.", facts.missed),
         ("weir_upstreams_lost_total", "Upstream connections lost.", facts.upstreams_lost),
     ] {
         text.one(name, "counter", help, value);
@@ -518,5 +536,21 @@ mod tests {
             [bucket("0.000001"), bucket("0.000002"), bucket("0.000005"), bucket("1"), bucket("+Inf")],
             [0, 1, 2, 2, 3]
         );
+    }
+
+    #[test]
+    fn an_answer_has_one_deadline_however_well_its_reader_reads() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has one");
+        let mut reader = TcpStream::connect(address).expect("it listens");
+        let (mut stream, _) = listener.accept().expect("it comes");
+        let now = Instant::now();
+        write_until(&mut stream, b"in time", now + PATIENCE).expect("there is room");
+        let late = write_until(&mut stream, b"late", now).expect_err("the deadline is over");
+        assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+        drop(stream);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("it ends");
+        assert_eq!(text, "in time");
     }
 }

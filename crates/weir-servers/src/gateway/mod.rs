@@ -25,6 +25,7 @@ mod config;
 mod control;
 mod counters;
 mod hops;
+mod joining;
 mod ledger;
 mod limits;
 mod metrics;

@@ -1,7 +1,7 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use weir_proto::{
     ouch::{
@@ -21,14 +21,41 @@ use super::{
 };
 use crate::orders::{Record, RecordKind};
 
+/// An order that was sent, as its journal has it.
+struct Sent {
+    number: u32,
+    origin: Origin,
+    raw: Vec<u8>,
+}
+
+/// Answers by account and the number of their order there.
+type Answers = BTreeMap<(u32, u32), Vec<Vec<u8>>>;
+
 /// One upstream session as the journals have it.
 struct Session {
     ledger: Ledger,
+    /// Orders for which it has no room until answers to those before them are read, in order.
+    later: VecDeque<Sent>,
     resume: Resume,
     /// By epoch and journal: up to which message of this session it has the answers for its clients.
     kept: BTreeMap<(u8, u16), u64>,
     /// By epoch and account: up to which message of it the client has the answers.
     delivered: HashMap<(u8, AccountId), u64>,
+}
+
+impl Session {
+    /// Gives orders to the ledger as long as it has room, each with the answers that were read before it.
+    fn catch_up(&mut self, early: &mut Answers) {
+        while let Some(Sent { number, origin, raw }) = self.later.front() {
+            if !self.ledger.restore(*number, *origin, raw) {
+                return;
+            }
+            for answer in early.remove(&(origin.account.0, origin.user_ref_num)).unwrap_or_default() {
+                self.ledger.restore_answer(origin.account, &answer);
+            }
+            self.later.pop_front();
+        }
+    }
 }
 
 /// Takes records in the order of their journals.
@@ -41,8 +68,8 @@ pub(super) struct Recovering<'c> {
     unsent: BTreeMap<(u32, u32), ClientOrderId>,
     /// By account: the last of its orders that was sent. They are sent in the order of their numbers.
     last_sent: HashMap<AccountId, u32>,
-    /// Orders of which a journal that was read before the one that says they were sent has an answer.
-    early: BTreeMap<(u32, u32), Vec<Vec<u8>>>,
+    /// Answers to orders that no ledger has yet.
+    early: Answers,
     /// Names of accounts, folded, for changes.
     accounts: &'c dyn Fn(&str) -> Option<AccountId>,
     controls: Controls,
@@ -69,6 +96,7 @@ impl<'c> Recovering<'c> {
     ) -> Self {
         let session = |index: usize| Session {
             ledger: Ledger::new(1, venues[index % venues.len()]),
+            later: VecDeque::new(),
             resume: Resume::default(),
             kept: BTreeMap::new(),
             delivered: HashMap::new(),
@@ -161,10 +189,9 @@ impl<'c> Recovering<'c> {
             return;
         };
         let home = (account.0 as usize % self.workers) as u16;
-        session.ledger.restore(number, Origin { account, user_ref_num, home, received_ns: 0 }, raw);
-        for answer in self.early.remove(&(account.0, user_ref_num)).unwrap_or_default() {
-            session.ledger.restore_answer(account, &answer);
-        }
+        let origin = Origin { account, user_ref_num, home, received_ns: 0 };
+        session.later.push_back(Sent { number, origin, raw: raw.to_vec() });
+        session.catch_up(&mut self.early);
     }
 
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
@@ -185,7 +212,7 @@ impl<'c> Recovering<'c> {
         let Some(number) = number else { return };
         if session.ledger.knows(account, number) {
             session.ledger.restore_answer(account, message);
-        } else if usize::from(worker) != place / self.limits.len() {
+        } else if usize::from(worker) != place / self.limits.len() || !session.later.is_empty() {
             self.early.entry((account.0, number)).or_default().push(message.to_vec());
         }
     }
@@ -201,12 +228,15 @@ impl<'c> Recovering<'c> {
 
     /// What the workers begin with. `feeds` says which homes an upstream session has answers for.
     pub(super) fn finish(self, feeds: impl Fn(usize, usize) -> bool) -> Recovered {
-        let Self { workers, limits, mut sessions, mut unsent, last_sent, controls, is_empty, .. } = self;
+        let Self {
+            workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, is_empty, ..
+        } = self;
         // It does not matter which worker's journal was read first.
         unsent.retain(|(account, number), _| {
             last_sent.get(&AccountId(*account)).is_none_or(|last| number > last)
         });
         for (index, session) in sessions.iter_mut().enumerate() {
+            session.catch_up(&mut early);
             // Numbers of sessions that were before mean nothing in this one.
             let epoch = session.resume.epoch;
             session.kept.retain(|(of, _), _| *of == epoch);
@@ -217,8 +247,9 @@ impl<'c> Recovering<'c> {
             let homes = (0..workers).filter(|home| feeds(index / limits.len(), *home));
             let feeding = homes.map(|home| session.kept.get(&(epoch, home as u16)).copied().unwrap_or(0));
             let kept = feeding.chain(session.kept.values().copied()).min().unwrap_or(0);
-            // Where nothing was kept, what the exchange said before is not asked for.
-            session.resume.next = if is_empty { 0 } else { kept + 1 };
+            // Where nothing was kept or the session was never joined, what the exchange said before is not asked for.
+            let is_new = is_empty || session.resume.session.is_none();
+            session.resume.next = if is_new { 0 } else { kept + 1 };
         }
         let refusal = |((account, user_ref_num), client_order_id)| {
             let reason = reject_reason::DESTINATION_CLOSED;
@@ -229,5 +260,105 @@ impl<'c> Recovering<'c> {
             controls,
             unsent: unsent.into_iter().map(refusal).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::ouch::{Accepted, Appendage, Enter, Outbound};
+
+    use super::*;
+    use crate::gateway::task::{pack_sequence, session_key};
+
+    const ACCOUNT: AccountId = AccountId(1);
+
+    fn enter(user_ref_num: u32) -> Vec<u8> {
+        let order = Enter {
+            user_ref_num,
+            side: b'B',
+            quantity: 100,
+            symbol: Symbol(*b"WEIR    "),
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            client_order_id: ClientOrderId([b' '; 14]),
+        };
+        let mut bytes = Vec::new();
+        Inbound::Enter(order, Appendage::default()).encode(&mut bytes);
+        bytes
+    }
+
+    /// Accepted and over at once.
+    fn accepted(user_ref_num: u32) -> Vec<u8> {
+        let message = Outbound::Accepted(Accepted {
+            timestamp_ns: 1,
+            user_ref_num,
+            side: b'B',
+            quantity: 100,
+            symbol: Symbol(*b"WEIR    "),
+            price: 10_000,
+            time_in_force: b'0',
+            display: b'Y',
+            order_reference: 1,
+            capacity: b'P',
+            intermarket_sweep: b'N',
+            cross_type: b'N',
+            order_state: b'D',
+            client_order_id: ClientOrderId([b' '; 14]),
+        });
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    }
+
+    fn recover(records: &[(u16, RecordKind<'_>)]) -> Recovered {
+        let symbols = Symbols { other: Some(0), ..Symbols::default() };
+        let limits = LedgerLimits { open_max: 2, ..LedgerLimits::default() };
+        let nobody = |_: &str| None;
+        let mut recovering = Recovering::new(2, &[limits], &symbols, &nobody, Controls::default());
+        for (worker, kind) in records {
+            recovering.take(&Record { worker: *worker, t_ns: 0, kind: *kind });
+        }
+        recovering.finish(|_, _| true)
+    }
+
+    fn inbound(upstream: u32, raw: &[u8]) -> RecordKind<'_> {
+        RecordKind::Inbound { account: ACCOUNT, upstream, raw }
+    }
+
+    #[test]
+    fn an_order_that_another_worker_sent_is_not_refused_whichever_journal_is_read_first() {
+        let (sent, unsent) = (enter(5), enter(6));
+        let (home, sender) = ([inbound(0, &sent), inbound(0, &unsent)], inbound(1, &sent));
+        let home_first = [(0, home[0]), (0, home[1]), (1, sender)];
+        let sender_first = [(0, sender), (1, home[0]), (1, home[1])];
+        for (records, place) in [(home_first, 1), (sender_first, 0)] {
+            let recovered = recover(&records);
+            let refused: Vec<u32> =
+                recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
+            assert_eq!(refused, [6]);
+            let (ledger, resume) = &recovered.sessions[place];
+            assert_eq!((ledger.unanswered(), ledger.knows(ACCOUNT, 5)), (1, true));
+            assert_eq!(resume.next, 0, "a session that was never joined is not asked for its past");
+        }
+    }
+
+    #[test]
+    fn more_orders_than_have_room_are_restored_once_the_answers_are_read() {
+        let orders: Vec<Vec<u8>> = (1..=5).map(enter).collect();
+        let answers: Vec<Vec<u8>> = (1..=3).map(accepted).collect();
+        let mut records: Vec<_> =
+            orders.iter().zip(1..).map(|(raw, number)| (0, inbound(number, raw))).collect();
+        records.extend(answers.iter().zip(1..).map(|(message, sequence)| {
+            let upstream_sequence = pack_sequence(session_key(0, 0), 0, sequence);
+            (1, RecordKind::Sequenced { account: ACCOUNT, sequence, upstream_sequence, message })
+        }));
+        let recovered = recover(&records);
+        let ledger = &recovered.sessions[0].0;
+        assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
+        assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
     }
 }

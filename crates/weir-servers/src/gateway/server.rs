@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     journal::Level,
-    orders::{Application, Hub, OrdersConfig, OrdersControl, OrdersServer, recover},
+    orders::{AccountConfig, Application, Hub, OrdersConfig, OrdersControl, OrdersServer, recover},
 };
 
 /// How often the starter looks whether the upstream sessions are there.
@@ -280,9 +280,25 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn App
     for (account, refusal) in unsent {
         gateway.refuse_unsent(account, refusal);
     }
+    cancel_left(&gateway, &shared.commander.controls(), &config.accounts);
     gateway.start();
     gateway.keep(spawn(obey(Rc::clone(&gateway), asked)));
     Ok(gateway)
+}
+
+/// Cancels what an earlier start left open of accounts that are stopped or want no order to outlive their connection:
+/// its cancels may have been lost with it.
+fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig]) {
+    if controls.is_everyone_killed {
+        gateway.cancel_here(None);
+    }
+    for (config, account) in accounts.iter().zip(0..) {
+        if config.cancel_on_disconnect {
+            gateway.cancel_of_disconnected(AccountId(account));
+        } else if controls.killed.contains(&account) {
+            gateway.cancel_here(Some(AccountId(account)));
+        }
+    }
 }
 
 fn checks(controls: &Controls, accounts: usize) -> Checks {
@@ -369,7 +385,8 @@ impl GatewayControl {
     /// # Errors
     /// In words, why not.
     pub fn health(&self) -> Result<(), String> {
-        if self.orders.node_stats().journal.is_some_and(|journal| journal.failed) {
+        let has_failed = total(&self.shared.counters, |counters| &counters.has_failed) > 0;
+        if has_failed || self.orders.node_stats().journal.is_some_and(|journal| journal.failed) {
             return Err("the journal has failed".into());
         }
         if self.upstreams().iter().any(|upstream| upstream.is_open) {
@@ -461,6 +478,7 @@ impl GatewayControl {
             open_orders: count(|counters| &counters.open_orders),
             unanswered: count(|counters| &counters.unanswered),
             replayed: count(|counters| &counters.replayed),
+            missed: count(|counters| &counters.missed),
             upstreams: upstreams
                 .map(|upstream| (upstream.venue, upstream.worker, upstream.is_open))
                 .collect(),

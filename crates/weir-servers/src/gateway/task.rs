@@ -21,6 +21,8 @@ pub(super) enum Kind {
     Reply,
     /// To the account's home: the order was not taken; the message is what [`Refusal`] says.
     Refusal,
+    /// To the account's home: the client's message with this number was ignored and does not use it up.
+    GiveBack,
     /// To every worker: there is room upstream again.
     Room,
 }
@@ -31,7 +33,7 @@ impl Kind {
     pub(super) fn lane(self) -> Lane {
         match self {
             Kind::Order | Kind::CancelAll => Lane::Request,
-            Kind::Reply | Kind::Refusal | Kind::Room => Lane::Response,
+            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => Lane::Response,
         }
     }
 }

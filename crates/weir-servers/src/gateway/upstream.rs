@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     future::{Future, poll_fn},
     io,
     pin::Pin,
@@ -32,6 +32,7 @@ use super::{
     application::Gateway,
     backoff::Backoff,
     hops::Hop,
+    joining::{Joined, Joining},
     ledger::{Ledger, Sending},
     signal::Signal,
     task::{MESSAGE_BYTES_MAX, pack_sequence, session_key},
@@ -45,8 +46,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes that wait to be sent; more stop the clients that send here.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
-/// Where a worker logs in.
-#[derive(Clone, Debug)]
+/// Where a worker logs in. It has a password and is not to be printed.
+#[derive(Clone)]
 pub(super) struct Login {
     pub(super) address: Address,
     pub(super) username: Name<6>,
@@ -112,6 +113,10 @@ pub(super) enum Ended {
     Silent,
     #[error("the exchange did not answer the login")]
     NoLogin,
+    #[error("the exchange does not give what comes next of its session, or somebody was logged in")]
+    Withheld,
+    #[error("the exchange has begun its session anew")]
+    BegunAnew,
 }
 
 /// One worker's session with one venue.
@@ -134,11 +139,15 @@ pub(super) struct Upstream {
     /// Counts sessions the exchange began.
     epoch: Cell<u8>,
     next: Cell<u64>,
+    joining: Cell<Joining>,
+    /// Of the session of the start before.
     delivered: HashMap<AccountId, u64>,
-    replay_until: u64,
+    /// Up to which message that holds; 0 once the exchange has begun another session.
+    replay_until: Cell<u64>,
     lsn: Cell<Lsn>,
-    /// Accounts whose orders are to be cancelled as soon as there is a connection; none stands for all.
-    cancels_owed: RefCell<Vec<Option<AccountId>>>,
+    /// Accounts whose orders are to be cancelled up to a number, until none of these is open: a cancel may be lost with
+    /// the connection. No account stands for all.
+    cancels_owed: RefCell<BTreeMap<Option<AccountId>, u32>>,
     flush: Signal,
 }
 
@@ -160,7 +169,8 @@ impl Upstream {
             session: Cell::new(resume.session),
             epoch: Cell::new(resume.epoch),
             next: Cell::new(resume.next),
-            replay_until: resume.delivered.values().copied().max().unwrap_or(0),
+            joining: Cell::default(),
+            replay_until: Cell::new(resume.delivered.values().copied().max().unwrap_or(0)),
             delivered: resume.delivered,
             lsn: Cell::new(0),
             cancels_owed: RefCell::default(),
@@ -201,33 +211,36 @@ impl Upstream {
         Ok(true)
     }
 
-    /// Sends cancels of every open order of an account, or of all; says how many. Without a connection they are sent
-    /// when there is one.
+    /// Sends cancels of every order of an account that is open now, or of all; says how many. They are sent on every
+    /// new connection until none of these orders is open.
     pub(super) fn cancel_all(&self, account: Option<AccountId>) -> u64 {
-        if !self.is_up.get() {
-            let mut owed = self.cancels_owed.borrow_mut();
-            if !owed.contains(&account) {
-                owed.push(account);
-            }
-            return self.ledger.borrow().cancel_all(account, &mut Vec::new());
+        let ledger = self.ledger.borrow();
+        let through = ledger.last_number();
+        let mut cancels = Vec::new();
+        let count = ledger.cancel_all(account, through, &mut cancels);
+        if count > 0 {
+            self.cancels_owed.borrow_mut().insert(account, through);
         }
-        let mut waiting = self.waiting.borrow_mut();
-        let count = self.ledger.borrow().cancel_all(account, &mut waiting.bytes);
-        waiting.messages += count;
-        drop(waiting);
-        self.flush.raise();
+        if self.is_up.get() {
+            let mut waiting = self.waiting.borrow_mut();
+            waiting.bytes.append(&mut cancels);
+            waiting.messages += count;
+            drop(waiting);
+            self.flush.raise();
+        }
         count
     }
 
     /// Whether so much is under way that the clients that send here should wait. True once, when that begins.
     pub(super) fn becomes_full(&self) -> bool {
         let is_full = self.ledger.borrow().is_full() || self.waiting.borrow().bytes.len() > WAITING_BYTES_MAX;
-        is_full && !self.is_full.replace(true)
+        self.is_up.get() && is_full && !self.is_full.replace(true)
     }
 
-    /// True once, when that is over.
+    /// True once, when that is over. Without a connection nobody waits: orders are refused.
     pub(super) fn gets_room(&self) -> bool {
-        self.is_full.get() && self.has_room() && self.is_full.replace(false)
+        let is_over = !self.is_up.get() || self.has_room();
+        self.is_full.get() && is_over && self.is_full.replace(false)
     }
 
     fn has_room(&self) -> bool {
@@ -258,25 +271,19 @@ impl Upstream {
         self.flush.raise();
     }
 
-    /// What to ask for. An exchange that does not have what it is asked for may have begun anew: then everything of its
-    /// session is new; and if that is too much, what comes from now on.
-    fn login(&self, refusals: u32) -> LoginRequest {
-        let (session, sequence) = match refusals % 3 {
-            0 => (self.session.get().unwrap_or_default(), self.next.get()),
-            1 => (Name::default(), 1),
-            _ => (Name::default(), 0),
-        };
+    fn login(&self) -> LoginRequest {
+        let (session, sequence) = self.joining.get().wanted(self.session.get(), self.next.get());
         let Login { username, password, .. } = self.login;
         LoginRequest { username, password, session, sequence, heartbeat_timeout_ms: None }
     }
 
-    async fn attempt(&self, gateway: &Rc<Gateway>, refusals: u32) -> Ended {
+    async fn attempt(&self, gateway: &Rc<Gateway>) -> Ended {
         let stream = match time::timeout(CONNECT_LIMIT, Stream::connect(&self.login.address)).await {
             Ok(Ok(stream)) => Rc::new(stream),
             Ok(Err(error)) => return Ended::Failed(error),
             Err(_) => return Ended::NoAnswer,
         };
-        let login = self.login(refusals);
+        let login = self.login();
         let rules = ClientSession::new(time::now().as_nanos(), self.login.timing, &login);
         *self.rules.borrow_mut() = Some(rules);
         *self.stream.borrow_mut() = Some(Rc::clone(&stream));
@@ -297,7 +304,7 @@ impl Upstream {
                         return ended;
                     }
                     drop(lease);
-                    gateway.after_receive(self, now).await;
+                    self.deal(gateway, now, timer.as_mut()).await;
                 }
                 Happened::Received(Ok(None)) => return Ended::Closed,
                 Happened::Received(Err(error)) => return Ended::Failed(error),
@@ -309,6 +316,23 @@ impl Upstream {
                 }
             }
         }
+    }
+
+    /// Waits until what was received is dealt with. The exchange hears of us meanwhile, and that nothing is heard of it
+    /// is no silence of its own: nothing is read.
+    async fn deal(&self, gateway: &Gateway, now: Instant, mut timer: Pin<&mut Sleep>) {
+        let heartbeat = Duration::from_nanos(self.login.timing.heartbeat_ns);
+        let dealing = std::pin::pin!(gateway.after_receive(self, now));
+        if !meanwhile(dealing, timer.as_mut(), heartbeat, || self.say(&CLIENT_HEARTBEAT_FRAME)).await {
+            return;
+        }
+        if let Some(rules) = self.rules.borrow_mut().as_mut()
+            && rules.is_logged_in()
+        {
+            // What came meanwhile is read only now.
+            let _ = rules.on_packet(time::now().as_nanos(), ServerPacket::Heartbeat);
+        }
+        timer.set(time::sleep_until(self.deadline()));
     }
 
     fn deadline(&self) -> Instant {
@@ -349,7 +373,7 @@ impl Upstream {
         };
         match input {
             ClientInput::Message { sequence, payload } => self.on_message(gateway, sequence, payload, now),
-            ClientInput::LoggedIn { next } => self.on_login(gateway, next),
+            ClientInput::LoggedIn { next } => self.on_login(gateway, next, now)?,
             ClientInput::Refused(LoginReject::NotAuthorised) => return Err(Ended::NotAuthorised),
             ClientInput::Refused(LoginReject::SessionNotAvailable) => return Err(Ended::NotAvailable),
             ClientInput::Ended => return Err(Ended::SessionOver),
@@ -359,20 +383,44 @@ impl Upstream {
     }
 
     /// Logged in: asks which number comes next. Orders are sent when that is answered.
-    fn on_login(&self, gateway: &Gateway, next: u64) {
-        let session = self.rules.borrow().as_ref().map(ClientSession::session);
-        if session != self.session.get() {
-            self.session.set(session);
-            self.next.set(next);
-            if let Some(session) = session {
-                self.epoch.set(self.epoch.get().wrapping_add(1));
-                gateway.log_session(self.key, self.epoch.get(), &session);
+    fn on_login(&self, gateway: &Gateway, next: u64, now: Instant) -> Result<(), Ended> {
+        let session = self.rules.borrow().as_ref().map(ClientSession::session).unwrap_or_default();
+        let known = self.session.get().map(|session| (session, self.next.get()));
+        let patience_ns = self.login.timing.silence_ns.saturating_mul(2);
+        let mut joining = self.joining.get();
+        let joined = joining.accepted(known, (session, next), now.as_nanos(), patience_ns);
+        self.joining.set(joining);
+        match joined {
+            Joined::On => {}
+            Joined::Without(messages) => {
+                gateway.counters.missed.add(messages);
+                self.next.set(next);
             }
+            Joined::Looked => return Err(Ended::Withheld),
+            Joined::Anew => self.begin_anew(gateway, session, known.is_none(), next)?,
         }
         let mut query = Vec::new();
         encode_frame(UNSEQUENCED, &[ACCOUNT_QUERY], &mut query);
         self.waiting.borrow_mut().messages += 1;
         self.say(&query);
+        Ok(())
+    }
+
+    /// This session was never heard of: all of it is new, unless it is the very first one.
+    fn begin_anew(
+        &self,
+        gateway: &Gateway,
+        session: Name<10>,
+        is_first: bool,
+        next: u64,
+    ) -> Result<(), Ended> {
+        self.session.set(Some(session));
+        self.next.set(if is_first { next } else { 1 });
+        self.replay_until.set(0);
+        self.epoch.set(self.epoch.get().wrapping_add(1));
+        gateway.log_session(self.key, self.epoch.get(), &session);
+        // What was said before this login is asked for by the next one.
+        if next == self.next.get() { Ok(()) } else { Err(Ended::BegunAnew) }
     }
 
     #[inline]
@@ -394,13 +442,14 @@ impl Upstream {
         };
         if let Outbound::AccountQueryResponse { next_user_ref_num, .. } = message {
             counters.passed.add(1);
+            // In a session that is said again there are old answers, which come first.
+            self.ledger.borrow_mut().raise_next(next_user_ref_num);
             if !self.is_up.get() {
-                self.ledger.borrow_mut().raise_next(next_user_ref_num);
                 self.come_up(gateway);
             }
             return;
         }
-        if sequence <= self.replay_until && self.is_delivered(&message, sequence) {
+        if sequence <= self.replay_until.get() && self.is_delivered(&message, sequence) {
             counters.replayed.add(1);
             counters.passed.add(1);
             return;
@@ -445,14 +494,16 @@ impl Upstream {
         let again = self.ledger.borrow().resend(&mut waiting.bytes);
         waiting.messages += again;
         waiting.lsn = waiting.lsn.max(self.lsn.get());
+        self.cancels_owed.borrow_mut().retain(|account, through| {
+            let count = self.ledger.borrow().cancel_all(*account, *through, &mut waiting.bytes);
+            waiting.messages += count;
+            count > 0
+        });
         drop(waiting);
         gateway.counters.resent.add(again);
         self.is_up.set(true);
         gateway.show(self);
         self.flush.raise();
-        for account in self.cancels_owed.take() {
-            self.cancel_all(account);
-        }
     }
 
     /// The connection is gone. What was not answered is sent again on the next one.
@@ -475,15 +526,15 @@ impl Upstream {
 /// Keeps one session up, for as long as the worker runs.
 pub(super) async fn run(gateway: Rc<Gateway>, upstream: Rc<Upstream>) {
     let mut backoff = Backoff::new(time::now().as_nanos() ^ (upstream.index as u64) << 32);
-    let mut refusals = 0;
     loop {
-        let ended = upstream.attempt(&gateway, refusals).await;
-        if upstream.go_down(&gateway) {
+        let ended = upstream.attempt(&gateway).await;
+        if upstream.go_down(&gateway) || matches!(ended, Ended::BegunAnew) {
             backoff.reset();
-            refusals = 0;
         }
         if matches!(ended, Ended::NotAvailable) {
-            refusals += 1;
+            let mut joining = upstream.joining.get();
+            joining.refused();
+            upstream.joining.set(joining);
         }
         gateway.tell_trouble(&upstream, &ended);
         gateway.release(&upstream);
@@ -552,6 +603,31 @@ async fn hand_over(gateway: &Gateway, upstream: &Upstream, batch: &Waiting, byte
     gateway.hub.counters().add_sent(batch.messages);
 }
 
+/// Runs `work` to its end. `beat` is called when the timer fires and as often as `every` from then on; says whether it
+/// was.
+async fn meanwhile(
+    mut work: Pin<&mut impl Future<Output = ()>>,
+    mut timer: Pin<&mut Sleep>,
+    every: Duration,
+    mut beat: impl FnMut(),
+) -> bool {
+    let mut has_beaten = false;
+    loop {
+        let is_due = poll_fn(|context| {
+            if work.as_mut().poll(context).is_ready() {
+                return Poll::Ready(false);
+            }
+            timer.as_mut().poll(context).map(|()| true)
+        });
+        if !is_due.await {
+            return has_beaten;
+        }
+        has_beaten = true;
+        beat();
+        timer.set(time::sleep(every));
+    }
+}
+
 enum Happened {
     Received(io::Result<Option<Lease>>),
     Due,
@@ -567,4 +643,25 @@ async fn next(stream: &Stream, mut timer: Pin<&mut Sleep>) -> Happened {
         timer.as_mut().poll(context).map(|()| Happened::Due)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_engine::{Config, Driver, Runtime};
+
+    use super::*;
+
+    #[test]
+    fn a_long_wait_beats_and_a_short_one_does_not() {
+        let config = Config::with_driver(Driver::Sim);
+        Runtime::new(&config).expect("it runs everywhere").block_on(async {
+            for (work_ms, expected) in [(0, 0), (990, 0), (3_500, 3)] {
+                let work = std::pin::pin!(time::sleep(Duration::from_millis(work_ms)));
+                let mut timer = Box::pin(time::sleep(Duration::from_secs(1)));
+                let mut beats = 0;
+                let has_beaten = meanwhile(work, timer.as_mut(), Duration::from_secs(1), || beats += 1).await;
+                assert_eq!((beats, has_beaten), (expected, expected > 0), "{work_ms} ms");
+            }
+        });
+    }
 }

@@ -4,7 +4,7 @@ use weir_engine::{
     Driver,
     handoff::{Options, Strategy},
 };
-use weir_proto::ouch::{Outbound, reject_reason};
+use weir_proto::ouch::{Inbound, Outbound, reject_reason};
 use weir_servers::gateway::{GatewayConfig, LedgerLimits};
 use weir_trading::Route;
 
@@ -115,6 +115,17 @@ fn cancels_and_replaces_find_their_orders() {
             }
             let expected = [('A', 0, 10), ('A', 0, 20), ('U', 10, 30), ('C', 50, 20), ('C', 70, 30)];
             assert_eq!(seen, expected, "{driver} {route}");
+            // A replace of an order that is not there is ignored, and its number may be used again.
+            trader.send(&[replace(9, 40, 70)]);
+            eventually("the number is given back", || {
+                trader.send(&[Inbound::AccountQuery]);
+                match trader.next() {
+                    Outbound::AccountQueryResponse { next_user_ref_num, .. } => next_user_ref_num == 31,
+                    other => panic!("{other:?}"),
+                }
+            });
+            trader.send(&[order(40, 10)]);
+            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 40));
             end_gateway(gateway);
             end_exchange(venue);
         }

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use weir_engine::Driver;
 use weir_proto::{
-    ouch::{Outbound, inbound_user_ref_num, reject_reason},
+    ouch::{Canceled, Outbound, inbound_user_ref_num, reject_reason},
     soup::LoginReject,
 };
-use weir_servers::gateway::{GatewayConfig, GatewayServer};
+use weir_servers::gateway::{GatewayConfig, GatewayServer, LedgerLimits};
 
 use super::rig::{
-    PATIENCE, Script, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange, gateway,
-    loopback, order, server,
+    PATIENCE, Script, Scripted, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange,
+    gateway, loopback, order, server,
 };
 
 #[test]
@@ -19,7 +19,9 @@ fn without_an_exchange_orders_are_refused_and_with_one_they_are_taken_again() {
     for driver in drivers() {
         // A port that was free a moment ago.
         let address = Script::new().address();
-        let config = GatewayConfig::demo(1, address.clone());
+        let mut config = GatewayConfig::demo(1, address.clone());
+        // Less than two orders are worth; what is refused does not count.
+        config.limits.exposure_max = Some(150.0);
         let gateway = GatewayServer::start(server(driver, 1), config).expect("the driver runs here");
         assert!(!gateway.wait_for_upstreams(Duration::from_millis(50)));
         assert!(gateway.control().health().is_err());
@@ -73,33 +75,127 @@ fn an_order_sent_before_the_exchange_died_is_sent_again_with_its_number() {
     }
 }
 
-#[test]
-fn an_answer_that_comes_again_after_a_reconnect_is_not_passed_on_twice() {
-    let venue = Script::new();
+/// A gateway of one client in front of a script: the client's first orders were accepted.
+fn with_accepted_orders(venue: &Script, orders: u32) -> (GatewayServer, Trader, Scripted) {
     let config = GatewayConfig::demo(1, venue.address());
     let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, config));
     let mut session = venue.accept_session("FIRST", 1, 1);
     let gateway = starting.join().expect("it starts");
     let mut trader = Trader::login(&gateway, "C00001", 1);
-    trader.send(&[order(1, 100)]);
-    let first = session.next();
-    session.accept_order(&first);
-    assert!(matches!(trader.next(), Outbound::Accepted(_)));
-    drop(session);
-    // It does not have what it is asked for, then it does, and says everything from the beginning.
-    venue.accept().refuse(LoginReject::SessionNotAvailable);
-    let mut session = venue.accept();
-    assert_eq!((session.login.session.is_blank(), session.login.sequence), (true, 1));
-    session.let_in("FIRST", 1);
-    session.say(&Outbound::AccountQueryResponse { timestamp_ns: 1, next_user_ref_num: 1 });
-    session.accept_order(&first);
-    session.answer_query(2);
-    eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+    for number in 1..=orders {
+        trader.send(&[order(number, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+    }
+    (gateway, trader, session)
+}
+
+/// What a login asked for.
+fn asked(session: &Scripted) -> (&str, u64) {
+    (session.login.session.as_str(), session.login.sequence)
+}
+
+#[test]
+fn a_taken_seat_is_waited_for_and_no_message_is_skipped() {
+    let venue = Script::new();
+    let (gateway, mut trader, mut session) = with_accepted_orders(&venue, 1);
     trader.send(&[order(2, 100)]);
     let second = session.next();
-    assert_eq!(inbound_user_ref_num(&second), Some(2));
+    drop(session);
+    // Somebody is logged in there.
+    for expected in [("FIRST", 3), ("", 0), ("FIRST", 3)] {
+        let session = venue.accept();
+        assert_eq!(asked(&session), expected);
+        session.refuse(LoginReject::SessionNotAvailable);
+    }
+    // Now nobody is, and the answer was said meanwhile.
+    let mut look = venue.accept();
+    assert_eq!(asked(&look), ("", 0));
+    look.let_in("FIRST", 4);
+    let mut session = venue.accept();
+    assert_eq!(asked(&session), ("FIRST", 3));
+    session.let_in("FIRST", 3);
     session.accept_order(&second);
     assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
+    session.answer_query(3);
+    eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+    end_gateway(gateway);
+}
+
+#[test]
+fn an_exchange_that_began_anew_is_heard_from_its_first_message_whatever_its_session_is_called() {
+    for (name, next) in [("FIRST", 1), ("FIRST", 2), ("SECOND", 1), ("SECOND", 9)] {
+        println!("{name}, {next}");
+        let venue = Script::new();
+        let (gateway, mut trader, session) = with_accepted_orders(&venue, 2);
+        drop(session);
+        venue.accept().refuse(LoginReject::SessionNotAvailable);
+        let mut session = venue.accept();
+        assert_eq!(asked(&session), ("", 0));
+        session.let_in(name, next);
+        if next > 1 {
+            session = venue.accept();
+            assert_eq!(asked(&session), (name, 1));
+            session.let_in(name, 1);
+        }
+        session.answer_query(1);
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        trader.send(&[order(3, 100)]);
+        let third = session.next();
+        assert_eq!(inbound_user_ref_num(&third), Some(3), "numbers never go back");
+        session.accept_order(&third);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
+    let venue = Script::new();
+    let (gateway, mut trader, mut session) = with_accepted_orders(&venue, 1);
+    assert_eq!(gateway.control().kill(Some("C00001"), true), Ok(1));
+    let cancel = session.next();
+    assert_eq!((cancel[0], inbound_user_ref_num(&cancel)), (b'X', Some(1)));
+    drop(session);
+    let mut session = venue.accept_session("FIRST", 3, 2);
+    assert_eq!(session.next(), cancel);
+    let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
+    session.say(&Outbound::Canceled(canceled));
+    assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
+    drop(session);
+    let mut session = venue.accept_session("FIRST", 5, 2);
+    eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+    assert_eq!(gateway.control().kill(Some("C00001"), false), Ok(0));
+    trader.send(&[order(2, 100)]);
+    let second = session.next();
+    assert_eq!((second[0], inbound_user_ref_num(&second)), (b'O', Some(2)));
+    end_gateway(gateway);
+}
+
+#[test]
+fn clients_that_waited_for_an_exchange_are_refused_when_it_is_gone() {
+    let venue = Script::new();
+    let mut config = GatewayConfig::demo(1, venue.address());
+    config.venues[0].limits = LedgerLimits { unanswered_max: 8, ..LedgerLimits::default() };
+    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, config));
+    let mut session = venue.accept_session("FIRST", 1, 1);
+    let gateway = starting.join().expect("it starts");
+    let mut trader = Trader::login(&gateway, "C00001", 1);
+    let orders: Vec<_> = (1..=20).map(|number| order(number, 100)).collect();
+    trader.send(&orders);
+    let sent: Vec<_> = (1..=8).map(|_| session.next()).collect();
+    drop(session);
+    for number in 9..=20 {
+        let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+        assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::DESTINATION_CLOSED));
+    }
+    let mut session = venue.accept_session("FIRST", 2, 9);
+    for (raw, number) in sent.iter().zip(1..) {
+        assert_eq!(&session.next(), raw);
+        session.accept_order(raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == number));
+    }
     end_gateway(gateway);
 }
 
