@@ -15,11 +15,12 @@ pub(super) struct EchoExchange {
 }
 
 impl EchoExchange {
-    pub(super) fn new(hub: Rc<Hub>) -> Self {
+    /// `given_max`: references up to this one were given out before.
+    pub(super) fn new(hub: Rc<Hub>, given_max: u64) -> Self {
         let config = EchoConfig {
             accounts_max: hub.account_count(),
             // Each worker gives every so-manieth reference.
-            reference_first: hub.worker() as u64 + 1,
+            reference_first: given_max.saturating_add(hub.worker() as u64 + 1),
             reference_step: hub.workers() as u64,
             ..EchoConfig::default()
         };

@@ -25,11 +25,23 @@ use weir_engine::{
 use weir_proto::ouch::{Appendage, Canceled, Inbound, Outbound, Symbol, codes::cancel_reason, reject_reason};
 use weir_trading::{AccountId, Handled, MatchingConfig, MatchingVenue, Venue};
 
-use super::live::{Live, LiveOrders};
-use crate::orders::{Application, Hub, Notify, Waiting, until_draining};
+use super::{
+    live::{Live, LiveOrders},
+    numbers::First,
+};
+use crate::{
+    journal::{BATCH_BYTES_DEFAULT, WAITING_FACTOR_MAX},
+    orders::{Application, Hub, Notify, Waiting, until_draining},
+};
 
 /// Orders of one worker's accounts that may be live at a time.
 pub(super) const LIVE_MAX: usize = 131_072;
+
+/// What the journal needs for an execution.
+const EXECUTED_RECORD_BYTES: usize = 96;
+
+// One order may trade with all that are live, and both sides of each trade are told: the journal takes that.
+const _: () = assert!(2 * LIVE_MAX * EXECUTED_RECORD_BYTES <= WAITING_FACTOR_MAX * BATCH_BYTES_DEFAULT);
 
 /// Messages of other workers that are handled before other tasks have their turn.
 const SHARE_MAX: usize = 256;
@@ -112,13 +124,14 @@ impl MatchExchange {
         hub: Rc<Hub>,
         port: Port<Crossing>,
         stage: Arc<Stage>,
+        first: First,
         lost: &LiveOrders,
     ) -> std::io::Result<Rc<Self>> {
-        let numbers_first = (hub.worker() as u64) << 48 | 1;
         let config = MatchingConfig {
             accounts_max: hub.account_count(),
-            reference_first: numbers_first,
-            match_first: numbers_first,
+            orders_max: LIVE_MAX,
+            reference_first: first.reference,
+            match_first: first.match_number,
             ..MatchingConfig::default()
         };
         port.attach().map_err(std::io::Error::other)?;

@@ -9,6 +9,7 @@ mod config;
 mod echo;
 mod live;
 mod matching;
+mod numbers;
 
 use std::{
     fmt, io,
@@ -31,6 +32,7 @@ pub use config::{ExchangeConfig, ExchangeConfigError, parse};
 
 use live::LiveOrders;
 use matching::{MatchExchange, Stage};
+use numbers::GivenNumbers;
 
 /// What happens to orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +82,7 @@ pub struct Recovered {
     recovery: Recovery,
     /// Orders that no book has any more.
     lost: LiveOrders,
+    given: GivenNumbers,
 }
 
 impl Recovered {
@@ -95,14 +98,18 @@ impl Recovered {
 /// As [`orders::recover`].
 pub fn recover(config: &OrdersConfig, mode: Mode) -> Result<Recovered, OrdersRecoverError> {
     let mut lost = LiveOrders::default();
+    let mut given = GivenNumbers::default();
     let recovery = orders::recover(config, &mut |record| {
-        if let (Mode::Match, RecordKind::Sequenced { account, message, .. }) = (mode, record.kind)
+        if let RecordKind::Sequenced { account, message, .. } = record.kind
             && let Ok((message, _)) = Outbound::decode(message)
         {
-            lost.note(account, &message);
+            given.note(&message);
+            if mode == Mode::Match {
+                lost.note(account, &message);
+            }
         }
     })?;
-    Ok(Recovered { recovery, lost })
+    Ok(Recovered { recovery, lost, given })
 }
 
 /// Recovers what the journals say, and starts an exchange.
@@ -125,28 +132,37 @@ pub fn start_recovered(
     recovered: Recovered,
     mode: Mode,
 ) -> Result<OrdersServer, ServeError> {
-    let Recovered { recovery, lost } = recovered;
+    let Recovered { recovery, lost, given } = recovered;
     match mode {
-        Mode::EchoAccept => OrdersServer::start_recovered(server, orders, recovery, echo_accept),
+        Mode::EchoAccept => {
+            let given_max = given.reference_max();
+            let make = move |hub| echo(hub, given_max);
+            OrdersServer::start_recovered(server, orders, recovery, make)
+        }
         Mode::Match => {
-            let make = market(server.workers.max(1), lost);
+            let make = market(server.workers.max(1), lost, given);
             OrdersServer::start_recovered(server, orders, recovery, make)
         }
     }
 }
 
-/// The application of one worker in mode `echo-accept`.
+/// The application of one worker in mode `echo-accept` that has given out no order references.
 ///
 /// # Errors
 /// None: it cannot fail.
 pub fn echo_accept(hub: Rc<Hub>) -> io::Result<Rc<dyn Application>> {
-    Ok(Rc::new(echo::EchoExchange::new(hub)))
+    echo(hub, 0)
+}
+
+fn echo(hub: Rc<Hub>, given_max: u64) -> io::Result<Rc<dyn Application>> {
+    Ok(Rc::new(echo::EchoExchange::new(hub, given_max)))
 }
 
 /// Makes the applications of so many workers in mode `match`.
 fn market(
     workers: usize,
     lost: LiveOrders,
+    given: GivenNumbers,
 ) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static {
     let options = handoff::Options { strategy: Strategy::Mesh, ..handoff::Options::default() };
     let ports = handoff::group(workers, &options).into_iter().map(Some).collect::<Vec<_>>();
@@ -155,7 +171,8 @@ fn market(
         let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
         let port = ports.get_mut(hub.worker()).and_then(Option::take);
         let port = port.ok_or_else(|| io::Error::other("each worker has its part of the market once"))?;
-        Ok(MatchExchange::start(hub, port, Arc::clone(&stage), &lost)?)
+        let first = given.first(hub.worker());
+        Ok(MatchExchange::start(hub, port, Arc::clone(&stage), first, &lost)?)
     }
 }
 
@@ -164,7 +181,7 @@ fn market(
 /// # Errors
 /// When no task can be had.
 pub fn match_alone(recovered: &Recovered) -> impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + use<> {
-    market(1, recovered.lost.clone())
+    market(1, recovered.lost.clone(), recovered.given.clone())
 }
 
 #[cfg(test)]

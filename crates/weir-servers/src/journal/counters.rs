@@ -53,7 +53,8 @@ impl JournalCounters {
         self.durable_lsn.store(last, Relaxed);
     }
 
-    pub(super) fn failed(&self) {
+    /// Nothing more becomes durable: because of the disk, or because a record was not taken.
+    pub(crate) fn failed(&self) {
         self.is_failed.store(true, Relaxed);
     }
 
@@ -87,7 +88,7 @@ impl JournalCounters {
         self.durable_lsn.load(Relaxed)
     }
 
-    /// Whether a write or a sync has failed.
+    /// Whether a write or a sync has failed, or whoever appends has given up because a record was not taken.
     pub fn is_failed(&self) -> bool {
         self.is_failed.load(Relaxed)
     }

@@ -127,12 +127,12 @@ pub struct JournalConfig {
     pub segment_bytes: u64,
     /// [`Journal::has_room`] is false while more than twice as many bytes wait, and [`Journal::append`] refuses with
     /// [`JournalError::Full`] above [`WAITING_FACTOR_MAX`] times as many: what has been taken in already finds room,
-    /// and no more is taken in.
+    /// and no more is taken in. What lies between is for everything that one message may set off.
     pub batch_bytes_max: usize,
 }
 
 /// See [`JournalConfig::batch_bytes_max`].
-pub const WAITING_FACTOR_MAX: usize = 64;
+pub const WAITING_FACTOR_MAX: usize = 1024;
 
 impl JournalConfig {
     /// With segments and batches of the default size.

@@ -1,8 +1,13 @@
 //! The exchange that trades: accounts and symbols on different workers, shares that are neither made nor lost, and
 //! books that a crash empties.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use weir_engine::{Driver, serve::AcceptMode};
 use weir_proto::ouch::{Appendage, Inbound, Outbound, Replace, codes::cancel_reason};
 use weir_servers::{
     journal::Level,
@@ -13,7 +18,7 @@ use weir_stats::random::Random;
 use super::{
     client::{Client, cancel, framed, order},
     replay::{Folder, journaled},
-    rig::{config, on_markets, on_sim_market},
+    rig::{config, on_kernel, on_markets, on_sim_market},
 };
 use crate::random::{between, seed};
 
@@ -282,4 +287,58 @@ fn orders_that_were_live_at_a_crash_are_cancelled_and_their_owners_told() {
             assert_eq!(network.stats().sessions[0].sequence_last, 11);
         });
     }
+}
+
+#[test]
+fn after_a_crash_no_order_reference_and_no_match_number_is_given_a_second_time() {
+    let folder = Folder::new("given");
+    let config = journaled(&folder, Level::Os, 2);
+    let (references, matches) = (RefCell::new(BTreeSet::new()), RefCell::new(BTreeSet::new()));
+    let refer = |message: Outbound| match message {
+        Outbound::Accepted(accepted) => assert!(references.borrow_mut().insert(accepted.order_reference)),
+        other => panic!("{other:?} instead of an acceptance"),
+    };
+    for life in 0..3_u32 {
+        on_sim_market(config.clone(), async |network| {
+            let (mut seller, mut buyer) = (network.enter("C00001").await, network.enter("C00002").await);
+            for number in life * 5 + 1..=life * 5 + 5 {
+                seller.send(&limit(number, b'S', 1, 10_000, 100)).await;
+                refer(seller.message().await);
+                buyer.send(&limit(number, b'B', 1, 10_000, 100)).await;
+                refer(buyer.message().await);
+                match buyer.message().await {
+                    Outbound::Executed(executed) => {
+                        assert!(matches.borrow_mut().insert(executed.match_number), "life {life}");
+                    }
+                    other => panic!("{other:?} instead of an execution"),
+                }
+                assert_eq!(seller.message().await.kind(), b'E');
+            }
+        });
+    }
+    assert_eq!((references.borrow().len(), matches.borrow().len()), (30, 15));
+}
+
+#[test]
+fn an_exchange_that_only_accepts_gives_no_reference_a_second_time_either() {
+    let folder = Folder::new("references");
+    let config = journaled(&folder, Level::Os, 2);
+    let references = RefCell::new(BTreeSet::new());
+    for life in 0..3_u32 {
+        on_kernel(Driver::Poll, AcceptMode::ReusePort, config.clone(), async |network| {
+            for account in ["C00001", "C00002"] {
+                let mut client = network.enter(account).await;
+                for number in life * 5 + 1..=life * 5 + 5 {
+                    client.send(&limit(number, b'S', 1, 10_000, 100)).await;
+                    match client.message().await {
+                        Outbound::Accepted(accepted) => {
+                            assert!(references.borrow_mut().insert(accepted.order_reference), "life {life}");
+                        }
+                        other => panic!("{other:?} instead of an acceptance"),
+                    }
+                }
+            }
+        });
+    }
+    assert_eq!(references.borrow().len(), 30);
 }
