@@ -2,6 +2,7 @@
 
 use std::{
     future::{Future, poll_fn},
+    net::IpAddr,
     pin::pin,
     rc::Rc,
     task::Poll,
@@ -60,7 +61,7 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
         Ok(permit) => permit,
         Err(crowded) => return hub.counters().count_login(crowded.label()),
     };
-    let Some(arrival) = greet(&hub, stream, began).await else { return };
+    let Some(arrival) = greet(&hub, stream, address, began).await else { return };
     drop(permit);
     let home = hub.home_of(arrival.account);
     if home == hub.worker() {
@@ -75,7 +76,7 @@ pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
 }
 
 /// Where the connection comes from. Its socket gets the send buffer of an order session.
-fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<std::net::IpAddr>)> {
+fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<IpAddr>)> {
     if hub.shared.is_local {
         return Some((stream, None));
     }
@@ -87,7 +88,12 @@ fn introduce(hub: &Hub, stream: Stream) -> Option<(Stream, Option<std::net::IpAd
 }
 
 /// Waits for the login and verifies it. `None`: the connection is over.
-async fn greet(hub: &Hub, stream: Stream, began: Instant) -> Option<Arrival<Stream>> {
+async fn greet(
+    hub: &Hub,
+    stream: Stream,
+    address: Option<IpAddr>,
+    began: Instant,
+) -> Option<Arrival<Stream>> {
     let config = &hub.shared.config;
     let mut rules = ServerSession::new(began.as_nanos(), config.timing);
     let mut deframer = Deframer::new(config.payload_bytes_max);
@@ -116,7 +122,7 @@ async fn greet(hub: &Hub, stream: Stream, began: Instant) -> Option<Arrival<Stre
     // A name that nobody has takes as long as one that somebody has.
     let hash = config.accounts.get(account.map_or(0, |account| account.0 as usize))?.password_hash.clone();
     let verdict = match &hub.shared.verifier {
-        Some(verifier) => deadline.until(until, verifier.verify(hash, login.password)).await,
+        Some(verifier) => deadline.until(until, verifier.verify(address, hash, login.password)).await,
         None => Some(Ok(login::verify(&hash, &login.password))),
     };
     let label = match (verdict, account) {
@@ -198,6 +204,7 @@ pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
         deframer: Deframer::new(hub.shared.config.payload_bytes_max),
         deadline: Deadline::new(),
         rest,
+        is_held_back: false,
         account,
         hub: Rc::clone(&hub),
         application: Rc::clone(&application),
@@ -207,6 +214,10 @@ pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
     drop(connection);
     if ending == Ending::Drained {
         ending = finish(&hub, slot, &session).await;
+    }
+    // What is cancelled now is told: the journal gets that account by account.
+    while hub.is_congested() {
+        hub.room().await;
     }
     leave(&hub, slot);
     count_ending(&hub, ending);
@@ -363,6 +374,8 @@ struct Connection {
     deadline: Deadline,
     /// What was received and has to wait, at most one receive's.
     rest: Vec<u8>,
+    /// Nothing is read of this client for now.
+    is_held_back: bool,
 }
 
 impl Connection {
@@ -390,6 +403,23 @@ impl Connection {
 
     /// Waits until the application and the journal can take more.
     async fn allowed(&mut self) -> Result<(), Ending> {
+        if !self.hub.is_failed() && self.is_allowed() {
+            return Ok(());
+        }
+        self.is_held_back = true;
+        let outcome = self.held_back().await;
+        self.is_held_back = false;
+        self.excuse(self.hub.tick());
+        outcome
+    }
+
+    /// Nothing was read, so silence says nothing of the client: it counts from now on.
+    fn excuse(&self, now: Instant) {
+        // A heartbeat is never wrong.
+        let _ = self.session.rules.borrow_mut().on_packet(now.as_nanos(), ClientPacket::Heartbeat);
+    }
+
+    async fn held_back(&mut self) -> Result<(), Ending> {
         loop {
             if self.hub.is_failed() {
                 return Err(Ending::CutOff(CutOff::JournalFailed));
@@ -454,6 +484,7 @@ impl Connection {
             // One for whom something waits is no idle one: it gets that instead.
             Due::Heartbeat if self.session.is_waiting() => {}
             Due::Heartbeat => _ = self.session.push(&SERVER_HEARTBEAT_FRAME, now),
+            Due::Close(_) if self.is_held_back => self.excuse(now),
             Due::Close(_) => return Err(Ending::Silent),
         }
         Ok(())

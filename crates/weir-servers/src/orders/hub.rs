@@ -24,7 +24,7 @@ use super::{
 };
 use crate::journal::{Journal, JournalReader, Lsn};
 
-/// Streams of old messages that one worker reads from its journal at a time; more wait for their turn.
+/// Reads of old messages that one worker has under way at a time; more wait for their turn.
 pub(super) const REPLAYS_MAX: usize = 8;
 
 /// One worker's accounts, seen by its application and its connections.
@@ -53,7 +53,7 @@ pub struct Hub {
     /// In a drain: the application has nothing more to say.
     pub(super) settled: Cell<bool>,
     pub(super) sessions_open: Cell<usize>,
-    /// Streams of old messages that are being read.
+    /// Reads of old messages that are under way.
     pub(super) replays: Cell<usize>,
     pub(super) replay_ended: Notify,
     pub(super) session_left: Notify,
@@ -241,7 +241,8 @@ impl Hub {
     /// Whether so much waits for the journal that nothing more should be taken in.
     #[inline]
     pub fn is_congested(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| !journal.has_room())
+        // Who waits for a journal that takes nothing any more waits in vain.
+        self.journal.as_ref().is_some_and(|journal| !journal.has_room() && !self.failed.get())
     }
 
     /// Waits until the journal has room, or has failed.
@@ -405,6 +406,10 @@ impl Hub {
         session: u32,
         parts: &[&[u8]],
     ) -> Option<(Lsn, crate::journal::Position)> {
+        if self.failed.get() {
+            // One record is missing: no other may follow it.
+            return None;
+        }
         let time_ns = self.clock.epoch_ns(self.now());
         self.journal.as_ref()?.append(kind, session, time_ns, parts).ok()
     }
@@ -495,11 +500,14 @@ impl Hub {
         self.shared.cells[slot.account.0 as usize].sequence_sent.set(last);
     }
 
-    /// The journal has failed: every connection ends, and nobody can log in any more.
+    /// The journal has failed, or did not take a record: every connection ends, and nobody can log in any more.
     #[cold]
     pub(super) fn fail(&self) {
         if self.failed.replace(true) {
             return;
+        }
+        if let Some(journal) = &self.journal {
+            journal.counters().failed();
         }
         for slot in self.slots() {
             // The connection of an account that is being written to looks for itself.

@@ -1,7 +1,8 @@
 //! Passwords: hashed with Argon2id, verified by a few threads of their own, because one verification takes as long as
 //! thousands of orders.
 //!
-//! The line of logins that wait is bounded; one more is refused by closing its connection. Names that do not exist are
+//! The line of logins that wait is bounded; one more is refused by closing its connection. One address has a small part
+//! of it: what more it sends waits in front of the line, so that it keeps nobody else out. Names that do not exist are
 //! verified as well, against somebody's hash, and every refusal leaves at the same time after the login came, so that
 //! the time tells nothing.
 
@@ -9,25 +10,36 @@ use std::{
     fs::File,
     future::poll_fn,
     io::{self, Read},
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     task::{Poll, Waker},
     thread,
+    time::Duration,
 };
 
 use argon2::{
     Algorithm, Argon2, Params, Version,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
+use weir_engine::time::sleep;
 use weir_proto::soup::Name;
+
+use super::admission::{Admission, Crowded, Permit};
 
 /// Threads that verify. Each uses the memory that a hash asks for (19 MiB by default) while it does.
 pub(super) const VERIFIER_THREADS: usize = 2;
 
 /// Logins that wait for one of them.
 pub(super) const WAITING_MAX: usize = 1024;
+
+/// … and are from one address.
+const WAITING_PER_ADDRESS_MAX: usize = 64;
+
+/// How often a login in front of the line looks whether its address has a place in it.
+const LINE_LOOK: Duration = Duration::from_millis(20);
 
 /// What a demonstration account is logged in with.
 const DEMO_PASSWORD: &[u8] = b"DEMO";
@@ -119,6 +131,8 @@ pub(super) struct Busy;
 #[derive(Debug)]
 pub(super) struct Verifier {
     queue: SyncSender<Job>,
+    /// Places in the line and at its head.
+    line: Arc<Admission>,
 }
 
 impl std::fmt::Debug for Job {
@@ -145,11 +159,18 @@ impl Verifier {
     /// The line, and its other end.
     fn line(waiting_max: usize) -> (Self, Receiver<Job>) {
         let (queue, jobs) = sync_channel(waiting_max);
-        (Self { queue }, jobs)
+        let line = Admission::new(waiting_max + VERIFIER_THREADS, WAITING_PER_ADDRESS_MAX);
+        (Self { queue, line }, jobs)
     }
 
-    /// Asks whether a password is right.
-    pub(super) async fn verify(&self, hash: Arc<str>, password: Name<10>) -> Result<bool, Busy> {
+    /// Asks whether the password of a login from this address is right.
+    pub(super) async fn verify(
+        &self,
+        address: Option<IpAddr>,
+        hash: Arc<str>,
+        password: Name<10>,
+    ) -> Result<bool, Busy> {
+        let _place = self.line_up(address).await?;
         let answer = Arc::new(Answer::default());
         let job = Job { hash, password, answer: Arc::clone(&answer) };
         match self.queue.try_send(job) {
@@ -168,6 +189,17 @@ impl Verifier {
         })
         .await)
     }
+
+    async fn line_up(&self, address: Option<IpAddr>) -> Result<Permit, Busy> {
+        loop {
+            match self.line.admit(address) {
+                Ok(place) => return Ok(place),
+                Err(Crowded::Total) => return Err(Busy),
+                // Whoever waits gives up when the time for the login is over.
+                Err(Crowded::Address) => sleep(LINE_LOOK).await,
+            }
+        }
+    }
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
@@ -185,9 +217,12 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
 #[cfg(test)]
 mod tests {
     use std::{
+        net::Ipv4Addr,
         pin::pin,
         task::{Context, Poll},
     };
+
+    use weir_engine::{Config, Driver, Runtime};
 
     use super::*;
 
@@ -221,7 +256,7 @@ mod tests {
         // Nobody works at the other end.
         let (verifier, jobs) = Verifier::line(WAITING_MAX);
         let mut context = Context::from_waker(Waker::noop());
-        let mut ask = || pin!(verifier.verify(demo_hash(), name("DEMO"))).poll(&mut context);
+        let mut ask = || pin!(verifier.verify(None, demo_hash(), name("DEMO"))).poll(&mut context);
         for waiting in 0..WAITING_MAX {
             assert_eq!(ask(), Poll::Pending, "{waiting} wait");
         }
@@ -229,5 +264,33 @@ mod tests {
         let job = jobs.recv().expect("they wait");
         job.answer.give(true);
         assert_eq!(ask(), Poll::Pending, "there is room again");
+    }
+
+    #[test]
+    fn one_address_has_a_small_part_of_the_line_and_keeps_nobody_else_out() {
+        Runtime::new(&Config::with_driver(Driver::Sim)).expect("it runs everywhere").block_on(async {
+            let (verifier, jobs) = Verifier::line(WAITING_MAX);
+            let verifier = Arc::new(verifier);
+            let ask = |last: u8| {
+                let verifier = Arc::clone(&verifier);
+                let address = IpAddr::from(Ipv4Addr::new(10, 0, 0, last));
+                weir_engine::spawn(
+                    async move { verifier.verify(Some(address), demo_hash(), name("DEMO")).await },
+                )
+            };
+            let greedy: Vec<_> = (0..WAITING_MAX + 10).map(|_| ask(1)).collect();
+            sleep(LINE_LOOK).await;
+            let first: Vec<Job> = jobs.try_iter().collect();
+            assert_eq!(first.len(), WAITING_PER_ADDRESS_MAX);
+            let other = ask(2);
+            sleep(LINE_LOOK).await;
+            jobs.try_recv().expect("it is in the line").answer.give(true);
+            assert_eq!(other.await, Ok(true));
+            // The rest of the first address moves up when places are free.
+            first.iter().for_each(|job| job.answer.give(false));
+            sleep(2 * LINE_LOOK).await;
+            assert_eq!(jobs.try_iter().count(), WAITING_PER_ADDRESS_MAX);
+            greedy.into_iter().for_each(|task| task.abort());
+        });
     }
 }

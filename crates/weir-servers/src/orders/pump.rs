@@ -18,7 +18,7 @@ use crate::deadline::Deadline;
 /// What is handed to the output queue at a time.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
-/// One of the streams that read from the journal; dropping it lets the next one begin.
+/// One of the reads from the journal that are under way; dropping it lets the next one begin.
 struct Replay<'h>(&'h Hub);
 
 impl<'h> Replay<'h> {
@@ -86,11 +86,11 @@ fn catch_up(hub: &Hub, account: AccountId, session: &Session) {
 }
 
 /// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
-async fn gather<'h>(
-    hub: &'h Hub,
+async fn gather(
+    hub: &Hub,
     account: AccountId,
     session: &Session,
-    reading: &mut Option<(Replay<'h>, Cursor)>,
+    reading: &mut Option<Cursor>,
     piece: &mut Vec<u8>,
 ) -> Option<u64> {
     if let Next::Archive(sequence) = session.next() {
@@ -101,10 +101,9 @@ async fn gather<'h>(
                 session.set_next(mark);
             }
             None => {
-                if reading.is_none() {
-                    *reading = Some((Replay::begin(hub).await, Cursor::before(sequence)));
-                }
-                let (_, cursor) = reading.as_mut()?;
+                let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
+                // For one read: a client that takes its time keeps nobody else waiting.
+                let _turn = Replay::begin(hub).await;
                 let next = archive::read(hub, account, cursor, piece).await?;
                 session.set_next_in_archive(next);
                 return Some(next - sequence);

@@ -187,9 +187,12 @@ impl Shared {
 
     /// Tells every worker to end its sessions.
     pub(super) fn tell_drain(&self) {
+        let until = time::monotonic() + self.drain_limit;
         for letters in &self.letters {
-            // A full box is emptied within a turn; one that is closed needs no letter.
-            while let Err(SendError::Full(_)) = letters.try_send(Letter::Drain) {
+            // A full box is emptied within a turn, unless its worker hangs; one that is closed needs no letter.
+            while let Err(SendError::Full(_)) = letters.try_send(Letter::Drain)
+                && time::monotonic() < until
+            {
                 thread::yield_now();
             }
         }
@@ -354,7 +357,9 @@ impl Worker {
         if let Some(journal) = hub.journal() {
             let ended = self.shared.generation.to_le_bytes();
             // A journal that has failed keeps the session as it was.
-            let _ = journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]);
+            if !hub.is_failed() {
+                let _ = journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]);
+            }
             deadline.until(until, journal.close()).await;
         }
         drop(self.application.take());
@@ -402,5 +407,16 @@ mod tests {
         assert_eq!(name("7", 3), "0");
         assert_eq!(name("DAY", 3), "DAY");
         assert_eq!(name("9999999999", 1), "0000000000");
+    }
+
+    #[test]
+    fn a_drain_does_not_wait_for_a_worker_that_hangs() {
+        let place = Place { workers: 2, is_local: true, drain_limit: Duration::from_millis(5) };
+        let config = OrdersConfig::new(crate::orders::demo_accounts(1));
+        let shared = Shared::new(config, place, Recovery::default()).expect("no threads are asked for");
+        while shared.letters[0].try_send(Letter::Drain).is_ok() {}
+        shared.tell_drain();
+        let mut letters = shared.take_box(1).expect("nobody has taken it");
+        assert!(matches!(letters.try_recv(), Some(Letter::Drain)), "the others are told");
     }
 }

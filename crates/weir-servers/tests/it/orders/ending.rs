@@ -22,7 +22,7 @@ use weir_trading::AccountId;
 use super::{
     client::{Client, Packet, accepted, enter, framed, login},
     replay::{Folder, fill, journaled},
-    rig::{KERNEL_DRIVERS, config, now, on_driver_number, on_every_driver, on_sim},
+    rig::{KERNEL_DRIVERS, config, now, on_driver_number, on_every_driver, on_sim, on_sim_serving},
 };
 
 #[test]
@@ -154,6 +154,37 @@ fn a_worker_that_panics_raises_the_alarm() {
     assert_eq!(ALARMS.load(SeqCst), 1);
     // The other worker would live on, half a server: ending the process is what the alarm is for.
     drop(server);
+}
+
+/// Says more at once than any journal lets wait.
+struct Floods(Rc<Hub>);
+
+impl Application for Floods {
+    fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+        for _ in 0..70_000 {
+            self.0.emit(account, &[&[b'x'; 1000]], 0);
+        }
+        assert!(self.0.is_failed());
+        assert!(!self.0.is_congested(), "whoever waits for room goes on, and sees that it has failed");
+    }
+}
+
+#[test]
+fn a_message_that_the_journal_does_not_take_ends_everybody_and_is_seen_from_outside() {
+    let folder = Folder::new("flood");
+    let orders = OrdersConfig { journal_segment_bytes: 64 << 20, ..journaled(&folder, Level::Os, 2) };
+    let make = |hub: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> { Ok(Rc::new(Floods(hub))) };
+    on_sim_serving(Config::with_driver(Driver::Sim), orders, make, async |network| {
+        let (mut other, mut client) = (network.enter("C00002").await, network.enter("C00001").await);
+        assert!(!network.stats().journal.expect("there is one").failed);
+        client.send(&enter(1)).await;
+        other.expect_end().await;
+        // What was taken before may still come.
+        while let Packet::Sequenced(_) = client.packet().await {}
+        network.until(|stats| stats.sessions_open == 0).await;
+        assert!(network.stats().journal.expect("there is one").failed);
+        assert_eq!(network.connect().await.log_in("C00002", 0).await, Err(b'S'));
+    });
 }
 
 #[test]

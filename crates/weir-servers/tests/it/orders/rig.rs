@@ -201,7 +201,8 @@ pub fn on_sim_with(engine: Config, config: OrdersConfig, script: impl AsyncFn(&N
     on_sim_serving(engine, config, exchange::echo_accept, script);
 }
 
-fn on_sim_serving(
+/// An application of the test's own, on the simulator.
+pub fn on_sim_serving(
     engine: Config,
     config: OrdersConfig,
     make: impl Fn(Rc<Hub>) -> std::io::Result<Rc<dyn Application>>,

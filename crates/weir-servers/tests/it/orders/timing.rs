@@ -1,6 +1,7 @@
 //! Waiting, in virtual time: every limit is exact.
 
 use std::{
+    rc::Rc,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
@@ -10,15 +11,19 @@ use weir_engine::{
     time::{Instant, now, sleep, sleep_until},
 };
 use weir_proto::{
-    ouch::Outbound,
+    ouch::{Inbound, Outbound},
     soup::{CLIENT_HEARTBEAT_FRAME, LoginRequest},
 };
-use weir_servers::{journal::Level, orders::OrdersConfig};
+use weir_servers::{
+    journal::Level,
+    orders::{Application, Hub, OrdersConfig, Waiting},
+};
+use weir_trading::AccountId;
 
 use super::{
     client::{Client, Packet, encoded, enter, framed, login},
     replay::{Folder, fill, journaled},
-    rig::{Network, config, on_sim, on_sim_with},
+    rig::{Network, config, on_sim, on_sim_serving, on_sim_with},
 };
 
 /// Deliveries take microseconds; limits are seconds.
@@ -265,5 +270,84 @@ fn without_descriptors_accepting_waits_and_sessions_live_on() {
         idle.clear();
         sleep(seconds(1)).await;
         network.enter("C00002").await;
+    });
+}
+
+#[test]
+fn clients_that_read_their_replay_slowly_keep_nobody_else_from_theirs() {
+    const MESSAGES: u32 = 2000;
+    // As many as may read from the journal at a time, and one more.
+    const CLIENTS: u32 = 9;
+    let folder = Folder::new("ninth");
+    let sim = SimOptions { socket_buffer_bytes: 8 << 10, ..SimOptions::default() };
+    let engine = Config { sim, ..Config::with_driver(Driver::Sim) };
+    on_sim_with(engine, journaled(&folder, Level::Os, CLIENTS), async |network| {
+        let mut clients = Vec::new();
+        for account in 1..=CLIENTS {
+            let mut client = network.enter(&format!("C0000{account}")).await;
+            for first in (1..=MESSAGES).step_by(500) {
+                fill(&mut client, first..=first + 499).await;
+            }
+            client.reset();
+        }
+        network.until(|stats| stats.sessions_open == 0).await;
+        for account in 1..=CLIENTS {
+            let mut client = network.connect().await;
+            client.log_in(&format!("C0000{account}"), 1).await.expect("it is let in");
+            clients.push(client);
+        }
+        // The others take nothing for now.
+        let start = now();
+        let mut last = clients.pop().expect("the ninth");
+        last.messages(MESSAGES as usize).await;
+        assert!(now().since(start) < seconds(1), "{:?}", now().since(start));
+        for client in &mut clients {
+            assert_eq!(client.messages(MESSAGES as usize).await.len(), MESSAGES as usize);
+        }
+        assert_eq!(network.stats().slow_consumer_disconnects, 0);
+    });
+}
+
+/// Takes nothing of anybody until some time has passed, and then answers.
+struct HoldsBack {
+    hub: Rc<Hub>,
+    until: Instant,
+}
+
+impl Application for HoldsBack {
+    fn on_message(&self, account: AccountId, _: Inbound<'_>, _: &[u8], _: Instant) {
+        self.hub.emit(account, &[b"taken"], 0);
+    }
+
+    fn is_ready(&self, _: AccountId) -> bool {
+        now() >= self.until
+    }
+
+    fn ready(&self, _: AccountId) -> Waiting {
+        Box::pin(sleep_until(self.until))
+    }
+}
+
+#[test]
+fn a_client_that_is_held_back_is_not_taken_for_a_silent_one() {
+    let make = |hub: Rc<Hub>| -> std::io::Result<Rc<dyn Application>> {
+        Ok(Rc::new(HoldsBack { hub, until: now() + seconds(40) }))
+    };
+    on_sim_serving(Config::with_driver(Driver::Sim), config(1), make, async |network| {
+        let mut client = network.enter("C00001").await;
+        let start = now();
+        client.send(&enter(1)).await;
+        for _ in 0..39 {
+            client.write(CLIENT_HEARTBEAT_FRAME).await;
+            sleep(seconds(1)).await;
+        }
+        assert_eq!(client.raw_message().await, b"taken");
+        assert_after(start, seconds(40), seconds(40));
+        assert_eq!(network.stats().heartbeat_timeouts, 0);
+        // From now on silence counts again.
+        let start = now();
+        client.expect_end().await;
+        assert_after(start, seconds(15), seconds(15) + GRID);
+        assert_eq!(network.stats().heartbeat_timeouts, 1);
     });
 }
