@@ -17,8 +17,7 @@ use super::{Level, segment};
 /// The right to write one worker's journal. Dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Locked for as long as it is open.
-    _file: File,
+    file: File,
     is_claimed: AtomicBool,
 }
 
@@ -30,7 +29,7 @@ impl Lock {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self { _file: file, is_claimed: AtomicBool::new(false) })),
+                Ok(()) => return Ok(Some(Self { file, is_claimed: AtomicBool::new(false) })),
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -41,6 +40,15 @@ impl Lock {
     /// What was recovered under a lock is true until somebody writes: it can be claimed once.
     pub(super) fn claim(&self) -> bool {
         !self.is_claimed.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Lock {
+    /// Closing alone would do it too late: a child that another thread has just forked holds a copy of the descriptor
+    /// until it executes its program.
+    fn drop(&mut self) {
+        // It fails only for what is no lock.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
