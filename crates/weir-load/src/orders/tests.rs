@@ -4,10 +4,13 @@
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use weir_proto::soup;
+use weir_proto::{
+    ouch::{Accepted, Canceled, Inbound, Outbound, codes},
+    soup,
+};
 
 use super::{
-    notes::Hop,
+    notes::{Hop, RequestKind},
     session::{Manners, Moment, Session},
     spec::OrderMix,
     tape::Tape,
@@ -264,6 +267,54 @@ fn a_cancel_that_was_sent_twice_may_be_refused_the_second_time() {
     assert_eq!((desk.suspicion(outcome), &desk.right[..]), (None, &[0, 1][..]));
     let letters: Vec<u8> = desk.host.account("C00004").log.iter().map(|message| message[0]).collect();
     assert_eq!(letters, b"QAQCI");
+}
+
+#[test]
+fn a_replace_that_only_cancels_its_original_need_not_use_up_its_number() {
+    let symbols = vec!["WEIRA".parse().expect("a symbol")];
+    let mut trader = Trader::new(Rc::new(Tape::new(7, symbols)), 0, EVERYTHING, 16);
+    let enter = trader.next_request(AT.wall_ns).expect("a number");
+    let mut bytes = Vec::new();
+    trader.encode(&enter, &mut bytes);
+    trader.sent(enter);
+    let inbound = Inbound::decode(&bytes[soup::HEADER_BYTES..]).expect("it is right");
+    let Inbound::Enter(order, _) = inbound else { panic!("{inbound:?} without an order to replace") };
+    let mut tell = |trader: &mut Trader, message: Outbound| {
+        bytes.clear();
+        message.encode(&mut bytes);
+        trader.judge(&bytes, AT.wall_ns).expect("it is right")
+    };
+    let accepted = Accepted {
+        timestamp_ns: 1,
+        user_ref_num: order.user_ref_num,
+        side: order.side,
+        quantity: order.quantity,
+        symbol: order.symbol,
+        price: order.price,
+        time_in_force: order.time_in_force,
+        display: order.display,
+        order_reference: 1,
+        capacity: order.capacity,
+        intermarket_sweep: order.intermarket_sweep,
+        cross_type: order.cross_type,
+        order_state: codes::order_state::LIVE,
+        client_order_id: order.client_order_id,
+    };
+    assert!(matches!(tell(&mut trader, Outbound::Accepted(accepted)), Verdict::Right { .. }));
+    trader.set_mix(OrderMix { enter: 1, replace: 1_000_000, cancel: 0 });
+    let replace = trader.next_request(AT.wall_ns).expect("a number");
+    assert_eq!((replace.kind, replace.number), (RequestKind::Replace, 2));
+    trader.sent(replace);
+    let canceled = Canceled {
+        timestamp_ns: 2,
+        user_ref_num: 1,
+        quantity: order.quantity,
+        reason: codes::cancel_reason::USER,
+    };
+    assert!(matches!(tell(&mut trader, Outbound::Canceled(canceled)), Verdict::Right { .. }));
+    // The venue may give number 2 back or keep it; number 1 is gone for good.
+    assert!(trader.go_on(1).is_err());
+    assert!(trader.go_on(2).is_ok() && trader.go_on(3).is_ok());
 }
 
 #[test]

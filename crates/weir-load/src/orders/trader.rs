@@ -70,7 +70,8 @@ pub(crate) struct Trader {
     ordinal: u64,
     /// One more than the highest ordinal that was answered.
     answered_until: u64,
-    /// Highest number that the venue has spoken of.
+    /// Highest number that the venue has spoken of. A replace that ends with the cancel of its original is not among
+    /// them: the venue need not have used its number up.
     known: u32,
     blotter: Blotter,
     inversions: u64,
@@ -312,6 +313,7 @@ impl Trader {
         let Some(place) = self.find(is_it) else {
             return Err(unasked(format!("order {number} was accepted, which was not waiting for it")));
         };
+        self.known = self.known.max(number);
         let request = self.pending[place];
         let is_dead = accepted.order_state == codes::order_state::DEAD;
         if is_dead {
@@ -349,6 +351,7 @@ impl Trader {
         let Some(place) = self.find(is_it) else {
             return Err(unasked(format!("order {number} replaced another, which was not waiting for it")));
         };
+        self.known = self.known.max(number);
         let request = self.pending[place];
         let terms = &request.terms;
         let fields = [
@@ -412,6 +415,7 @@ impl Trader {
         let Some(place) = self.find(is_it) else {
             return Err(unasked(format!("order {number} was refused, which was not waiting for an answer")));
         };
+        self.known = self.known.max(number);
         let request = self.pending[place];
         self.blotter.release(request.original);
         let failure = if rejected.client_order_id == client_order_id(request.stamp_ns) {
@@ -451,9 +455,6 @@ impl Trader {
     fn answered(&mut self, place: usize, stamp_ns: u64, wall_ns: u64, failure: Option<Failure>) -> Verdict {
         let taken = if place == 0 { self.pending.pop_front() } else { self.pending.remove(place) };
         let Some(request) = taken else { return Verdict::Aside };
-        if request.kind != RequestKind::Cancel {
-            self.known = self.known.max(request.number);
-        }
         let is_inverted = request.ordinal < self.answered_until;
         self.answered_until = self.answered_until.max(request.ordinal + 1);
         self.inversions += u64::from(is_inverted);
