@@ -378,9 +378,9 @@ async fn produce_task(port: Rc<Port<Message>>, pace: Pace, length: Duration) -> 
             number += 1;
         }
         if port.is_congested(0) {
-            port.room(0).await
+            port.room(0).await.expect("the consumer waits for the last message");
         } else {
-            time::yield_now().await
+            time::yield_now().await;
         }
         now = monotonic().as_nanos();
         busy_ns += now - stamp;
@@ -389,13 +389,14 @@ async fn produce_task(port: Rc<Port<Message>>, pace: Pace, length: Duration) -> 
         busy_ns = now - start.as_nanos();
     }
     push(&port, [0, LAST]).await;
-    port.room(0).await;
+    // The consumer may have taken all of it by now, and ended.
+    let _ = port.room(0).await;
     Produced { messages: number + 1, busy_ns, wakes: port.counters().stats().wakes_sent }
 }
 
 async fn push(port: &Port<Message>, message: Message) {
     while port.push(0, Lane::Request, message).is_err() {
-        port.room(0).await;
+        port.room(0).await.expect("the consumer waits for the last message");
     }
 }
 

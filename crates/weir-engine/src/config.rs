@@ -282,7 +282,7 @@ pub struct Limits {
     pub output_low_water_bytes: usize,
     /// A connection's receive stops while more than this many bytes wait for the handler.
     pub input_high_water_bytes: usize,
-    /// Bytes one connection may receive in one turn before others get theirs.
+    /// Bytes one connection may receive, and send, in one turn before others get theirs.
     pub turn_bytes_max: usize,
     /// How long a dropped connection may take to send what is queued.
     pub linger: Duration,

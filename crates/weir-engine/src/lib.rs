@@ -61,5 +61,5 @@ pub use driver::{DriverReport, StartError, probe};
 pub use outbound::Outgoing;
 pub use pool::Lease;
 pub use remote::{Remote, RemoteError};
-pub use runtime::{Runtime, draining, is_draining, spawn, try_spawn};
+pub use runtime::{Runtime, draining, is_draining, spawn, spawn_last, try_spawn};
 pub use task::JoinHandle;

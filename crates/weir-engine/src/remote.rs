@@ -2,14 +2,14 @@
 //!
 //! A wake-up costs a system call only when the runtime sleeps (see [`crate::wake`]). When the wake queue is full,
 //! every task of the runtime is woken instead: a wake-up may be needless, never lost. When the call queue is full the
-//! call is given back.
+//! call is given back. A drain is a mark and needs no place in a queue.
 
 use std::{
     fmt, io,
     os::fd::OwnedFd,
     sync::{
         Arc, RwLock,
-        atomic::{AtomicBool, Ordering, fence},
+        atomic::{AtomicBool, AtomicU8, Ordering, fence},
     },
 };
 
@@ -21,12 +21,17 @@ use crate::{counters::Counters, driver::Doorbell, slots::SlotId, wake::WakeFlag,
 /// Work for a runtime's own thread.
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
+/// The wake queue was full: wake everybody.
+const WAKE_ALL: u8 = 1;
+/// Begin to drain.
+const DRAIN: u8 = 2;
+
 /// The shared side of one runtime.
 pub(crate) struct Inbox {
     pub(crate) flag: WakeFlag,
     wakes: ArrayQueue<SlotId>,
-    /// The wake queue was full: wake everybody.
-    wake_all: AtomicBool,
+    /// What is asked for without a place in a queue: [`WAKE_ALL`], [`DRAIN`].
+    orders: AtomicU8,
     calls: ArrayQueue<Call>,
     /// Without a ring for messages: those who send some have a doorbell of their own.
     doorbell: Doorbell,
@@ -46,9 +51,9 @@ impl Inbox {
         Ok(Arc::new(Self {
             flag: WakeFlag::new(),
             wakes: ArrayQueue::new(capacity.max(1)),
-            wake_all: AtomicBool::new(false),
+            orders: AtomicU8::new(0),
             calls: ArrayQueue::new(capacity.max(1)),
-            doorbell: Doorbell { eventfd: Arc::new(eventfd), messages: None },
+            doorbell: Doorbell::new(Arc::new(eventfd), None),
             closed: AtomicBool::new(false),
             counters,
         }))
@@ -74,12 +79,12 @@ impl Inbox {
 
     /// What wakes the runtime when it is written.
     pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
-        &self.doorbell.eventfd
+        self.doorbell.eventfd()
     }
 
     fn wake(&self, slot: SlotId) {
         if self.wakes.push(slot).is_err() {
-            self.wake_all.store(true, Ordering::Release);
+            self.orders.fetch_or(WAKE_ALL, Ordering::Release);
         }
         self.notify();
     }
@@ -88,8 +93,14 @@ impl Inbox {
         self.wakes.pop()
     }
 
-    pub(crate) fn take_wake_all(&self) -> bool {
-        self.wake_all.load(Ordering::Relaxed) && self.wake_all.swap(false, Ordering::AcqRel)
+    /// What was asked for without a place in a queue.
+    pub(crate) fn take_orders(&self) -> Orders {
+        // A look first: there are hardly ever any.
+        let orders = match self.orders.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.orders.swap(0, Ordering::AcqRel),
+        };
+        Orders { wake_all: orders & WAKE_ALL != 0, drain: orders & DRAIN != 0 }
     }
 
     pub(crate) fn next_call(&self) -> Option<Call> {
@@ -107,8 +118,17 @@ impl Inbox {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.wakes.is_empty() && self.calls.is_empty() && !self.wake_all.load(Ordering::Relaxed)
+        self.wakes.is_empty() && self.calls.is_empty() && self.orders.load(Ordering::Relaxed) == 0
     }
+}
+
+/// What is asked of a runtime without a place in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orders {
+    /// Every task is to be woken.
+    pub(crate) wake_all: bool,
+    /// It is to drain.
+    pub(crate) drain: bool,
 }
 
 /// A handle to a runtime that any thread may hold.
@@ -144,6 +164,12 @@ impl Remote {
             self.inbox.drop_calls();
         }
         Ok(())
+    }
+
+    /// Begins to drain the runtime, however many calls wait for it. One that has ended needs no draining.
+    pub(crate) fn drain(&self) {
+        self.inbox.orders.fetch_or(DRAIN, Ordering::Release);
+        self.inbox.notify();
     }
 
     /// Makes a task on the runtime's thread from `make` and runs it there.

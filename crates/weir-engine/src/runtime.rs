@@ -40,6 +40,15 @@ struct Task {
     /// Out of its place while it is being polled.
     future: Option<BoxedTask>,
     queued: bool,
+    rank: Rank,
+}
+
+/// When a task has its turn among those that are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rank {
+    Common,
+    /// Behind all others.
+    Last,
 }
 
 struct TimerEntry {
@@ -54,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) driver: RefCell<AnyDriver>,
     tasks: RefCell<Slots<Task>>,
     ready: RefCell<VecDeque<SlotId>>,
+    /// As `ready`, for tasks that have their turn behind those.
+    ready_last: RefCell<VecDeque<SlotId>>,
     main_ready: Cell<bool>,
     wheel: RefCell<TimerWheel>,
     timers: RefCell<Slots<TimerEntry>>,
@@ -120,7 +131,26 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    current()?.spawn(future)
+    current()?.spawn(future, Rank::Common)
+}
+
+/// Runs a future as a task that has its turn behind all others: of the tasks that are ready together it runs last, and
+/// when one of them wakes it, it still runs before the runtime looks for events. For whoever deals with what others
+/// collect, as a writer that sends in one piece what they have queued. Several such tasks run in the order in which
+/// they were woken.
+///
+/// # Panics
+/// As [`spawn`].
+#[track_caller]
+pub fn spawn_last<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    match current().and_then(|core| core.spawn(future, Rank::Last)) {
+        Ok(handle) => handle,
+        Err(error) => panic!("weir_engine::spawn_last: {error}"),
+    }
 }
 
 /// Starts draining the current runtime.
@@ -160,6 +190,7 @@ impl Core {
             driver: RefCell::new(driver),
             tasks: RefCell::new(Slots::new(config.limits.tasks_max.min(INDEX_MAIN as usize))),
             ready: RefCell::new(VecDeque::new()),
+            ready_last: RefCell::new(VecDeque::new()),
             main_ready: Cell::new(false),
             wheel: RefCell::new(TimerWheel::with_max(now.as_nanos(), timers_max)),
             timers: RefCell::new(Slots::new(config.limits.timers_max)),
@@ -193,7 +224,7 @@ impl Core {
         monotonic()
     }
 
-    fn spawn<F>(self: &Rc<Self>, future: F) -> io::Result<JoinHandle<F::Output>>
+    fn spawn<F>(self: &Rc<Self>, future: F, rank: Rank) -> io::Result<JoinHandle<F::Output>>
     where
         F: Future + 'static,
         F::Output: 'static,
@@ -205,10 +236,10 @@ impl Core {
         }
         let state = JoinState::new();
         let future: BoxedTask = Box::pin(Finishing::new(future, Rc::clone(&state)));
-        let task = Task { future: Some(future), queued: true };
+        let task = Task { future: Some(future), queued: true, rank };
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
         let slot = self.tasks.borrow_mut().insert(task).map_err(|_| limit())?;
-        self.ready.borrow_mut().push_back(slot);
+        self.queue(rank).borrow_mut().push_back(slot);
         Ok(JoinHandle::new(state, Rc::downgrade(self), slot))
     }
 
@@ -227,16 +258,33 @@ impl Core {
         if let Some(task) = self.tasks.borrow_mut().get_mut(slot)
             && !std::mem::replace(&mut task.queued, true)
         {
-            self.ready.borrow_mut().push_back(slot);
+            self.queue(task.rank).borrow_mut().push_back(slot);
         }
     }
 
-    /// Runs the tasks that are ready now; those they wake run in the next turn.
+    #[inline]
+    fn queue(&self, rank: Rank) -> &RefCell<VecDeque<SlotId>> {
+        match rank {
+            Rank::Common => &self.ready,
+            Rank::Last => &self.ready_last,
+        }
+    }
+
+    /// Whether a task is ready.
+    #[inline]
+    fn has_ready(&self) -> bool {
+        self.main_ready.get() || !self.ready.borrow().is_empty() || !self.ready_last.borrow().is_empty()
+    }
+
+    /// Runs the tasks that are ready now, and then the last ones; those they wake run in the next turn.
     fn run_tasks(&self) {
-        let count = self.ready.borrow().len();
-        for _ in 0..count {
-            let Some(slot) = self.ready.borrow_mut().pop_front() else { return };
-            self.run_task(slot);
+        for rank in [Rank::Common, Rank::Last] {
+            let queue = self.queue(rank);
+            let count = queue.borrow().len();
+            for _ in 0..count {
+                let Some(slot) = queue.borrow_mut().pop_front() else { break };
+                self.run_task(slot);
+            }
         }
     }
 
@@ -287,10 +335,12 @@ impl Core {
         for slot in std::iter::from_fn(|| self.inbox.next_wake()).take(wakes) {
             self.wake(slot);
         }
-        if self.inbox.take_wake_all() {
-            let slots = self.tasks.borrow().ids();
-            slots.into_iter().for_each(|slot| self.wake(slot));
-            self.main_ready.set(true);
+        let orders = self.inbox.take_orders();
+        if orders.drain {
+            self.drain();
+        }
+        if orders.wake_all {
+            self.wake_all();
         }
     }
 
@@ -316,7 +366,7 @@ impl Core {
 
     /// How long the next wait may be.
     fn wait(&self) -> Wait {
-        if self.main_ready.get() || !self.ready.borrow().is_empty() || !self.inbox.is_empty() {
+        if self.has_ready() || !self.inbox.is_empty() {
             return Wait::No;
         }
         let timer = self.wheel.borrow().next_deadline().map(Instant::from_nanos);
@@ -409,11 +459,15 @@ impl Core {
     fn drain(&self) {
         if !self.draining.replace(true) {
             self.with_driver(|driver| driver.drain());
-            self.main_ready.set(true);
             // Any task may wait for this: all of them look.
-            let slots = self.tasks.borrow().ids();
-            slots.into_iter().for_each(|slot| self.wake(slot));
+            self.wake_all();
         }
+    }
+
+    fn wake_all(&self) {
+        let slots = self.tasks.borrow().ids();
+        slots.into_iter().for_each(|slot| self.wake(slot));
+        self.main_ready.set(true);
     }
 }
 
@@ -488,6 +542,7 @@ impl Runtime {
                     if core.ports.are_attached() {
                         // Nobody knows when there will be another turn.
                         core.end_of_turn(false);
+                        core.with_driver(|driver| driver.settle_messages());
                     }
                     return output;
                 }
@@ -580,6 +635,37 @@ mod tests {
             assert!(first.core.wheel.borrow().is_empty());
             other.await;
         });
+    }
+
+    #[test]
+    fn a_last_task_deals_at_once_with_what_all_others_of_a_turn_have_collected() {
+        let runtime = runtime();
+        let counters = runtime.counters();
+        let collected = Rc::new(RefCell::new((Vec::new(), None::<Waker>)));
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        runtime.block_on(async {
+            let (from, into, turns) = (Rc::clone(&collected), Rc::clone(&seen), Arc::clone(&counters));
+            drop(spawn_last(std::future::poll_fn::<(), _>(move |context| {
+                let mut from = from.borrow_mut();
+                let batch = std::mem::take(&mut from.0);
+                into.borrow_mut().push((batch, turns.snapshot().turns));
+                from.1 = Some(context.waker().clone());
+                Poll::Pending
+            })));
+            yield_now().await;
+            let before = counters.snapshot().turns;
+            for number in 0..3 {
+                let into = Rc::clone(&collected);
+                spawn(async move {
+                    let mut into = into.borrow_mut();
+                    into.0.push(number);
+                    into.1.as_ref().expect("the last task has run").wake_by_ref();
+                });
+            }
+            yield_now().await;
+            assert_eq!(*seen.borrow().last().expect("twice"), (vec![0, 1, 2], before));
+        });
+        assert_eq!(seen.borrow().len(), 2, "it runs when it is woken, and once for all of them");
     }
 
     #[test]

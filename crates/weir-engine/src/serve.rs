@@ -336,12 +336,7 @@ impl ServerControl {
         if self.shared.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
         }
-        for remote in lock(&self.shared.remotes).iter() {
-            // A runtime that has ended needs no draining; a full queue is emptied within a turn.
-            while remote.call(runtime::drain_current) == Err(crate::RemoteError::Full) {
-                thread::yield_now();
-            }
-        }
+        lock(&self.shared.remotes).iter().for_each(Remote::drain);
         let connections = lock(&self.shared.blocking);
         connections.open.values().for_each(|(ending, _)| ending.advance(DRAINING));
         if let Some(listener) = &connections.listener {
@@ -566,6 +561,38 @@ mod tests {
             assert_eq!(server.join(), Drained::default());
             assert_eq!(ended.load(Ordering::SeqCst), 2, "{driver}");
         }
+    }
+
+    #[test]
+    fn a_drain_waits_for_no_place_in_a_queue() {
+        let mut config = config(Driver::Poll, loopback());
+        config.engine.limits.remote_queue_max = 1;
+        let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let released = Arc::new(Mutex::new(released));
+        // A handler that does not give its thread back.
+        let holds = move |stream: Stream| {
+            let (hold, released) = (hold.clone(), Arc::clone(&released));
+            async move {
+                hold.send(()).expect("it is waited for");
+                lock(&released).recv().expect("it is released");
+                drop(stream);
+            }
+        };
+        let server = Server::start(config, holds).expect("poll runs everywhere");
+        let stream = connect(&server);
+        held.recv().expect("the connection is served");
+        let worker = lock(&server.shared.remotes)[0].clone();
+        while worker.call(|| {}).is_ok() {}
+        let (control, (done, drained)) = (server.control(), mpsc::channel());
+        let draining = thread::spawn(move || {
+            control.drain();
+            done.send(()).expect("it is waited for");
+        });
+        drained.recv_timeout(Duration::from_secs(30)).expect("it has been told, and looks when it can");
+        release.send(()).expect("the handler waits");
+        draining.join().expect("it has ended");
+        drop(stream);
+        assert_eq!(server.join(), Drained::default());
     }
 
     #[test]

@@ -22,7 +22,14 @@
 //! typed result, the compiler names every driver that lacks a method, and no call pays for wrapping its result. Those
 //! on files are data (`files/`), because they leave the runtime's thread.
 
-use std::{cell::Cell, io, os::fd::OwnedFd, rc::Rc, sync::Arc, task::Poll, task::Waker};
+use std::{
+    cell::Cell,
+    io,
+    os::fd::OwnedFd,
+    rc::Rc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+};
 
 use crate::{
     config::{Config, Driver},
@@ -231,6 +238,9 @@ pub(crate) trait Mechanism {
         doorbell.ring();
     }
 
+    /// There may be no next submission: whoever is to get a message that has not left is woken without it.
+    fn settle_messages(&mut self) {}
+
     /// Virtual time, on a driver that has one.
     fn virtual_now(&self) -> Option<Instant> {
         None
@@ -240,12 +250,36 @@ pub(crate) trait Mechanism {
 /// Where a runtime is woken from other threads.
 #[derive(Debug)]
 pub(crate) struct Doorbell {
-    pub(crate) eventfd: Arc<OwnedFd>,
-    /// A descriptor of its ring, if it takes messages.
-    pub(crate) messages: Option<OwnedFd>,
+    eventfd: Arc<OwnedFd>,
+    /// A descriptor of its ring, if it takes messages, for as long as it does.
+    messages: Mutex<Option<Arc<OwnedFd>>>,
 }
 
 impl Doorbell {
+    pub(crate) fn new(eventfd: Arc<OwnedFd>, messages: Option<OwnedFd>) -> Self {
+        Self { eventfd, messages: Mutex::new(messages.map(Arc::new)) }
+    }
+
+    pub(crate) fn eventfd(&self) -> &Arc<OwnedFd> {
+        &self.eventfd
+    }
+
+    /// Where messages go. Whoever sends one keeps this until the kernel has taken it.
+    pub(crate) fn messages(&self) -> Option<Arc<OwnedFd>> {
+        self.lock().clone()
+    }
+
+    /// No more messages: the descriptor, which keeps the whole ring, is closed behind those that are on their way.
+    pub(crate) fn refuse_messages(&self) {
+        let ring = self.lock().take();
+        // The last descriptor of a ring takes its time to close: not under the lock.
+        drop(ring);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Writes the eventfd.
     pub(crate) fn ring(&self) {
         // The counter cannot overflow: the write fails with EAGAIN at 2^64 - 2, and then it is readable anyway.

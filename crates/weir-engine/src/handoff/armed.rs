@@ -246,6 +246,14 @@ impl<T, W: AtomicWord> Receiver<T, W> {
         !self.lists.iter().all(VecDeque::is_empty)
     }
 
+    /// Whether a message of a lane is there. What is of the other lane is taken aside.
+    pub(super) fn has_some_of(&mut self, lane: Lane) -> bool {
+        if self.lists[lane.index()].is_empty() {
+            self.drain();
+        }
+        !self.lists[lane.index()].is_empty()
+    }
+
     /// About to sleep. False: something has arrived.
     pub(super) fn arm(&mut self) -> bool {
         let word = &self.queue.head;
@@ -362,6 +370,9 @@ mod tests {
                     _ => {
                         let is_empty = models.iter().all(VecDeque::is_empty);
                         prop_assert_eq!(receiver.has_some(), !is_empty);
+                        for lane in Lane::BOTH {
+                            prop_assert_eq!(receiver.has_some_of(lane), !models[lane.index()].is_empty());
+                        }
                         receiver.drain();
                         prop_assert!(receiver.arm(), "everything was taken out");
                         asleep = true;

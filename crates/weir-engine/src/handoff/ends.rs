@@ -44,6 +44,10 @@ impl<T> Mesh<T> {
     fn has_some(&mut self) -> bool {
         self.inward.iter_mut().flatten().flatten().any(ring::Receiver::has_some)
     }
+
+    fn has_response(&mut self) -> bool {
+        self.inward.iter_mut().flatten().any(|receivers| receivers[Lane::Response.index()].has_some())
+    }
 }
 
 /// One worker's ends.
@@ -185,6 +189,17 @@ impl<T> Ends<T> {
         }
     }
 
+    /// Whether a response is there.
+    #[inline]
+    pub(super) fn has_response(&mut self) -> bool {
+        match self {
+            Ends::Owner => false,
+            Ends::Locked { inward, .. } => inward.has_some_of(Lane::Response),
+            Ends::Armed { inward, .. } => inward.has_some_of(Lane::Response),
+            Ends::Mesh(mesh) => mesh.has_response(),
+        }
+    }
+
     /// Gives back the room of what was taken; adds the workers that waited for it, which must be woken.
     pub(super) fn settle(&mut self, owed: &mut Vec<usize>) {
         match self {
@@ -203,7 +218,7 @@ impl<T> Ends<T> {
         }
     }
 
-    /// Takes what has arrived aside, because nobody wants it now: it must not keep the queue from being armed.
+    /// Takes what has arrived aside: what nobody wants now must not keep the queue from being armed.
     pub(super) fn collect(&mut self) {
         if let Ends::Armed { inward, .. } = self {
             inward.drain();

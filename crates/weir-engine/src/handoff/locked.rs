@@ -145,6 +145,13 @@ impl<T> Receiver<T> {
     pub(super) fn has_some(&mut self) -> bool {
         !self.taken.iter().all(VecDeque::is_empty) || self.queue.count.load(Ordering::Acquire) > 0
     }
+
+    /// Whether a message of a lane is there.
+    pub(super) fn has_some_of(&mut self, lane: Lane) -> bool {
+        let lane = lane.index();
+        !self.taken[lane].is_empty()
+            || self.queue.count.load(Ordering::Acquire) > 0 && !self.queue.lock().lanes[lane].is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -218,6 +225,10 @@ mod tests {
                     _ => {
                         let is_empty = shared.iter().chain(&taken).all(VecDeque::is_empty);
                         prop_assert_eq!(receiver.has_some(), !is_empty);
+                        for lane in Lane::BOTH {
+                            let is_empty = shared[lane.index()].is_empty() && taken[lane.index()].is_empty();
+                            prop_assert_eq!(receiver.has_some_of(lane), !is_empty);
+                        }
                     }
                 }
             }

@@ -34,7 +34,11 @@
 //!   [`Port::is_congested`] says that something waits: whoever reads requests from outside stops until [`Port::room`].
 //! - So that two workers never wait for each other: a worker whose response is given back takes no more requests until
 //!   there is room, but goes on with [`Port::take_response`]. Responses then always move, and with them everything.
-//!   It waits for [`Port::room`] meanwhile, not for [`Port::ready`], which counts the requests that are left standing.
+//!   Meanwhile it waits for [`Port::room`] and [`Port::ready_response`]: [`Port::ready`] counts the requests that are
+//!   left standing. (A request that arrives wakes its runtime all the same, and the runtime finds nothing to do.)
+//! - A worker ends with its port or its runtime. From then on what is pushed to it is given back, what waited for it
+//!   is dropped, and who waits for room there is told ([`WorkerEnded`]). What is in its queues is dropped with them;
+//!   all of it counts in `depth` for ever, because nobody has taken it.
 //!
 //! # Wakes
 //! A worker that sleeps in its driver must be woken, and nothing but that should cost a system call:
@@ -65,9 +69,11 @@ mod port;
 mod ring;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use counters::HandoffCounters;
-pub use port::{Port, Ready, Room};
+pub use port::Port;
+pub use waiting::{Ready, Room};
 
 /// How work crosses between workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,6 +140,11 @@ impl FromStr for Strategy {
     }
 }
 
+/// A worker takes nothing any more: its port is gone, or its runtime has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("worker {0} has ended")]
+pub struct WorkerEnded(pub usize);
+
 /// What a group of ports is asked to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -168,7 +179,8 @@ pub enum Lane {
 }
 
 impl Lane {
-    const BOTH: [Lane; 2] = [Lane::Response, Lane::Request];
+    /// Both, in the order in which they are taken.
+    pub const BOTH: [Lane; 2] = [Lane::Response, Lane::Request];
 
     fn index(self) -> usize {
         match self {

@@ -257,6 +257,63 @@ fn attaching<W: AtomicWord + Send + Sync + 'static>() {
     });
 }
 
+/// A worker ends while another one finds a queue to it full, and would sleep until there is room.
+fn ending<W: AtomicWord + Send + Sync + 'static>() {
+    loom::model(|| {
+        let words = Arc::new((W::new(0), W::new(0)));
+        let flag = Arc::new(WakeFlag::<W>::on_word());
+        let producer = loom::thread::current();
+        let consumer = {
+            let (words, flag) = (Arc::clone(&words), Arc::clone(&flag));
+            loom::thread::spawn(move || {
+                words.1.swap(1, Ordering::AcqRel);
+                W::full_fence();
+                if words.0.load(Ordering::Relaxed) == 1 && flag.notify() {
+                    producer.unpark();
+                }
+            })
+        };
+        let has_ended = || words.1.load(Ordering::Acquire) == 1;
+        while !has_ended() {
+            words.0.store(1, Ordering::Relaxed);
+            W::full_fence();
+            if !has_ended() && flag.prepare_sleep() {
+                wait();
+                flag.woke();
+            }
+        }
+        consumer.join().unwrap();
+    });
+}
+
+/// `armed`: who waits for responses alone leaves requests standing, which must neither keep it awake nor hide a
+/// response. `late`: requests are taken aside after it was looked for responses.
+fn armed_for_responses<W: AtomicWord + Send + Sync + 'static>(late: bool) {
+    check(3, move || {
+        let consumer = loom::thread::current();
+        let (mut senders, mut receiver) = queue::<u32, W>(1, 2);
+        let mut sender = senders.pop().expect("one producer");
+        let producer = loom::thread::spawn(move || {
+            for (lane, message) in [(Lane::Request, 1), (Lane::Response, 2), (Lane::Request, 3)] {
+                if sender.push(lane, message).expect("there are nodes") {
+                    consumer.unpark();
+                }
+            }
+        });
+        while !receiver.has_some_of(Lane::Response) {
+            receiver.drain();
+            let is_there = !late && receiver.has_some_of(Lane::Response);
+            if !is_there && receiver.arm() {
+                wait();
+                receiver.disarm();
+            }
+        }
+        assert_eq!(receiver.pop(Lane::Response), Some((0, 2)));
+        producer.join().unwrap();
+        assert_eq!([(); 2].map(|()| receiver.pop(Lane::Request)), [Some((0, 1)), Some((0, 3))]);
+    });
+}
+
 /// Makes a word that differs from the model checker's in what is written out.
 macro_rules! weakened {
     ($name:ident, $note:literal, load $load:expr, store $store:expr, fence $fence:expr,
@@ -412,6 +469,28 @@ fn without_the_fences_a_producer_waits_for_room_for_ever() {
 #[should_panic(expected = "deadlock")]
 fn with_split_exchanges_a_producer_waits_for_nodes_for_ever() {
     nodes::<Split>();
+}
+
+#[test]
+fn who_waits_for_room_is_woken_by_the_end_of_the_other_worker() {
+    ending::<ModelWord>();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn without_the_fences_the_end_of_a_worker_wakes_nobody() {
+    ending::<Unfenced>();
+}
+
+#[test]
+fn armed_for_responses_sleeps_beside_requests_and_loses_no_wake() {
+    armed_for_responses::<ModelWord>(false);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn armed_that_takes_aside_after_its_look_for_responses_sleeps_beside_one() {
+    armed_for_responses::<ModelWord>(true);
 }
 
 #[test]

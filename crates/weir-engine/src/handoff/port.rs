@@ -1,21 +1,20 @@
 //! One worker's port: what a program sees of the hand-off, and its part in every turn of its runtime.
 //!
-//! Invariants: (1) `Local` is used by one thread at a time: before the port is attached by whoever owns the port, which
-//! then has the only `Arc` of it, and afterwards by the thread that attached it, which every method of the port checks;
-//! (2) the runtime's part (`Hook`) is used on that thread alone, because a runtime does not leave its thread.
+//! Invariants: (1) `Local`, but for its group, is used by one thread at a time: before the port is attached by whoever
+//! owns the port, which then has the only `Arc` of it, and afterwards by the thread that attached it, which every
+//! method of the port that uses more checks; (2) the runtime's part (`Hook`) is used on that thread alone, because a
+//! runtime does not leave its thread.
 
 use std::{
     cell::{Cell, RefCell, RefMut},
     collections::VecDeque,
     fmt,
-    future::Future,
     marker::PhantomData,
-    pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+        atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence},
     },
-    task::{Context, Poll, Waker},
+    task::Waker,
     time::Duration,
 };
 
@@ -25,6 +24,7 @@ use super::{
     HandoffCounters, Lane, Options, SPIN_DEFAULT, Strategy,
     ends::{self, Ends},
     gaps::Gaps,
+    waiting::{Ready, Room, Wanted},
 };
 use crate::{
     config::Driver,
@@ -45,30 +45,34 @@ struct Group {
     strategy: Strategy,
     overflow_max: usize,
     places: Box<[OnceLock<Place>]>,
+    /// By worker: it takes nothing any more. Written once.
+    ended: Box<[AtomicBool]>,
+    /// By worker: something waits there because a queue was full. Written when that begins and when it is over.
+    congested: Box<[AtomicBool]>,
     /// By worker: odd from before it puts something into a queue until it has announced it.
     publishing: Box<[CachePadded<AtomicU32>]>,
     counters: Box<[Arc<HandoffCounters>]>,
 }
 
 /// What waits with the producer for one other worker.
-struct Destination<T> {
+pub(super) struct Destination<T> {
     overflow: [VecDeque<T>; 2],
     /// Is on the list of those to look after at the end of the turn.
     pending: bool,
     /// Something was put into its queue that is not announced yet.
     unannounced: bool,
     /// Who waits for room.
-    waiters: Vec<Waker>,
+    pub(super) waiters: Vec<Waker>,
 }
 
 /// The parts of a port that change.
 pub(super) struct State<T> {
     pub(super) ends: Ends<T>,
-    destinations: Vec<Destination<T>>,
+    pub(super) destinations: Vec<Destination<T>>,
     /// Destinations to look after at the end of the turn, each once.
     pending: Vec<usize>,
-    /// The task that waits for arrivals.
-    ready: Option<Waker>,
+    /// The tasks that wait for arrivals, by what they wait for.
+    pub(super) ready: [Option<Waker>; 2],
     /// By worker: messages taken since the last end of a turn.
     taken: Vec<u32>,
     /// Messages were taken since the queues were last found empty.
@@ -80,6 +84,15 @@ pub(super) struct State<T> {
     gaps: Option<Gaps>,
     /// This worker's word in `Group::publishing`.
     publishing: u32,
+    /// … and in `Group::congested`.
+    is_congested: bool,
+}
+
+/// What an end of a turn leaves to be done when nothing is borrowed: it runs code of whoever uses the port.
+struct Leftovers<T> {
+    wakers: Vec<Waker>,
+    /// What waited for workers that have ended.
+    lost: Vec<VecDeque<T>>,
 }
 
 struct Local<T> {
@@ -99,12 +112,15 @@ pub struct Port<T> {
 }
 
 // SAFETY: invariants 1 and 2. Before it is attached the port has the only reference to its `Local`, whose parts are all
-// `Send` when `T` is. Afterwards a port on another thread does nothing but compare thread marks (atomics), and drop its
-// reference: if that is the last one, everything the other thread did has happened before, as `Arc` orders it.
+// `Send` when `T` is. Afterwards a port on another thread does nothing but compare thread marks (atomics), use the
+// group (which is `Sync`), and drop its reference: if that is the last one, everything the other thread did has
+// happened before, as `Arc` orders it.
 unsafe impl<T: Send> Send for Port<T> {}
 
 const fn is_send<T: Send>() {}
+const fn is_sync<T: Sync>() {}
 const _: () = is_send::<State<u8>>();
+const _: () = is_sync::<Group>();
 
 impl<T> fmt::Debug for Port<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,6 +134,8 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
         strategy: options.strategy,
         overflow_max: options.overflow_max.max(1),
         places: (0..workers).map(|_| OnceLock::new()).collect(),
+        ended: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+        congested: (0..workers).map(|_| AtomicBool::new(false)).collect(),
         publishing: (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect(),
         counters: (0..workers).map(|_| counters()).collect(),
     });
@@ -132,13 +150,14 @@ pub(super) fn group<T: Send + 'static>(workers: usize, options: &Options) -> Vec
             ends,
             destinations: (0..workers).map(destination).collect(),
             pending: Vec::with_capacity(workers),
-            ready: None,
+            ready: Default::default(),
             taken: vec![0; workers],
             found: false,
             slept_empty: false,
             owed: Vec::new(),
             gaps: spin_budget(workers, options).map(Gaps::new),
             publishing: 0,
+            is_congested: false,
         };
         let local =
             Local { group: Arc::clone(&group), own, thread: AtomicUsize::new(0), state: RefCell::new(state) };
@@ -194,7 +213,7 @@ impl<T: Send + 'static> Port<T> {
         };
         local.thread.store(thread_mark(), Ordering::Relaxed);
         let eventfd = Arc::clone(core.inbox.eventfd());
-        let doorbell = Arc::new(Doorbell { eventfd, messages });
+        let doorbell = Arc::new(Doorbell::new(eventfd, messages));
         // Set once: attaching twice was refused above.
         let _ = local.group.places[local.own].set(Place { inbox: Arc::clone(&core.inbox), doorbell });
         // Against `Group::place`: a producer that does not find this worker yet has its messages seen by the first
@@ -239,8 +258,8 @@ impl<T> Port<T> {
     /// Hands a message to another worker. Never blocks.
     ///
     /// # Errors
-    /// The message, when as many wait for this destination and lane as [`Options::overflow_max`] allows; for the worker
-    /// itself, for one that does not exist, and with the strategy `owner`.
+    /// The message, when as many wait for this destination and lane as [`Options::overflow_max`] allows; for a worker
+    /// that [has ended](Self::has_ended), the worker itself and one that does not exist, and with the strategy `owner`.
     #[inline]
     pub fn push(&self, to: usize, lane: Lane, message: T) -> Result<(), T> {
         self.state().push(&self.local.group, self.local.own, to, lane, message)
@@ -248,17 +267,31 @@ impl<T> Port<T> {
 
     /// Whether something waits here because the queue to that worker was full.
     pub fn is_congested(&self, to: usize) -> bool {
-        self.state().destinations.get(to).is_some_and(Destination::is_congested)
+        !self.has_ended(to) && self.state().destinations.get(to).is_some_and(Destination::is_congested)
+    }
+
+    /// Whether a worker takes nothing any more: its port is gone, or its runtime has ended.
+    pub fn has_ended(&self, worker: usize) -> bool {
+        self.local.group.has_ended(worker)
     }
 
     /// Waits until nothing waits here for that worker. Any number of tasks may.
+    ///
+    /// The future fails, at once and also when it has waited already, if that worker has ended: what waited for it is
+    /// dropped.
     pub fn room(&self, to: usize) -> Room<'_, T> {
-        Room { port: self, to, waker: None }
+        Room::new(self, to)
     }
 
-    /// Waits until there is something to take. One task at a time: a second one takes the first one's place.
+    /// Waits until there is something to take, in either lane. One task at a time: a second one takes the first one's
+    /// place.
     pub fn ready(&self) -> Ready<'_, T> {
-        Ready { port: self, waker: None }
+        Ready::new(self, Wanted::Anything)
+    }
+
+    /// As [`Self::ready`], for responses only: for who may not take requests now. It has a place of its own.
+    pub fn ready_response(&self) -> Ready<'_, T> {
+        Ready::new(self, Wanted::Response)
     }
 
     /// The next message and the worker it comes from; responses first.
@@ -288,89 +321,22 @@ impl<T> Port<T> {
     }
 }
 
-/// The future of [`Port::room`].
-#[must_use = "a future does nothing unless it is awaited"]
-#[derive(Debug)]
-pub struct Room<'a, T> {
-    port: &'a Port<T>,
-    to: usize,
-    waker: Option<Waker>,
-}
-
-impl<T> Future for Room<'_, T> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.port.state();
-        let Some(destination) = state.destinations.get_mut(self.to) else { return Poll::Ready(()) };
-        if !destination.is_congested() {
-            return Poll::Ready(());
-        }
-        let waker = context.waker();
-        if !destination.waiters.iter().any(|present| present.will_wake(waker)) {
-            destination.waiters.push(waker.clone());
-        }
-        drop(state);
-        self.waker = Some(waker.clone());
-        Poll::Pending
+#[cfg(test)]
+impl<T> Port<T> {
+    /// The descriptor by which others send messages to a worker's ring.
+    pub(super) fn message_ring_of(&self, worker: usize) -> Option<Arc<std::os::fd::OwnedFd>> {
+        self.local.group.places[worker].get().and_then(|place| place.doorbell.messages())
     }
 }
 
-impl<T> Drop for Room<'_, T> {
-    /// Who gives up waiting leaves nothing behind: clients come and go while a destination is congested.
+impl<T> Drop for Port<T> {
     fn drop(&mut self) {
-        let Some(own) = self.waker.take() else { return };
-        let mut state = self.port.state();
-        let Some(destination) = state.destinations.get_mut(self.to) else { return };
-        let place = destination.waiters.iter().position(|waker| waker.will_wake(&own));
-        let left = place.map(|place| destination.waiters.swap_remove(place));
-        drop(state);
-        // Dropping a waker may run code of somebody's.
-        drop(left);
-    }
-}
-
-/// The future of [`Port::ready`].
-#[must_use = "a future does nothing unless it is awaited"]
-#[derive(Debug)]
-pub struct Ready<'a, T> {
-    port: &'a Port<T>,
-    waker: Option<Waker>,
-}
-
-impl<T> Future for Ready<'_, T> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.port.state();
-        let previous = if state.ends.has_some() {
-            state.ready.take()
-        } else {
-            state.ready.replace(context.waker().clone())
-        };
-        let arrived = state.ready.is_none();
-        drop(state);
-        // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
-        drop(previous);
-        self.waker = if arrived { None } else { Some(context.waker().clone()) };
-        if arrived { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
-impl<T> Drop for Ready<'_, T> {
-    fn drop(&mut self) {
-        let Some(own) = self.waker.take() else { return };
-        let mut state = self.port.state();
-        // Another task may have taken the place meanwhile.
-        let is_own = state.ready.as_ref().is_some_and(|waker| waker.will_wake(&own));
-        let previous = if is_own { state.ready.take() } else { None };
-        drop(state);
-        drop(previous);
+        self.local.group.end(self.local.own);
     }
 }
 
 impl<T> Destination<T> {
-    fn is_congested(&self) -> bool {
+    pub(super) fn is_congested(&self) -> bool {
         self.overflow.iter().any(|lane| !lane.is_empty())
     }
 }
@@ -383,6 +349,30 @@ impl Group {
             fence(Ordering::SeqCst);
             self.places[worker].get()
         })
+    }
+
+    fn has_ended(&self, worker: usize) -> bool {
+        self.ended.get(worker).is_some_and(|ended| ended.load(Ordering::Acquire))
+    }
+
+    /// A worker takes nothing any more. Wakes those that may wait for it to take something.
+    fn end(&self, worker: usize) {
+        if self.ended[worker].swap(true, Ordering::AcqRel) {
+            return;
+        }
+        // Against `State::note_congested` and `Port::attach`: either the end is seen there, or the wait for it here.
+        fence(Ordering::SeqCst);
+        for (place, congested) in self.places.iter().zip(&self.congested) {
+            if congested.load(Ordering::Relaxed)
+                && let Some(place) = place.get()
+                && place.inbox.announce()
+            {
+                place.doorbell.ring();
+            }
+        }
+        if let Some(place) = self.places[worker].get() {
+            place.doorbell.refuse_messages();
+        }
     }
 
     /// Announces what was published for a worker. With a runtime in its turn a sleeper may be sent a message.
@@ -419,6 +409,24 @@ impl Group {
 }
 
 impl<T> State<T> {
+    /// Whether something of this kind is there.
+    pub(super) fn has(&mut self, wanted: Wanted) -> bool {
+        match wanted {
+            Wanted::Anything => self.ends.has_some(),
+            Wanted::Response => self.ends.has_response(),
+        }
+    }
+
+    /// Whether a task waits for something of this kind, and it is there.
+    fn is_due(&mut self, wanted: Wanted) -> bool {
+        self.ready[wanted.index()].is_some() && self.has(wanted)
+    }
+
+    /// The tasks whose waiting is over.
+    fn take_due(&mut self) -> [Option<Waker>; 2] {
+        Wanted::BOTH.map(|wanted| if self.is_due(wanted) { self.ready[wanted.index()].take() } else { None })
+    }
+
     /// From now on something may be in a queue that is not announced.
     fn begin_publishing(&mut self, group: &Group, own: usize) {
         if self.publishing.is_multiple_of(2) {
@@ -444,7 +452,8 @@ impl<T> State<T> {
 
     #[inline]
     fn push(&mut self, group: &Group, own: usize, to: usize, lane: Lane, message: T) -> Result<(), T> {
-        if to == own || to >= self.destinations.len() || group.strategy == Strategy::Owner {
+        let exists = to != own && to < self.destinations.len() && group.strategy != Strategy::Owner;
+        if !exists || group.has_ended(to) {
             return Err(message);
         }
         self.begin_publishing(group, own);
@@ -501,10 +510,33 @@ impl<T> State<T> {
         stuck
     }
 
+    /// Something waits here because a queue is full. True: the worker that it waits for has ended.
+    fn note_congested(&mut self, group: &Group, own: usize, to: usize) -> bool {
+        if !std::mem::replace(&mut self.is_congested, true) {
+            group.congested[own].store(true, Ordering::Relaxed);
+        }
+        // Against `Group::end`.
+        fence(Ordering::SeqCst);
+        group.has_ended(to)
+    }
+
+    /// Gives up what is for a worker that has ended.
+    fn forget(&mut self, to: usize, leftovers: &mut Leftovers<T>) {
+        let destination = &mut self.destinations[to];
+        destination.pending = false;
+        destination.unannounced = false;
+        leftovers.wakers.append(&mut destination.waiters);
+        let waiting = destination.overflow.iter_mut().filter(|lane| !lane.is_empty());
+        leftovers.lost.extend(waiting.map(std::mem::take));
+    }
+
     /// Publishes and announces what was put for a destination, and what waited. Collects who waited for room.
-    fn send_off(&mut self, local: &Local<T>, to: usize, core: Option<&Core>, wakers: &mut Vec<Waker>) {
+    fn send_off(&mut self, local: &Local<T>, to: usize, core: Option<&Core>, leftovers: &mut Leftovers<T>) {
         let (group, own) = (&*local.group, local.own);
         loop {
+            if group.has_ended(to) {
+                return self.forget(to, leftovers);
+            }
             let stuck =
                 if self.destinations[to].is_congested() { self.move_overflow(group, own, to) } else { None };
             if std::mem::take(&mut self.destinations[to].unannounced) {
@@ -513,8 +545,11 @@ impl<T> State<T> {
             }
             if stuck.is_none() {
                 self.destinations[to].pending = false;
-                wakers.append(&mut self.destinations[to].waiters);
+                leftovers.wakers.append(&mut self.destinations[to].waiters);
                 return;
+            }
+            if self.note_congested(group, own, to) {
+                continue;
             }
             let lanes = Lane::BOTH.into_iter();
             let mut waiting = lanes.filter(|lane| !self.destinations[to].overflow[lane.index()].is_empty());
@@ -568,7 +603,7 @@ impl<T> State<T> {
 
 /// The end of a turn, or of what a program wants published early.
 fn end_turn<T>(local: &Local<T>, core: Option<&Core>) {
-    let mut wakers = Vec::new();
+    let mut leftovers = Leftovers { wakers: Vec::new(), lost: Vec::new() };
     let mut state = local.state.borrow_mut();
     state.settle(local, core);
     if !state.pending.is_empty() {
@@ -576,16 +611,26 @@ fn end_turn<T>(local: &Local<T>, core: Option<&Core>) {
     }
     for _ in 0..state.pending.len() {
         let to = state.pending.remove(0);
-        state.send_off(local, to, core, &mut wakers);
+        state.send_off(local, to, core, &mut leftovers);
+    }
+    if state.is_congested && state.pending.is_empty() {
+        state.is_congested = false;
+        local.group.congested[local.own].store(false, Ordering::Relaxed);
     }
     state.end_publishing(&local.group, local.own);
-    // Woken when nothing is borrowed: what they do is not ours to know.
     drop(state);
-    wakers.into_iter().for_each(Waker::wake);
+    leftovers.wakers.into_iter().for_each(Waker::wake);
 }
 
 /// The runtime's part.
 struct Hook<T>(Arc<Local<T>>);
+
+impl<T> Drop for Hook<T> {
+    fn drop(&mut self) {
+        // Nobody waits for what arrives any more.
+        self.0.group.end(self.0.own);
+    }
+}
 
 impl<T> Hook<T> {
     fn counters(&self) -> &HandoffCounters {
@@ -600,7 +645,8 @@ impl<T> Attached for Hook<T> {
 
     fn look(&self, core: &Core, sight: Sight) -> bool {
         let mut state = self.0.state.borrow_mut();
-        if state.ready.is_none() && sight == Sight::Turn || !state.ends.has_some() {
+        let is_awaited = state.ready.iter().any(Option::is_some);
+        if !is_awaited && sight == Sight::Turn || !state.ends.has_some() {
             return false;
         }
         if sight == Sight::Unannounced && state.slept_empty {
@@ -610,20 +656,19 @@ impl<T> Attached for Hook<T> {
                 self.counters().wakes_recovered.increment();
             }
         }
-        let waker = state.ready.take();
+        let due = state.take_due();
         drop(state);
-        waker.map(Waker::wake).is_some()
+        let is_any = due.iter().any(Option::is_some);
+        due.into_iter().flatten().for_each(Waker::wake);
+        is_any
     }
 
     fn arm(&self) -> bool {
         let mut state = self.0.state.borrow_mut();
+        // In this order: what is collected is looked at afterwards.
+        state.ends.collect();
         state.slept_empty = !state.ends.has_some();
-        if state.ready.is_none() {
-            state.ends.collect();
-        } else if !state.slept_empty {
-            return false;
-        }
-        state.ends.arm()
+        !Wanted::BOTH.into_iter().any(|wanted| state.is_due(wanted)) && state.ends.arm()
     }
 
     fn disarm(&self) {

@@ -142,7 +142,7 @@ impl Core {
         self.look_at_ports(if sleeps && !announced { Sight::Unannounced } else { Sight::Turn });
         self.take_remote();
         self.fire_timers();
-        if sleeps && self.woken.get() && !self.main_ready.get() && self.ready.borrow().is_empty() {
+        if sleeps && self.woken.get() && !self.has_ready() {
             self.ports.each(|port| port.count_spurious());
         }
         self.flush();

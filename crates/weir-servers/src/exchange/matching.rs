@@ -77,6 +77,15 @@ pub(super) enum Crossing {
     Pong,
 }
 
+impl Crossing {
+    fn lane(&self) -> Lane {
+        match self {
+            Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Lane::Request,
+            Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Lane::Response,
+        }
+    }
+}
+
 /// How far the workers have come with a drain.
 #[derive(Debug, Default)]
 pub(super) struct Stage {
@@ -89,6 +98,15 @@ pub(super) struct Stage {
 /// One worker's part of the market.
 pub(super) struct MatchExchange(Rc<Market>);
 
+/// What has to be done with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// To the book that this worker has.
+    Book(usize),
+    /// There is no room for one more order. Its refusal waits for its turn like everything else.
+    Refusal,
+}
+
 /// What an account of this worker's has under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
@@ -96,10 +114,30 @@ struct Flight {
     messages: u32,
     /// That worker.
     worker: usize,
-    /// The message that waits for them, and whose it is.
-    held: Option<(usize, Inbound<'static>)>,
+    /// The message that waits for them, and its way.
+    held: Option<(Way, Inbound<'static>)>,
     /// Its orders are to be cancelled behind that message.
     is_leaving: bool,
+}
+
+/// What found no room with the other worker, by lane: it goes before anything new. Requests are as many as there are
+/// accounts at most (a client is read when there is room for what it sends; its held message and its leaving are not
+/// asked about), responses as many as one order may cause, which is bounded by the orders that are live.
+#[derive(Default)]
+struct Undelivered([VecDeque<(usize, Crossing)>; 2]);
+
+impl Undelivered {
+    fn of(&mut self, lane: Lane) -> &mut VecDeque<(usize, Crossing)> {
+        &mut self.0[usize::from(lane == Lane::Response)]
+    }
+
+    fn first(&self, lane: Lane) -> Option<&(usize, Crossing)> {
+        self.0[usize::from(lane == Lane::Response)].front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(VecDeque::is_empty)
+    }
 }
 
 struct Market {
@@ -112,8 +150,9 @@ struct Market {
     flights: RefCell<Vec<Flight>>,
     /// A message that was held has gone.
     landed: Notify,
-    /// What found no room: it goes before anything new. An order answers at most as often as there are live orders.
-    undelivered: RefCell<VecDeque<(usize, Crossing)>>,
+    undelivered: RefCell<Undelivered>,
+    /// There is something undelivered, or nothing any more.
+    undelivered_changed: Notify,
     pongs: Cell<usize>,
     stage: Arc<Stage>,
 }
@@ -148,6 +187,7 @@ impl MatchExchange {
             flights: RefCell::new(vec![Flight::default(); hub.account_count()]),
             landed: Notify::default(),
             undelivered: RefCell::default(),
+            undelivered_changed: Notify::default(),
             pongs: Cell::new(0),
             stage,
             hub,
@@ -193,8 +233,10 @@ impl Application for MatchExchange {
         let market = Rc::clone(&self.0);
         Box::pin(async move {
             market.landed.until(|| !market.is_held(account)).await;
+            market.undelivered_changed.until(|| market.undelivered.borrow().is_empty()).await;
             for worker in 0..market.port.workers() {
-                market.port.room(worker).await;
+                // Fails when that worker has ended: then nothing waits for it.
+                let _ = market.port.room(worker).await;
             }
         })
     }
@@ -256,23 +298,34 @@ impl Market {
 
     /// A message of an account of this worker's: to the worker that has the book, unless that has to wait.
     fn take_message(&self, account: AccountId, message: Inbound<'_>) {
-        let Some((worker, message)) = self.place(account, message) else { return };
+        let Some((way, message)) = self.place(account, message) else { return };
         let flight = &mut self.flights.borrow_mut()[account.0 as usize];
-        if flight.messages > 0 && flight.worker != worker {
-            flight.held = Some((worker, message));
+        if flight.messages > 0 && way != Way::Book(flight.worker) {
+            flight.held = Some((way, message));
         } else {
-            self.dispatch(flight, account, worker, message);
+            self.dispatch(flight, account, way, message);
         }
     }
 
-    fn dispatch(&self, flight: &mut Flight, account: AccountId, worker: usize, message: Inbound<'static>) {
-        if worker != self.port.worker() {
-            flight.worker = worker;
-            flight.messages += 1;
-            self.hub.counters().add_handed_off(1);
-            self.cross(worker, Lane::Request, Crossing::Message { account, message });
-        } else if let Some(number) = self.trade(account, &message) {
-            self.give_back(account, number);
+    fn dispatch(&self, flight: &mut Flight, account: AccountId, way: Way, message: Inbound<'static>) {
+        match way {
+            Way::Book(worker) if worker != self.port.worker() => {
+                flight.worker = worker;
+                flight.messages += 1;
+                self.hub.counters().add_handed_off(1);
+                self.cross(worker, Crossing::Message { account, message });
+            }
+            Way::Book(_) => {
+                if let Some(number) = self.trade(account, &message) {
+                    self.give_back(account, number);
+                }
+            }
+            Way::Refusal => {
+                if let Inbound::Enter(enter, _) = message {
+                    let (number, reason) = (enter.user_ref_num, reject_reason::PROCESSING_ERROR);
+                    self.hub.reject(account, number, reason, enter.client_order_id);
+                }
+            }
         }
     }
 
@@ -287,8 +340,8 @@ impl Market {
         if flight.messages > 0 {
             return;
         }
-        let Some((worker, message)) = flight.held.take() else { return };
-        self.dispatch(flight, account, worker, message);
+        let Some((way, message)) = flight.held.take() else { return };
+        self.dispatch(flight, account, way, message);
         let is_leaving = std::mem::take(&mut flight.is_leaving);
         drop(flights);
         if is_leaving {
@@ -303,25 +356,25 @@ impl Market {
             if worker == self.port.worker() {
                 self.cancel_orders(account);
             } else {
-                self.cross(worker, Lane::Request, Crossing::Disconnected { account });
+                self.cross(worker, Crossing::Disconnected { account });
             }
         }
     }
 
     /// Where a message has to go. `None`: nowhere, because what it names is not there, and that is not answered.
-    fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(usize, Inbound<'static>)> {
+    fn place(&self, account: AccountId, message: Inbound<'_>) -> Option<(Way, Inbound<'static>)> {
         let live = &mut *self.live.borrow_mut();
+        let book = |order: Live| Way::Book(order.worker.into());
         match message {
             Inbound::Enter(enter, _) => {
+                let message = Inbound::Enter(enter, Appendage::EMPTY);
                 if live.len() >= LIVE_MAX {
-                    let number = enter.user_ref_num;
-                    self.hub.reject(account, number, reject_reason::PROCESSING_ERROR, enter.client_order_id);
-                    return None;
+                    return Some((Way::Refusal, message));
                 }
                 let worker = worker_of(&enter.symbol, self.port.workers());
                 let order = Live { worker: worker as u16, shares: enter.quantity };
                 live.enter(account, enter.user_ref_num, order);
-                Some((worker, Inbound::Enter(enter, Appendage::EMPTY)))
+                Some((Way::Book(worker), message))
             }
             Inbound::Replace(replace, _) => {
                 let Some(original) = live.find(account, replace.original_user_ref_num) else {
@@ -329,15 +382,15 @@ impl Market {
                     return None;
                 };
                 live.enter(account, replace.user_ref_num, Live { shares: replace.quantity, ..original });
-                Some((original.worker.into(), Inbound::Replace(replace, Appendage::EMPTY)))
+                Some((book(original), Inbound::Replace(replace, Appendage::EMPTY)))
             }
             Inbound::Cancel(cancel) => {
                 let order = live.find(account, cancel.user_ref_num)?;
-                Some((order.worker.into(), Inbound::Cancel(cancel)))
+                Some((book(order), Inbound::Cancel(cancel)))
             }
             Inbound::Modify(modify) => {
                 let order = live.find(account, modify.user_ref_num)?;
-                Some((order.worker.into(), Inbound::Modify(modify)))
+                Some((book(order), Inbound::Modify(modify)))
             }
             Inbound::AccountQuery => None,
         }
@@ -376,7 +429,7 @@ impl Market {
         if home == self.port.worker() {
             self.tell(account, &message);
         } else {
-            self.cross(home, Lane::Response, Crossing::Answer { account, message });
+            self.cross(home, Crossing::Answer { account, message });
         }
     }
 
@@ -389,49 +442,69 @@ impl Market {
         self.hub.emit_message(account, message);
     }
 
-    /// Hands something over; what finds no room waits here, and everything that comes later waits behind it.
-    fn cross(&self, worker: usize, lane: Lane, crossing: Crossing) {
+    /// Hands something over; what finds no room waits here, and everything of its lane that comes later waits behind
+    /// it.
+    fn cross(&self, worker: usize, crossing: Crossing) {
+        let lane = crossing.lane();
         let mut undelivered = self.undelivered.borrow_mut();
-        if undelivered.is_empty() && self.port.push(worker, lane, crossing).is_ok() {
+        let waiting = undelivered.of(lane);
+        if waiting.is_empty() && self.port.push(worker, lane, crossing).is_ok() {
             return;
         }
-        undelivered.push_back((worker, crossing));
+        waiting.push_back((worker, crossing));
+        drop(undelivered);
+        // The task that delivers may be waiting for arrivals only, and none may come before this is delivered.
+        self.undelivered_changed.notify();
     }
 
-    /// Hands over what found no room. False: some of it still does not.
-    fn deliver(&self) -> bool {
+    /// Hands over what found no room, as far as there is some now.
+    fn deliver(&self) {
         let mut undelivered = self.undelivered.borrow_mut();
-        while let Some((worker, crossing)) = undelivered.front() {
-            let lane = match crossing {
-                Crossing::Message { .. } | Crossing::Disconnected { .. } | Crossing::Ping => Lane::Request,
-                Crossing::Answer { .. } | Crossing::Done { .. } | Crossing::Pong => Lane::Response,
-            };
-            if self.port.push(*worker, lane, *crossing).is_err() {
-                return false;
-            }
-            undelivered.pop_front();
+        if undelivered.is_empty() {
+            return;
         }
-        true
+        for lane in Lane::BOTH {
+            let waiting = undelivered.of(lane);
+            while let Some((worker, crossing)) = waiting.front() {
+                // A worker that has ended needs to be told nothing.
+                if self.port.push(*worker, lane, *crossing).is_err() && !self.port.has_ended(*worker) {
+                    break;
+                }
+                waiting.pop_front();
+            }
+        }
+        if undelivered.is_empty() {
+            drop(undelivered);
+            self.undelivered_changed.notify();
+        }
+    }
+
+    /// The worker that the first undelivered response or request is for.
+    fn waits_for(&self) -> Option<usize> {
+        let undelivered = self.undelivered.borrow();
+        let first = undelivered.first(Lane::Response).or_else(|| undelivered.first(Lane::Request));
+        first.map(|(worker, _)| *worker)
     }
 
     /// Takes what other workers hand over, until the runtime drains.
     async fn take_crossings(self: Rc<Self>) {
         loop {
-            let is_delivered = self.deliver();
+            self.deliver();
             self.hub.tick();
             let mut taken = 0;
-            while taken < SHARE_MAX {
-                // Who cannot hand over its answers takes no more work, but always answers.
-                let next = if is_delivered && self.undelivered.borrow().is_empty() {
-                    self.port.take()
-                } else {
-                    self.port.take_response()
-                };
+            while taken < SHARE_MAX && !self.hub.is_congested() {
+                // Who cannot hand over its answers takes no more work, but always takes answers: they need nothing
+                // but the journal, which makes room without anybody's help, so that no circle of workers can wait.
+                let is_delivered = self.undelivered.borrow().first(Lane::Response).is_none();
+                let next = if is_delivered { self.port.take() } else { self.port.take_response() };
                 let Some((from, crossing)) = next else { break };
                 self.take(from, crossing);
                 taken += 1;
             }
-            let waits_for = self.undelivered.borrow().front().map(|(worker, _)| *worker);
+            if self.hub.is_congested() && !until_draining(self.hub.room()).await {
+                return;
+            }
+            let waits_for = self.waits_for();
             if !until_draining(self.something(waits_for)).await {
                 return;
             }
@@ -441,13 +514,17 @@ impl Market {
         }
     }
 
-    /// Waits until there is something to take, or there is room where there was none.
+    /// Waits until there is something to take, room where there was none, or something to deliver where there was
+    /// nothing.
     async fn something(&self, waits_for: Option<usize>) {
-        let mut ready = pin!(self.port.ready());
+        // Who cannot hand over its answers leaves requests standing.
+        let is_delivered = self.undelivered.borrow().first(Lane::Response).is_none();
+        let mut ready = pin!(if is_delivered { self.port.ready() } else { self.port.ready_response() });
         let mut room = pin!(async {
             match waits_for {
-                Some(worker) => self.port.room(worker).await,
-                None => std::future::pending().await,
+                // An error is news as well.
+                Some(worker) => _ = self.port.room(worker).await,
+                None => self.undelivered_changed.until(|| self.waits_for().is_some()).await,
             }
         });
         poll_fn(|context| {
@@ -463,12 +540,12 @@ impl Market {
         match crossing {
             Crossing::Message { account, message } => {
                 let given_back = self.trade(account, &message);
-                self.cross(from, Lane::Response, Crossing::Done { account, given_back });
+                self.cross(from, Crossing::Done { account, given_back });
             }
             Crossing::Disconnected { account } => self.cancel_orders(account),
             Crossing::Answer { account, message } => self.tell(account, &message),
             Crossing::Done { account, given_back } => self.done(account, given_back),
-            Crossing::Ping => self.cross(from, Lane::Response, Crossing::Pong),
+            Crossing::Ping => self.cross(from, Crossing::Pong),
             Crossing::Pong => self.pongs.set(self.pongs.get() + 1),
         }
     }
@@ -478,7 +555,7 @@ impl Market {
         let (own, workers) = (self.port.worker(), self.port.workers());
         let wanted = self.pongs.get() + workers - 1;
         (0..workers).filter(|worker| *worker != own).for_each(|worker| {
-            self.cross(worker, Lane::Request, Crossing::Ping);
+            self.cross(worker, Crossing::Ping);
         });
         while self.pongs.get() < wanted {
             time::sleep(DRAIN_LOOK).await;

@@ -15,12 +15,14 @@ use std::{
 use weir_engine::{
     JoinHandle,
     handoff::Port,
-    spawn,
+    spawn, spawn_last,
     time::{self, Instant, yield_now},
     try_spawn,
 };
 use weir_proto::{
-    ouch::{CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, reject_reason},
+    ouch::{
+        CancelReject, ClientOrderId, Inbound, Outbound, Rejected, Symbol, codes::cancel_reason, reject_reason,
+    },
     soup::Name,
 };
 use weir_trading::{AccountId, Origin};
@@ -80,6 +82,14 @@ pub(super) struct Common {
     pub(super) troubles: Mutex<Vec<Option<String>>>,
 }
 
+impl Common {
+    /// Whether a worker sends orders of accounts that live on `home`.
+    pub(super) fn feeds(&self, worker: usize, home: usize) -> bool {
+        let mut senders = self.senders.iter().enumerate();
+        senders.any(|(account, sender)| account % self.workers == home && usize::from(*sender) == worker)
+    }
+}
+
 /// One worker of the gateway.
 pub(super) struct Gateway {
     this: Weak<Gateway>,
@@ -136,7 +146,8 @@ impl Gateway {
         let mut tasks = self.tasks.borrow_mut();
         for upstream in &self.upstreams {
             tasks.push(spawn(upstream::run(Rc::clone(self), Rc::clone(upstream))));
-            tasks.push(spawn(upstream::send(Rc::clone(self), Rc::clone(upstream))));
+            // Behind the clients' tasks: what they have brought in one turn leaves at its end, in one piece.
+            tasks.push(spawn_last(upstream::send(Rc::clone(self), Rc::clone(upstream))));
         }
         if self.common.hands_off {
             tasks.push(spawn(take_tasks(Rc::clone(self))));
@@ -207,6 +218,10 @@ impl Gateway {
         task.received_ns = origin.received_ns;
         task.handed_ns = origin.received_ns;
         self.hub.log_inbound(origin.account, raw, 0);
+        if self.hub.is_failed() {
+            // What is not known after a restart is not sent.
+            return Err(reject_reason::DESTINATION_CLOSED);
+        }
         self.port.push(worker, task.kind.lane(), task).map_err(|_| reject_reason::PROCESSING_ERROR)?;
         self.counters.handed_off.add(1);
         Ok(())
@@ -383,7 +398,8 @@ impl Gateway {
         }
         for worker in self.others() {
             while self.port.is_congested(worker) {
-                self.port.room(worker).await;
+                // Fails when that worker has ended: then nothing waits for it any more.
+                let _ = self.port.room(worker).await;
             }
         }
         self.journal_room().await;
@@ -396,9 +412,10 @@ impl Gateway {
         }
     }
 
-    /// Whether every order has its answer.
+    /// Whether every order has its answer, or will have none from this process.
     fn is_settled(&self) -> bool {
-        self.upstreams.iter().all(|upstream| !upstream.is_up() || upstream.is_idle())
+        let is_idle = |upstream: &Rc<Upstream>| !upstream.is_up() || upstream.is_idle();
+        self.hub.is_failed() || self.upstreams.iter().all(is_idle)
     }
 
     fn update_gauges(&self, upstream: &Upstream) {
@@ -434,9 +451,9 @@ impl Gateway {
                 let user_ref_num = weir_proto::ouch::inbound_user_ref_num(raw).unwrap_or(0);
                 let home = from as u16;
                 let origin = Origin { account, user_ref_num, home, received_ns: task.received_ns };
-                let is_new = matches!(raw.first(), Some(b'O' | b'U'));
-                let allowed = if is_new { self.checks.borrow().kills(account) } else { Ok(()) };
-                if let Err(reason) = allowed.and_then(|()| self.send_up(&origin, raw)) {
+                if let Err(reason) = self.allow(account, raw).and_then(|()| self.send_up(&origin, raw)) {
+                    // Orders behind this one may be sent: without a record of its own it would pass for sent too.
+                    self.hub.log_refused(account, raw, reason);
                     self.refuse(&origin, raw, reason);
                 }
             }
@@ -459,14 +476,30 @@ impl Gateway {
         }
     }
 
-    /// Cancels what an account has open at this worker's sessions, or what all have.
-    pub(super) fn cancel_here(&self, account: Option<AccountId>) -> u64 {
-        self.upstreams.iter().map(|upstream| upstream.cancel_all(account)).sum()
+    /// What an order that another worker has admitted has to pass here.
+    fn allow(&self, account: AccountId, raw: &[u8]) -> Result<(), u16> {
+        if self.hub.is_failed() {
+            // It would wait for the journal for ever.
+            return Err(reject_reason::DESTINATION_CLOSED);
+        }
+        match raw.first() {
+            Some(b'O' | b'U') => self.checks.borrow().kills(account),
+            _ => Ok(()),
+        }
+    }
+
+    /// Cancels what an account has open at this worker's sessions, or what all have, because of a kill switch.
+    pub(super) fn cancel_killed(&self, account: Option<AccountId>) -> u64 {
+        self.cancel_here(account, cancel_reason::SUPERVISORY)
+    }
+
+    fn cancel_here(&self, account: Option<AccountId>, reason: u8) -> u64 {
+        self.upstreams.iter().map(|upstream| upstream.cancel_all(account, reason)).sum()
     }
 
     /// Cancels what an account has open at this worker's sessions, because its client is not connected.
     pub(super) fn cancel_of_disconnected(&self, account: AccountId) {
-        let count = self.cancel_here(Some(account));
+        let count = self.cancel_here(Some(account), cancel_reason::SYSTEM);
         self.hub.counters().add_cancels_on_disconnect(count);
     }
 
@@ -521,7 +554,7 @@ impl Application for Gateway {
             }
         });
         if let Err(reason) = outcome {
-            self.hub.log_inbound(account, raw, 0);
+            self.hub.log_refused(account, raw, reason);
             self.refuse(&origin, raw, reason);
         }
     }
@@ -536,7 +569,8 @@ impl Application for Gateway {
         Box::pin(async move {
             let sender = gateway.sender_of(account);
             if sender != gateway.worker && gateway.port.is_congested(sender) {
-                gateway.port.room(sender).await;
+                // Fails when that worker has ended: then the order is refused.
+                let _ = gateway.port.room(sender).await;
             }
             gateway.waiters.wait(|| !gateway.is_full(sender)).await;
         })
@@ -570,8 +604,9 @@ impl Application for Gateway {
 async fn unstick(gateway: Rc<Gateway>) {
     loop {
         let Some((worker, task)) = gateway.stuck.borrow().front().copied() else { return };
-        gateway.port.room(worker).await;
-        if gateway.port.push(worker, task.kind.lane(), task).is_ok() {
+        // A worker that has ended needs to be told nothing.
+        let has_ended = gateway.port.room(worker).await.is_err();
+        if has_ended || gateway.port.push(worker, task.kind.lane(), task).is_ok() {
             gateway.stuck.borrow_mut().pop_front();
         }
     }

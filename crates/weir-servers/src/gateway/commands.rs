@@ -143,7 +143,7 @@ pub(super) async fn obey(gateway: Rc<Gateway>, mut asked: MailboxReceiver<Asked>
             }
             Command::Kill(account, is_on) => {
                 gateway.checks.borrow_mut().kill(account, is_on);
-                Ok(if is_on { gateway.cancel_here(account) } else { 0 })
+                Ok(if is_on { gateway.cancel_killed(account) } else { 0 })
             }
             Command::Limits(account, limits) => {
                 gateway.checks.borrow_mut().set_limits(account, limits);

@@ -24,7 +24,10 @@ use super::{
     limits::{Limits, symbol},
 };
 use crate::{
-    journal::Level,
+    journal::{
+        Level, SEGMENT_BYTES_DEFAULT,
+        faults::{Operation, Verdict},
+    },
     orders::{AccountConfig, demo_accounts, is_password_hash},
 };
 
@@ -58,8 +61,13 @@ pub struct GatewayConfig {
     pub session: Name<10>,
     /// Where the journal is and what durable means; `None`: there is none.
     pub journal: Option<(PathBuf, Level)>,
+    /// Size of each new file of a journal; see [`JournalConfig`](crate::journal::JournalConfig).
+    pub journal_segment_bytes: u64,
     /// Whether the times of an order's hops are taken.
     pub hop_times: bool,
+    /// Judges what the journal of a worker asks of its disk: for tests, see
+    /// [`OrdersConfig`](crate::orders::OrdersConfig).
+    pub journal_faults: Option<fn(u16, &Operation) -> Verdict>,
 }
 
 /// One exchange.
@@ -141,7 +149,9 @@ impl GatewayConfig {
             handoff: handoff::Options::default(),
             session: name("WEIRGW0001"),
             journal: None,
+            journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             hop_times: true,
+            journal_faults: None,
         }
     }
 }
@@ -306,7 +316,9 @@ impl File {
                 None => name("WEIRGW0001"),
             },
             journal: self.journal.map(Journal::resolve).transpose()?,
+            journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             hop_times: self.hop_times.unwrap_or(true),
+            journal_faults: None,
         };
         Ok((config, self.listen.resolve()?))
     }

@@ -41,5 +41,5 @@ pub use control::{Answer, ControlPath, ControlSocket, Request, UpstreamStatus};
 pub use ledger::LedgerLimits;
 pub use limits::Limits;
 pub use metrics::MetricsPort;
-pub use server::{GatewayControl, GatewayServer};
+pub use server::{GatewayControl, GatewayServer, LocalGateway};
 pub use weir_trading::Route;

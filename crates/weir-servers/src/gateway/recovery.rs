@@ -1,7 +1,7 @@
 //! What the journals of earlier starts say to a gateway: which orders are under way, which answers clients have, and
 //! what was changed while it ran.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use weir_proto::{
     ouch::{
@@ -28,8 +28,18 @@ struct Sent {
     raw: Vec<u8>,
 }
 
-/// Answers by account and the number of their order there.
-type Answers = BTreeMap<(u32, u32), Vec<Vec<u8>>>;
+/// An order by its account and its number there.
+type Key = (u32, u32);
+
+/// Answers by their orders.
+type Answers = BTreeMap<Key, Vec<Vec<u8>>>;
+
+/// An order that its client's worker has journaled and that was not answered.
+struct Unsent {
+    client_order_id: ClientOrderId,
+    /// Why it was refused. None: it was handed to the worker that sends, whose journal says whether it was sent.
+    reason: Option<u16>,
+}
 
 /// One upstream session as the journals have it.
 struct Session {
@@ -64,9 +74,14 @@ pub(super) struct Recovering<'c> {
     symbols: &'c Symbols,
     limits: Vec<LedgerLimits>,
     sessions: Vec<Session>,
-    /// Orders that their client's worker has journaled and that may never have been sent.
-    unsent: BTreeMap<(u32, u32), ClientOrderId>,
-    /// By account: the last of its orders that was sent. They are sent in the order of their numbers.
+    /// Orders that may never have been sent.
+    unsent: BTreeMap<Key, Unsent>,
+    /// Orders that were handed over and whose refusal its client has. The worker that refused them says so too, and its
+    /// journal may be read later.
+    told: HashSet<Key>,
+    /// By account: the last of its orders that was sent. They are sent or refused in the order of their numbers, and of
+    /// each the worker that does it keeps a record: so whichever has a lower number and is not known to be refused was
+    /// sent.
     last_sent: HashMap<AccountId, u32>,
     /// Answers to orders that no ledger has yet.
     early: Answers,
@@ -107,6 +122,7 @@ impl<'c> Recovering<'c> {
             limits: venues.to_vec(),
             sessions: (0..workers * venues.len()).map(session).collect(),
             unsent: BTreeMap::new(),
+            told: HashSet::new(),
             last_sent: HashMap::new(),
             early: BTreeMap::new(),
             accounts,
@@ -122,6 +138,7 @@ impl<'c> Recovering<'c> {
             RecordKind::Inbound { account, upstream, raw } => {
                 self.inbound(record.worker, account, upstream, raw);
             }
+            RecordKind::Refused { account, reason, raw } => self.refused(account, reason, raw),
             RecordKind::Sequenced { account, upstream_sequence, message, .. } => {
                 self.sequenced(record.worker, account, upstream_sequence, message);
             }
@@ -150,17 +167,23 @@ impl<'c> Recovering<'c> {
     }
 
     fn inbound(&mut self, worker: u16, account: AccountId, upstream: u32, raw: &[u8]) {
-        let Some(number) = inbound_user_ref_num(raw) else { return };
-        if !matches!(raw.first(), Some(b'O' | b'U')) {
-            return;
-        }
+        let Some(number) = new_number(raw) else { return };
         if upstream == 0 {
-            let id = Inbound::decode(raw).ok().and_then(|message| message.client_order_id());
-            self.unsent.insert((account.0, number), id.unwrap_or(ClientOrderId([b' '; 14])));
+            let unsent = Unsent { client_order_id: name_of(raw), reason: None };
+            // The worker that it was handed to may have refused it.
+            self.unsent.entry((account.0, number)).or_insert(unsent);
             return;
         }
         if let Some(venue) = self.venue_of(worker.into(), account, raw) {
             self.sent(worker, venue, account, upstream, raw);
+        }
+    }
+
+    fn refused(&mut self, account: AccountId, reason: u16, raw: &[u8]) {
+        let Some(number) = new_number(raw) else { return };
+        let key = (account.0, number);
+        if !self.told.remove(&key) {
+            self.unsent.insert(key, Unsent { client_order_id: name_of(raw), reason: Some(reason) });
         }
     }
 
@@ -196,8 +219,12 @@ impl<'c> Recovering<'c> {
 
     fn sequenced(&mut self, worker: u16, account: AccountId, upstream_sequence: u64, message: &[u8]) {
         let number = outbound_user_ref_num(message);
-        if let Some(number) = number {
-            self.unsent.remove(&(account.0, number));
+        if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
+            let key = (account.0, number);
+            let answered = self.unsent.remove(&key);
+            if upstream_sequence == 0 && answered.is_some_and(|unsent| unsent.reason.is_none()) {
+                self.told.insert(key);
+            }
         }
         if upstream_sequence == 0 {
             return;
@@ -232,8 +259,9 @@ impl<'c> Recovering<'c> {
             workers, limits, mut sessions, mut unsent, last_sent, mut early, controls, is_empty, ..
         } = self;
         // It does not matter which worker's journal was read first.
-        unsent.retain(|(account, number), _| {
-            last_sent.get(&AccountId(*account)).is_none_or(|last| number > last)
+        unsent.retain(|(account, number), unsent| {
+            let last = last_sent.get(&AccountId(*account));
+            unsent.reason.is_some() || last.is_none_or(|last| number > last)
         });
         for (index, session) in sessions.iter_mut().enumerate() {
             session.catch_up(&mut early);
@@ -251,8 +279,9 @@ impl<'c> Recovering<'c> {
             let is_new = is_empty || session.resume.session.is_none();
             session.resume.next = if is_new { 0 } else { kept + 1 };
         }
-        let refusal = |((account, user_ref_num), client_order_id)| {
-            let reason = reject_reason::DESTINATION_CLOSED;
+        let refusal = |((account, user_ref_num), unsent): (Key, Unsent)| {
+            let reason = unsent.reason.unwrap_or(reject_reason::DESTINATION_CLOSED);
+            let client_order_id = unsent.client_order_id;
             (AccountId(account), Refusal { user_ref_num, reason, client_order_id })
         };
         Recovered {
@@ -263,9 +292,22 @@ impl<'c> Recovering<'c> {
     }
 }
 
+/// The number that a client's message brings: an order or a replacement.
+fn new_number(raw: &[u8]) -> Option<u32> {
+    inbound_user_ref_num(raw).filter(|_| matches!(raw.first(), Some(b'O' | b'U')))
+}
+
+/// The client's own name of its order.
+fn name_of(raw: &[u8]) -> ClientOrderId {
+    let id = Inbound::decode(raw).ok().and_then(|message| message.client_order_id());
+    id.unwrap_or(ClientOrderId([b' '; 14]))
+}
+
 #[cfg(test)]
 mod tests {
-    use weir_proto::ouch::{Accepted, Appendage, Enter, Outbound};
+    use std::collections::BTreeSet;
+
+    use weir_proto::ouch::{Accepted, Appendage, Enter, Outbound, Rejected};
 
     use super::*;
     use crate::gateway::task::{pack_sequence, session_key};
@@ -360,5 +402,142 @@ mod tests {
         let ledger = &recovered.sessions[0].0;
         assert_eq!((ledger.open(), ledger.unanswered()), (2, 2));
         assert!(ledger.knows(ACCOUNT, 4) && ledger.knows(ACCOUNT, 5));
+    }
+
+    fn rejected(user_ref_num: u32, reason: u16) -> Vec<u8> {
+        let client_order_id = ClientOrderId([b' '; 14]);
+        let message = Outbound::Rejected(Rejected { timestamp_ns: 1, user_ref_num, reason, client_order_id });
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        bytes
+    }
+
+    /// A record as a test writes it down.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Written {
+        /// By the client's worker: it hands the order on.
+        Handed(u32),
+        /// By either worker: it refuses the order.
+        Refused(u32),
+        /// By the sender: the order and its number upstream.
+        Sent(u32, u32),
+        /// By the client's worker: an answer, and its number in the exchange's stream.
+        Accepted(u32, u64),
+        /// By the client's worker: the refusal.
+        Told(u32),
+    }
+
+    const REASON: u16 = reject_reason::SHARES_EXCEED_THRESHOLD;
+
+    /// Shows the records of one journal.
+    fn read(recovering: &mut Recovering<'_>, account: AccountId, worker: u16, sender: u16, all: &[Written]) {
+        for (written, sequence) in all.iter().zip(1..) {
+            let (Written::Handed(number)
+            | Written::Refused(number)
+            | Written::Sent(number, _)
+            | Written::Accepted(number, _)
+            | Written::Told(number)) = *written;
+            let raw = enter(number);
+            let message = match written {
+                Written::Told(_) => rejected(number, REASON),
+                _ => accepted(number),
+            };
+            let key = session_key(sender.into(), 0);
+            let kind = match *written {
+                Written::Handed(_) => RecordKind::Inbound { account, upstream: 0, raw: &raw },
+                Written::Refused(_) => RecordKind::Refused { account, reason: REASON, raw: &raw },
+                Written::Sent(_, upstream) => RecordKind::Inbound { account, upstream, raw: &raw },
+                Written::Accepted(_, of_exchange) => {
+                    let upstream_sequence = pack_sequence(key, 0, of_exchange);
+                    RecordKind::Sequenced { account, sequence, upstream_sequence, message: &message }
+                }
+                Written::Told(_) => {
+                    RecordKind::Sequenced { account, sequence, upstream_sequence: 0, message: &message }
+                }
+            };
+            recovering.take(&Record { worker, t_ns: 0, kind });
+        }
+    }
+
+    /// Each journal ends where the kill found it. What is in any of them has one end: an answer that the client has, a
+    /// place among those that are sent again, or a refusal that it is told now.
+    #[test]
+    fn every_journaled_order_ends_in_one_way_wherever_a_kill_has_cut_the_journals() {
+        use Written::{Accepted, Handed, Refused, Sent, Told};
+        let of_home = [
+            Handed(1),
+            Refused(2),
+            Told(2),
+            Handed(3),
+            Handed(4),
+            Accepted(1, 1),
+            Told(3),
+            Handed(6),
+            Accepted(4, 2),
+            Told(6),
+            Handed(7),
+            Handed(8),
+        ];
+        let of_sender = [Sent(1, 1), Refused(3), Sent(4, 2), Refused(6), Sent(7, 3)];
+        for home in [0_u16, 1] {
+            let (account, sender) = (AccountId(home.into()), 1 - home);
+            for kept in 0..=of_home.len() {
+                for sent in 0..=of_sender.len() {
+                    let (of_home, of_sender) = (&of_home[..kept], &of_sender[..sent]);
+                    // An order is sent when its record is durable, and answered when it was sent.
+                    let was_sent = |order: u32| {
+                        of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
+                    };
+                    let is_possible = |one: &Written| !matches!(one, Accepted(order, _) if !was_sent(*order));
+                    if of_home.iter().all(is_possible) {
+                        ends_in_one_way(account, sender, of_home, of_sender);
+                    }
+                }
+            }
+        }
+    }
+
+    fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_sender: &[Written]) {
+        let home = 1 - sender;
+        let symbols = Symbols { other: Some(0), ..Symbols::default() };
+        let nobody = |_: &str| None;
+        let limits = [LedgerLimits::default()];
+        let mut recovering = Recovering::new(2, &limits, &symbols, &nobody, Controls::default());
+        for worker in [0, 1] {
+            let all = if worker == home { of_home } else { of_sender };
+            read(&mut recovering, account, worker, sender, all);
+        }
+        let recovered = recovering.finish(|_, _| true);
+        let ledger = &recovered.sessions[usize::from(sender)].0;
+        let shown = format!("account {}, home {of_home:?}, sender {of_sender:?}", account.0);
+        let told_now: Vec<u32> = recovered.unsent.iter().map(|(_, refusal)| refusal.user_ref_num).collect();
+        let all = || of_home.iter().chain(of_sender);
+        let numbers =
+            |number: fn(&Written) -> Option<u32>| all().filter_map(number).collect::<BTreeSet<u32>>();
+        let refused = numbers(|written| match *written {
+            Written::Refused(number) => Some(number),
+            _ => None,
+        });
+        let answered = numbers(|written| match *written {
+            Written::Accepted(number, _) | Written::Told(number) => Some(number),
+            _ => None,
+        });
+        let journaled = numbers(|written| match *written {
+            Written::Handed(number) | Written::Sent(number, _) | Written::Refused(number) => Some(number),
+            _ => None,
+        });
+        let mut again = 0;
+        for number in journaled {
+            let is_sent_again = ledger.knows(account, number);
+            let is_told_now = told_now.iter().filter(|told| **told == number).count();
+            let ends = usize::from(answered.contains(&number)) + usize::from(is_sent_again) + is_told_now;
+            assert_eq!(ends, 1, "order {number}: {shown}");
+            again += usize::from(is_sent_again);
+        }
+        assert_eq!(ledger.unanswered(), again, "{shown}");
+        for (_, refusal) in &recovered.unsent {
+            let reason = if refused.contains(&refusal.user_ref_num) { REASON } else { 2 };
+            assert_eq!(refusal.reason, reason, "{shown}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use weir_engine::{
     handoff::{self, HandoffCounters, Port},
     mailbox::{MailboxReceiver, mailbox},
-    net::Address,
+    net::{Address, Stream},
     serve::{Drained, ServeError, ServerConfig},
     spawn,
 };
@@ -41,7 +41,10 @@ use super::{
 };
 use crate::{
     journal::Level,
-    orders::{AccountConfig, Application, Hub, OrdersConfig, OrdersControl, OrdersServer, recover},
+    orders::{
+        AccountConfig, Application, Hub, LocalOrders, OrdersConfig, OrdersControl, OrdersServer, Recovery,
+        recover,
+    },
 };
 
 /// How often the starter looks whether the upstream sessions are there.
@@ -76,6 +79,43 @@ struct Shared {
     commander: Commander,
 }
 
+impl Shared {
+    /// Adds what the gateway counts to what its sessions do.
+    fn complete(&self, mut stats: NodeStats) -> NodeStats {
+        let taken = total(&self.counters, |counters| &counters.taken);
+        let passed = total(&self.counters, |counters| &counters.passed);
+        stats.backlog += taken.saturating_sub(passed);
+        stats.upstreams_open = total(&self.counters, |counters| &counters.upstreams_open);
+        stats.hops = summarize(&self.hops);
+        if self.common.hands_off {
+            let mut sum = HandoffStats {
+                strategy: self.config.handoff.strategy.name().into(),
+                orders: stats.orders,
+                orders_handed_off: total(&self.counters, |counters| &counters.handed_off),
+                ..HandoffStats::default()
+            };
+            self.handoff.iter().for_each(|counters| sum.merge(&counters.stats()));
+            stats.handoff = Some(sum);
+        }
+        stats
+    }
+
+    fn upstreams(&self) -> Vec<UpstreamStatus> {
+        let common = &self.common;
+        let troubles = common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = |(index, open): (usize, &AtomicBool)| {
+            let is_open = open.load(Ordering::Relaxed);
+            UpstreamStatus {
+                venue: common.venues[index % common.venues.len()].clone(),
+                worker: (index / common.venues.len()) as u32,
+                is_open,
+                trouble: troubles[index].clone().filter(|_| !is_open),
+            }
+        };
+        common.open.iter().enumerate().map(status).collect()
+    }
+}
+
 /// What a worker takes when it begins.
 struct Seat {
     port: Port<Task>,
@@ -84,16 +124,17 @@ struct Seat {
     unsent: Vec<(AccountId, Refusal)>,
 }
 
-impl GatewayServer {
-    /// Recovers what the journals hold, listens, and starts the workers, which begin to log in to the exchanges.
-    ///
-    /// # Errors
-    /// Those of [`OrdersServer::start`]; a hand-off that cannot do what is asked.
-    pub fn start(server: ServerConfig, config: GatewayConfig) -> Result<Self, ServeError> {
-        let workers = server.workers;
-        check(&server, &config)?;
+/// A gateway that has not begun yet.
+struct Prepared {
+    shared: Arc<Shared>,
+    seats: Vec<Option<Seat>>,
+    recovery: Recovery,
+}
+
+impl Prepared {
+    /// Recovers what the journals hold.
+    fn new(workers: usize, config: GatewayConfig) -> io::Result<Self> {
         let common = Arc::new(common(&config, workers));
-        let orders = orders_config(&config);
         let names = |name: &str| account_named(&config, name);
         let limits: Vec<LedgerLimits> = config.venues.iter().map(|venue| venue.limits).collect();
         let controls = Controls {
@@ -102,19 +143,13 @@ impl GatewayServer {
             ..Controls::default()
         };
         let mut recovering = Recovering::new(workers, &limits, &common.symbols, &names, controls);
-        let recovery = recover(&orders, &mut |record| recovering.take(record))
-            .map_err(|error| ServeError::Worker { worker: 0, source: io::Error::other(error) })?;
-        let feeds = |worker: usize, home: usize| {
-            common
-                .senders
-                .iter()
-                .enumerate()
-                .any(|(account, sender)| account % workers == home && usize::from(*sender) == worker)
-        };
-        let recovered = recovering.finish(feeds);
+        let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
+            .map_err(io::Error::other)?;
+        let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
+        let venues = config.venues.len();
         let shared = Arc::new(Shared {
             common,
             counters: (0..workers).map(|_| Arc::default()).collect(),
@@ -124,7 +159,6 @@ impl GatewayServer {
             config,
         });
         let mut sessions = recovered.sessions.into_iter();
-        let venues = shared.config.venues.len();
         let seats = ports.into_iter().zip(boxes).enumerate().map(|(worker, (port, asked))| {
             let own = |(account, _): &&(AccountId, Refusal)| account.0 as usize % workers == worker;
             Some(Seat {
@@ -134,8 +168,16 @@ impl GatewayServer {
                 unsent: recovered.unsent.iter().filter(own).copied().collect(),
             })
         });
-        let seats = Arc::new(Mutex::new(seats.collect::<Vec<Option<Seat>>>()));
-        let at_worker = Arc::clone(&shared);
+        let seats = seats.collect();
+        Ok(Self { shared, seats, recovery })
+    }
+
+    /// What the sessions begin with, and what makes the part of each worker, once.
+    fn into_parts(
+        self,
+    ) -> (Recovery, impl Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>> + Clone + Send + 'static) {
+        let Self { shared, seats, recovery } = self;
+        let seats = Arc::new(Mutex::new(seats));
         let make = move |hub: Rc<Hub>| {
             let seat = seats
                 .lock()
@@ -143,8 +185,23 @@ impl GatewayServer {
                 .get_mut(hub.worker())
                 .and_then(Option::take)
                 .ok_or_else(|| io::Error::other("the worker has begun before"))?;
-            take_seat(&at_worker, hub, seat)
+            take_seat(&shared, hub, seat)
         };
+        (recovery, make)
+    }
+}
+
+impl GatewayServer {
+    /// Recovers what the journals hold, listens, and starts the workers, which begin to log in to the exchanges.
+    ///
+    /// # Errors
+    /// Those of [`OrdersServer::start`]; a hand-off that cannot do what is asked.
+    pub fn start(server: ServerConfig, config: GatewayConfig) -> Result<Self, ServeError> {
+        check(&server, &config)?;
+        let prepared = Prepared::new(server.workers, config)
+            .map_err(|source| ServeError::Worker { worker: 0, source })?;
+        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (recovery, make) = prepared.into_parts();
         let orders = OrdersServer::start_recovered(server, orders, recovery, make)?;
         let control = GatewayControl { orders: orders.control(), shared };
         Ok(Self { orders, control })
@@ -189,35 +246,92 @@ impl GatewayServer {
     }
 }
 
+/// A gateway of one worker inside the runtime that starts it: for programs that have a runtime of their own, and for
+/// the simulator. It has no socket to control it, and as [`LocalOrders`] it verifies passwords where they arrive.
+#[derive(Clone)]
+pub struct LocalGateway {
+    orders: LocalOrders,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for LocalGateway {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("LocalGateway").finish_non_exhaustive()
+    }
+}
+
+impl LocalGateway {
+    /// Recovers what the journal holds, and begins to log in to the exchanges.
+    ///
+    /// # Errors
+    /// Those of the configuration and the journal.
+    pub async fn start(config: GatewayConfig) -> io::Result<Self> {
+        check_venues(&config, 1)?;
+        let prepared = Prepared::new(1, config)?;
+        let (orders, shared) = (orders_config(&prepared.shared.config), Arc::clone(&prepared.shared));
+        let (recovery, make) = prepared.into_parts();
+        let orders = LocalOrders::start_recovered(orders, recovery, make).await?;
+        Ok(Self { orders, shared })
+    }
+
+    /// Serves one connection of a client.
+    pub fn serve(&self, stream: Stream) -> impl Future<Output = ()> + use<> {
+        self.orders.serve(stream)
+    }
+
+    /// What was counted until now.
+    pub fn node_stats(&self) -> NodeStats {
+        self.shared.complete(self.orders.node_stats())
+    }
+
+    /// The upstream sessions.
+    pub fn upstreams(&self) -> Vec<UpstreamStatus> {
+        self.shared.upstreams()
+    }
+
+    /// Ends the sessions: clients get what there is for them and the end of the session.
+    pub async fn drain(&self) {
+        self.orders.drain().await;
+    }
+}
+
 fn check(server: &ServerConfig, config: &GatewayConfig) -> Result<(), ServeError> {
     let workers = server.workers;
-    let wrong = |text: String| {
-        let source = io::Error::new(io::ErrorKind::InvalidInput, text);
-        Err(ServeError::Worker { worker: 0, source })
-    };
+    let wrong = |source: io::Error| ServeError::Worker { worker: 0, source };
     if workers == 0 || workers > WORKERS_MAX {
-        return wrong(format!("{workers} workers; 1 to {WORKERS_MAX} are possible"));
+        return Err(wrong(invalid(format!("{workers} workers; 1 to {WORKERS_MAX} are possible"))));
     }
-    if let Some(venue) = config.venues.iter().find(|venue| venue.usernames.len() < workers) {
-        return wrong(format!(
+    check_venues(config, workers).map_err(wrong)?;
+    if workers > 1 && config.route != Route::Own && config.handoff.strategy == handoff::Strategy::Owner {
+        return Err(wrong(invalid(format!(
+            "the hand-off owner hands nothing off, and the route {} needs that; choose another one of them",
+            config.route
+        ))));
+    }
+    Ok(())
+}
+
+fn check_venues(config: &GatewayConfig, workers: usize) -> io::Result<()> {
+    match config.venues.iter().find(|venue| venue.usernames.len() < workers) {
+        None => Ok(()),
+        Some(venue) => Err(invalid(format!(
             "venue {} has {} user names for {workers} workers; each needs its own",
             venue.name,
             venue.usernames.len()
-        ));
+        ))),
     }
-    if workers > 1 && config.route != Route::Own && config.handoff.strategy == handoff::Strategy::Owner {
-        return wrong(format!(
-            "the hand-off owner hands nothing off, and the route {} needs that; choose another one of them",
-            config.route
-        ));
-    }
-    Ok(())
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
 fn orders_config(config: &GatewayConfig) -> OrdersConfig {
     OrdersConfig {
         session: config.session,
         journal: config.journal.clone().filter(|(_, level)| *level != Level::None),
+        journal_segment_bytes: config.journal_segment_bytes,
+        journal_faults: config.journal_faults,
         node: "GATEWAY",
         ..OrdersConfig::new(config.accounts.clone())
     }
@@ -290,13 +404,13 @@ fn take_seat(shared: &Shared, hub: Rc<Hub>, seat: Seat) -> io::Result<Rc<dyn App
 /// its cancels may have been lost with it.
 fn cancel_left(gateway: &Gateway, controls: &Controls, accounts: &[AccountConfig]) {
     if controls.is_everyone_killed {
-        gateway.cancel_here(None);
+        gateway.cancel_killed(None);
     }
     for (config, account) in accounts.iter().zip(0..) {
         if config.cancel_on_disconnect {
             gateway.cancel_of_disconnected(AccountId(account));
         } else if controls.killed.contains(&account) {
-            gateway.cancel_here(Some(AccountId(account)));
+            gateway.cancel_killed(Some(AccountId(account)));
         }
     }
 }
@@ -320,24 +434,7 @@ fn checks(controls: &Controls, accounts: usize) -> Checks {
 impl GatewayControl {
     /// What the gateway has counted until now.
     pub fn node_stats(&self) -> NodeStats {
-        let shared = &self.shared;
-        let mut stats = self.orders.node_stats();
-        let taken = total(&shared.counters, |counters| &counters.taken);
-        let passed = total(&shared.counters, |counters| &counters.passed);
-        stats.backlog += taken.saturating_sub(passed);
-        stats.upstreams_open = total(&shared.counters, |counters| &counters.upstreams_open);
-        stats.hops = summarize(&shared.hops);
-        if shared.common.hands_off {
-            let mut sum = HandoffStats {
-                strategy: shared.config.handoff.strategy.name().into(),
-                orders: stats.orders,
-                orders_handed_off: total(&shared.counters, |counters| &counters.handed_off),
-                ..HandoffStats::default()
-            };
-            shared.handoff.iter().for_each(|counters| sum.merge(&counters.stats()));
-            stats.handoff = Some(sum);
-        }
-        stats
+        self.shared.complete(self.orders.node_stats())
     }
 
     /// The engine's counters.
@@ -352,18 +449,7 @@ impl GatewayControl {
 
     /// The upstream sessions, worker by worker.
     pub fn upstreams(&self) -> Vec<UpstreamStatus> {
-        let common = &self.shared.common;
-        let troubles = common.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        let status = |(index, open): (usize, &AtomicBool)| {
-            let is_open = open.load(Ordering::Relaxed);
-            UpstreamStatus {
-                venue: common.venues[index % common.venues.len()].clone(),
-                worker: (index / common.venues.len()) as u32,
-                is_open,
-                trouble: troubles[index].clone().filter(|_| !is_open),
-            }
-        };
-        common.open.iter().enumerate().map(status).collect()
+        self.shared.upstreams()
     }
 
     /// Waits until every upstream session is logged in. False: not within the limit.

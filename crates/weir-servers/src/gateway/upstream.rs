@@ -20,7 +20,7 @@ use weir_engine::{
     time::{self, Instant, Sleep},
 };
 use weir_proto::{
-    ouch::{ACCOUNT_QUERY, Outbound, reject_reason},
+    ouch::{ACCOUNT_QUERY, Canceled, Outbound, codes::cancel_reason, reject_reason},
     soup::{
         CLIENT_HEARTBEAT_FRAME, ClientInput, ClientSession, CloseReason, Deframer, Due, Fault, Frame,
         LOGOUT_FRAME, LoginReject, LoginRequest, Name, ServerPacket, Timing, UNSEQUENCED, encode_frame,
@@ -43,6 +43,8 @@ use crate::journal::Lsn;
 const PAYLOAD_BYTES_MAX: usize = 4096;
 /// Longest attempt to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Where a cancellation has its reason.
+const CANCEL_REASON_OFFSET: usize = 17;
 /// Bytes that wait to be sent; more stop the clients that send here.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
@@ -90,6 +92,15 @@ struct Waiting {
     last: u32,
     /// The journal has to have this before they may be sent.
     lsn: Lsn,
+}
+
+/// Cancels of our own.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    /// Of orders up to this number.
+    through: u32,
+    /// What clients are told; to the exchange each is a cancel like any other.
+    reason: u8,
 }
 
 /// Why a connection ended, or was not made.
@@ -145,9 +156,9 @@ pub(super) struct Upstream {
     /// Up to which message that holds; 0 once the exchange has begun another session.
     replay_until: Cell<u64>,
     lsn: Cell<Lsn>,
-    /// Accounts whose orders are to be cancelled up to a number, until none of these is open: a cancel may be lost with
-    /// the connection. No account stands for all.
-    cancels_owed: RefCell<BTreeMap<Option<AccountId>, u32>>,
+    /// By account, whose orders are to be cancelled until none of these is open: a cancel may be lost with the
+    /// connection. No account stands for all.
+    cancels_owed: RefCell<BTreeMap<Option<AccountId>, Owed>>,
     flush: Signal,
 }
 
@@ -212,14 +223,14 @@ impl Upstream {
     }
 
     /// Sends cancels of every order of an account that is open now, or of all; says how many. They are sent on every
-    /// new connection until none of these orders is open.
-    pub(super) fn cancel_all(&self, account: Option<AccountId>) -> u64 {
+    /// new connection until none of these orders is open. Clients are told this reason.
+    pub(super) fn cancel_all(&self, account: Option<AccountId>, reason: u8) -> u64 {
         let ledger = self.ledger.borrow();
         let through = ledger.last_number();
         let mut cancels = Vec::new();
         let count = ledger.cancel_all(account, through, &mut cancels);
         if count > 0 {
-            self.cancels_owed.borrow_mut().insert(account, through);
+            self.cancels_owed.borrow_mut().insert(account, Owed { through, reason });
         }
         if self.is_up.get() {
             let mut waiting = self.waiting.borrow_mut();
@@ -477,7 +488,23 @@ impl Upstream {
         if answer.sent_ns > 0 {
             gateway.record(Hop::Upstream, now.as_nanos().saturating_sub(answer.sent_ns));
         }
+        if let Outbound::Canceled(canceled) = message
+            && let Some(reason) = self.reason_of(canceled, answer.origin.account)
+            && let Some(place) = raw.get_mut(CANCEL_REASON_OFFSET)
+        {
+            *place = reason;
+        }
         gateway.deliver(&answer.origin, raw, pack_sequence(self.key, self.epoch.get(), sequence), now);
+    }
+
+    /// Why an order was cancelled that the exchange says its user cancelled, if that was us.
+    fn reason_of(&self, canceled: &Canceled, account: AccountId) -> Option<u8> {
+        let owed = self.cancels_owed.borrow();
+        if canceled.reason != cancel_reason::USER || owed.is_empty() {
+            return None;
+        }
+        let mut of_it = [Some(account), None].into_iter().filter_map(|key| owed.get(&key));
+        of_it.find(|owed| canceled.user_ref_num <= owed.through).map(|owed| owed.reason)
     }
 
     /// Whether the client had this answer before the gateway was started again.
@@ -494,8 +521,8 @@ impl Upstream {
         let again = self.ledger.borrow().resend(&mut waiting.bytes);
         waiting.messages += again;
         waiting.lsn = waiting.lsn.max(self.lsn.get());
-        self.cancels_owed.borrow_mut().retain(|account, through| {
-            let count = self.ledger.borrow().cancel_all(*account, *through, &mut waiting.bytes);
+        self.cancels_owed.borrow_mut().retain(|account, owed| {
+            let count = self.ledger.borrow().cancel_all(*account, owed.through, &mut waiting.bytes);
             waiting.messages += count;
             count > 0
         });

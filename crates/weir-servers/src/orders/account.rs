@@ -8,6 +8,7 @@ use std::{
 use weir_trading::{AccountId, UserRefNums};
 
 use super::{
+    allowance::Allowance,
     counters::AccountCells,
     recovery::Recovery,
     session::{Notify, Session},
@@ -24,6 +25,8 @@ pub(super) struct Slot {
     pub(super) account: AccountId,
     pub(super) numbers: Cell<UserRefNums>,
     pub(super) state: RefCell<Account>,
+    /// What it may have read from journals.
+    pub(super) allowance: Allowance,
     /// Is on the list of those that a commit concerns.
     pub(super) touched: Cell<bool>,
     /// The connection has ended.
@@ -53,6 +56,7 @@ impl Slot {
                 index: recovery.index(account),
                 session: None,
             }),
+            allowance: Allowance::default(),
             touched: Cell::new(false),
             vacated: Notify::default(),
         }

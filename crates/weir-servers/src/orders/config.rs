@@ -6,7 +6,10 @@ use weir_engine::time::Instant;
 use weir_proto::soup::{Name, Timing};
 
 use super::login;
-use crate::journal::{Level, SEGMENT_BYTES_DEFAULT};
+use crate::journal::{
+    Level, SEGMENT_BYTES_DEFAULT,
+    faults::{Operation, Verdict},
+};
 
 /// Most accounts of one server.
 pub const ACCOUNTS_MAX: usize = 65_536;
@@ -49,8 +52,15 @@ pub struct OrdersConfig {
     pub journal_segment_bytes: u64,
     /// Most bytes of a stream that are kept in memory after they were sent.
     pub retained_bytes_max: usize,
-    /// Called once, on the worker's thread, when a worker panics: a process must not live on half dead.
+    /// Bytes a second that an account may have read from journals to be sent again, once the burst is used up.
+    pub replay_bytes_per_second: u64,
+    /// … and at once, over all its connections.
+    pub replay_burst_bytes: u64,
+    /// Called once, on the worker's thread, when a worker panics: a process must not live on half dead. By default it
+    /// ends. Of no use in a runtime that is somebody else's ([`LocalOrders`](super::LocalOrders)).
     pub on_panic: Option<fn()>,
+    /// Judges what the journal of a worker asks of its disk, for tests; see [`faults`](crate::journal::faults).
+    pub journal_faults: Option<fn(u16, &Operation) -> Verdict>,
     /// Nanoseconds since 1970 at an instant of the engine's clock, for time stamps alone; `None`: the kernel's clock.
     pub wall_clock: Option<fn(Instant) -> u64>,
     /// `GATEWAY` or `EXCHANGE`.
@@ -72,7 +82,10 @@ impl OrdersConfig {
             journal: None,
             journal_segment_bytes: SEGMENT_BYTES_DEFAULT,
             retained_bytes_max: 256 << 10,
-            on_panic: None,
+            replay_bytes_per_second: 32 << 20,
+            replay_burst_bytes: 256 << 20,
+            on_panic: Some(|| std::process::abort()),
+            journal_faults: None,
             wall_clock: None,
             node: "EXCHANGE",
         }

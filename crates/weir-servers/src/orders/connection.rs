@@ -17,8 +17,8 @@ use weir_engine::{
 use weir_proto::{
     ouch::{Inbound, reject_reason},
     soup::{
-        ClientPacket, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject, LoginRequest,
-        SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession,
+        ClientPacket, DEBUG, Deframer, Due, END_OF_SESSION_FRAME, Fault, LoginAccepted, LoginReject,
+        LoginRequest, SERVER_HEARTBEAT_FRAME, ServerInput, ServerSession, encode_frame,
     },
 };
 use weir_trading::{AccountId, NumberVerdict};
@@ -48,6 +48,9 @@ const TIMER_GRID_NS: u64 = 500_000_000;
 /// Send buffer asked of the kernel; it takes twice as much. A fixed one keeps what waits in the kernel small, and makes
 /// it say often that a slow client has taken something.
 const KERNEL_SEND_BYTES: usize = 64 << 10;
+
+/// What clients are told when nothing can be acknowledged any more, in a debug packet.
+const JOURNAL_FAILED: &[u8] = b"the journal has failed: orders are neither taken nor answered any more";
 
 /// How often the end of a drain is looked for.
 const DRAIN_LOOK: Duration = Duration::from_millis(1);
@@ -212,8 +215,10 @@ pub(super) async fn join(hub: Rc<Hub>, arrival: Arrival<Stream>) {
     };
     let mut ending = connection.run().await;
     drop(connection);
-    if ending == Ending::Drained {
-        ending = finish(&hub, slot, &session).await;
+    match ending {
+        Ending::Drained => ending = finish(&hub, slot, &session).await,
+        Ending::CutOff(CutOff::JournalFailed) => tell_failure(&hub, &session).await,
+        _ => {}
     }
     // What is cancelled now is told: the journal gets that account by account.
     while hub.is_congested() {
@@ -315,7 +320,7 @@ fn count_ending(hub: &Hub, ending: Ending) {
     }
 }
 
-/// In a drain: sends what there is for the client, and that the session is over.
+/// In a drain: sends what there is for the client, and that the session is over, unless it was broken off elsewhere.
 async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
     let until = time::now() + hub.shared.drain_limit;
     loop {
@@ -336,10 +341,19 @@ async fn finish(hub: &Hub, slot: &Slot, session: &Rc<Session>) -> Ending {
         }
         time::sleep(DRAIN_LOOK).await;
     }
-    if session.push(&END_OF_SESSION_FRAME, hub.tick()) {
+    if !hub.shared.has_failed() && session.push(&END_OF_SESSION_FRAME, hub.tick()) {
         linger(&session.stream).await;
     }
     Ending::Drained
+}
+
+/// The journal has failed: says so to a client that has everything it may be sent. That acknowledges nothing.
+async fn tell_failure(hub: &Hub, session: &Session) {
+    let mut frame = Vec::new();
+    encode_frame(DEBUG, JOURNAL_FAILED, &mut frame);
+    if session.is_live() && session.push(&frame, hub.tick()) {
+        linger(&session.stream).await;
+    }
 }
 
 /// How a connection ended.

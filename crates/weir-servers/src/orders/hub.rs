@@ -228,6 +228,13 @@ impl Hub {
         self.journal_append(records::INBOUND, account.0, &[&head, raw])
     }
 
+    /// Journals a message of a client that is refused, with the reason that it is told: should that be lost in a crash,
+    /// it can be told again. As [`Self::log_inbound`].
+    pub fn log_refused(&self, account: AccountId, raw: &[u8], reason: u16) -> Lsn {
+        let head = records::inbound_head(&self.account(account).name, self.shared.generation, reason.into());
+        self.journal_append(records::REFUSED, account.0, &[&head, raw])
+    }
+
     /// Journals something of the application's own; `kind` is [`RECORD_KIND_APPLICATION`] or more. Returns the
     /// record's number, 0 without a journal.
     ///

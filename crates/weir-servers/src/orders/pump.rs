@@ -1,13 +1,16 @@
 //! Sending to a connection that has not got everything: a piece at a time, the next one when the kernel has taken the
 //! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is
-//! sent slowly is not mistaken for it.
+//! sent slowly is not mistaken for it. What is read from a journal is rationed: so many reads at a time on a worker,
+//! and so many bytes a second for an account.
 
 use std::rc::Rc;
 
+use weir_engine::time;
 use weir_trading::AccountId;
 
 use super::{
     CutOff,
+    allowance::Rate,
     archive::{self, Cursor},
     counters::AccountCells,
     hub::{Hub, REPLAYS_MAX},
@@ -85,6 +88,11 @@ fn catch_up(hub: &Hub, account: AccountId, session: &Session) {
     cells.state.set(AccountCells::LIVE);
 }
 
+fn replay_rate(hub: &Hub) -> Rate {
+    let config = &hub.shared.config;
+    Rate { bytes_per_second: config.replay_bytes_per_second, burst_bytes: config.replay_burst_bytes }
+}
+
 /// Collects the next messages and says how many; none: there are none. `None`: they cannot be read.
 async fn gather(
     hub: &Hub,
@@ -102,9 +110,12 @@ async fn gather(
             }
             None => {
                 let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
+                let (allowance, rate) = (&hub.slot(account).allowance, replay_rate(hub));
+                time::sleep_until(allowance.next_at(rate)).await;
                 // For one read: a client that takes its time keeps nobody else waiting.
                 let _turn = Replay::begin(hub).await;
                 let next = archive::read(hub, account, cursor, piece).await?;
+                allowance.spend(hub.tick(), piece.len(), rate);
                 session.set_next_in_archive(next);
                 return Some(next - sequence);
             }

@@ -9,12 +9,14 @@ pub(super) const SEQUENCED: u8 = 1;
 pub(super) const INBOUND: u8 = 2;
 /// The session has ended in good order, and cannot be joined again.
 pub(super) const ENDED: u8 = 3;
+/// A message of a client, as it came, that is refused: as an inbound record, with the reason for its number.
+pub(super) const REFUSED: u8 = 4;
 
 const NAME_BYTES: usize = 6;
 
 /// What stands before the message in a sequenced record.
 pub(super) const SEQUENCED_HEAD_BYTES: usize = 8 + 8 + NAME_BYTES + 2;
-/// What stands before the message in an inbound record.
+/// What stands before the message in an inbound record and in a refused one.
 pub(super) const INBOUND_HEAD_BYTES: usize = 4 + NAME_BYTES + 2;
 
 const _: () = assert!(SEQUENCED_HEAD_BYTES == 24 && INBOUND_HEAD_BYTES == 12);
@@ -29,9 +31,10 @@ pub(super) struct Sequenced<'a> {
     pub(super) message: &'a [u8],
 }
 
-/// An inbound record.
+/// An inbound record, or a refused one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inbound<'a> {
+    /// The number upstream; of a refused one, the reason.
     pub(super) upstream: u32,
     pub(super) name: Name<6>,
     pub(super) generation: u16,

@@ -71,6 +71,15 @@ pub enum RecordKind<'a> {
         /// The message.
         raw: &'a [u8],
     },
+    /// A message of a client that was refused ([`Hub::log_refused`](super::Hub::log_refused)).
+    Refused {
+        /// Whose.
+        account: AccountId,
+        /// Why.
+        reason: u16,
+        /// The message.
+        raw: &'a [u8],
+    },
     /// Something of the application's own ([`Hub::log`](super::Hub::log)).
     Application {
         /// Its kind.
@@ -174,7 +183,7 @@ impl Recovery {
                     message: found.message,
                 }
             }
-            records::INBOUND => {
+            records::INBOUND | records::REFUSED => {
                 let found = records::inbound(record.payload).ok_or_else(malformed)?;
                 let Some(&account) = names.get(&found.name.folded()) else { return Ok(()) };
                 if let (Some(b'O' | b'U'), Some(number)) =
@@ -182,7 +191,12 @@ impl Recovery {
                 {
                     self.accounts[account.0 as usize].raise(number);
                 }
-                RecordKind::Inbound { account, upstream: found.upstream, raw: found.raw }
+                if record.kind == records::REFUSED {
+                    let reason = u16::try_from(found.upstream).map_err(|_| malformed())?;
+                    RecordKind::Refused { account, reason, raw: found.raw }
+                } else {
+                    RecordKind::Inbound { account, upstream: found.upstream, raw: found.raw }
+                }
             }
             records::ENDED => {
                 let ended = records::ended(record.payload).ok_or_else(malformed)?;

@@ -264,6 +264,17 @@ impl LocalOrders {
         M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
     {
         let recovery = recover(&orders, &mut |_| {}).map_err(io::Error::other)?;
+        Self::start_recovered(orders, recovery, make).await
+    }
+
+    /// As [`Self::start`], with what [`recover`] has found.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_recovered<M>(orders: OrdersConfig, recovery: Recovery, make: M) -> io::Result<Self>
+    where
+        M: Fn(Rc<Hub>) -> io::Result<Rc<dyn Application>>,
+    {
         let place = Place { workers: 1, is_local: true, drain_limit: LOCAL_DRAIN_LIMIT };
         let worker = Worker::new(share(orders, place, recovery)?, 0);
         Rc::clone(&worker).begin(make).await?;

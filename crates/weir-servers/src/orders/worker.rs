@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     deadline::Deadline,
-    journal::{Journal, JournalConfig, JournalCounters},
+    journal::{Journal, JournalConfig, JournalCounters, faults::Operation},
 };
 
 /// Connections that may be on their way to one worker.
@@ -203,6 +203,11 @@ impl Shared {
         self.journals.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether the journal of any worker has failed: the session is not over then, it was broken off.
+    pub(super) fn has_failed(&self) -> bool {
+        self.journals().iter().any(|journal| journal.is_failed())
+    }
+
     /// Adds a worker's part to the counters of the hand-off between them.
     pub(super) fn add_handoff(&self, counters: Arc<HandoffCounters>) {
         self.handoffs.lock().unwrap_or_else(PoisonError::into_inner).push(counters);
@@ -284,7 +289,8 @@ impl Worker {
                 }
             });
         }
-        if let Some(on_panic) = self.shared.config.on_panic {
+        // Whose runtime it is decides what a panic in it means.
+        if let Some(on_panic) = self.shared.config.on_panic.filter(|_| !self.shared.is_local) {
             spawn(watch_for_panic(on_panic));
         }
         let Some(letters) = self.shared.take_box(self.number) else {
@@ -305,7 +311,13 @@ impl Worker {
             segment_bytes: config.journal_segment_bytes,
             ..JournalConfig::new(directory.clone(), number, level)
         };
-        let journal = Journal::open(journal, &recovered).await?;
+        let journal = match config.journal_faults {
+            None => Journal::open(journal, &recovered).await?,
+            Some(judge) => {
+                let faults = Rc::new(move |operation: &Operation| judge(number, operation));
+                Journal::open_with_faults(journal, &recovered, faults).await?
+            }
+        };
         journal.start();
         self.shared.journals.lock().unwrap_or_else(PoisonError::into_inner).push(journal.counters());
         Ok(Some(journal))
@@ -356,8 +368,8 @@ impl Worker {
         deadline.until(until, all_left).await;
         if let Some(journal) = hub.journal() {
             let ended = self.shared.generation.to_le_bytes();
-            // A journal that has failed keeps the session as it was.
-            if !hub.is_failed() {
+            // What a journal that has failed holds can be asked for after a restart, in the same session.
+            if !self.shared.has_failed() {
                 let _ = journal.append(records::ENDED, 0, hub.epoch_ns(), &[&ended]);
             }
             deadline.until(until, journal.close()).await;

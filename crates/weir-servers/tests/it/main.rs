@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
 mod bad_input;
+mod cable;
 mod client;
 mod endings;
 mod exchange;
@@ -13,6 +14,7 @@ mod files;
 mod gateway;
 mod journal;
 mod orders;
+mod panics;
 mod pipelines;
 mod random;
 mod rig;

@@ -1,12 +1,15 @@
 //! The order sessions as clients meet them, with an exchange behind: one script, every driver.
 
-mod client;
+pub mod client;
 mod ending;
+mod faults;
+mod lines;
 mod logins;
 mod market;
 mod numbers;
-mod replay;
+pub mod replay;
 mod restart;
-mod rig;
-mod timing;
+pub mod rig;
+mod slow;
+pub mod timing;
 mod wire;

@@ -1,6 +1,7 @@
 //! The program as people and scripts use it: real processes, their output, their exit codes and what they leave.
 //!
-//! No test needs root; the one that fills a disk is skipped without. `WEIR_SLOW_TESTS=1` adds the long forms.
+//! No test needs root; those that fill a disk or make one with a fault are skipped without. `WEIR_SLOW_TESTS=1` adds
+//! the long forms.
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
@@ -12,6 +13,7 @@ mod load_http;
 mod load_orders;
 mod mistakes;
 mod order_kill;
+mod orders_limits;
 mod refused;
 mod serve;
 mod serve_http;

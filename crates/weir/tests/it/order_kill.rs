@@ -58,7 +58,7 @@ fn run(words: &[String]) -> (Running, String) {
 }
 
 /// A Soup connection that is logged in.
-struct Session {
+pub struct Session {
     socket: TcpStream,
     deframer: Deframer,
     /// What came together with the answer to the login.
@@ -67,7 +67,7 @@ struct Session {
 
 impl Session {
     /// `None`: the peer was not there, went away, or has not seen yet that the connection before is gone.
-    fn login(address: &str, name: &str, sequence: u64) -> Option<Self> {
+    pub fn login(address: &str, name: &str, sequence: u64) -> Option<Self> {
         let mut socket = TcpStream::connect(address).ok()?;
         socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let login = LoginRequest {
@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// What one receive brings; `None` when the peer is gone.
-    fn read<T>(&mut self, mut take: impl FnMut(u8, &[u8]) -> Option<T>) -> Option<Vec<T>> {
+    pub fn read<T>(&mut self, mut take: impl FnMut(u8, &[u8]) -> Option<T>) -> Option<Vec<T>> {
         if !self.early.is_empty() {
             let early = std::mem::take(&mut self.early);
             return Some(early.iter().filter_map(|(kind, payload)| take(*kind, payload)).collect());
@@ -110,7 +110,13 @@ impl Session {
         Some(taken)
     }
 
-    fn send(&mut self, orders: impl Iterator<Item = Vec<u8>>) {
+    /// The same connection, to be sent to from another thread.
+    pub fn twin(&self) -> Self {
+        let socket = self.socket.try_clone().expect("a descriptor");
+        Self { socket, deframer: Deframer::new(4096), early: Vec::new() }
+    }
+
+    pub fn send(&mut self, orders: impl Iterator<Item = Vec<u8>>) {
         let mut bytes = Vec::new();
         orders.for_each(|payload| encode_frame(UNSEQUENCED, &payload, &mut bytes));
         // A peer that is gone is seen when it is read.
@@ -118,7 +124,7 @@ impl Session {
     }
 }
 
-fn order(user_ref_num: u32, id: &str) -> Vec<u8> {
+pub fn order(user_ref_num: u32, id: &str) -> Vec<u8> {
     let mut payload = Vec::new();
     let order = Enter {
         user_ref_num,
@@ -301,9 +307,29 @@ fn nothing_is_lost_or_executed_twice_where_orders_are_handed_off() {
     kill_again_and_again("other");
 }
 
+/// The drivers that a node can come back on.
+fn drivers() -> Vec<&'static str> {
+    let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
+    let mut drivers = Vec::new();
+    for report in weir_engine::probe(&weir_engine::Config::default()) {
+        let name = report.driver.name();
+        if report.driver == weir_engine::Driver::Blocking {
+            continue;
+        }
+        assert!(report.available || !required.split(',').any(|one| one == name), "{name} is required");
+        if report.available {
+            drivers.push(name);
+        } else {
+            println!("skipped: {name}: {}", report.detail);
+        }
+    }
+    drivers
+}
+
 fn kill_again_and_again(route: &str) {
     let cycles = if std::env::var_os("WEIR_SLOW_TESTS").is_some() { 200 } else { 10 };
     let mut state = std::env::var("WEIR_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    let drivers = drivers();
     println!("seed {state} (WEIR_SEED takes another), {cycles} kills, route {route}");
     let folder = folder(&format!("order-kill-{route}"));
     let (ours, theirs) = (journal(&folder, "gateway"), journal(&folder, "exchange"));
@@ -324,7 +350,7 @@ fn kill_again_and_again(route: &str) {
             client.be_there(&gateway.address);
             client.fill();
         }
-        let driver = ["epoll", "poll", "select"][cycle % 3];
+        let driver = drivers[cycle % drivers.len()];
         if random(&mut state).is_multiple_of(2) {
             gateway.kill();
             gateway.start_again(driver);

@@ -140,6 +140,9 @@ struct Socket {
     /// Bytes received, or connections accepted, in this turn.
     turn: u64,
     turn_bytes: usize,
+    /// Bytes sent in that turn.
+    send_turn: u64,
+    send_turn_bytes: usize,
 }
 
 impl Socket {
@@ -162,6 +165,8 @@ impl Socket {
             starved: false,
             turn: 0,
             turn_bytes: 0,
+            send_turn: 0,
+            send_turn_bytes: 0,
         }
     }
 

@@ -115,6 +115,42 @@ fn a_send_without_memory_is_tried_again_after_a_pause_and_not_all_the_time() {
 }
 
 #[test]
+fn a_sender_whose_peer_takes_everything_at_once_leaves_others_their_turn() {
+    const SHARE_BYTES: usize = 16 << 10;
+    const QUEUE_BYTES: usize = 4 << 10;
+    const ALL_BYTES: usize = 64 << 10;
+    const PIECE: [u8; 1 << 10] = [7; 1 << 10];
+    for mut config in configurations() {
+        config.limits.turn_bytes_max = SHARE_BYTES;
+        config.limits.output_high_water_bytes = QUEUE_BYTES;
+        config.limits.output_low_water_bytes = QUEUE_BYTES / 2;
+        let runtime = runtime(&config);
+        let counters = runtime.counters();
+        let (most, received) = runtime.block_on(async {
+            // The kernel has room for all of it, as it has when a peer reads on another core.
+            let (stream, mut peer) = pair();
+            let (mut most, mut in_this_turn, mut turn) = (0, 0, counters.snapshot().turns);
+            for _ in 0..ALL_BYTES / PIECE.len() {
+                stream.send_slice(&PIECE).await.expect("it is open");
+                if std::mem::replace(&mut turn, counters.snapshot().turns) != turn {
+                    in_this_turn = 0;
+                }
+                in_this_turn += PIECE.len();
+                most = most.max(in_this_turn);
+            }
+            stream.flush().await.expect("the kernel takes it");
+            drop(stream);
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).expect("an end in order");
+            (most, received.len())
+        });
+        assert_eq!(received, ALL_BYTES, "{config:?}");
+        assert!(most <= SHARE_BYTES + 3 * QUEUE_BYTES, "{most} bytes in one turn: {config:?}");
+        assert!(most >= SHARE_BYTES, "{most} bytes in one turn: {config:?}");
+    }
+}
+
+#[test]
 fn with_blocking_writes_a_reply_is_one_call_however_slowly_the_peer_reads() {
     const BYTES: usize = 8 << 20;
     let mut config = Config::with_driver(Driver::Epoll);

@@ -32,7 +32,7 @@ impl<B: Backend> Readiness<B> {
 
     /// Writes as much of the queue as the kernel takes; of files no more than a share.
     pub(super) fn write(&mut self, id: SlotId) {
-        let limits = self.parts.config.limits;
+        let (limits, turn) = (self.parts.config.limits, self.turn);
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let queued = socket.output.queue.len();
         // A socket that waits takes everything, unless a signal comes: what it leaves says nothing about room.
@@ -60,6 +60,11 @@ impl<B: Backend> Readiness<B> {
                 }
             }
         }
+        if socket.send_turn != turn {
+            socket.send_turn = turn;
+            socket.send_turn_bytes = 0;
+        }
+        socket.send_turn_bytes += queued - socket.output.queue.len();
         socket.output.wake_if_low(limits.output_low_water_bytes);
         self.after_write(id);
     }
@@ -220,6 +225,13 @@ impl<B: Backend> Readiness<B> {
     ) -> Poll<io::Result<()>> {
         let Some(socket) = self.sockets.get(id) else { return Poll::Ready(Err(socket::gone())) };
         if socket.error.is_none() && socket.output.queue.len() > limit {
+            let has_had_its_share = socket.send_turn == self.turn
+                && socket.send_turn_bytes >= self.parts.config.limits.turn_bytes_max;
+            if has_had_its_share && socket.writable {
+                // A peer that takes everything at once must not keep the others from their turn.
+                waker.wake_by_ref();
+                return Poll::Pending;
+            }
             self.write_out_of_order(id);
         }
         let Some(socket) = self.sockets.get_mut(id) else { return Poll::Ready(Err(socket::gone())) };

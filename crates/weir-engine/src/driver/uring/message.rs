@@ -2,23 +2,35 @@
 //!
 //! The message carries nothing: what it announces lies in memory that both share. It leaves with whatever this ring
 //! submits next, and makes no completion here when it was delivered. When it was not (the other ring is full beyond
-//! its overflow list, or going away) the eventfd is written instead, so a wake is never lost. An overflow of the other
-//! ring's completion queue needs nothing of us: the kernel keeps the message and says so, and its owner asks for it.
+//! its overflow list, or going away, or this runtime is left before it submits again) the eventfd is written instead,
+//! so a wake is never lost. An overflow of the other ring's completion queue needs nothing of us: the kernel keeps the
+//! message and says so, and its owner asks for it.
 
-use std::{os::fd::AsRawFd, sync::Arc};
+use std::{
+    os::fd::{AsRawFd, OwnedFd},
+    sync::Arc,
+};
 
 use io_uring::{opcode, squeue::Flags, types::Fd};
 
 use super::{Kind, Uring};
 use crate::{driver::Doorbell, slots::SlotId};
 
+/// A message that the kernel may not have taken yet.
+pub(super) struct Unsent {
+    /// Whose it is, in `Uring::doorbells`.
+    place: usize,
+    /// The other ring's descriptor, which must be open when the kernel takes the message.
+    _ring: Arc<OwnedFd>,
+}
+
 impl Uring {
     /// Submits a message that wakes the doorbell's runtime.
     pub(super) fn submit_message(&mut self, doorbell: &Arc<Doorbell>) {
-        let Some(ring) = &doorbell.messages else { return doorbell.ring() };
+        let Some(ring) = doorbell.messages() else { return doorbell.ring() };
         let known = self.doorbells.iter().position(|known| Arc::ptr_eq(known, doorbell));
         let place = known.unwrap_or_else(|| {
-            // Kept for as long as the driver lives: the descriptor must be open when the kernel takes the message.
+            // Kept for as long as the driver lives: a message may come back at any time.
             self.doorbells.push(Arc::clone(doorbell));
             self.doorbells.len() - 1
         });
@@ -27,6 +39,17 @@ impl Uring {
         let message = message.user_data(token(Kind::Message, place));
         let silent = self.ring.granted.skip_success;
         self.push(if silent { message.flags(Flags::SKIP_SUCCESS) } else { message });
+        self.unsent.push(Unsent { place, _ring: ring });
+    }
+
+    /// How many messages the kernel has taken with their completions in reach; asked right after the ring was entered.
+    pub(super) fn messages_submitted(&mut self) -> usize {
+        if self.unsent.is_empty() || !self.ring.is_caught_up() { 0 } else { self.unsent.len() }
+    }
+
+    /// Wakes whom the messages are for that the kernel may not have taken. They stay: what is queued names descriptors.
+    pub(super) fn ring_for_unsent(&self) {
+        self.unsent.iter().for_each(|message| self.doorbells[message.place].ring());
     }
 
     pub(super) fn on_message_sent(&mut self, id: SlotId, result: i32) {

@@ -55,6 +55,7 @@ mod tests;
 
 use buffers::Buffers;
 use files::Flight;
+use message::Unsent;
 use ring::{Completion, Ring};
 
 /// `IORING_RECVSEND_POLL_FIRST`: wait for data before a buffer is chosen.
@@ -289,6 +290,9 @@ pub(crate) struct Uring {
     files_closing: usize,
     /// Whom this ring has sent messages to, each once: at most one for each other runtime.
     doorbells: Vec<Arc<Doorbell>>,
+    /// Messages that the kernel may not have taken: one for each sleep of another runtime that this one has ended since
+    /// the submission queue was last seen empty.
+    unsent: Vec<Unsent>,
     /// Sizes of receive buffers.
     classes: u8,
     receive: ReceiveMode,
@@ -356,6 +360,7 @@ impl Uring {
             files: Operations::new(parts.config.limits.file_operations_max),
             files_closing: 0,
             doorbells: Vec::new(),
+            unsent: Vec::new(),
             classes: parts.receive_pool.classes(),
             parts,
             completions: Vec::with_capacity(1024),
@@ -648,12 +653,13 @@ impl Mechanism for Uring {
             counters.waits.increment();
         }
         self.ring.turn(limit, &counters)?;
-        let submitted = self.tried_submitted();
+        let (submitted, messages) = (self.tried_submitted(), self.messages_submitted());
         self.ring.reap(&mut self.completions);
         counters.completions.add(self.completions.len() as u64);
         counters.completions_per_turn_max.raise_to(self.completions.len() as u64);
         self.dispatch();
         self.settle_tried(submitted);
+        self.unsent.drain(..messages);
         if self.retry_at.is_some() || self.resend_at.is_some() || !self.lingering.is_empty() {
             self.retry(monotonic());
         }
@@ -712,10 +718,16 @@ impl Mechanism for Uring {
     fn send_message(&mut self, doorbell: &Arc<Doorbell>) {
         self.submit_message(doorbell);
     }
+
+    fn settle_messages(&mut self) {
+        self.ring_for_unsent();
+    }
 }
 
 impl Drop for Uring {
     fn drop(&mut self) {
+        // As after a panic of a task, which ends the runtime wherever it is.
+        self.ring_for_unsent();
         if self.cancel_and_reap() > 0 {
             // The kernel may still write to this memory: it stays, for ever (invariant 3).
             std::mem::forget(std::mem::replace(&mut self.sockets, Slots::new(0)));

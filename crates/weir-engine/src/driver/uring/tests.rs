@@ -368,7 +368,7 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
         return;
     };
     let Ok(ring) = target.message_ring() else { return };
-    let doorbell = Arc::new(Doorbell { eventfd: Arc::clone(&target.parts.wake), messages: Some(ring) });
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring)));
     look(&mut target);
     for messages in [60, 1] {
         for _ in 0..messages {
@@ -386,6 +386,55 @@ fn messages_wake_another_ring_also_when_there_are_more_than_its_queue_holds() {
     assert_eq!(sender.doorbells.len(), 1, "each doorbell is kept once");
 }
 
+/// A driver of which the kernel has still to take a message to the doorbell, behind what its queue has room for.
+fn with_unsent_message(doorbell: &Arc<Doorbell>) -> Option<Uring> {
+    let mut driver = small_driver(&Arc::default())?;
+    let connections: Vec<_> = (0..4).map(|_| connect(&mut driver)).collect();
+    for (id, _) in &connections {
+        assert!(driver.poll_receive(*id, Waker::noop()).is_pending());
+    }
+    driver.send_message(doorbell);
+    look(&mut driver);
+    assert_eq!(driver.unsent.len(), 1, "a turn submits what the queue has room for");
+    Some(driver)
+}
+
+#[test]
+fn whom_a_message_is_for_is_woken_although_the_message_never_leaves() {
+    let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    let Some(target) = small_driver(&Arc::default()) else { return };
+    let Ok(ring) = target.message_ring() else { return };
+    let bell = Arc::new(eventfd().expect("an eventfd"));
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&bell), Some(ring)));
+    let is_rung = || rustix::io::read(&*bell, &mut [0u8; 8]) == Ok(8);
+    let Some(mut driver) = with_unsent_message(&doorbell) else { return };
+    assert!(!is_rung());
+    driver.settle_messages();
+    assert!(is_rung(), "the runtime is left, and nobody knows when it goes on");
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    driver.settle_messages();
+    assert!(!is_rung(), "the message has left");
+    drop(with_unsent_message(&doorbell));
+    assert!(is_rung(), "the runtime has ended");
+}
+
+#[test]
+fn a_ring_that_takes_no_more_messages_is_closed_behind_those_on_their_way() {
+    let Some(target) = small_driver(&Arc::default()) else { return };
+    let Ok(ring) = target.message_ring() else { return };
+    let doorbell = Arc::new(Doorbell::new(Arc::clone(&target.parts.wake), Some(ring)));
+    let open = Arc::downgrade(&doorbell.messages().expect("it takes messages"));
+    let Some(mut driver) = with_unsent_message(&doorbell) else { return };
+    doorbell.refuse_messages();
+    assert!(open.upgrade().is_some(), "what is queued names its descriptor");
+    for _ in 0..TURNS {
+        look(&mut driver);
+    }
+    assert!(open.upgrade().is_none(), "nobody needs it any more");
+}
+
 #[test]
 fn a_message_that_cannot_be_delivered_becomes_a_write_to_the_eventfd() {
     let counters = Arc::new(Counters::default());
@@ -397,7 +446,7 @@ fn a_message_that_cannot_be_delivered_becomes_a_write_to_the_eventfd() {
     let bell = Arc::new(eventfd().expect("an eventfd"));
     // As a ring that is going away: this is none at all.
     let no_ring = eventfd().expect("an eventfd");
-    driver.send_message(&Arc::new(Doorbell { eventfd: Arc::clone(&bell), messages: Some(no_ring) }));
+    driver.send_message(&Arc::new(Doorbell::new(Arc::clone(&bell), Some(no_ring))));
     for _ in 0..TURNS {
         look(&mut driver);
     }

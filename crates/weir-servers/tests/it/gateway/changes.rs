@@ -7,14 +7,13 @@ use std::{
     path::Path,
 };
 
-use weir_engine::Driver;
 use weir_proto::ouch::{Outbound, reject_reason};
 use weir_servers::{
     gateway::{Answer, ControlSocket, GatewayConfig, MetricsPort},
     journal::Level,
 };
 
-use super::rig::{Folder, Trader, end_exchange, end_gateway, exchange, gateway, loopback, order};
+use super::rig::{Folder, Trader, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order};
 
 fn ask(path: &Path, line: &str) -> Answer {
     let mut stream = UnixStream::connect(path).expect("the socket is there");
@@ -33,62 +32,66 @@ fn rejected(trader: &mut Trader) -> (u32, u16) {
 
 #[test]
 fn limits_and_kill_switches_hold_at_once_and_after_a_restart() {
-    let (venue, folder) = (exchange(Driver::Poll, loopback()), Folder::new());
-    let config = || GatewayConfig {
-        journal: Some((folder.0.clone(), Level::Os)),
-        ..GatewayConfig::demo(2, venue.address().clone())
-    };
-    let path = folder.0.join("control.sock");
-    let first = gateway(Driver::Poll, 2, config());
-    let socket = ControlSocket::bind(&path).expect("the path is free");
-    let open = socket.answer(first.control()).expect("a thread");
-    assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = || GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 64 << 10,
+            ..GatewayConfig::demo(2, venue.address().clone())
+        };
+        let path = folder.0.join("control.sock");
+        let first = gateway(driver, 2, config());
+        let socket = ControlSocket::bind(&path).expect("the path is free");
+        let open = socket.answer(first.control()).expect("a thread");
+        assert_eq!(std::fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
 
-    let mut trader = Trader::login(&first, "C00001", 1);
-    trader.send(&[order(1, 100), order(2, 50)]);
-    assert!(matches!(trader.next(), Outbound::Accepted(_)));
-    assert!(matches!(trader.next(), Outbound::Accepted(_)));
-    let answer = ask(&path, r#"{"command":"limits","account":"c00001","set":{"shares_max":60}}"#);
-    assert!(answer.ok, "{answer:?}");
-    assert_eq!(answer.limits.and_then(|limits| limits.shares_max), Some(60));
-    trader.send(&[order(3, 61)]);
-    assert_eq!(rejected(&mut trader), (3, reject_reason::SHARES_EXCEED_THRESHOLD));
-    let refused = ask(&path, r#"{"command":"limits","set":{"shares":60}}"#);
-    assert!(!refused.ok && refused.error.is_some_and(|error| error.contains("shares")));
-    let refused = ask(&path, r#"{"command":"kill","account":"NOBODY","on":true}"#);
-    assert!(!refused.ok && refused.error.is_some_and(|error| error.contains("NOBODY")));
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&[order(1, 100), order(2, 50)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        let answer = ask(&path, r#"{"command":"limits","account":"c00001","set":{"shares_max":60}}"#);
+        assert!(answer.ok, "{answer:?}");
+        assert_eq!(answer.limits.and_then(|limits| limits.shares_max), Some(60));
+        trader.send(&[order(3, 61)]);
+        assert_eq!(rejected(&mut trader), (3, reject_reason::SHARES_EXCEED_THRESHOLD));
+        let refused = ask(&path, r#"{"command":"limits","set":{"shares":60}}"#);
+        assert!(!refused.ok && refused.error.is_some_and(|error| error.contains("shares")));
+        let refused = ask(&path, r#"{"command":"kill","account":"NOBODY","on":true}"#);
+        assert!(!refused.ok && refused.error.is_some_and(|error| error.contains("NOBODY")));
 
-    let answer = ask(&path, r#"{"command":"kill","account":"C00001","on":true}"#);
-    assert_eq!((answer.ok, answer.cancelling), (true, Some(2)), "{answer:?}");
-    let mut cancelled = [0; 2].map(|_| match trader.next() {
-        Outbound::Canceled(canceled) => canceled.user_ref_num,
-        other => panic!("{other:?}"),
-    });
-    cancelled.sort_unstable();
-    assert_eq!(cancelled, [1, 2]);
-    trader.send(&[order(4, 1)]);
-    assert_eq!(rejected(&mut trader), (4, reject_reason::FIRM_NOT_AUTHORIZED));
-    drop(open);
-    assert!(!path.exists());
-    drop(trader);
-    end_gateway(first);
+        let answer = ask(&path, r#"{"command":"kill","account":"C00001","on":true}"#);
+        assert_eq!((answer.ok, answer.cancelling), (true, Some(2)), "{answer:?}");
+        let mut cancelled = [0; 2].map(|_| match trader.next() {
+            Outbound::Canceled(canceled) => canceled.user_ref_num,
+            other => panic!("{other:?}"),
+        });
+        cancelled.sort_unstable();
+        assert_eq!(cancelled, [1, 2]);
+        trader.send(&[order(4, 1)]);
+        assert_eq!(rejected(&mut trader), (4, reject_reason::FIRM_NOT_AUTHORIZED));
+        drop(open);
+        assert!(!path.exists());
+        drop(trader);
+        end_gateway(first);
 
-    let second = gateway(Driver::Poll, 2, config());
-    assert_eq!(second.control().killed(), ["C00001"]);
-    assert_eq!(second.control().limits(Some("C00001")).map(|limits| limits.shares_max), Ok(Some(60)));
-    let mut trader = Trader::login(&second, "C00001", 1);
-    trader.send(&[order(5, 1)]);
-    assert_eq!(rejected(&mut trader), (5, reject_reason::FIRM_NOT_AUTHORIZED));
-    assert_eq!(second.control().kill(Some("C00001"), false), Ok(0));
-    trader.send(&[order(6, 61), order(7, 60)]);
-    assert_eq!(rejected(&mut trader), (6, reject_reason::SHARES_EXCEED_THRESHOLD));
-    assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
-    drop(trader);
-    end_gateway(second);
-    end_exchange(venue);
+        let second = gateway(driver, 2, config());
+        assert_eq!(second.control().killed(), ["C00001"]);
+        assert_eq!(second.control().limits(Some("C00001")).map(|limits| limits.shares_max), Ok(Some(60)));
+        let mut trader = Trader::login(&second, "C00001", 1);
+        trader.send(&[order(5, 1)]);
+        assert_eq!(rejected(&mut trader), (5, reject_reason::FIRM_NOT_AUTHORIZED));
+        assert_eq!(second.control().kill(Some("C00001"), false), Ok(0));
+        trader.send(&[order(6, 61), order(7, 60)]);
+        assert_eq!(rejected(&mut trader), (6, reject_reason::SHARES_EXCEED_THRESHOLD));
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
+        drop(trader);
+        end_gateway(second);
+        end_exchange(venue);
+    }
 }
 
-fn get(address: std::net::SocketAddr, target: &str) -> String {
+pub fn get(address: std::net::SocketAddr, target: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it listens");
@@ -99,34 +102,40 @@ fn get(address: std::net::SocketAddr, target: &str) -> String {
 
 #[test]
 fn metrics_and_health_are_served_beside() {
-    let venue = exchange(Driver::Poll, loopback());
-    let gateway = gateway(Driver::Poll, 1, GatewayConfig::demo(1, venue.address().clone()));
-    assert!(MetricsPort::bind("0.0.0.0:0".parse().expect("an address")).is_err());
-    let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    let address = port.address().expect("it has one");
-    port.answer(gateway.control()).expect("a thread");
-    let mut trader = Trader::login(&gateway, "C00001", 1);
-    trader.send(&[order(1, 100)]);
-    assert!(matches!(trader.next(), Outbound::Accepted(_)));
-    let metrics = get(address, "/metrics");
-    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{metrics}");
-    for line in [
-        "weir_messages_received_total{component=\"gateway\",side=\"client\"} 1",
-        // The answers to the query and to the order.
-        "weir_messages_received_total{component=\"gateway\",side=\"upstream\"} 2",
-        "weir_upstream_up{venue=\"DEMO\",worker=\"0\"} 1",
-        "weir_sessions{state=\"live\"} 1",
-        "weir_backlog 0",
-    ] {
-        assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = exchange(driver, loopback());
+        let gateway = gateway(driver, 1, GatewayConfig::demo(1, venue.address().clone()));
+        assert!(MetricsPort::bind("0.0.0.0:0".parse().expect("an address")).is_err());
+        let port = MetricsPort::bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let address = port.address().expect("it has one");
+        port.answer(gateway.control()).expect("a thread");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        let metrics = get(address, "/metrics");
+        assert!(
+            metrics.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"),
+            "{metrics}"
+        );
+        for line in [
+            "weir_messages_received_total{component=\"gateway\",side=\"client\"} 1",
+            // The answers to the query and to the order.
+            "weir_messages_received_total{component=\"gateway\",side=\"upstream\"} 2",
+            "weir_upstream_up{venue=\"DEMO\",worker=\"0\"} 1",
+            "weir_sessions{state=\"live\"} 1",
+            "weir_backlog 0",
+        ] {
+            assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
+        }
+        assert!(get(address, "/healthz").starts_with("HTTP/1.1 200 OK"));
+        assert!(get(address, "/other").starts_with("HTTP/1.1 404 "));
+        assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
+        drop(trader);
+        end_exchange(venue);
+        super::rig::eventually("it is not healthy any more", || {
+            get(address, "/healthz").starts_with("HTTP/1.1 503 ")
+        });
+        end_gateway(gateway);
     }
-    assert!(get(address, "/healthz").starts_with("HTTP/1.1 200 OK"));
-    assert!(get(address, "/other").starts_with("HTTP/1.1 404 "));
-    assert!(get(address, "not a target").starts_with("HTTP/1.1 400 "));
-    drop(trader);
-    end_exchange(venue);
-    super::rig::eventually("it is not healthy any more", || {
-        get(address, "/healthz").starts_with("HTTP/1.1 503 ")
-    });
-    end_gateway(gateway);
 }

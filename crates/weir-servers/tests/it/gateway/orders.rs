@@ -1,28 +1,38 @@
 //! Orders through the gateway, on every driver, route and way of handing off.
 
+use std::collections::BTreeMap;
+
 use weir_engine::{
     Driver,
     handoff::{Options, Strategy},
 };
-use weir_proto::ouch::{Inbound, Outbound, reject_reason};
-use weir_servers::gateway::{GatewayConfig, LedgerLimits};
+use weir_proto::ouch::{Appendage, Enter, Inbound, Outbound, codes::side, reject_reason};
+use weir_servers::{
+    exchange::Mode,
+    gateway::{GatewayConfig, LedgerLimits},
+};
 use weir_trading::Route;
 
 use super::rig::{
-    Script, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback,
-    order, replace,
+    Script, Scripted, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange, exchange_in,
+    gateway, loopback, order, replace,
 };
 
 const ACCOUNTS: u32 = 4;
 const ORDERS: u32 = 60;
 
-/// Everybody sends all orders at once and must see them accepted in the same order.
 fn run(driver: Driver, workers: usize, route: Route, strategy: Strategy) {
-    println!("{driver}, {workers} workers, route {route}, {strategy}");
+    run_with(driver, workers, route, Options { strategy, ..Options::default() });
+}
+
+/// Everybody sends all orders at once and must see them accepted in the same order.
+fn run_with(driver: Driver, workers: usize, route: Route, handoff: Options) {
+    let strategy = handoff.strategy;
+    println!("{driver}, {workers} workers, route {route}, {strategy}, {} slots", handoff.ring_slots);
     let venue = exchange(driver, loopback());
     let mut config = GatewayConfig::demo(ACCOUNTS, venue.address().clone());
     config.route = route;
-    config.handoff = Options { strategy, ..Options::default() };
+    config.handoff = handoff;
     let gateway = gateway(driver, workers, config);
     let (before, venue_before) = (gateway.control().node_stats(), venue.control().node_stats());
     let name = |account: u32| format!("C{account:05}");
@@ -86,6 +96,96 @@ fn every_order_is_answered_once_and_in_order_by_every_way_of_handing_off() {
 }
 
 #[test]
+fn queues_between_workers_that_are_full_both_ways_hold_nobody_up_for_ever_and_turn_nothing_round() {
+    for driver in drivers() {
+        for strategy in Strategy::ALL {
+            let is_possible = match strategy {
+                Strategy::Owner => false,
+                Strategy::MsgRing => driver == Driver::Uring,
+                _ => true,
+            };
+            if is_possible {
+                let narrow = Options { strategy, ring_slots: 2, overflow_max: 2, ..Options::default() };
+                run_with(driver, 2, Route::Other, narrow);
+            }
+        }
+    }
+}
+
+/// What one client was told of its orders.
+#[derive(Default)]
+struct Told {
+    live: BTreeMap<u32, u32>,
+    executed: u64,
+}
+
+impl Told {
+    /// Takes messages until everything this client has entered is accepted and executed.
+    fn take_all(&mut self, trader: &mut Trader, orders: u32, sides: &mut BTreeMap<u64, Vec<u32>>) {
+        while self.live.len() < orders as usize || self.live.values().any(|shares| *shares > 0) {
+            match trader.next() {
+                Outbound::Accepted(accepted) => {
+                    assert_eq!(self.live.insert(accepted.user_ref_num, accepted.quantity), None);
+                }
+                Outbound::Executed(executed) => {
+                    let number = executed.user_ref_num;
+                    let live = self.live.get_mut(&number).expect("it was accepted before");
+                    *live = live.checked_sub(executed.quantity).expect("no more than was left");
+                    self.executed += u64::from(executed.quantity);
+                    sides.entry(executed.match_number).or_default().push(executed.quantity);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn executions_come_behind_their_acceptances_and_no_share_is_lost_where_orders_are_handed_off() {
+    const ORDERS: u32 = 120;
+    for driver in drivers() {
+        for route in [Route::Own, Route::Other, Route::Modulo] {
+            println!("{driver}, route {route}");
+            let venue = exchange_in(Mode::Match, driver, loopback());
+            let mut config = GatewayConfig { route, ..GatewayConfig::demo(4, venue.address().clone()) };
+            config.handoff.strategy = Strategy::Mesh;
+            let gateway = gateway(driver, 2, config);
+            let mut traders: Vec<(Trader, Told)> = (1..=4)
+                .map(|account| (Trader::login(&gateway, &format!("C{account:05}"), 1), Told::default()))
+                .collect();
+            // Two buy what two sell, in other pieces.
+            for numbers in (1..=ORDERS).collect::<Vec<_>>().chunks(10) {
+                for (index, (trader, _)) in traders.iter_mut().enumerate() {
+                    let is_buyer = index < 2;
+                    let orders: Vec<_> =
+                        numbers.iter().map(|number| traded(*number, is_buyer, numbers[0])).collect();
+                    trader.send(&orders);
+                }
+            }
+            let mut sides = BTreeMap::new();
+            for (trader, told) in &mut traders {
+                told.take_all(trader, ORDERS, &mut sides);
+            }
+            let executed: Vec<u64> = traders.iter().map(|(_, told)| told.executed).collect();
+            assert_eq!(executed[0] + executed[1], executed[2] + executed[3]);
+            assert!(sides.values().all(|pair| pair.len() == 2 && pair[0] == pair[1]), "{sides:?}");
+            drop(traders);
+            end_gateway(gateway);
+            end_exchange(venue);
+        }
+    }
+}
+
+/// An order at the one price there is. Ten of them in a row have as many shares on either side.
+fn traded(number: u32, is_buyer: bool, first: u32) -> Inbound<'static> {
+    let place = number - first;
+    let quantity = if is_buyer { 10 + place } else { 19 - place };
+    let Inbound::Enter(enter, _) = order(number, quantity) else { panic!("it is an order") };
+    let side = if is_buyer { side::BUY } else { side::SELL };
+    Inbound::Enter(Enter { side, ..enter }, Appendage::EMPTY)
+}
+
+#[test]
 fn cancels_and_replaces_find_their_orders() {
     for driver in drivers() {
         for route in [Route::Own, Route::Other] {
@@ -134,34 +234,39 @@ fn cancels_and_replaces_find_their_orders() {
 
 #[test]
 fn an_order_with_too_long_an_appendage_is_refused_and_counted() {
-    let venue = exchange(Driver::Poll, loopback());
-    let gateway = gateway(Driver::Poll, 1, GatewayConfig::demo(1, venue.address().clone()));
-    let mut trader = Trader::login(&gateway, "C00001", 1);
-    let with_tag = |number: u32, value: usize| {
-        let mut raw = Vec::new();
-        order(number, 100).encode(&mut raw);
-        raw.truncate(45);
-        let bytes = value + 2;
-        raw.extend_from_slice(&(bytes as u16).to_be_bytes());
-        raw.extend_from_slice(&[value as u8 + 1, 99]);
-        raw.resize(raw.len() + value, 7);
-        raw
-    };
-    trader.send_raw(&with_tag(1, 47));
-    assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
-    trader.send_raw(&with_tag(2, 48));
-    let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
-    assert_eq!((rejected.user_ref_num, rejected.reason), (2, reject_reason::PROCESSING_ERROR));
-    end_gateway(gateway);
-    end_exchange(venue);
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = exchange(driver, loopback());
+        let gateway = gateway(driver, 1, GatewayConfig::demo(1, venue.address().clone()));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let with_tag = |number: u32, value: usize| {
+            let mut raw = Vec::new();
+            order(number, 100).encode(&mut raw);
+            raw.truncate(45);
+            let bytes = value + 2;
+            raw.extend_from_slice(&(bytes as u16).to_be_bytes());
+            raw.extend_from_slice(&[value as u8 + 1, 99]);
+            raw.resize(raw.len() + value, 7);
+            raw
+        };
+        trader.send_raw(&with_tag(1, 47));
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
+        trader.send_raw(&with_tag(2, 48));
+        let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+        assert_eq!((rejected.user_ref_num, rejected.reason), (2, reject_reason::PROCESSING_ERROR));
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
 }
 
 #[test]
 fn an_exchange_that_does_not_answer_stops_the_clients_that_send_there() {
-    for (driver, route) in [(Driver::Poll, Route::Own), (Driver::Epoll, Route::Other)] {
+    for (driver, route) in
+        drivers().into_iter().flat_map(|driver| [Route::Own, Route::Other].map(|route| (driver, route)))
+    {
         println!("{driver}, {route}");
         let venue = Script::new();
-        let mut config = GatewayConfig { route, ..GatewayConfig::demo(1, venue.address()) };
+        let mut config = GatewayConfig { route, ..GatewayConfig::demo(2, venue.address()) };
         config.venues[0].limits = LedgerLimits { unanswered_max: 8, ..LedgerLimits::default() };
         let starting = std::thread::spawn(move || gateway(driver, 2, config));
         let mut sessions = [venue.accept_session("X", 1, 1), venue.accept_session("X", 1, 1)].map(Some);
@@ -177,14 +282,21 @@ fn an_exchange_that_does_not_answer_stops_the_clients_that_send_there() {
         // What is under way stays small, however much the client sends.
         let unanswered = || gateway.control().node_stats();
         eventually("the first orders leave", || unanswered().sent >= 8);
+        // Who sends by the other session does not wait.
+        let other_user = if route == Route::Own { "G00002" } else { "G00001" };
+        let mut other_session = take_session(&mut sessions, other_user);
+        let mut other = Trader::login(&gateway, "C00002", 1);
+        for number in 1..=100 {
+            other.send(&[order(number, 100)]);
+            let raw = other_session.next();
+            other_session.accept_order(&raw);
+            assert!(matches!(other.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == number));
+        }
         let taken_in = gateway.control().node_stats().orders;
         assert!(taken_in < u64::from(COUNT) / 2, "{taken_in} orders were taken in");
         // The one session that gets them answers now.
         let user = if route == Route::Own { "G00001" } else { "G00002" };
-        let place = sessions
-            .iter_mut()
-            .find(|session| session.as_ref().is_some_and(|session| session.login.username.as_str() == user));
-        let mut session = place.and_then(Option::take).expect("it is logged in");
+        let mut session = take_session(&mut sessions, user);
         let answering = std::thread::spawn(move || {
             for number in 1..=COUNT {
                 let raw = session.next();
@@ -198,8 +310,15 @@ fn an_exchange_that_does_not_answer_stops_the_clients_that_send_there() {
         }
         sending.join().expect("all are taken");
         let session = answering.join().expect("all are answered");
-        drop(trader);
+        drop((trader, other));
         end_gateway(gateway);
-        drop((session, sessions));
+        drop((session, other_session));
     }
+}
+
+/// The session of one of the gateway's workers.
+fn take_session(sessions: &mut [Option<Scripted>], user: &str) -> Scripted {
+    let is_it = |session: &Scripted| session.login.username.as_str() == user;
+    let place = sessions.iter_mut().find(|session| session.as_ref().is_some_and(is_it));
+    place.and_then(Option::take).expect("it is logged in")
 }

@@ -1,18 +1,18 @@
 //! A gateway that is started again knows what it has sent and what its clients have.
 
-use weir_engine::Driver;
 use weir_proto::{
-    ouch::{Outbound, inbound_user_ref_num},
+    ouch::{Inbound, Outbound, inbound_user_ref_num},
     soup::LoginReject,
 };
 use weir_servers::{gateway::GatewayConfig, journal::Level};
 use weir_trading::Route;
 
-use super::rig::{Folder, Script, Trader, drivers, end_gateway, gateway, order};
+use super::rig::{Folder, Script, Scripted, Trader, beside_each_other, drivers, end_gateway, gateway, order};
 
 fn config(venue: &Script, folder: &Folder, route: Route) -> GatewayConfig {
     GatewayConfig {
         journal: Some((folder.0.clone(), Level::Os)),
+        journal_segment_bytes: 64 << 10,
         route,
         ..GatewayConfig::demo(2, venue.address())
     }
@@ -26,16 +26,15 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         (Route::Other, "C00001", "G00002"),
         (Route::Other, "C00002", "G00001"),
     ];
-    for (driver, (route, client, user)) in
-        drivers().into_iter().flat_map(|driver| cases.map(|case| (driver, case)))
-    {
+    let all = drivers().into_iter().flat_map(|driver| cases.map(|case| (driver, case)));
+    beside_each_other(all, |(driver, (route, client, user))| {
         println!("{driver}, {route}, {client}");
         let (venue, folder) = (Script::new(), Folder::new());
         let first_config = config(&venue, &folder, route);
         let starting = std::thread::spawn(move || gateway(driver, 2, first_config));
         let sessions = [venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
         let first_gateway = starting.join().expect("it starts");
-        let is_it = |session: &super::rig::Scripted| session.login.username.as_str() == user;
+        let is_it = |session: &Scripted| session.login.username.as_str() == user;
         let [mut session, other]: [_; 2] = {
             let mut sessions = sessions;
             sessions.sort_by_key(|session| !is_it(session));
@@ -68,6 +67,8 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         let second_gateway = starting.join().expect("it starts");
         let mut trader = Trader::login(&second_gateway, client, 1);
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 6));
+        trader.send(&[Inbound::AccountQuery]);
+        assert!(matches!(trader.next(), Outbound::AccountQueryResponse { next_user_ref_num: 7, .. }));
         // What was taken in before is not taken in twice.
         trader.send(&[order(5, 100), order(6, 100), order(7, 100)]);
         let next = session.next();
@@ -76,77 +77,83 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
         assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 7));
         drop((trader, session, other));
         end_gateway(second_gateway);
-    }
+    });
 }
 
 #[test]
 fn answers_of_a_new_session_are_passed_on_whatever_was_delivered_of_the_old_one() {
-    let (venue, folder) = (Script::new(), Folder::new());
-    let first_config = config(&venue, &folder, Route::Own);
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, first_config));
-    let mut session = venue.accept_session("DAY", 1, 1);
-    let first_gateway = starting.join().expect("it starts");
-    let mut trader = Trader::login(&first_gateway, "C00001", 1);
-    trader.send(&[order(1, 100), order(2, 100)]);
-    let (answered, unanswered) = (session.next(), session.next());
-    session.accept_order(&answered);
-    assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
-    drop(trader);
-    end_gateway(first_gateway);
-    drop(session);
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let first_config = config(&venue, &folder, Route::Own);
+        let starting = std::thread::spawn(move || gateway(driver, 1, first_config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let first_gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&first_gateway, "C00001", 1);
+        trader.send(&[order(1, 100), order(2, 100)]);
+        let (answered, unanswered) = (session.next(), session.next());
+        session.accept_order(&answered);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
+        drop(trader);
+        end_gateway(first_gateway);
+        drop(session);
 
-    let second_config = config(&venue, &folder, Route::Own);
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, second_config));
-    venue.accept().refuse(LoginReject::SessionNotAvailable);
-    let mut session = venue.accept();
-    session.let_in("NEXT", 1);
-    session.answer_query(1);
-    assert_eq!(session.next(), unanswered);
-    // Of the old session, the client has the message with this number.
-    session.accept_order(&unanswered);
-    let second_gateway = starting.join().expect("it starts");
-    let mut trader = Trader::login(&second_gateway, "C00001", 1);
-    assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
-    drop((trader, session));
-    end_gateway(second_gateway);
+        let second_config = config(&venue, &folder, Route::Own);
+        let starting = std::thread::spawn(move || gateway(driver, 1, second_config));
+        venue.accept().refuse(LoginReject::SessionNotAvailable);
+        let mut session = venue.accept();
+        session.let_in("NEXT", 1);
+        session.answer_query(1);
+        assert_eq!(session.next(), unanswered);
+        // Of the old session, the client has the message with this number.
+        session.accept_order(&unanswered);
+        let second_gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second_gateway, "C00001", 1);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
+        drop((trader, session));
+        end_gateway(second_gateway);
+    });
 }
 
 #[test]
 fn orders_that_were_to_be_cancelled_are_cancelled_after_a_restart() {
-    let (venue, folder) = (Script::new(), Folder::new());
-    let config = || {
-        let mut config = config(&venue, &folder, Route::Own);
-        config.accounts[1].cancel_on_disconnect = true;
-        config
-    };
-    let first_config = config();
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, first_config));
-    let mut session = venue.accept_session("DAY", 1, 1);
-    let first_gateway = starting.join().expect("it starts");
-    let mut traders = ["C00001", "C00002"].map(|client| {
-        let mut trader = Trader::login(&first_gateway, client, 1);
-        trader.send(&[order(1, 100)]);
-        let raw = session.next();
-        session.accept_order(&raw);
-        assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        Some(trader)
-    });
-    assert_eq!(first_gateway.control().kill(Some("C00001"), true), Ok(1));
-    assert_eq!(inbound_user_ref_num(&session.next()), Some(1));
-    drop(traders[1].take());
-    assert_eq!(inbound_user_ref_num(&session.next()), Some(2));
-    // The exchange has not heard that.
-    end_gateway(first_gateway);
-    drop((session, traders));
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let config = || {
+            let mut config = config(&venue, &folder, Route::Own);
+            config.accounts[1].cancel_on_disconnect = true;
+            config
+        };
+        let first_config = config();
+        let starting = std::thread::spawn(move || gateway(driver, 1, first_config));
+        let mut session = venue.accept_session("DAY", 1, 1);
+        let first_gateway = starting.join().expect("it starts");
+        let mut traders = ["C00001", "C00002"].map(|client| {
+            let mut trader = Trader::login(&first_gateway, client, 1);
+            trader.send(&[order(1, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+            Some(trader)
+        });
+        assert_eq!(first_gateway.control().kill(Some("C00001"), true), Ok(1));
+        assert_eq!(inbound_user_ref_num(&session.next()), Some(1));
+        drop(traders[1].take());
+        assert_eq!(inbound_user_ref_num(&session.next()), Some(2));
+        // The exchange has not heard that.
+        end_gateway(first_gateway);
+        drop((session, traders));
 
-    let second_config = config();
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, second_config));
-    let mut session = venue.accept_session("DAY", 4, 3);
-    let mut cancels = [session.next(), session.next()];
-    cancels.sort_unstable();
-    for (cancel, number) in cancels.iter().zip(1..) {
-        assert_eq!((cancel[0], inbound_user_ref_num(cancel)), (b'X', Some(number)));
-    }
-    let second_gateway = starting.join().expect("it starts");
-    end_gateway(second_gateway);
+        let second_config = config();
+        let starting = std::thread::spawn(move || gateway(driver, 1, second_config));
+        let mut session = venue.accept_session("DAY", 4, 3);
+        let mut cancels = [session.next(), session.next()];
+        cancels.sort_unstable();
+        for (cancel, number) in cancels.iter().zip(1..) {
+            assert_eq!((cancel[0], inbound_user_ref_num(cancel)), (b'X', Some(number)));
+        }
+        let second_gateway = starting.join().expect("it starts");
+        end_gateway(second_gateway);
+    });
 }

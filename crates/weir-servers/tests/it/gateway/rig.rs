@@ -15,7 +15,10 @@ use weir_proto::{
         Accepted, Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Replace, Symbol,
         inbound_user_ref_num,
     },
-    soup::{Deframer, LoginAccepted, LoginReject, LoginRequest, Name, SEQUENCED, UNSEQUENCED, encode_frame},
+    soup::{
+        CLIENT_HEARTBEAT, Deframer, LOGOUT, LoginAccepted, LoginReject, LoginRequest, SEQUENCED,
+        SERVER_HEARTBEAT, UNSEQUENCED, encode_frame,
+    },
 };
 use weir_servers::{
     exchange::{self, Mode},
@@ -42,6 +45,16 @@ fn is_there(driver: Driver) -> bool {
     false
 }
 
+/// Runs a test for each of these at the same time: most of it is waiting.
+pub fn beside_each_other<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
+    let test = &test;
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || test(case));
+        }
+    });
+}
+
 pub fn loopback() -> Address {
     "127.0.0.1:0".parse().expect("an address")
 }
@@ -54,6 +67,11 @@ pub fn server(driver: Driver, workers: usize) -> ServerConfig {
 
 /// An exchange that accepts every order, with the gateway's accounts.
 pub fn exchange(driver: Driver, listen: Address) -> OrdersServer {
+    exchange_in(Mode::EchoAccept, driver, listen)
+}
+
+/// One that does with orders what its mode says.
+pub fn exchange_in(mode: Mode, driver: Driver, listen: Address) -> OrdersServer {
     let hash = demo_accounts(1).remove(0).password_hash;
     let account = |number: u32| AccountConfig {
         name: format!("G{number:05}").parse().expect("a name"),
@@ -63,7 +81,7 @@ pub fn exchange(driver: Driver, listen: Address) -> OrdersServer {
     };
     let orders = OrdersConfig::new((1..=4).map(account).collect());
     let config = ServerConfig { listen, ..server(driver, 1) };
-    exchange::start(config, orders, Mode::EchoAccept).expect("the driver runs here")
+    exchange::start(config, orders, mode).expect("the driver runs here")
 }
 
 /// A gateway in front of it that has logged in.
@@ -164,13 +182,31 @@ pub struct Trader {
 impl Trader {
     /// Logs in, and asks for the messages from `sequence` on.
     pub fn login(gateway: &GatewayServer, name: &str, sequence: u64) -> Self {
+        Self::try_login(gateway, name, sequence).unwrap_or_else(|reason| {
+            let logins = gateway.control().node_stats().logins;
+            panic!("the login of {name} is refused with {}: {logins:?}", char::from(reason))
+        })
+    }
+
+    /// Logs in, or gives the reason of the refusal.
+    pub fn try_login(gateway: &GatewayServer, name: &str, sequence: u64) -> Result<Self, u8> {
+        Self::try_login_to(gateway, "", name, sequence)
+    }
+
+    /// The same, for a session by its name.
+    pub fn try_login_to(
+        gateway: &GatewayServer,
+        session: &str,
+        name: &str,
+        sequence: u64,
+    ) -> Result<Self, u8> {
         let address = gateway.address();
         let Address::Tcp(address) = address else { panic!("it listens on TCP") };
         let mut wire = Wire::new(TcpStream::connect(address).expect("it listens"));
         let login = LoginRequest {
             username: name.parse().expect("a name"),
             password: "DEMO".parse().expect("a password"),
-            session: Name::BLANK,
+            session: session.parse().expect("a name"),
             sequence,
             heartbeat_timeout_ms: None,
         };
@@ -181,9 +217,13 @@ impl Trader {
         let Some((kind, payload)) = wire.frame() else {
             panic!("the login of {name} was not answered: {:?}", logins())
         };
-        assert_eq!(kind, b'A', "the login of {name} is accepted: {:?}", logins());
-        let accepted = LoginAccepted::parse(&payload).expect("an answer");
-        Self { wire, expected: accepted.next_sequence }
+        match kind {
+            b'A' => {
+                let accepted = LoginAccepted::parse(&payload).expect("an answer");
+                Ok(Self { wire, expected: accepted.next_sequence })
+            }
+            _ => Err(payload[0]),
+        }
     }
 
     pub fn send(&mut self, messages: &[Inbound<'_>]) {
@@ -223,6 +263,17 @@ impl Trader {
                 return Outbound::decode(&payload).expect("a message").0;
             }
         }
+    }
+
+    /// Everything but heartbeats until the gateway ends the connection: the kind of each frame and what is in it.
+    pub fn rest(&mut self) -> Vec<(u8, Vec<u8>)> {
+        let mut frames = Vec::new();
+        while let Some(frame) = self.wire.frame() {
+            if frame.0 != SERVER_HEARTBEAT {
+                frames.push(frame);
+            }
+        }
+        frames
     }
 }
 
@@ -333,6 +384,17 @@ impl Scripted {
     /// The next message of the gateway.
     pub fn next(&mut self) -> Vec<u8> {
         self.try_next().expect("the gateway goes on")
+    }
+
+    /// Whether the gateway says good-bye before it ends the connection, and says nothing else.
+    pub fn is_left(&mut self) -> bool {
+        let mut kinds = Vec::new();
+        while let Some((kind, _)) = self.wire.frame() {
+            if kind != CLIENT_HEARTBEAT {
+                kinds.push(kind);
+            }
+        }
+        kinds == [LOGOUT]
     }
 
     pub fn try_next(&mut self) -> Option<Vec<u8>> {

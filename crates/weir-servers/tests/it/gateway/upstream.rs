@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use weir_engine::Driver;
 use weir_proto::{
-    ouch::{Canceled, Outbound, inbound_user_ref_num, reject_reason},
+    ouch::{Canceled, Outbound, codes::cancel_reason, inbound_user_ref_num, reject_reason},
     soup::LoginReject,
 };
 use weir_servers::gateway::{GatewayConfig, GatewayServer, LedgerLimits};
@@ -76,9 +76,9 @@ fn an_order_sent_before_the_exchange_died_is_sent_again_with_its_number() {
 }
 
 /// A gateway of one client in front of a script: the client's first orders were accepted.
-fn with_accepted_orders(venue: &Script, orders: u32) -> (GatewayServer, Trader, Scripted) {
+fn with_accepted_orders(driver: Driver, venue: &Script, orders: u32) -> (GatewayServer, Trader, Scripted) {
     let config = GatewayConfig::demo(1, venue.address());
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, config));
+    let starting = std::thread::spawn(move || gateway(driver, 1, config));
     let mut session = venue.accept_session("FIRST", 1, 1);
     let gateway = starting.join().expect("it starts");
     let mut trader = Trader::login(&gateway, "C00001", 1);
@@ -98,159 +98,179 @@ fn asked(session: &Scripted) -> (&str, u64) {
 
 #[test]
 fn a_taken_seat_is_waited_for_and_no_message_is_skipped() {
-    let venue = Script::new();
-    let (gateway, mut trader, mut session) = with_accepted_orders(&venue, 1);
-    trader.send(&[order(2, 100)]);
-    let second = session.next();
-    drop(session);
-    // Somebody is logged in there.
-    for expected in [("FIRST", 3), ("", 0), ("FIRST", 3)] {
-        let session = venue.accept();
-        assert_eq!(asked(&session), expected);
-        session.refuse(LoginReject::SessionNotAvailable);
-    }
-    // Now nobody is, and the answer was said meanwhile.
-    let mut look = venue.accept();
-    assert_eq!(asked(&look), ("", 0));
-    look.let_in("FIRST", 4);
-    let mut session = venue.accept();
-    assert_eq!(asked(&session), ("FIRST", 3));
-    session.let_in("FIRST", 3);
-    session.accept_order(&second);
-    assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
-    session.answer_query(3);
-    eventually("it is up again", || gateway.control().upstreams()[0].is_open);
-    end_gateway(gateway);
-}
-
-#[test]
-fn an_exchange_that_began_anew_is_heard_from_its_first_message_whatever_its_session_is_called() {
-    for (name, next) in [("FIRST", 1), ("FIRST", 2), ("SECOND", 1), ("SECOND", 9)] {
-        println!("{name}, {next}");
+    for driver in drivers() {
+        println!("{driver}");
         let venue = Script::new();
-        let (gateway, mut trader, session) = with_accepted_orders(&venue, 2);
+        let (gateway, mut trader, mut session) = with_accepted_orders(driver, &venue, 1);
+        trader.send(&[order(2, 100)]);
+        let second = session.next();
         drop(session);
-        venue.accept().refuse(LoginReject::SessionNotAvailable);
-        let mut session = venue.accept();
-        assert_eq!(asked(&session), ("", 0));
-        session.let_in(name, next);
-        if next > 1 {
-            session = venue.accept();
-            assert_eq!(asked(&session), (name, 1));
-            session.let_in(name, 1);
+        // Somebody is logged in there.
+        for expected in [("FIRST", 3), ("", 0), ("FIRST", 3)] {
+            let session = venue.accept();
+            assert_eq!(asked(&session), expected);
+            session.refuse(LoginReject::SessionNotAvailable);
         }
-        session.answer_query(1);
+        // Now nobody is, and the answer was said meanwhile.
+        let mut look = venue.accept();
+        assert_eq!(asked(&look), ("", 0));
+        look.let_in("FIRST", 4);
+        let mut session = venue.accept();
+        assert_eq!(asked(&session), ("FIRST", 3));
+        session.let_in("FIRST", 3);
+        session.accept_order(&second);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 2));
+        session.answer_query(3);
         eventually("it is up again", || gateway.control().upstreams()[0].is_open);
-        trader.send(&[order(3, 100)]);
-        let third = session.next();
-        assert_eq!(inbound_user_ref_num(&third), Some(3), "numbers never go back");
-        session.accept_order(&third);
-        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
         end_gateway(gateway);
     }
 }
 
 #[test]
+fn an_exchange_that_began_anew_is_heard_from_its_first_message_whatever_its_session_is_called() {
+    for driver in drivers() {
+        println!("{driver}");
+        for (name, next) in [("FIRST", 1), ("FIRST", 2), ("SECOND", 1), ("SECOND", 9)] {
+            println!("{name}, {next}");
+            let venue = Script::new();
+            let (gateway, mut trader, session) = with_accepted_orders(driver, &venue, 2);
+            drop(session);
+            venue.accept().refuse(LoginReject::SessionNotAvailable);
+            let mut session = venue.accept();
+            assert_eq!(asked(&session), ("", 0));
+            session.let_in(name, next);
+            if next > 1 {
+                session = venue.accept();
+                assert_eq!(asked(&session), (name, 1));
+                session.let_in(name, 1);
+            }
+            session.answer_query(1);
+            eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+            trader.send(&[order(3, 100)]);
+            let third = session.next();
+            assert_eq!(inbound_user_ref_num(&third), Some(3), "numbers never go back");
+            session.accept_order(&third);
+            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 3));
+            end_gateway(gateway);
+        }
+    }
+}
+
+#[test]
 fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
-    let venue = Script::new();
-    let (gateway, mut trader, mut session) = with_accepted_orders(&venue, 1);
-    assert_eq!(gateway.control().kill(Some("C00001"), true), Ok(1));
-    let cancel = session.next();
-    assert_eq!((cancel[0], inbound_user_ref_num(&cancel)), (b'X', Some(1)));
-    drop(session);
-    let mut session = venue.accept_session("FIRST", 3, 2);
-    assert_eq!(session.next(), cancel);
-    let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
-    session.say(&Outbound::Canceled(canceled));
-    assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
-    drop(session);
-    let mut session = venue.accept_session("FIRST", 5, 2);
-    eventually("it is up again", || gateway.control().upstreams()[0].is_open);
-    assert_eq!(gateway.control().kill(Some("C00001"), false), Ok(0));
-    trader.send(&[order(2, 100)]);
-    let second = session.next();
-    assert_eq!((second[0], inbound_user_ref_num(&second)), (b'O', Some(2)));
-    end_gateway(gateway);
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let (gateway, mut trader, mut session) = with_accepted_orders(driver, &venue, 1);
+        assert_eq!(gateway.control().kill(Some("C00001"), true), Ok(1));
+        let cancel = session.next();
+        assert_eq!((cancel[0], inbound_user_ref_num(&cancel)), (b'X', Some(1)));
+        drop(session);
+        let mut session = venue.accept_session("FIRST", 3, 2);
+        assert_eq!(session.next(), cancel);
+        let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
+        session.say(&Outbound::Canceled(canceled));
+        let Outbound::Canceled(canceled) = trader.next() else { panic!("it is cancelled") };
+        // To the exchange it was the user's; the user is told whose it was.
+        assert_eq!((canceled.user_ref_num, canceled.reason), (1, cancel_reason::SUPERVISORY));
+        drop(session);
+        let mut session = venue.accept_session("FIRST", 5, 2);
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        assert_eq!(gateway.control().kill(Some("C00001"), false), Ok(0));
+        trader.send(&[order(2, 100)]);
+        let second = session.next();
+        assert_eq!((second[0], inbound_user_ref_num(&second)), (b'O', Some(2)));
+        end_gateway(gateway);
+    }
 }
 
 #[test]
 fn clients_that_waited_for_an_exchange_are_refused_when_it_is_gone() {
-    let venue = Script::new();
-    let mut config = GatewayConfig::demo(1, venue.address());
-    config.venues[0].limits = LedgerLimits { unanswered_max: 8, ..LedgerLimits::default() };
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, config));
-    let mut session = venue.accept_session("FIRST", 1, 1);
-    let gateway = starting.join().expect("it starts");
-    let mut trader = Trader::login(&gateway, "C00001", 1);
-    let orders: Vec<_> = (1..=20).map(|number| order(number, 100)).collect();
-    trader.send(&orders);
-    let sent: Vec<_> = (1..=8).map(|_| session.next()).collect();
-    drop(session);
-    for number in 9..=20 {
-        let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
-        assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::DESTINATION_CLOSED));
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        config.venues[0].limits = LedgerLimits { unanswered_max: 8, ..LedgerLimits::default() };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("FIRST", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        let orders: Vec<_> = (1..=20).map(|number| order(number, 100)).collect();
+        trader.send(&orders);
+        let sent: Vec<_> = (1..=8).map(|_| session.next()).collect();
+        drop(session);
+        for number in 9..=20 {
+            let Outbound::Rejected(rejected) = trader.next() else { panic!("it is refused") };
+            assert_eq!((rejected.user_ref_num, rejected.reason), (number, reject_reason::DESTINATION_CLOSED));
+        }
+        let mut session = venue.accept_session("FIRST", 2, 9);
+        for (raw, number) in sent.iter().zip(1..) {
+            assert_eq!(&session.next(), raw);
+            session.accept_order(raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == number));
+        }
+        end_gateway(gateway);
     }
-    let mut session = venue.accept_session("FIRST", 2, 9);
-    for (raw, number) in sent.iter().zip(1..) {
-        assert_eq!(&session.next(), raw);
-        session.accept_order(raw);
-        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == number));
-    }
-    end_gateway(gateway);
 }
 
 #[test]
 fn symbols_go_to_their_venues_and_what_concerns_an_order_follows_it() {
-    let (first, second) = (Script::new(), Script::new());
-    let mut config = GatewayConfig::demo(1, first.address());
-    let mut other = config.venues[0].clone();
-    other.name = "OTHER".into();
-    other.address = second.address();
-    config.venues.push(other);
-    config.symbols = vec![(super::rig::symbol("BRIDGE"), 1)];
-    let starting = std::thread::spawn(move || gateway(Driver::Poll, 1, config));
-    let mut sessions = [first.accept_session("X", 1, 1), second.accept_session("Y", 1, 100)];
-    let gateway = starting.join().expect("it starts");
-    let mut trader = Trader::login(&gateway, "C00001", 1);
-    trader.send(&[super::rig::order_for(1, 10, "WEIR"), super::rig::order_for(2, 10, "BRIDGE")]);
-    for (session, number) in sessions.iter_mut().zip([1, 100]) {
-        let raw = session.next();
-        assert_eq!(inbound_user_ref_num(&raw), Some(number));
-        session.accept_order(&raw);
-        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+    for driver in drivers() {
+        println!("{driver}");
+        let (first, second) = (Script::new(), Script::new());
+        let mut config = GatewayConfig::demo(1, first.address());
+        let mut other = config.venues[0].clone();
+        other.name = "OTHER".into();
+        other.address = second.address();
+        config.venues.push(other);
+        config.symbols = vec![(super::rig::symbol("BRIDGE"), 1)];
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut sessions = [first.accept_session("X", 1, 1), second.accept_session("Y", 1, 100)];
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[super::rig::order_for(1, 10, "WEIR"), super::rig::order_for(2, 10, "BRIDGE")]);
+        for (session, number) in sessions.iter_mut().zip([1, 100]) {
+            let raw = session.next();
+            assert_eq!(inbound_user_ref_num(&raw), Some(number));
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        trader.send(&[cancel(2)]);
+        assert_eq!(inbound_user_ref_num(&sessions[1].next()), Some(100));
+        end_gateway(gateway);
     }
-    trader.send(&[cancel(2)]);
-    assert_eq!(inbound_user_ref_num(&sessions[1].next()), Some(100));
-    end_gateway(gateway);
 }
 
 #[test]
 fn a_client_that_goes_has_its_orders_cancelled_if_it_wants_that() {
-    let venue = exchange(Driver::Poll, loopback());
-    let mut config = GatewayConfig::demo(2, venue.address().clone());
-    config.accounts[0].cancel_on_disconnect = true;
-    let gateway = gateway(Driver::Poll, 1, config);
-    for (account, is_cancelled) in [("C00001", true), ("C00002", false)] {
-        let mut trader = Trader::login(&gateway, account, 1);
-        trader.send(&[order(1, 100), order(2, 30)]);
-        assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        assert!(matches!(trader.next(), Outbound::Accepted(_)));
-        let (before, expected) = (gateway.control().node_stats(), trader.expected);
-        drop(trader);
-        if is_cancelled {
-            eventually("both are cancelled", || {
-                gateway.control().node_stats().received >= before.received + 2
-            });
-            let mut trader = Trader::login(&gateway, account, expected);
-            let mut quantities = [0; 2].map(|_| match trader.next() {
-                Outbound::Canceled(canceled) => canceled.quantity,
-                other => panic!("{other:?}"),
-            });
-            quantities.sort_unstable();
-            assert_eq!(quantities, [30, 100]);
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = exchange(driver, loopback());
+        let mut config = GatewayConfig::demo(2, venue.address().clone());
+        config.accounts[0].cancel_on_disconnect = true;
+        let gateway = gateway(driver, 1, config);
+        for (account, is_cancelled) in [("C00001", true), ("C00002", false)] {
+            let mut trader = Trader::login(&gateway, account, 1);
+            trader.send(&[order(1, 100), order(2, 30)]);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+            let (before, expected) = (gateway.control().node_stats(), trader.expected);
+            drop(trader);
+            if is_cancelled {
+                eventually("both are cancelled", || {
+                    gateway.control().node_stats().received >= before.received + 2
+                });
+                let mut trader = Trader::login(&gateway, account, expected);
+                let mut quantities = [0; 2].map(|_| match trader.next() {
+                    Outbound::Canceled(canceled) => canceled.quantity,
+                    other => panic!("{other:?}"),
+                });
+                quantities.sort_unstable();
+                assert_eq!(quantities, [30, 100]);
+            }
         }
+        assert_eq!(gateway.control().node_stats().cancels_on_disconnect, 2);
+        end_gateway(gateway);
+        end_exchange(venue);
     }
-    assert_eq!(gateway.control().node_stats().cancels_on_disconnect, 2);
-    end_gateway(gateway);
-    end_exchange(venue);
 }

@@ -178,6 +178,9 @@ fn a_message_that_the_journal_does_not_take_ends_everybody_and_is_seen_from_outs
         let (mut other, mut client) = (network.enter("C00002").await, network.enter("C00001").await);
         assert!(!network.stats().journal.expect("there is one").failed);
         client.send(&enter(1)).await;
+        let is_told =
+            |packet| matches!(packet, Packet::Debug(text) if text.starts_with(b"the journal has failed"));
+        assert!(is_told(other.packet().await));
         other.expect_end().await;
         // What was taken before may still come.
         while let Packet::Sequenced(_) = client.packet().await {}

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use weir_engine::serve::AcceptMode;
+use weir_engine::{
+    serve::AcceptMode,
+    time::{now, sleep_until},
+};
 use weir_proto::soup::{LOGOUT_FRAME, LoginRequest};
 use weir_servers::orders::{AccountConfig, OrdersConfig};
 
 use super::{
     client::{Client, Packet, accepted, encoded, enter, framed, login},
     rig::{KERNEL_DRIVERS, Network, config, on_every_driver, on_kernel, on_one_worker, on_sim},
+    timing::{SLACK, seconds},
 };
 
 #[test]
@@ -170,4 +174,34 @@ fn in_total_the_limit_holds_without_addresses_too() {
     };
     on_one_worker(&narrow, script);
     on_sim(narrow, script);
+}
+
+#[test]
+fn ten_thousand_connections_that_do_not_log_in_are_kept_to_their_limit_and_disturb_nobody() {
+    const IDLE: u64 = 10_000;
+    let config = config(2);
+    let limit = config.unauthenticated_max as u64;
+    assert!(limit < IDLE);
+    on_sim(config, async |network| {
+        let mut session = network.enter("C00001").await;
+        let mut number = 0;
+        let mut idle: Vec<Client> = Vec::new();
+        let start = now();
+        for count in 1..=IDLE {
+            idle.push(network.connect().await);
+            if count.is_multiple_of(500) {
+                number += 1;
+                let asked = now();
+                session.send(&enter(number)).await;
+                assert_eq!(accepted(&session.message().await), number);
+                assert!(now().since(asked) < SLACK, "{:?} beside {count} others", now().since(asked));
+            }
+        }
+        network.until(|stats| stats.logins.get("too_many_unauthenticated") == Some(&(IDLE - limit))).await;
+        assert!(now().since(start) < seconds(5), "nobody's time was over yet");
+        // There is room again when theirs is over.
+        sleep_until(start + seconds(7)).await;
+        assert_eq!(network.stats().logins.get("no_login"), Some(&limit));
+        network.enter("C00002").await;
+    });
 }

@@ -18,7 +18,7 @@ use weir_stats::random::Random;
 use super::{
     client::{Client, cancel, framed, order},
     replay::{Folder, journaled},
-    rig::{config, on_kernel, on_markets, on_sim_market},
+    rig::{Network, config, on_kernel, on_market, on_markets, on_sim_market},
 };
 use crate::random::{between, seed};
 
@@ -285,6 +285,86 @@ fn orders_that_were_live_at_a_crash_are_cancelled_and_their_owners_told() {
             // Once: the second start finds that they are told.
             assert_eq!(lost, [(1, 70), (3, 100), (4, 100), (5, 100)]);
             assert_eq!(network.stats().sessions[0].sequence_last, 11);
+        });
+    }
+}
+
+async fn next_number(client: &mut Client) -> u32 {
+    client.send(&Inbound::AccountQuery).await;
+    match client.message().await {
+        Outbound::AccountQueryResponse { next_user_ref_num, .. } => next_user_ref_num,
+        other => panic!("{other:?} instead of the next number"),
+    }
+}
+
+/// One order trades with so many that more is said at once than queues between workers hold, and than the journal lets
+/// wait of what clients send.
+async fn trade_with_all(network: &Network, symbol: usize, orders_count: u32) {
+    const AT_ONCE: u32 = 500;
+    let mut seller = network.enter("C00001").await;
+    let first = next_number(&mut seller).await;
+    for begin in (first..first + orders_count).step_by(AT_ONCE as usize) {
+        let orders = (begin..begin + AT_ONCE).map(|number| framed(&limit(number, b'S', symbol, 10_000, 1)));
+        seller.write(orders.collect::<Vec<_>>().concat()).await;
+        assert_eq!(seller.messages(AT_ONCE as usize).await.len(), AT_ONCE as usize);
+    }
+    let mut buyer = network.enter("C00002").await;
+    let number = next_number(&mut buyer).await;
+    buyer.send(&limit(number, b'B', symbol, 10_000, orders_count)).await;
+    assert_eq!(buyer.message().await.kind(), b'A');
+    for index in 0..orders_count {
+        for (client, number) in [(&mut buyer, number), (&mut seller, first + index)] {
+            match client.message().await {
+                Outbound::Executed(executed) => {
+                    assert_eq!((executed.user_ref_num, executed.quantity), (number, 1));
+                }
+                other => panic!("{other:?} instead of execution {index} in S{symbol}"),
+            }
+        }
+    }
+    let stats = network.stats();
+    assert!(!stats.journal.expect("there is one").failed);
+    assert_eq!(stats.sessions_open, 2);
+    drop((seller, buyer));
+    network.until(|stats| stats.sessions_open == 0).await;
+}
+
+#[test]
+fn an_order_that_trades_with_all_others_is_told_to_all_and_nobody_is_cut_off() {
+    let folder = Folder::new("all");
+    let config = OrdersConfig { journal_segment_bytes: 4 << 20, ..journaled(&folder, Level::Os, 2) };
+    // The seller lives on one worker, the buyer on the other, and so do the two books.
+    on_markets(&config, async |network| {
+        for symbol in [1, 2] {
+            trade_with_all(network, symbol, 15_000).await;
+        }
+    });
+    // More than 4 MiB in one journal.
+    on_sim_market(config, async |network| trade_with_all(network, 1, 25_000).await);
+}
+
+#[test]
+fn a_refusal_for_want_of_room_waits_for_its_turn() {
+    // As many as the market keeps of one worker's accounts; the last ones come together with what is refused.
+    const LIVE_MAX: u32 = 131_072;
+    const AT_ONCE: u32 = 3000;
+    // They live on different workers, so that the book is on another one for one of them.
+    for account in ["C00001", "C00002"] {
+        on_market(Driver::Epoll, config(2), async |network| {
+            let mut client = network.enter(account).await;
+            for begin in (1..).step_by(AT_ONCE as usize) {
+                let numbers = begin..begin + AT_ONCE;
+                let orders = numbers.clone().map(|number| framed(&limit(number, b'S', 1, 10_000, 1)));
+                client.write(orders.collect::<Vec<_>>().concat()).await;
+                for number in numbers {
+                    let answer = client.message().await;
+                    let kind = if number <= LIVE_MAX { b'A' } else { b'J' };
+                    assert_eq!((answer.kind(), answer.user_ref_num()), (kind, Some(number)), "{account}");
+                }
+                if begin + AT_ONCE > LIVE_MAX {
+                    break;
+                }
+            }
         });
     }
 }

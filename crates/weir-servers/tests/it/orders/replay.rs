@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use weir_engine::time::{now, sleep};
 use weir_servers::{journal::Level, orders::OrdersConfig};
 use weir_stats::random::Random;
 
 use super::{
     client::{Client, Packet, enter, framed},
     rig::{Network, config, on_every_driver, on_sim},
+    timing::{SLACK, seconds},
 };
 use crate::random::{between, seed};
 
@@ -189,6 +191,69 @@ fn clients_that_replay_again_and_again_do_not_keep_others_from_being_answered() 
                 client.reset();
             }
             network.until(|stats| stats.sessions_open == 1).await;
+        }
+    });
+}
+
+#[test]
+fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answered() {
+    const ORDERS: usize = 2000;
+    const ROUNDS: usize = 5;
+    // An acceptance in its frame.
+    const STREAM_BYTES: u64 = 67 * ORDERS as u64;
+    const RATE: u64 = 100_000;
+    let folder = Folder::new("rate");
+    let limited = OrdersConfig {
+        replay_bytes_per_second: RATE,
+        replay_burst_bytes: STREAM_BYTES,
+        ..journaled(&folder, Level::Os, 3)
+    };
+    on_sim(limited, async |network| {
+        for account in ["C00001", "C00002"] {
+            let mut client = network.enter(account).await;
+            let orders = ORDERS as u32;
+            for first in (1..=orders).step_by(500) {
+                fill(&mut client, first..=first + 499).await;
+            }
+            leave(network, client).await;
+        }
+        let mut other = network.enter("C00003").await;
+        let (start, mut number) = (now(), 0);
+        let mut greedy = Vec::new();
+        for account in ["C00001", "C00002"] {
+            let (address, is_simulated) = (network.address.clone(), network.is_simulated());
+            greedy.push(weir_engine::spawn(async move {
+                for _ in 0..ROUNDS {
+                    let mut client = loop {
+                        // Until the seat is free.
+                        let mut client = Client::connect(&address, is_simulated).await;
+                        if client.log_in(account, 1).await.is_ok() {
+                            break client;
+                        }
+                    };
+                    assert_eq!(client.messages(ORDERS).await.len(), ORDERS);
+                    client.reset();
+                }
+                now()
+            }));
+        }
+        while greedy.iter().any(|client| !client.is_finished()) {
+            number += 1;
+            let asked = now();
+            other.send(&enter(number)).await;
+            other.message().await;
+            assert!(now().since(asked) < SLACK, "{:?}", now().since(asked));
+            sleep(seconds(1) / 10).await;
+        }
+        // All but the burst takes its time, and each account has its own. Not counted are what is in memory anyway, and
+        // the last read, behind which nobody waits.
+        let rationed = (ROUNDS as u64 - 1) * STREAM_BYTES;
+        let uncounted = ROUNDS as u64 * (12 << 10) + (32 << 10);
+        for client in greedy {
+            let took = client.await.since(start);
+            let least = seconds(1).mul_f64((rationed - uncounted) as f64 / RATE as f64);
+            let most = seconds(1).mul_f64(rationed as f64 / RATE as f64) + seconds(1);
+            assert!((least..=most).contains(&took), "{took:?} instead of {least:?} to {most:?}");
         }
     });
 }

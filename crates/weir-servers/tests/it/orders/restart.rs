@@ -128,3 +128,30 @@ fn the_number_of_workers_may_change_from_one_start_to_the_next() {
         }
     }
 }
+
+#[test]
+fn numbers_that_are_used_up_stay_used_up_after_a_crash() {
+    let folder = Folder::new("used-up");
+    let config = journaled(&folder, Level::Os, 1);
+    on_sim(config.clone(), async |network| {
+        let mut client = network.enter("C00001").await;
+        client.send(&enter(u32::MAX)).await;
+        assert_eq!(accepted(&client.message().await), u32::MAX);
+    });
+    on_sim(config, async |network| {
+        let mut client = network.enter("C00001").await;
+        // What was under way may be sent again, and a client that begins at the bottom is told.
+        client.send(&enter(u32::MAX)).await;
+        client.send(&enter(1)).await;
+        match client.message().await {
+            Outbound::Rejected(rejected) => assert_eq!(rejected.user_ref_num, 1),
+            other => panic!("{other:?} instead of a refusal"),
+        }
+        client.send(&Inbound::AccountQuery).await;
+        match client.message().await {
+            Outbound::AccountQueryResponse { next_user_ref_num, .. } => assert_eq!(next_user_ref_num, 0),
+            other => panic!("{other:?} instead of an answer"),
+        }
+        assert_eq!(network.stats().duplicates_ignored, 1);
+    });
+}

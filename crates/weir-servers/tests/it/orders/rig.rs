@@ -6,6 +6,7 @@ use weir_engine::{
     Config, Driver, Runtime, StartError,
     net::{Address, Listener},
     serve::{AcceptMode, Drained, ServerConfig},
+    time,
 };
 use weir_record::{engine::EngineStats, orders::NodeStats};
 use weir_servers::{
@@ -80,12 +81,20 @@ impl Network {
         }
     }
 
-    /// Waits until something holds of the counters, by looking again and again.
+    /// Waits until something holds of the counters, by looking again and again, for a minute at most.
     pub async fn until(&self, holds: impl Fn(&NodeStats) -> bool) {
+        // On the simulator that is another one.
+        let clock = if self.is_simulated() { time::now } else { time::monotonic };
+        let begun = clock();
         while !holds(&self.stats()) {
+            assert!(
+                clock().since(begun) < Duration::from_secs(60),
+                "it does not come to that: {:?}",
+                self.stats()
+            );
             if self.is_simulated() {
                 // Virtual time moves only while everybody waits.
-                weir_engine::time::sleep(Duration::from_millis(1)).await;
+                time::sleep(Duration::from_millis(1)).await;
             } else {
                 std::thread::yield_now();
             }
@@ -137,8 +146,13 @@ pub fn on_kernel(driver: Driver, accept: AcceptMode, config: OrdersConfig, scrip
 /// A market on two workers, on every driver of the kernel's that runs here.
 pub fn on_markets(config: &OrdersConfig, script: impl AsyncFn(&Network)) {
     for driver in KERNEL_DRIVERS {
-        on_mode(Mode::Match, 2, driver, AcceptMode::ReusePort, config.clone(), &script);
+        on_market(driver, config.clone(), &script);
     }
+}
+
+/// A market on two workers, on one driver; nothing when the kernel refuses it.
+pub fn on_market(driver: Driver, config: OrdersConfig, script: impl AsyncFn(&Network)) {
+    on_mode(Mode::Match, 2, driver, AcceptMode::ReusePort, config, script);
 }
 
 fn on_workers(

@@ -2,7 +2,7 @@
 
 use std::{
     rc::Rc,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -27,17 +27,17 @@ use super::{
 };
 
 /// Deliveries take microseconds; limits are seconds.
-const SLACK: Duration = Duration::from_millis(2);
+pub const SLACK: Duration = Duration::from_millis(2);
 
 /// How much later than due the timer of a connection may fire.
-const GRID: Duration = Duration::from_millis(500);
+pub const GRID: Duration = Duration::from_millis(500);
 
-fn seconds(count: u64) -> Duration {
+pub fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
 #[track_caller]
-fn assert_after(start: Instant, least: Duration, most: Duration) {
+pub fn assert_after(start: Instant, least: Duration, most: Duration) {
     let took = now().since(start);
     assert!((least - SLACK..=most + SLACK).contains(&took), "{took:?} instead of {least:?} to {most:?}");
 }
@@ -221,39 +221,61 @@ fn a_client_that_replays_slowly_is_waited_for_and_others_do_not_notice() {
 }
 
 #[test]
-fn a_step_of_the_wall_clock_changes_time_stamps_and_no_waiting() {
-    static STEP_NS: AtomicU64 = AtomicU64::new(0);
-    let stepped = OrdersConfig {
-        wall_clock: Some(|now| now.as_nanos().wrapping_add(STEP_NS.load(Relaxed))),
-        ..config(1)
-    };
-    on_sim(stepped, async |network| {
-        let mut client = network.enter("C00001").await;
-        let mut stamps = Vec::new();
-        let start = now();
-        for number in 1..=20 {
-            if number == 10 {
-                STEP_NS.store(3600 * 1_000_000_000, Relaxed);
-            }
-            client.write(CLIENT_HEARTBEAT_FRAME).await;
-            sleep(seconds(1)).await;
-            client.send(&enter(number)).await;
-            loop {
-                match client.next().await {
-                    Packet::Sequenced(message) => match Outbound::decode(&message).expect("a message").0 {
-                        Outbound::Accepted(accepted) => break stamps.push(accepted.timestamp_ns),
-                        other => panic!("{other:?} instead of an acceptance"),
-                    },
-                    Packet::Heartbeat | Packet::Debug(_) => {}
-                    other => panic!("{other:?} after a step of the clock"),
+fn a_step_of_the_wall_clock_changes_time_stamps_is_told_first_and_changes_no_waiting() {
+    const HOUR_NS: i64 = 3600 * 1_000_000_000;
+    // Between noon and one, so that a day does not end.
+    const NOON_NS: i64 = 12 * HOUR_NS;
+    static STEP_NS: AtomicI64 = AtomicI64::new(0);
+    let wall = |now: Instant| now.as_nanos().wrapping_add_signed(NOON_NS + STEP_NS.load(Relaxed));
+    for hours in [1, -1] {
+        STEP_NS.store(0, Relaxed);
+        let stepped = OrdersConfig { wall_clock: Some(wall), ..config(2) };
+        on_sim(stepped, async |network| {
+            let mut client = network.enter("C00001").await;
+            let mut silent = network.enter("C00002").await;
+            let silent_since = now();
+            let (mut jumps, mut last_ns, mut is_told) = (0, None, false);
+            let start = now();
+            for number in 1..=20 {
+                if number == 10 {
+                    STEP_NS.store(hours * HOUR_NS, Relaxed);
                 }
+                client.write(CLIENT_HEARTBEAT_FRAME).await;
+                sleep(seconds(1)).await;
+                client.send(&enter(number)).await;
+                let stamp_ns = loop {
+                    match client.next().await {
+                        Packet::Sequenced(message) => match Outbound::decode(&message).expect("one").0 {
+                            Outbound::Accepted(accepted) => break accepted.timestamp_ns as i64,
+                            other => panic!("{other:?} instead of an acceptance"),
+                        },
+                        Packet::Heartbeat => {}
+                        Packet::Debug(text) => {
+                            assert!(text.starts_with(b"the clock was stepped"), "{text:?}");
+                            assert!(!is_told, "once");
+                            is_told = true;
+                        }
+                        other => panic!("{other:?} after a step of the clock"),
+                    }
+                };
+                // Seconds are seconds but for the step.
+                let moved_ns = stamp_ns - last_ns.replace(stamp_ns).unwrap_or(stamp_ns - 1_000_000_000);
+                let is_jump = moved_ns.unsigned_abs() > HOUR_NS.unsigned_abs() / 2;
+                jumps += i32::from(is_jump);
+                let expected_ns = 1_000_000_000 + if is_jump { hours * HOUR_NS } else { 0 };
+                assert!((moved_ns - expected_ns).abs() < 5_000_000, "{moved_ns} ns");
+                assert_eq!(jumps > 0, is_told, "who gets a time of the new clock was told before");
             }
-        }
-        assert!(now().since(start) < seconds(21));
-        let jumps = stamps.windows(2).filter(|pair| pair[1] - pair[0] > 3_000_000_000_000).count();
-        assert_eq!(jumps, 1, "{stamps:?}");
-        assert_eq!(network.stats().protocol_errors.get("clock_step"), Some(&1));
-    });
+            assert_eq!(jumps, 1);
+            assert!(now().since(start) < seconds(21));
+            assert_eq!(network.stats().protocol_errors.get("clock_step"), Some(&1));
+            // Nobody's silence is longer or shorter for it.
+            while !matches!(silent.next().await, Packet::End | Packet::Reset) {}
+            let took = network.stats().heartbeat_timeouts;
+            assert_eq!((took, network.stats().sessions_open), (1, 1));
+            assert!(now().since(silent_since) >= seconds(15));
+        });
+    }
 }
 
 #[test]

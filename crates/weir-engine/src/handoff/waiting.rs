@@ -1,0 +1,122 @@
+//! What tasks wait for at a port: room towards another worker, and arrivals.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use super::{Port, WorkerEnded};
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Anything,
+    Response,
+}
+
+impl Wanted {
+    pub(super) const BOTH: [Wanted; 2] = [Wanted::Anything, Wanted::Response];
+
+    pub(super) fn index(self) -> usize {
+        match self {
+            Wanted::Anything => 0,
+            Wanted::Response => 1,
+        }
+    }
+}
+
+/// The future of [`Port::room`].
+#[must_use = "a future does nothing unless it is awaited"]
+#[derive(Debug)]
+pub struct Room<'a, T> {
+    port: &'a Port<T>,
+    to: usize,
+    waker: Option<Waker>,
+}
+
+impl<'a, T> Room<'a, T> {
+    pub(super) fn new(port: &'a Port<T>, to: usize) -> Self {
+        Self { port, to, waker: None }
+    }
+}
+
+impl<T> Future for Room<'_, T> {
+    type Output = Result<(), WorkerEnded>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.port.has_ended(self.to) {
+            return Poll::Ready(Err(WorkerEnded(self.to)));
+        }
+        let mut state = self.port.state();
+        let Some(destination) = state.destinations.get_mut(self.to) else { return Poll::Ready(Ok(())) };
+        if !destination.is_congested() {
+            return Poll::Ready(Ok(()));
+        }
+        let waker = context.waker();
+        if !destination.waiters.iter().any(|present| present.will_wake(waker)) {
+            destination.waiters.push(waker.clone());
+        }
+        drop(state);
+        self.waker = Some(waker.clone());
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Room<'_, T> {
+    /// Who gives up waiting leaves nothing behind: clients come and go while a destination is congested.
+    fn drop(&mut self) {
+        let Some(own) = self.waker.take() else { return };
+        let mut state = self.port.state();
+        let Some(destination) = state.destinations.get_mut(self.to) else { return };
+        let place = destination.waiters.iter().position(|waker| waker.will_wake(&own));
+        let left = place.map(|place| destination.waiters.swap_remove(place));
+        drop(state);
+        // Dropping a waker may run code of somebody's.
+        drop(left);
+    }
+}
+
+/// The future of [`Port::ready`] and [`Port::ready_response`].
+#[must_use = "a future does nothing unless it is awaited"]
+#[derive(Debug)]
+pub struct Ready<'a, T> {
+    port: &'a Port<T>,
+    wanted: Wanted,
+    waker: Option<Waker>,
+}
+
+impl<'a, T> Ready<'a, T> {
+    pub(super) fn new(port: &'a Port<T>, wanted: Wanted) -> Self {
+        Self { port, wanted, waker: None }
+    }
+}
+
+impl<T> Future for Ready<'_, T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.port.state();
+        let arrived = state.has(self.wanted);
+        let place = &mut state.ready[self.wanted.index()];
+        let previous = if arrived { place.take() } else { place.replace(context.waker().clone()) };
+        drop(state);
+        // Dropping somebody's waker may run code of theirs: not while the state is borrowed.
+        drop(previous);
+        self.waker = if arrived { None } else { Some(context.waker().clone()) };
+        if arrived { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<T> Drop for Ready<'_, T> {
+    fn drop(&mut self) {
+        let Some(own) = self.waker.take() else { return };
+        let mut state = self.port.state();
+        // Another task may have taken the place meanwhile.
+        let place = &mut state.ready[self.wanted.index()];
+        let is_own = place.as_ref().is_some_and(|waker| waker.will_wake(&own));
+        let previous = if is_own { place.take() } else { None };
+        drop(state);
+        drop(previous);
+    }
+}

@@ -1,0 +1,115 @@
+//! A worker that panics ends its process: half a server would take orders and not answer them. The process that is to
+//! end is this program once more.
+
+use std::{
+    env,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, exit},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use weir_engine::Driver;
+use weir_servers::{
+    exchange::{self, Mode},
+    gateway::GatewayConfig,
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
+    orders::{OrdersConfig, demo_accounts},
+};
+
+use crate::{
+    gateway::rig::{Folder, Script, drivers, gateway, server},
+    orders::{
+        client::{Client, enter},
+        rig::now,
+    },
+};
+
+const TEST: &str = "panics::a_worker_that_panics_ends_its_process_on_every_driver";
+/// What the other process is asked to be: which node, its driver, and its folder.
+const ASKED: &str = "WEIR_TEST_PANICKING_NODE";
+/// A process that has not ended by then lives on.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_worker_that_panics_ends_its_process_on_every_driver() {
+    if let Ok(asked) = env::var(ASKED) {
+        return panic_as(&asked);
+    }
+    for driver in drivers() {
+        for node in ["exchange", "gateway"] {
+            let folder = Folder::new();
+            let asked = format!("{node} {driver} {}", folder.0.display());
+            let output = Command::new(env::current_exe().expect("this program has a path"))
+                .args(["--exact", TEST, "--nocapture"])
+                .env(ASKED, asked)
+                .output()
+                .expect("it starts");
+            let told = String::from_utf8_lossy(&output.stderr);
+            assert!(told.contains("on purpose"), "{node} on {driver}: {told}");
+            assert_eq!(output.status.signal(), Some(Signal::ABORT.as_raw()), "{node} on {driver}: {told}");
+        }
+    }
+}
+
+/// Called on a worker's thread, by its journal.
+fn panic_at_write(_: u16, operation: &Operation) -> Verdict {
+    assert!(!matches!(operation, Operation::Write { .. }), "on purpose");
+    Verdict::Pass
+}
+
+fn panic_as(asked: &str) {
+    let mut words = asked.splitn(3, ' ');
+    let mut word = || words.next().expect("three words");
+    let (node, driver, folder) = (word(), word(), word());
+    let driver = Driver::ALL.into_iter().find(|known| known.name() == driver).expect("a driver");
+    // Nobody wants the memory of it.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).expect("less is allowed");
+    match node {
+        "exchange" => exchange_that_panics(driver, Path::new(folder)),
+        _ => gateway_that_panics(driver, Path::new(folder)),
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        thread::park_timeout(PATIENCE);
+    }
+    exit(3);
+}
+
+fn exchange_that_panics(driver: Driver, folder: &Path) {
+    let orders = OrdersConfig {
+        journal: Some((folder.to_owned(), Level::Os)),
+        journal_faults: Some(panic_at_write),
+        ..OrdersConfig::new(demo_accounts(1))
+    };
+    let exchange =
+        exchange::start(server(driver, 2), orders, Mode::EchoAccept).expect("the driver runs here");
+    now(async {
+        let mut client = Client::connect(exchange.address(), false).await;
+        client.log_in("C00001", 1).await.expect("it is let in");
+        client.send(&enter(1)).await;
+    });
+    // Its other worker would live on.
+    std::mem::forget(exchange);
+}
+
+fn gateway_that_panics(driver: Driver, folder: &Path) {
+    let venue = Script::new();
+    let config = GatewayConfig {
+        journal: Some((folder.to_owned(), Level::Os)),
+        journal_faults: Some(panic_at_write),
+        ..GatewayConfig::demo(1, venue.address())
+    };
+    let starting = thread::spawn(move || gateway(driver, 1, config));
+    // That it has joined this session is what it writes.
+    let mut session = venue.accept();
+    session.let_in("DAY", 1);
+    while session.try_next().is_some() {}
+    // It never comes up.
+    drop(starting);
+}
