@@ -13,6 +13,7 @@ pub mod process;
 pub mod system;
 
 pub mod crosscore;
+pub mod disk;
 pub mod fingerprint;
 pub mod limits;
 pub mod placement;

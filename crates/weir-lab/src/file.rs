@@ -261,21 +261,11 @@ impl Template {
 impl File {
     fn resolve(self, surroundings: &Surroundings) -> Result<StudySpec, Fault> {
         validate::name("name", self.name.get_ref()).at(self.name.span().start)?;
-        let blocks = match &self.blocks {
-            Some(blocks) => validate::level(Level::Blocks, *blocks.get_ref()).at(blocks.span().start)?,
-            None => validate::level(Level::Blocks, BLOCKS).at(0)?,
-        };
-        let exploratory_blocks = match &self.exploratory_blocks {
-            Some(blocks) => validate::level(Level::Blocks, *blocks.get_ref()).at(blocks.span().start)?,
-            None => blocks.min(EXPLORATORY_BLOCKS_MAX),
-        };
+        let (blocks, exploratory_blocks) = blocks(self.blocks.as_ref(), self.exploratory_blocks.as_ref())?;
         let window_ns = length("window", self.window.as_ref(), 1_000_000_000)?;
         let warmup_ns_max = length("warmup_max", self.warmup_max.as_ref(), WARMUP_NS_MAX)?;
         let time_cap_ns = length("time_cap", self.time_cap.as_ref(), 3_600_000_000_000)?;
-        let smallest_effect = match &self.smallest_effect {
-            Some(effect) => fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT)?,
-            None => SMALLEST_EFFECT,
-        };
+        let smallest_effect = smallest_effect(self.smallest_effect.as_ref())?;
         let levels = self.factors.levels(is_http(self.protocol.as_ref())?)?;
         let headline = match &self.headline {
             Some(pick) => pick.get_ref().cell("headline", pick.span().start, &levels)?,
@@ -285,11 +275,7 @@ impl File {
         for pick in &self.declared {
             declared.push(pick.get_ref().cell("declared", pick.span().start, &levels)?);
         }
-        let role = |cell: &Shape| match cell {
-            cell if *cell == headline => CellRole::Headline,
-            cell if self.declare_all || declared.contains(cell) => CellRole::Declared,
-            _ => CellRole::Exploratory,
-        };
+        let role = |cell: &Shape| role(cell, &headline, &declared, self.declare_all);
         let mut shapes = levels.combinations();
         let contents = levels.contents;
         let template = Template { blocks, exploratory_blocks, window_ns, warmup_ns_max, contents };
@@ -369,21 +355,80 @@ impl Levels {
     }
 
     fn combinations(&self) -> Vec<Shape> {
-        let mut cells = vec![[0; 7]];
-        for (index, own) in self.own.iter().enumerate() {
-            cells = cells
-                .into_iter()
-                .flat_map(|cell| {
-                    own.iter().map(move |level| {
-                        let mut next = cell;
-                        next[index] = *level;
-                        next
-                    })
-                })
-                .collect();
-        }
-        cells
+        let levels = |places: [usize; 7]| std::array::from_fn(|factor| self.own[factor][places[factor]]);
+        combinations(self.own.each_ref().map(Vec::len)).into_iter().map(levels).collect()
     }
+}
+
+/// The places of the levels in every combination of so many; those of the last factor change fastest.
+fn combinations<const FACTORS: usize>(levels: [usize; FACTORS]) -> Vec<[usize; FACTORS]> {
+    let mut shapes = vec![[0; FACTORS]];
+    for (factor, levels) in levels.into_iter().enumerate() {
+        let with = |mut shape: [usize; FACTORS], level: usize| {
+            shape[factor] = level;
+            shape
+        };
+        shapes =
+            shapes.into_iter().flat_map(|shape| (0..levels).map(move |level| with(shape, level))).collect();
+    }
+    shapes
+}
+
+/// What a cell is for.
+fn role<S: PartialEq>(cell: &S, headline: &S, declared: &[S], declare_all: bool) -> CellRole {
+    if cell == headline {
+        CellRole::Headline
+    } else if declare_all || declared.contains(cell) {
+        CellRole::Declared
+    } else {
+        CellRole::Exploratory
+    }
+}
+
+/// Blocks of cells that claim something, and of those that claim nothing.
+fn blocks(given: Option<&Spanned<i64>>, exploratory: Option<&Spanned<i64>>) -> Result<(u32, u32), Fault> {
+    let level =
+        |given: &Spanned<i64>| validate::level(Level::Blocks, *given.get_ref()).at(given.span().start);
+    let blocks = given.map_or_else(|| validate::level(Level::Blocks, BLOCKS).at(0), level)?;
+    let exploratory = exploratory.map_or(Ok(blocks.min(EXPLORATORY_BLOCKS_MAX)), level)?;
+    Ok((blocks, exploratory))
+}
+
+fn smallest_effect(given: Option<&Spanned<f64>>) -> Result<f64, Fault> {
+    given
+        .map_or(Ok(SMALLEST_EFFECT), |effect| fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT))
+}
+
+/// What is picked, as written, and where.
+type Picked = Option<(usize, String)>;
+
+fn picked<V: ToString>(given: Option<&Spanned<V>>) -> Picked {
+    given.map(|it| (it.span().start, it.get_ref().to_string()))
+}
+
+/// The place of the level that is picked among those of its factor, `key`; a factor with a single one may be left out
+/// of the table at `at`.
+fn place(key: &str, at: usize, given: Picked, levels: &[String]) -> Result<usize, Fault> {
+    let choices = || levels.join(", ");
+    let wrong = |at: usize, message: String| Fault { at, error: SpecError::new(key, message) };
+    match given {
+        Some((at, text)) => levels.iter().position(|level| *level == text).ok_or_else(|| {
+            wrong(at, format!("{text} is not a level of the factor; there are {}", choices()))
+        }),
+        None if levels.len() == 1 => Ok(0),
+        None => Err(wrong(at, format!("one level must be picked; there are {}", choices()))),
+    }
+}
+
+/// A name that no arm before has.
+fn arm_name(name: &Spanned<String>, earlier: &[ArmSpec]) -> Result<(), Fault> {
+    let at = name.span().start;
+    validate::name("arm.name", name.get_ref()).at(at)?;
+    if earlier.iter().any(|arm| arm.name == *name.get_ref()) {
+        let message = format!("two arms are named {:?}", name.get_ref());
+        return Err(Fault { at, error: SpecError::new("arm.name", message) });
+    }
+    Ok(())
 }
 
 /// Collects the levels of a factor: none twice, at least one.
@@ -478,37 +523,21 @@ impl Pick {
         let mut cell = [0; 7];
         for (factor, (own, given)) in cell.iter_mut().zip(given).enumerate() {
             let key = format!("{table}.{}", KEYS[factor]);
-            let texts = levels.texts(factor);
-            let choices = texts.join(", ");
-            let place = match given {
-                Some((at, text)) => texts.iter().position(|level| *level == text).ok_or_else(|| {
-                    let message = format!("{text} is not a level of the factor; there are {choices}");
-                    Fault { at, error: SpecError::new(&key, message) }
-                })?,
-                None if texts.len() == 1 => 0,
-                None => {
-                    let message = format!("one level must be picked; there are {choices}");
-                    return Err(Fault { at, error: SpecError::new(&key, message) });
-                }
-            };
-            *own = levels.own[factor][place];
+            *own = levels.own[factor][place(&key, at, given, &levels.texts(factor))?];
         }
         Ok(cell)
     }
 
     /// What is picked, as written, and where, in the order of [`KEYS`].
-    fn given(&self, is_http: bool) -> Result<[Option<(usize, String)>; 7], Fault> {
-        let number = |given: &Option<Spanned<i64>>| {
-            given.as_ref().map(|it| (it.span().start, it.get_ref().to_string()))
-        };
+    fn given(&self, is_http: bool) -> Result<[Picked; 7], Fault> {
         let mut given = [
-            number(&self.connections),
-            number(&self.depth),
-            number(&self.message_bytes),
-            number(&self.workers),
-            number(&self.idle_connections),
+            picked(self.connections.as_ref()),
+            picked(self.depth.as_ref()),
+            picked(self.message_bytes.as_ref()),
+            picked(self.workers.as_ref()),
+            picked(self.idle_connections.as_ref()),
             None,
-            self.close.as_ref().map(|close| (close.span().start, close.get_ref().to_string())),
+            picked(self.close.as_ref()),
         ];
         if let Some(content) = &self.content {
             let start = content.span().start;
@@ -552,11 +581,7 @@ impl Arm {
         load_options: &BTreeMap<String, OptionValue>,
     ) -> Result<ArmSpec, Fault> {
         let Self { name, driver, options, arguments, load_options: own_load_options, command } = self;
-        validate::name("arm.name", name.get_ref()).at(name.span().start)?;
-        if earlier.iter().any(|arm| arm.name == *name.get_ref()) {
-            let message = format!("two arms are named {:?}", name.get_ref());
-            return Err(Fault { at: name.span().start, error: SpecError::new("arm.name", message) });
-        }
+        arm_name(&name, earlier)?;
         let wrong = |message: &str| Fault { at, error: SpecError::new("arm", message.to_owned()) };
         let subject = match (driver, command) {
             (Some(driver), None) => {

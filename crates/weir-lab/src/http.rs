@@ -9,7 +9,7 @@ use weir_record::{
     study::MissingArm,
 };
 
-use crate::{file::Surroundings, published, quick::Availability, validate};
+use crate::{file::Surroundings, judge::P_VALUE_MAX, published, quick::Availability, validate};
 
 /// Name of the comparison.
 pub const NAME: &str = "http";
@@ -32,6 +32,9 @@ const CONFOUNDERS_WINDOW_NS: u64 = 2_000 * MILLISECOND_NS;
 
 const CONFOUNDERS_TIME_CAP_NS: u64 = 900_000 * MILLISECOND_NS;
 
+/// The fewest with which a verdict on one comparison can be reached.
+pub(crate) const BLOCKS_MIN: u32 = 6;
+
 /// Differences below this are not called.
 pub(crate) const SMALLEST_EFFECT: f64 = 0.03;
 
@@ -44,6 +47,15 @@ const CURVE: [u32; 5] = [64, 1 << 10, 16 << 10, 128 << 10, 1 << 20];
 /// Connections of the page and of the larger contents, as they were published.
 const PAGE_CONNECTIONS: u32 = 100;
 const IMAGE_CONNECTIONS: u32 = 50;
+
+/// The fewest blocks in which every arm of a headline's cell can get a verdict, one block being lost to noise. Each arm
+/// but the baseline makes two claims, on CPU and on throughput, each of which is corrected for all others (Holm), and
+/// the smallest probability that a test over `n` pairs can give is `2 / 2^n`.
+pub(crate) fn blocks_that_decide(arms: usize) -> u32 {
+    let claims = 2.0 * (arms as f64 - 1.0);
+    let clean_blocks = (2.0 * claims / P_VALUE_MAX).log2().floor() as u32 + 1;
+    clean_blocks.max(BLOCKS_MIN) + 1
+}
 
 /// What is asked in a cell of HTTP.
 #[derive(Clone, Copy)]
@@ -123,9 +135,12 @@ pub fn confounders(surroundings: &Surroundings, uring: &Availability) -> (StudyS
         arm("epoll-1ms-backlog-10", "epoll", &[], &both),
         arm("uring-1ms-backlog-10", "uring", &[], &both),
     ];
-    let closed = |role, asked, arms: &[&str]| CellSpec {
-        arms: arms.iter().map(|name| (*name).to_owned()).collect(),
-        ..cell(role, asked, LoadMode::Closed, (CONFOUNDERS_WINDOW_NS, 6))
+    let closed = |role, asked, arms: &[&str]| {
+        let blocks = if role == CellRole::Headline { blocks_that_decide(arms.len()) } else { BLOCKS_MIN };
+        CellSpec {
+            arms: arms.iter().map(|name| (*name).to_owned()).collect(),
+            ..cell(role, asked, LoadMode::Closed, (CONFOUNDERS_WINDOW_NS, blocks))
+        }
     };
     let reconnecting = [
         "epoll",
@@ -276,6 +291,18 @@ mod tests {
         assert_eq!(validate::study(&spec), Ok(()));
         let names: Vec<&str> = missing.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["uring", "uring-submit-each", "uring-1ms-backlog-10"]);
+    }
+
+    #[test]
+    fn so_many_blocks_decide_and_one_fewer_might_not() {
+        for arms in 2..20 {
+            let claims = 2.0 * (arms as f64 - 1.0);
+            let smallest = |clean_blocks: u32| claims * 2.0 * 0.5_f64.powi(clean_blocks as i32);
+            let clean_blocks = blocks_that_decide(arms) - 1;
+            assert!(smallest(clean_blocks) < P_VALUE_MAX, "{arms}");
+            assert!(clean_blocks == BLOCKS_MIN || smallest(clean_blocks - 1) >= P_VALUE_MAX, "{arms}");
+        }
+        assert_eq!((blocks_that_decide(6), blocks_that_decide(8)), (10, 11));
     }
 
     #[test]

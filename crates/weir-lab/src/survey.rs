@@ -46,13 +46,6 @@ const EQUAL_RATE_WINDOW_NS: u64 = 800 * MILLISECOND_NS;
 /// Less than in the other built-in studies, none of which has as many trials; the generator needs 0.6 s.
 const WARMUP_NS_MAX: u64 = 800 * MILLISECOND_NS;
 
-/// Six are the fewest with which a verdict on one comparison can be reached.
-const BLOCKS: u32 = 6;
-
-/// The headline's cell compares five arms with the baseline, and each is corrected for the others (Holm): with six
-/// blocks the smallest probability a test can give, 2/2⁶, is too large for that; with eight it is not.
-const BLOCKS_HEADLINE: u32 = 8;
-
 /// The page from memory.
 const IN_MEMORY: [&str; 6] = ["epoll", "uring", "poll", "select", "blocking", "go"];
 
@@ -65,11 +58,11 @@ const LARGE: [&str; 4] = ["epoll", "epoll-read", "uring-read", "epoll-sendfile"]
 impl Plan {
     fn lengths(self) -> Lengths {
         match self {
-            // A thirtieth of the source's window and ramp-up.
+            // About a thirtieth of the source's window and ramp-up.
             Self::Scaled => Lengths {
-                window_ns: 1_000 * MILLISECOND_NS,
+                window_ns: 900 * MILLISECOND_NS,
                 ramp_up_ns: 330 * MILLISECOND_NS,
-                window_file_ns: 800 * MILLISECOND_NS,
+                window_file_ns: 700 * MILLISECOND_NS,
                 ramp_up_file_ns: 300 * MILLISECOND_NS,
                 time_cap_ns: 580_000 * MILLISECOND_NS,
             },
@@ -153,7 +146,7 @@ fn cells(lengths: &Lengths) -> Vec<CellSpec> {
 }
 
 fn blocks_of(role: CellRole) -> u32 {
-    if role == CellRole::Headline { BLOCKS_HEADLINE } else { BLOCKS }
+    if role == CellRole::Headline { http::blocks_that_decide(IN_MEMORY.len()) } else { http::BLOCKS_MIN }
 }
 
 /// The server of Go's `net/http`, which `peers/build` builds.
@@ -189,8 +182,7 @@ mod tests {
     fn the_headlines_blocks_can_decide_for_every_arm_at_once() {
         let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
         let headline = spec.cells.iter().find(|cell| cell.role == CellRole::Headline).expect("there is one");
-        let comparisons = headline.arms.len() as f64 - 1.0;
-        assert!(comparisons * 2.0 * 0.5_f64.powi(headline.blocks as i32) < 0.05);
+        assert_eq!(headline.blocks, http::blocks_that_decide(headline.arms.len()));
     }
 
     #[test]

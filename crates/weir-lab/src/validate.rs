@@ -10,6 +10,8 @@ use thiserror::Error;
 use weir_proto::content::Content;
 use weir_record::spec::{CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
 
+pub use storage::FILE_BYTES as STORAGE_FILE_BYTES;
+
 /// Most arms of a study.
 pub const ARMS_MAX: usize = 24;
 

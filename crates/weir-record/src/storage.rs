@@ -231,6 +231,8 @@ pub struct StorageJob {
     pub completion: CompletionMethod,
     /// Operations in flight of one thread.
     pub depth: u32,
+    /// Operations handed over in one system call, at most.
+    pub batch_max: u32,
     /// Threads that do the same.
     pub threads: u32,
     /// Longest run, warm-up not included; absent means until the size is done once.
@@ -292,6 +294,7 @@ impl Default for StorageJob {
             options: StorageEngineOptions::default(),
             completion: CompletionMethod::default(),
             depth: 1,
+            batch_max: 1,
             threads: 1,
             runtime_ns: None,
             time_based: false,

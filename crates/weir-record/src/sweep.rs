@@ -19,8 +19,18 @@ pub enum SweepWorld {
     Simulator,
     /// Latencies of a trace, one after the other.
     Trace,
+    /// The same of traces that were recorded on a disk of this machine, each cut into as many pieces as there are
+    /// seeds.
+    Recording,
     /// A file on a disk of this machine.
     Disk,
+}
+
+impl SweepWorld {
+    /// Whether the times are those of a disk of this machine: another one gives others.
+    pub fn is_of_this_machine(self) -> bool {
+        matches!(self, Self::Recording | Self::Disk)
+    }
 }
 
 /// What a method is there for.
@@ -86,7 +96,8 @@ pub struct SweepPlan {
     pub phases: Vec<SweepPhase>,
     /// Length of an interval of the measurement tool.
     pub interval_ns: u64,
-    /// Seeds of the model, or numbers of the blocks on a disk. Each method runs once with each.
+    /// Seeds of the model, or numbers of the blocks on a disk, or of the pieces of a recording. Each method runs once
+    /// with each.
     pub seeds: Vec<u64>,
     /// Methods.
     pub methods: Vec<SweepMethod>,
@@ -604,6 +615,32 @@ pub struct Feeding {
     pub sleep_effective_us: Estimate,
 }
 
+/// A disk as the kernel describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskFacts {
+    /// Name, without `/dev`.
+    pub name: String,
+    /// Model, where the device tells one.
+    pub model: Option<String>,
+    /// Driver.
+    pub driver: Option<String>,
+    /// Size.
+    pub bytes: u64,
+}
+
+/// What belongs to the environment of a study of a disk and is not in a [`Fingerprint`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiskEnvironment {
+    /// The operating system, as it calls itself; empty where it does not.
+    pub operating_system: String,
+    /// The disk below the data file; absent where none is known.
+    pub disk: Option<DiskFacts>,
+    /// The file system of the data file.
+    pub filesystem: String,
+}
+
 /// The study `polling`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -618,7 +655,9 @@ pub struct PollingResult {
     pub data_file: Option<String>,
     /// Where it ran.
     pub fingerprint: Option<Fingerprint>,
-    /// The model, the traces, the disk.
+    /// The rest of where it ran.
+    pub environment: Option<DiskEnvironment>,
+    /// The model, the traces, the disk, and traces that were recorded on it.
     pub sweeps: Vec<SweepResult>,
     /// The model with the hypotheses switched on.
     pub hypotheses: Option<SweepResult>,
@@ -628,6 +667,8 @@ pub struct PollingResult {
     pub feeding: Vec<Feeding>,
     /// Parts that could not run, with the reason.
     pub missing: Vec<MissingMethod>,
+    /// Why no trace was recorded, where none could be. That needs privileges, and nothing is decided by it.
+    pub unrecorded: Option<String>,
     /// Every part that was planned is done.
     pub complete: bool,
     /// Wall time of all sessions.
@@ -637,10 +678,10 @@ pub struct PollingResult {
 }
 
 impl PollingResult {
-    /// The lines of the frontier table that decide: those of the model and of the traces. A disk is reported beside
-    /// them.
+    /// The lines of the frontier table that decide: those of the model and of the made traces. A disk of this machine,
+    /// and what was recorded on it, are reported beside them.
     pub fn deciding(&self) -> impl Iterator<Item = &FrontierRow> {
-        let decides = |sweep: &&SweepResult| sweep.plan.world != SweepWorld::Disk;
+        let decides = |sweep: &&SweepResult| !sweep.plan.world.is_of_this_machine();
         self.sweeps.iter().filter(decides).flat_map(|sweep| &sweep.frontier)
     }
 

@@ -28,6 +28,7 @@ mod published;
 mod sentence;
 mod tables;
 mod terminal;
+mod titles;
 mod view;
 mod ways;
 mod words;

@@ -3,6 +3,7 @@
 use crate::{
     definitions, gateway, published, sentence,
     tables::{self, CELLS_MAX, Table},
+    titles,
     view::View,
     ways,
     words::{self, Word},
@@ -12,7 +13,7 @@ use crate::{
 pub(crate) fn document(view: &View<'_>) -> String {
     let result = view.result;
     let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
-    paragraph(&mut out, &escape(&result.spec.title));
+    paragraph(&mut out, &escape(titles::told(&result.spec.title, view.language)));
     let verdict = view.verdict_word(result.verdict);
     paragraph(&mut out, &format!("**{}**: {}", verdict, escape(&sentence::headline(view))));
     paragraph(&mut out, &sentence::sensitivity(view));

@@ -31,6 +31,8 @@ use crate::{predict::Direction, trace::HEADING};
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Bytes read at once.
 const READ_BYTES: usize = 256 * 1024;
+/// Reads in one call: a disk that is busier than its reader must not keep it for ever.
+const READS_MAX: usize = 64;
 
 /// A block device by its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,15 +159,13 @@ impl Capture {
         Ok(Self { instance, matcher: Matcher::default(), buffer: vec![0; READ_BYTES], held: 0 })
     }
 
-    /// Takes what has been traced so far, and never sleeps. Returns whether there was anything.
+    /// Takes what has been traced so far, up to some MB of text, and never sleeps. Returns whether there may be more.
     pub fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
-        let mut any = false;
-        loop {
+        for _ in 0..READS_MAX {
             let count = self.instance.read(&mut self.buffer[self.held..])?;
             if count == 0 {
-                return Ok(any);
+                return Ok(false);
             }
-            any = true;
             let filled = self.held + count;
             let whole =
                 self.buffer[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -178,6 +178,12 @@ impl Capture {
             // No line is that long; what is one is not ours.
             self.held = if filled - whole == self.buffer.len() { 0 } else { filled - whole };
         }
+        Ok(true)
+    }
+
+    /// Traces no more. What was traced until now can still be read, and that has an end.
+    pub fn stop(&mut self) -> Result<(), CaptureError> {
+        self.instance.stop()
     }
 
     /// What was seen so far.
@@ -191,28 +197,74 @@ impl Capture {
 pub struct Limits {
     /// Time.
     pub length: Duration,
-    /// Requests.
+    /// Requests. With it goes the length of the file: a line has [`crate::trace::LINE_BYTES_MAX`] bytes at most, and
+    /// some fifty usually.
     pub operations_max: u64,
 }
 
-/// Records requests as CSV, one line for each in the order of completion, until a limit or the interrupt.
+/// What was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Requests in the recording, and what is missing in it.
+    pub counts: CaptureCounts,
+    /// It ended because it had as many requests as it may have: the disk went on.
+    pub is_full: bool,
+}
+
+/// Where requests come from: the kernel, or a test.
+trait Source {
+    /// As [`Capture::read`].
+    fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError>;
+    /// As [`Capture::stop`].
+    fn stop(&mut self) -> Result<(), CaptureError>;
+    /// As [`Capture::counts`].
+    fn counts(&self) -> CaptureCounts;
+}
+
+impl Source for Capture {
+    fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
+        self.read(sink)
+    }
+
+    fn stop(&mut self) -> Result<(), CaptureError> {
+        self.stop()
+    }
+
+    fn counts(&self) -> CaptureCounts {
+        self.counts()
+    }
+}
+
+/// Records requests as CSV, one line for each in the order of completion, until a limit or the interrupt. Nothing of
+/// them is kept in memory.
 pub fn record(
     device: Option<DeviceNumber>,
     limits: Limits,
     out: &mut dyn Write,
     interrupt: &AtomicBool,
     progress: &dyn Fn(CaptureCounts),
-) -> Result<CaptureCounts, CaptureError> {
+) -> Result<Recorded, CaptureError> {
+    record_from(&mut Capture::start(device)?, limits, out, interrupt, progress)
+}
+
+fn record_from(
+    requests: &mut dyn Source,
+    limits: Limits,
+    out: &mut dyn Write,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(CaptureCounts),
+) -> Result<Recorded, CaptureError> {
     let writing = |source| CaptureError::System { doing: "write the capture".to_owned(), source };
-    let mut capture = Capture::start(device)?;
     writeln!(out, "{HEADING}").map_err(writing)?;
     let start = Instant::now();
-    let mut written = 0;
-    let mut failure = None;
-    loop {
-        // What was traced before the end belongs to it.
-        let is_over = start.elapsed() >= limits.length || interrupt.load(Ordering::Relaxed);
-        capture.read(&mut |operation| {
+    let (mut written, mut failure, mut is_over) = (0, None, false);
+    while written < limits.operations_max {
+        if !is_over && (start.elapsed() >= limits.length || interrupt.load(Ordering::Relaxed)) {
+            // What was traced before the end belongs to it.
+            requests.stop()?;
+            is_over = true;
+        }
+        let has_more = requests.read(&mut |operation| {
             if written < limits.operations_max && failure.is_none() {
                 failure = write_row(out, &operation).err();
                 written += 1;
@@ -221,14 +273,17 @@ pub fn record(
         if let Some(source) = failure {
             return Err(writing(source));
         }
-        if is_over || written >= limits.operations_max {
+        if is_over && !has_more {
             break;
         }
-        progress(CaptureCounts { operations: written, ..capture.counts() });
-        std::thread::sleep(LOOK_EVERY);
+        progress(CaptureCounts { operations: written, ..requests.counts() });
+        if !has_more {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
     out.flush().map_err(writing)?;
-    Ok(CaptureCounts { operations: written, ..capture.counts() })
+    let counts = CaptureCounts { operations: written, ..requests.counts() };
+    Ok(Recorded { counts, is_full: written >= limits.operations_max })
 }
 
 fn write_row(out: &mut dyn Write, operation: &CapturedOperation) -> io::Result<()> {
@@ -262,6 +317,70 @@ mod tests {
         let read = crate::trace::read(format!("{HEADING}\n{text}").as_bytes(), "capture").expect("a trace");
         assert_eq!(read.operations.len(), 1);
         assert_eq!((read.operations[0].latency_ns, read.operations[0].issued_ns), (42_000, Some(5_000)));
+    }
+
+    /// A disk that never rests: until it is stopped there is always more, and then there are so many pieces left.
+    struct Busy {
+        left: u64,
+        is_stopped: bool,
+        reads: u64,
+    }
+
+    const PIECE: u64 = 1_000;
+
+    impl Source for Busy {
+        fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
+            if self.is_stopped && self.left == 0 {
+                return Ok(false);
+            }
+            self.left -= u64::from(self.is_stopped);
+            for number in 0..PIECE {
+                let issued_ns = (self.reads * PIECE + number) * 1_000;
+                sink(CapturedOperation {
+                    issued_ns,
+                    completed_ns: issued_ns + 42_000,
+                    thread: 9,
+                    device: DeviceNumber { major: 254, minor: 0 },
+                    sector: number,
+                    bytes: 4_096,
+                    direction: Direction::Read,
+                });
+            }
+            self.reads += 1;
+            Ok(true)
+        }
+
+        fn stop(&mut self) -> Result<(), CaptureError> {
+            self.is_stopped = true;
+            Ok(())
+        }
+
+        fn counts(&self) -> CaptureCounts {
+            CaptureCounts { operations: self.reads * PIECE, unmatched: 2, lost: 3 }
+        }
+    }
+
+    fn recorded(disk: &mut Busy, operations_max: u64, is_interrupted: bool) -> (Recorded, usize) {
+        let limits = Limits { length: Duration::from_secs(3600), operations_max };
+        let (mut out, interrupt) = (Vec::new(), AtomicBool::new(is_interrupted));
+        let recorded = record_from(disk, limits, &mut out, &interrupt, &|_| {}).expect("memory");
+        let trace = crate::trace::read(out.as_slice(), "capture").expect("a trace");
+        (recorded, trace.operations.len())
+    }
+
+    #[test]
+    fn a_recording_ends_at_its_maximum_however_busy_the_disk_is() {
+        let mut disk = Busy { left: 5, is_stopped: false, reads: 0 };
+        let counts = CaptureCounts { operations: 2_500, unmatched: 2, lost: 3 };
+        assert_eq!(recorded(&mut disk, 2_500, false), (Recorded { counts, is_full: true }, 2_500));
+        assert_eq!(disk.reads, 3, "nothing is taken from the kernel that has no place any more");
+    }
+
+    #[test]
+    fn what_was_traced_before_the_end_belongs_to_the_recording() {
+        let mut disk = Busy { left: 5, is_stopped: false, reads: 0 };
+        let (recorded, rows) = recorded(&mut disk, 1_000_000, true);
+        assert_eq!((recorded.counts.operations, recorded.is_full, rows), (5_000, false, 5_000));
     }
 
     #[test]

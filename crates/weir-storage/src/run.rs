@@ -32,9 +32,13 @@ use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageRep
 use crate::{
     capture::CaptureError,
     engine::{EngineError, probe, target::length_bytes},
+    job::offsets,
     layout::{self, LayoutError},
     predict::PredictorSpec,
 };
+
+/// Most memory that all threads may use to remember which blocks were touched, and what was written into them.
+const REMEMBERED_BYTES_MAX: u64 = 4 << 30;
 
 /// Seed of the data in a file of our own. Not the job's, so that jobs with different seeds share the file.
 pub const LAYOUT_SEED: u64 = 1;
@@ -195,6 +199,7 @@ pub fn run(
     let mut report =
         StorageReport { schema_version: weir_record::SCHEMA_VERSION, ..StorageReport::default() };
     let used_bytes = prepare(jobs, interrupt, progress, &mut report.notes)?;
+    check_memory(jobs, &used_bytes)?;
     for group in groups(jobs) {
         if interrupt.load(Ordering::Relaxed) {
             break;
@@ -244,6 +249,32 @@ fn check(job: &StorageJob) -> Result<(), RunError> {
         );
     }
     Ok(())
+}
+
+/// A file may have more blocks than there is memory to remember them in.
+fn check_memory(jobs: &[StorageJob], used_bytes: &[u64]) -> Result<(), RunError> {
+    let mut bytes = 0_u64;
+    for (job, used_bytes) in jobs.iter().zip(used_bytes) {
+        bytes = bytes.saturating_add(remembered_bytes(job, *used_bytes));
+        if bytes > REMEMBERED_BYTES_MAX {
+            let reason = format!(
+                "to remember its blocks takes {} MiB, and all jobs may take {}; use a smaller size, larger blocks or \
+                 fewer threads, or leave out the verification, or the map of random blocks",
+                bytes >> 20,
+                REMEMBERED_BYTES_MAX >> 20
+            );
+            return Err(RunError::Asked { job: job.name.clone(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// A bit for each block that is touched at random once, and a count for each that is verified; in every thread.
+fn remembered_bytes(job: &StorageJob, used_bytes: u64) -> u64 {
+    let blocks = offsets::blocks(used_bytes, job.block_bytes);
+    let map = if job.pattern.is_random() && !job.no_random_map { blocks / 8 } else { 0 };
+    let counts = if job.verify_crc32c { blocks.saturating_mul(4) } else { 0 };
+    map.saturating_add(counts).saturating_mul(u64::from(job.threads.max(1)))
 }
 
 /// Makes files of our own, and finds out how much of each file a job uses.

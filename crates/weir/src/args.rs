@@ -5,6 +5,7 @@ use std::{path::PathBuf, str::FromStr};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod ctl;
+mod journal;
 mod load;
 mod load_http;
 mod load_orders;
@@ -15,6 +16,7 @@ mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
+pub(crate) use journal::JournalFlags;
 pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
 pub(crate) use load_orders::LoadOrders;

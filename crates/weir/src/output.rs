@@ -42,8 +42,13 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Writes a file so that a reader finds the old one, the new one, or none: never a half.
+/// Writes a file below `--out` so that a reader finds the old one, the new one, or none: never a half.
 pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
+    write_whole_or(path, text, "choose another folder with --out")
+}
+
+/// The same with another way out for whoever has no space.
+pub(crate) fn write_whole_or(path: &Path, text: &str, way_out: &str) -> Result<()> {
     let partial = path.with_extension("partial");
     let write = || {
         let mut file = fs::File::create(&partial)?;
@@ -53,8 +58,6 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     };
     write().or_else(|error| {
         let _ = fs::remove_file(&partial);
-        Err(error).with_context(|| {
-            format!("cannot write {}; free some space or choose another folder with --out", path.display())
-        })
+        Err(error).with_context(|| format!("cannot write {}; free some space or {way_out}", path.display()))
     })
 }

@@ -1,11 +1,21 @@
-//! SIGINT and SIGTERM.
+//! SIGINT and SIGTERM; and a signal that must not end the program.
 
-use std::{io, thread};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+};
 
 use signal_hook::{
-    consts::{SIGINT, SIGTERM},
+    consts::{SIGINT, SIGTERM, SIGXFSZ},
     iterator::Signals,
 };
+
+/// A file that may not become longer (`ulimit -f`) is an error of that write, and no end of all that was measured.
+pub(crate) fn outlive_file_limit() -> io::Result<()> {
+    // Any handler keeps the signal from killing; the write fails with EFBIG, which says the same.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
+}
 
 /// Calls `action` at each SIGINT or SIGTERM with how many have come, on a thread of its own.
 pub(crate) fn on_stop(mut action: impl FnMut(usize) + Send + 'static) -> io::Result<()> {

@@ -11,9 +11,7 @@ use weir_record::{
     },
 };
 
-use super::{
-    At, BLOCKS, EXPLORATORY_BLOCKS_MAX, Fault, SMALLEST_EFFECT, Surroundings, distinct, fraction, length,
-};
+use super::{At, Fault, Surroundings, arm_name, blocks, distinct, length, picked, place, smallest_effect};
 use crate::{
     storage::FILE_BYTES,
     validate::{self, Level, SpecError},
@@ -126,19 +124,7 @@ impl Levels {
     }
 
     fn combinations(&self) -> Vec<Shape> {
-        let mut shapes: Vec<Shape> = vec![[0; 5]];
-        for (factor, levels) in self.texts().iter().enumerate() {
-            let with = |shape: Shape, level: usize| {
-                let mut next = shape;
-                next[factor] = level;
-                next
-            };
-            shapes = shapes
-                .into_iter()
-                .flat_map(|shape| (0..levels.len()).map(move |level| with(shape, level)))
-                .collect();
-        }
-        shapes
+        super::combinations(self.texts().each_ref().map(Vec::len))
     }
 }
 
@@ -189,10 +175,7 @@ impl StorageFile {
         validate::name("name", self.name.get_ref()).at(self.name.span().start)?;
         let levels = self.factors.levels()?;
         let template = self.template()?;
-        let smallest_effect = match &self.smallest_effect {
-            Some(effect) => fraction("smallest_effect", effect, &validate::SMALLEST_EFFECT)?,
-            None => SMALLEST_EFFECT,
-        };
+        let smallest_effect = smallest_effect(self.smallest_effect.as_ref())?;
         let headline = match &self.headline {
             Some(pick) => pick.get_ref().cell("headline", pick.span().start, &levels)?,
             None => Pick::default().cell("headline", 0, &levels)?,
@@ -201,11 +184,7 @@ impl StorageFile {
         for pick in &self.declared {
             declared.push(pick.get_ref().cell("declared", pick.span().start, &levels)?);
         }
-        let role = |shape: &Shape| match shape {
-            shape if *shape == headline => CellRole::Headline,
-            shape if self.declare_all || declared.contains(shape) => CellRole::Declared,
-            _ => CellRole::Exploratory,
-        };
+        let role = |shape: &Shape| super::role(shape, &headline, &declared, self.declare_all);
         let cells = levels.combinations();
         let cells = cells.iter().map(|shape| template.cell(&levels, shape, role(shape))).collect();
         let time_cap_ns = length("time_cap", self.time_cap.as_ref(), 3_600_000_000_000)?;
@@ -230,13 +209,7 @@ impl StorageFile {
     }
 
     fn template(&self) -> Result<Template, Fault> {
-        let level = |given: &Option<Spanned<i64>>| {
-            given
-                .as_ref()
-                .map(|it| validate::level(Level::Blocks, *it.get_ref()).at(it.span().start))
-                .transpose()
-        };
-        let blocks = level(&self.blocks)?.map_or_else(|| validate::level(Level::Blocks, BLOCKS).at(0), Ok)?;
+        let (blocks, exploratory_blocks) = blocks(self.blocks.as_ref(), self.exploratory_blocks.as_ref())?;
         let file = self.file.as_ref().map(|file| {
             let is_named = !file.get_ref().is_empty();
             let message = "the file has no name".to_owned();
@@ -246,8 +219,7 @@ impl StorageFile {
         });
         Ok(Template {
             blocks,
-            exploratory_blocks: level(&self.exploratory_blocks)?
-                .unwrap_or(blocks.min(EXPLORATORY_BLOCKS_MAX)),
+            exploratory_blocks,
             window_ns: length("window", self.window.as_ref(), 1_000_000_000)?,
             warmup_ns_max: length("warmup_max", self.warmup_max.as_ref(), RAMP_NS)?,
             file: file.transpose()?,
@@ -289,31 +261,16 @@ impl Factors {
 impl Pick {
     /// The cell that is meant; each level must be one of its factor's.
     fn cell(&self, table: &str, at: usize, levels: &Levels) -> Result<Shape, Fault> {
-        let text = |given: &Option<Spanned<String>>| {
-            given.as_ref().map(|it| (it.span().start, it.get_ref().clone()))
-        };
-        let number = |given: &Option<Spanned<i64>>| {
-            given.as_ref().map(|it| (it.span().start, it.get_ref().to_string()))
-        };
         let given = [
-            text(&self.engine),
-            text(&self.pattern),
-            number(&self.block_bytes),
-            number(&self.depth),
-            number(&self.background_depth),
+            picked(self.engine.as_ref()),
+            picked(self.pattern.as_ref()),
+            picked(self.block_bytes.as_ref()),
+            picked(self.depth.as_ref()),
+            picked(self.background_depth.as_ref()),
         ];
         let mut shape = [0; 5];
         for (factor, (given, texts)) in given.into_iter().zip(levels.texts()).enumerate() {
-            let key = format!("{table}.{}", KEYS[factor]);
-            let choices = texts.join(", ");
-            let wrong = |at: usize, message: String| Fault { at, error: SpecError::new(&key, message) };
-            shape[factor] = match given {
-                Some((at, text)) => texts.iter().position(|level| *level == text).ok_or_else(|| {
-                    wrong(at, format!("{text} is not a level of the factor; there are {choices}"))
-                })?,
-                None if texts.len() == 1 => 0,
-                None => return Err(wrong(at, format!("one level must be picked; there are {choices}"))),
-            };
+            shape[factor] = place(&format!("{table}.{}", KEYS[factor]), at, given, &texts)?;
         }
         Ok(shape)
     }
@@ -322,11 +279,7 @@ impl Pick {
 impl Arm {
     fn resolve(self, earlier: &[ArmSpec]) -> Result<ArmSpec, Fault> {
         let at = self.name.span().start;
-        validate::name("arm.name", self.name.get_ref()).at(at)?;
-        if earlier.iter().any(|arm| arm.name == *self.name.get_ref()) {
-            let message = format!("two arms are named {:?}", self.name.get_ref());
-            return Err(Fault { at, error: SpecError::new("arm.name", message) });
-        }
+        arm_name(&self.name, earlier)?;
         let own_engine = match &self.engine {
             Some(name) => Some(engine("arm.engine", name.get_ref()).at(name.span().start)?),
             None => None,

@@ -8,6 +8,7 @@ use weir_record::verdict::Verdict;
 use crate::{
     display, sentence,
     tables::{self, Table},
+    titles,
     view::View,
     words::{self, Word},
 };
@@ -33,7 +34,7 @@ pub(crate) fn page(view: &View<'_>) -> String {
                 main {
                     header.top {
                         p.study { (view.word(Word::StudyOf)) " " b { (result.spec.name) } }
-                        p.asks { (result.spec.title) }
+                        p.asks { (titles::told(&result.spec.title, view.language)) }
                     }
                     (verdict_card(view))
                     (chips(view))

@@ -54,9 +54,12 @@ pub(super) fn document(result: &PollingResult, language: Language) -> String {
         out.push_str(&sheets::feeding(result, language).markdown());
     }
     heading(&mut out, Text::EmulatedTitle.of(language));
-    sentence::notes(result)
-        .iter()
-        .for_each(|note| out.push_str(&format!("- {}\n", escape(note.of(language)))));
+    sentence::notes(result, language).iter().for_each(|note| out.push_str(&format!("- {}\n", escape(note))));
+    let environment = sheets::environment(result, language);
+    if !environment.rows.is_empty() {
+        section(&mut out, language, Text::EnvironmentTitle, Text::EnvironmentHelp.of(language));
+        out.push_str(&environment.markdown());
+    }
     heading(&mut out, Text::ReproduceTitle.of(language));
     out.push_str(&format!("```\n{}\n```\n", result.reproduce.replace("```", "'''")));
     out

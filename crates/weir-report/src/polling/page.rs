@@ -45,6 +45,7 @@ pub(super) fn page(result: &PollingResult, language: Language) -> String {
                     (feeding(result, language))
                     (methods(result, language))
                     (notes(result, language))
+                    (environment(result, language))
                     (reproduce(result, language))
                 }
             }
@@ -197,7 +198,7 @@ fn planes(result: &PollingResult, language: Language) -> Markup {
 
 fn figures(result: &PollingResult, language: Language) -> Markup {
     let body = of_worlds(result, language, |sweep| {
-        if sweep.plan.world == SweepWorld::Trace {
+        if matches!(sweep.plan.world, SweepWorld::Trace | SweepWorld::Recording) {
             return None;
         }
         let last = sweep.phases.last()?;
@@ -280,9 +281,17 @@ fn methods(result: &PollingResult, language: Language) -> Markup {
 
 fn notes(result: &PollingResult, language: Language) -> Markup {
     let body = html! {
-        ul.notes { @for note in sentence::notes(result) { li { (note.of(language)) } } }
+        ul.notes { @for note in sentence::notes(result, language) { li { (display::keep_together(&note)) } } }
     };
     section(Text::EmulatedTitle.of(language), "", &body)
+}
+
+fn environment(result: &PollingResult, language: Language) -> Markup {
+    let sheet = sheets::environment(result, language);
+    if sheet.rows.is_empty() {
+        return html! {};
+    }
+    section(Text::EnvironmentTitle.of(language), Text::EnvironmentHelp.of(language), &sheet.html())
 }
 
 fn reproduce(result: &PollingResult, language: Language) -> Markup {

@@ -178,8 +178,14 @@ pub(super) fn chips(result: &PollingResult, language: Language) -> Vec<(String, 
 }
 
 /// What a reader must know about where the figures are from.
-pub(super) fn notes(result: &PollingResult) -> Vec<Text> {
-    result.sweeps.iter().map(note).chain([Text::FixedBefore, Text::BaselinesAlways]).collect()
+pub(super) fn notes(result: &PollingResult, language: Language) -> Vec<String> {
+    let told = |text: Text| text.of(language).to_owned();
+    let unrecorded = result.unrecorded.as_ref();
+    let sweeps = result.sweeps.iter().map(note).map(told);
+    sweeps
+        .chain(unrecorded.map(|reason| Text::NotRecorded.fill(language, &[reason])))
+        .chain([Text::FixedBefore, Text::BaselinesAlways].map(told))
+        .collect()
 }
 
 /// What is emulated in one sweep.
@@ -188,6 +194,7 @@ pub(super) fn note(sweep: &SweepResult) -> Text {
         SweepWorld::Simulator => Text::EmulatedSimulator,
         SweepWorld::Trace if sweep.plan.source == MADE_TRACES => Text::EmulatedTrace,
         SweepWorld::Trace => Text::EmulatedReplay,
+        SweepWorld::Recording => Text::EmulatedRecording,
         SweepWorld::Disk => Text::EmulatedDisk,
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::sweep::{
-    Estimate, FamilyVolume, MethodRole, Observation, ObservationKind, Outcome, PhaseResult, PlaneKind,
-    PollingResult, Seen, SweepResult,
+use weir_record::{
+    machine::Fingerprint,
+    sweep::{
+        DiskEnvironment, Estimate, FamilyVolume, MethodRole, Observation, ObservationKind, Outcome,
+        PhaseResult, PlaneKind, PollingResult, Seen, SweepResult, SweepWorld,
+    },
 };
 
 use super::{
@@ -352,6 +355,53 @@ pub(super) fn feeding(result: &PollingResult, language: Language) -> Sheet {
     sheet
 }
 
+/// The table of its environment that the paper has (its table 1), and the same of this machine; empty where nothing is
+/// known of it.
+pub(super) fn environment(result: &PollingResult, language: Language) -> Sheet {
+    let head = titles(language, [Text::Item, Text::PublishedSays, Text::Measured]);
+    let mut sheet = Sheet::new(&head, 3).never_repeating();
+    let (machine, disk) = (result.fingerprint.as_ref(), result.environment.as_ref());
+    if machine.is_none() && disk.is_none() {
+        return sheet;
+    }
+    let kernel = |machine: &Fingerprint| format!("Linux {} {}", machine.kernel_release, machine.architecture);
+    let cpu = |machine: &Fingerprint| {
+        let mut parts = vec![machine.cpu_model.clone(), format!("{} CPU", machine.cpus_online)];
+        parts.extend(machine.hypervisor.clone());
+        parts
+    };
+    let rows = [
+        (Text::OperatingSystem, "Ubuntu 18.04", vec![disk.map(|it| it.operating_system.clone())]),
+        (Text::Kernel, "Linux 5.11", vec![machine.map(kernel)]),
+        (
+            Text::Cpu,
+            "Intel Xeon Gold 6230",
+            machine.map(cpu).unwrap_or_default().into_iter().map(Some).collect(),
+        ),
+        (Text::Memory, "192 GB", vec![machine.map(|it| format::bytes(it.memory_bytes))]),
+        (Text::Ssd, "Samsung 983 ZET, 480 GB", disk.map(disk_parts).unwrap_or_default()),
+        (Text::Generator, "fio 3.26", vec![machine.map(|it| format!("Weir {}", it.weir_version))]),
+    ];
+    for (item, published, parts) in rows {
+        let here: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        let here = if here.is_empty() { ABSENT.to_owned() } else { here.join(", ") };
+        sheet.push(Tone::Plain, vec![item.of(language).to_owned(), published.to_owned(), here]);
+    }
+    sheet
+}
+
+/// `vda, virtio_blk, 20 GiB, ext4`.
+fn disk_parts(environment: &DiskEnvironment) -> Vec<Option<String>> {
+    let disk = environment.disk.as_ref();
+    vec![
+        disk.map(|it| it.name.clone()),
+        disk.and_then(|it| it.model.clone()),
+        disk.and_then(|it| it.driver.clone()),
+        disk.map(|it| format::bytes(it.bytes)),
+        Some(environment.filesystem.clone()),
+    ]
+}
+
 /// Parts and methods that could not run.
 pub(super) fn missing(result: &PollingResult, language: Language) -> Vec<(String, String)> {
     let of_sweeps = result.sweeps.iter().flat_map(|sweep| {
@@ -365,8 +415,9 @@ pub(super) fn missing(result: &PollingResult, language: Language) -> Vec<(String
 /// Heading of a sweep: its world, source and how often each method ran.
 pub(super) fn world(sweep: &SweepResult, language: Language) -> (String, String) {
     let unit = match sweep.plan.world {
-        weir_record::sweep::SweepWorld::Disk => Text::Blocks,
-        _ => Text::Seeds,
+        SweepWorld::Disk => Text::Blocks,
+        SweepWorld::Recording => Text::Pieces,
+        SweepWorld::Simulator | SweepWorld::Trace => Text::Seeds,
     };
     let phases: Vec<String> =
         sweep.plan.phases.iter().map(|phase| sentence::phase(phase, sweep.plan.world, language)).collect();

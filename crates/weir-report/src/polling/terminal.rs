@@ -32,7 +32,7 @@ pub(super) fn study(result: &PollingResult, language: Language, width_columns: u
     }
     out.push('\n');
     bold(&mut out, Text::EmulatedTitle.of(language), color);
-    sentence::notes(result).iter().for_each(|note| wrapped(&mut out, note.of(language), width));
+    sentence::notes(result, language).iter().for_each(|note| wrapped(&mut out, note, width));
     out.push('\n');
     wrapped(&mut out, &format!("{}: {}", Text::ReproduceTitle.of(language), result.reproduce), width);
     out

@@ -257,19 +257,29 @@ texts! {
         | "미사용 트레이스: 시드에서 세 가지 다른 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연시간입니다. 장치에서 기록한 것이 아니며 기다리는 호스트는 모델입니다."
         | "留出轨迹：由种子经三种其他过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。";
     EmulatedReplay: "Trace: the latencies are those of the file; the host that waits for them is the model's, and waiting \
-        otherwise does not change them."
-        | "트레이스: 지연시간은 파일의 값이고 기다리는 호스트는 모델이며, 다르게 기다려도 지연시간은 바뀌지 않습니다."
-        | "轨迹：延迟取自文件，等待的主机是模型，以其他方式等待不会改变这些延迟。";
+        otherwise does not change them. Seeds vary that host alone, so the intervals say nothing of other traces."
+        | "트레이스: 지연시간은 파일의 값이고 기다리는 호스트는 모델이며, 다르게 기다려도 지연시간은 바뀌지 않습니다. 시드는 그 호스트만 바꾸므로 구간은 다른 트레이스에 대해 아무것도 말하지 않습니다."
+        | "轨迹：延迟取自文件，等待的主机是模型，以其他方式等待不会改变这些延迟。种子只改变该主机，因此区间不说明其他轨迹。";
+    EmulatedRecording: "Recorded traces: how long each request to this machine's disk took, from the kernel's block \
+        tracepoints, while one thread read at random and another kept so many more reads in flight. Each trace is cut into \
+        consecutive pieces, one for each seed, and the intervals are over the pieces. The host that waits is the model's, and \
+        waiting otherwise does not change the times. They stand beside the other parts and decide nothing."
+        | "기록한 트레이스: 한 스레드가 임의 읽기를 하고 다른 스레드가 그만큼의 읽기를 더 진행하는 동안 이 머신의 디스크가 요청마다 쓴 시간으로, 커널의 블록 트레이스포인트에서 얻었습니다. \
+        트레이스마다 시드 수만큼 연속된 조각으로 나누며 구간은 조각에 걸친 것입니다. 기다리는 호스트는 모델이고 다르게 기다려도 시간은 바뀌지 않습니다. 다른 부분과 나란히 놓일 뿐 판정에는 쓰지 않습니다."
+        | "实录轨迹：在一个线程随机读取、另一个线程保持若干读取在途时，本机磁盘处理每个请求所用的时间，取自内核的块层跟踪点。每条轨迹切成连续的片段，每个种子一段，区间针对这些片段。等待的主机是模型，以其他方式等待不会改变这些时间。它们与其他部分并列，不参与判定。";
+    NotRecorded: "No trace was recorded on this machine's disk: {0}."
+        | "이 머신의 디스크에서 기록한 트레이스는 없습니다: {0}." | "未在本机磁盘上录制轨迹：{0}。";
     EmulatedDisk: "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has \
         been gone since Linux 6.4. The paper's one and four background cores become queue depths on one other core."
         | "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 사라졌으므로 인터럽트로 오는 완료 위에서 사용자 공간 하이브리드 폴링을 씁니다. 논문의 백그라운드 1, 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다."
         | "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此在由中断到达的完成之上做用户态混合轮询。论文中的 1 个与 4 个后台核心改为另一核心上的队列深度。";
     FixedBefore: "The candidate's setting is the default of its predictor: the share of misses aimed at, and a price of 16 \
         µs of CPU for a µs of latency where no other is written. It was fixed on the simulator's training seeds 1 to 10; every \
-        figure of the simulator and of made traces here is of seeds 101 and up. A disk has no seeds, only blocks."
+        figure of the simulator and of made traces here is of seeds 101 and up. A disk has no seeds, only blocks, and a recorded \
+        trace only pieces."
         | "후보의 설정은 해당 예측기의 기본값, 곧 목표 miss 비율과 따로 적지 않으면 지연 1 µs당 CPU 16 µs의 값입니다. 시뮬레이터의 학습용 시드 1~10에서 정했으며, \
-        여기의 시뮬레이터와 생성 트레이스 수치는 모두 시드 101 이상에서 얻었습니다. 디스크에는 시드가 없고 블록만 있습니다."
-        | "候选设置即其预测器的默认值：目标 miss 比例，以及未另行写明时每 µs 延迟 16 µs CPU 的价格。它在模拟器的训练种子 1 至 10 上确定；此处模拟器与生成轨迹的全部数据来自 101 及以后的种子。磁盘没有种子，只有区组。";
+        여기의 시뮬레이터와 생성 트레이스 수치는 모두 시드 101 이상에서 얻었습니다. 디스크에는 시드가 없고 블록만, 기록한 트레이스에는 조각만 있습니다."
+        | "候选设置即其预测器的默认值：目标 miss 比例，以及未另行写明时每 µs 延迟 16 µs CPU 的价格。它在模拟器的训练种子 1 至 10 上确定；此处模拟器与生成轨迹的全部数据来自 101 及以后的种子。磁盘没有种子，只有区组；实录轨迹只有片段。";
     BaselinesAlways: "The paper has no interrupt and no busy polling under the same load; both are here in every table. \
         IOPS in its third job fall because the device is saturated: they fall for every way to wait."
         | "논문에는 같은 부하에서의 인터럽트와 순수 폴링이 없지만 여기서는 모든 표에 있습니다. 세 번째 작업의 IOPS 감소는 장치 포화 때문이며 어떤 대기 방식에서도 나타납니다."
@@ -278,10 +288,23 @@ texts! {
     WorldSimulator: "Simulator" | "시뮬레이터" | "模拟器";
     WorldTrace: "Traces" | "트레이스" | "轨迹";
     WorldDisk: "Disk" | "디스크" | "磁盘";
+    WorldRecording: "Recorded traces" | "기록한 트레이스" | "实录轨迹";
     Seeds: "seeds" | "시드" | "种子";
     Blocks: "blocks" | "블록" | "区组";
+    Pieces: "pieces" | "조각" | "片段";
     Background: "background: {0} × depth {1}" | "백그라운드: {0} × 깊이 {1}" | "后台：{0} × 深度 {1}";
     BackgroundNone: "no background" | "백그라운드 없음" | "无后台";
+    EnvironmentTitle: "Environment" | "실험 환경" | "实验环境";
+    EnvironmentHelp: "The paper's table of its environment, and the same of this machine. The disk is the one below the data \
+        file; the simulator and the made traces use neither it nor this machine's clock."
+        | "논문의 실험 환경 표와 이 머신의 같은 항목입니다. 디스크는 데이터 파일이 놓인 것이며, 시뮬레이터와 생성 트레이스는 이 디스크도 이 머신의 시계도 쓰지 않습니다."
+        | "论文的实验环境表，以及本机的对应项。磁盘是数据文件所在的那一块；模拟器与生成轨迹既不使用它，也不使用本机的时钟。";
+    Item: "item" | "항목" | "项目";
+    OperatingSystem: "operating system" | "운영체제" | "操作系统";
+    Kernel: "kernel" | "커널" | "内核";
+    Memory: "memory" | "메모리" | "内存";
+    Ssd: "disk" | "디스크" | "磁盘";
+    Generator: "load generator" | "부하 생성기" | "负载生成器";
     ReproduceTitle: "Run it again" | "다시 실행하기" | "重新运行";
 
     SaysFirstJobQuiet: "Job1: misses rise for a moment, then stay at 0" | "Job1: miss가 초반에 잠깐 올랐다가 0을 유지"
@@ -395,6 +418,7 @@ pub(crate) fn world(world: SweepWorld) -> Text {
     match world {
         SweepWorld::Simulator => Text::WorldSimulator,
         SweepWorld::Trace => Text::WorldTrace,
+        SweepWorld::Recording => Text::WorldRecording,
         SweepWorld::Disk => Text::WorldDisk,
     }
 }

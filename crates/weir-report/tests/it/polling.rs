@@ -1,10 +1,13 @@
 //! The study `polling`: a study made by hand through every view.
 
-use weir_record::sweep::{
-    Difference, Estimate, FamilyVolume, Feeding, FrontierRow, FrontierRule, Gain, GainStep, MethodResult,
-    MethodRole, MethodSeries, MissingMethod, Observation, ObservationKind, OracleDistance, Outcome,
-    PhaseResult, Plane, PlaneKind, PollingResult, Price, Seen, SeriesPoint, SweepMethod, SweepPhase,
-    SweepPlan, SweepResult, SweepWorld, WaitingFigures,
+use weir_record::{
+    machine::Fingerprint,
+    sweep::{
+        Difference, DiskEnvironment, DiskFacts, Estimate, FamilyVolume, Feeding, FrontierRow, FrontierRule,
+        Gain, GainStep, MethodResult, MethodRole, MethodSeries, MissingMethod, Observation, ObservationKind,
+        OracleDistance, Outcome, PhaseResult, Plane, PlaneKind, PollingResult, Price, Seen, SeriesPoint,
+        SweepMethod, SweepPhase, SweepPlan, SweepResult, SweepWorld, WaitingFigures,
+    },
 };
 use weir_report::{Language, polling_html, polling_markdown, polling_terminal, sweep_terminal};
 
@@ -224,6 +227,72 @@ fn what_is_emulated_is_said_wherever_figures_are_shown() {
         assert!(told(&model, language).contains("Xeon Gold 6230"));
         let page = flat(&polling_terminal(&study(Outcome::Holds), language, 100, false));
         assert!(page.contains("1.9 µs") && page.contains("101"), "{page}");
+    }
+}
+
+#[test]
+fn the_environment_stands_beside_that_of_the_paper() {
+    let mut here = study(Outcome::Holds);
+    let unknown = polling_markdown(&here, Language::English);
+    assert!(!unknown.contains("983 ZET, 480 GB"), "nothing is known, so there is no table: {unknown}");
+    here.fingerprint = Some(Fingerprint {
+        kernel_release: "6.18.1".into(),
+        architecture: "x86_64".into(),
+        cpu_model: "A CPU".into(),
+        cpus_online: 2,
+        memory_bytes: 8 << 30,
+        weir_version: "0.1.0".into(),
+        ..Fingerprint::default()
+    });
+    here.environment = Some(DiskEnvironment {
+        operating_system: "Debian GNU/Linux 12".into(),
+        disk: Some(DiskFacts {
+            name: "vda".into(),
+            model: None,
+            driver: Some("virtio_blk".into()),
+            bytes: 20 << 30,
+        }),
+        filesystem: "ext4".into(),
+    });
+    let table = polling_markdown(&here, Language::English);
+    for row in [
+        "| operating system | Ubuntu 18.04 | Debian GNU/Linux 12 |",
+        "| kernel | Linux 5.11 | Linux 6.18.1 x86_64 |",
+        "| CPU | Intel Xeon Gold 6230 | A CPU, 2 CPU |",
+        "| memory | 192 GB | 8 GiB |",
+        "| disk | Samsung 983 ZET, 480 GB | vda, virtio_blk, 20 GiB, ext4 |",
+        "| load generator | fio 3.26 | Weir 0.1.0 |",
+    ] {
+        assert!(table.contains(row), "no {row} in {table}");
+    }
+    for language in Language::ALL {
+        let page = polling_html(&here, language);
+        assert!(page.contains("Samsung 983 ZET, 480 GB") && page.contains("vda, virtio_blk, 20 GiB, ext4"));
+    }
+    // A disk that is not known is a dash, not an empty cell.
+    here.environment = None;
+    assert!(polling_markdown(&here, Language::English).contains("| Samsung 983 ZET, 480 GB | – |"));
+}
+
+#[test]
+fn traces_that_were_recorded_stand_beside_the_others_and_decide_nothing() {
+    let mut recorded = study(Outcome::Holds);
+    recorded.sweeps.push(sweep(SweepWorld::Recording, Outcome::Fails));
+    let page = flat(&polling_terminal(&recorded, Language::English, 100, false));
+    assert!(page.starts_with("Study polling: ahead on both"), "{page}");
+    for expected in [
+        "Recorded traces: 1 of 2 conditions hold, 1 fail.",
+        "20 pieces",
+        "from the kernel's block tracepoints",
+        "cut into consecutive pieces",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    let mut without = study(Outcome::Holds);
+    without.unrecorded = Some("it needs <root>".into());
+    for language in Language::ALL {
+        assert!(flat(&polling_terminal(&without, language, 100, false)).contains("it needs <root>"));
+        assert!(polling_html(&without, language).contains("it needs &lt;root&gt;"));
     }
 }
 

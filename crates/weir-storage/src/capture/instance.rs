@@ -81,6 +81,11 @@ impl Instance {
         }
     }
 
+    /// Traces no more; what was traced stays to be read.
+    pub(super) fn stop(&self) -> Result<(), CaptureError> {
+        self.write("tracing_on", "0")
+    }
+
     fn write(&self, file: impl AsRef<Path>, text: &str) -> Result<(), CaptureError> {
         let path = self.directory.join(file);
         fs::write(&path, text).map_err(|source| refused(&path, source))

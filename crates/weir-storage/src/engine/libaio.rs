@@ -4,7 +4,7 @@ use std::{fs::File, io, time::Duration};
 
 use weir_sys::aio::{AioQueue, Reaping};
 
-use super::{Completed, Engine, Operation};
+use super::{Completed, Engine, Operation, idle_buffer};
 
 pub(super) struct Libaio {
     queue: AioQueue,
@@ -27,7 +27,7 @@ impl Libaio {
 
 impl Engine for Libaio {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        self.queue.blocks().idle(slot).unwrap_or_else(|| panic!("slot {slot} is not idle"))
+        idle_buffer(self.queue.blocks(), slot)
     }
 
     fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {

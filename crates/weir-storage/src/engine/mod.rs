@@ -35,6 +35,7 @@ pub(crate) use blocking::AlignedBuffer;
 pub use weir_sys::blocks::{Completed, Operation, OperationKind};
 
 use weir_record::storage::{AccessPattern, StorageEngine, StorageEngineOptions, StorageJob};
+use weir_sys::blocks::Blocks;
 
 /// Most operations one thread can have in flight.
 pub const DEPTH_MAX: u32 = 4096;
@@ -177,6 +178,11 @@ pub fn open(job: &StorageJob, thread: u32) -> Result<Box<dyn Engine>, EngineErro
         StorageEngine::Libaio => Box::new(libaio::Libaio::new(file, depth, block_bytes).map_err(refused)?),
         StorageEngine::IoUring => Box::new(uring::Uring::new(file, job)?),
     })
+}
+
+/// The buffer of an idle slot, for [`Engine::buffer`].
+fn idle_buffer(blocks: &mut Blocks, slot: u32) -> &mut [u8] {
+    blocks.idle(slot).unwrap_or_else(|| panic!("slot {slot} is not idle"))
 }
 
 /// Whether a job writes.

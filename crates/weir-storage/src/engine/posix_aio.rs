@@ -4,7 +4,7 @@ use std::{fs::File, io, time::Duration};
 
 use weir_sys::posix_aio::PosixAioQueue;
 
-use super::{Completed, Engine, Operation};
+use super::{Completed, Engine, Operation, idle_buffer};
 
 pub(super) struct PosixAio {
     queue: PosixAioQueue,
@@ -18,7 +18,7 @@ impl PosixAio {
 
 impl Engine for PosixAio {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        self.queue.blocks().idle(slot).unwrap_or_else(|| panic!("slot {slot} is not idle"))
+        idle_buffer(self.queue.blocks(), slot)
     }
 
     fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {

@@ -5,7 +5,7 @@ use std::{fs::File, io, time::Duration};
 use weir_record::storage::{RingMode, StorageEngineOptions, StorageJob};
 use weir_sys::raw_ring::{BlockRing, RingOptions, TaskRun};
 
-use super::{Completed, Engine, EngineError, Operation, OperationKind, probe};
+use super::{Completed, Engine, EngineError, Operation, OperationKind, idle_buffer, probe};
 
 pub(super) struct Uring {
     ring: BlockRing,
@@ -75,7 +75,7 @@ fn mode(options: &StorageEngineOptions) -> String {
 
 impl Engine for Uring {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
-        self.ring.blocks().idle(slot).unwrap_or_else(|| panic!("slot {slot} is not idle"))
+        idle_buffer(self.ring.blocks(), slot)
     }
 
     fn submit(&mut self, operations: &[Operation]) -> io::Result<usize> {

@@ -42,10 +42,11 @@ pub fn ratio_of(predictor: &str) -> f64 {
 }
 
 /// What is asked in a phase: the load grows from the first to the last, and with one phase only it is all there is. On
-/// a disk the second phase is the last of which anything is asked; deeper loads are only reported.
+/// a disk the second phase is the last of which anything is asked, and so it is of what was recorded on one; deeper
+/// loads are only reported.
 fn rules(world: SweepWorld, index: usize, phases: usize, ratio: f64) -> Vec<FrontierRule> {
     match index {
-        2.. if world == SweepWorld::Disk => Vec::new(),
+        2.. if world.is_of_this_machine() => Vec::new(),
         0 if phases > 1 => vec![FrontierRule::Tie],
         1 if phases > 2 && ratio > SECOND_PHASE_RATIO_MAX + 1e-9 => vec![FrontierRule::NotBeatenOnBoth],
         1 if phases > 2 => vec![FrontierRule::Ahead, FrontierRule::NotBeatenOnBoth],

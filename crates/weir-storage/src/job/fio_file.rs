@@ -100,6 +100,12 @@ impl JobFile {
             let jobs = finish(draft).map_err(|(key, reason)| {
                 error(places.keys.get(key).copied().unwrap_or(section.line), reason)
             })?;
+            // Before they are kept: a short file can ask for millions.
+            let all = read.jobs.len() + jobs.len();
+            if all > THREADS_MAX as usize {
+                let reason = format!("{all} jobs in all are too many; at most {THREADS_MAX}");
+                return Err(error(section.line, reason));
+            }
             read.places.extend(std::iter::repeat_n(places, jobs.len()));
             read.jobs.extend(jobs);
         }
@@ -413,5 +419,13 @@ mod tests {
         let text = "#".repeat(TEXT_BYTES_MAX + 1);
         assert!(refused(&text).contains("too long"));
         assert!(refused(&text[1..]).contains("no job"));
+    }
+
+    #[test]
+    fn a_short_file_cannot_ask_for_millions_of_jobs() {
+        let head = "[global]\nsize=1m\nnumjobs=1000\n";
+        assert_eq!(read(&format!("{head}[a]\n")).jobs.len(), 1000);
+        let many = format!("{head}{}", "[a]\n".repeat(100_000));
+        assert_eq!(refused(&many), "jobs.fio:5: 2000 jobs in all are too many; at most 1024");
     }
 }

@@ -119,6 +119,13 @@ const SHAPE: &[Key] = &[
         },
     },
     Key {
+        names: &["iodepth_batch", "iodepth_batch_submit"],
+        apply: |draft, value| {
+            draft.job.batch_max = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
         names: &["numjobs"],
         apply: |draft, value| {
             draft.job.threads = number(value)?;

@@ -4,7 +4,7 @@
 //! ([`crate::engine::target`]).
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
@@ -90,8 +90,13 @@ fn missing(job: &StorageJob) -> String {
 /// Makes the file of a job that only writes, or makes it longer.
 fn extend(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
     let end = job.offset_bytes.saturating_add(used_bytes);
+    let is_there = Path::new(&job.file).exists();
     let made = OpenOptions::new().create(true).truncate(false).write(true).open(&job.file);
     made.and_then(|file| file.set_len(end)).map_err(|error| {
+        if !is_there {
+            // Nothing was asked for that has no bytes; what was never made cannot be removed.
+            let _ = fs::remove_file(&job.file);
+        }
         JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
     })?;
     Ok(Target { is_device: false, size_bytes: end, used_bytes, is_new: true })
@@ -146,8 +151,6 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use weir_record::storage::AccessPattern;
 
     use super::*;
@@ -196,6 +199,17 @@ mod tests {
         assert_eq!((target.used_bytes, target.size_bytes, target.is_new), (8192, 12_288, true));
         let again = check_target(&job, false).expect("it is there");
         assert_eq!((again.used_bytes, again.is_new), (8192, false));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_as_long_leaves_none_behind_and_an_old_one_as_it_was() {
+        let folder = Folder::new("too-long");
+        let job = StorageJob { size_bytes: Some(u64::MAX), ..folder.job("new", AccessPattern::Write) };
+        assert!(refusal(&job).contains("cannot be made"));
+        assert!(!Path::new(&job.file).exists());
+        fs::write(&job.file, b"precious").expect("a file can be written");
+        assert!(refusal(&job).contains("cannot be made"));
+        assert_eq!(fs::read(&job.file).expect("it is there"), b"precious");
     }
 
     #[test]

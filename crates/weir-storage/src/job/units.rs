@@ -115,7 +115,7 @@ pub fn cpus(text: &str) -> Result<Vec<usize>, String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
         let (first, last) = (number(first)?, number(last)?);
-        if last < first || last >= CPUS_MAX {
+        if last < first || last >= CPUS_MAX || list.len() > CPUS_MAX {
             return Err(wrong());
         }
         list.extend(first..=last);
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn cpus_are_numbers_and_ranges() {
         assert_eq!(cpus("0-2,5"), Ok(vec![0, 1, 2, 5]));
-        for text in ["", "a", "2-1", "0-99999", "1,,2"] {
+        for text in ["", "a", "2-1", "0-99999", "1,,2", "0-4095,0-4095,0"] {
             assert!(cpus(text).is_err(), "{text}");
         }
     }

@@ -54,6 +54,7 @@ const TIME_BASED: Field = Field::new("runtime", "time_based");
 const RAMP: Field = Field::new("ramp", "ramp_time");
 const OPERATIONS: Field = Field::new("operations", "number_ios");
 const RATE: Field = Field::new("rate", "rate_iops");
+const BATCH: Field = Field::new("batch", "iodepth_batch");
 const FSYNC: Field = Field::new("fsync", "fsync");
 const VERIFY: Field = Field::new("verify", "verify");
 const COMPLETION: Field = Field::new("completion", "weir_completion");
@@ -206,6 +207,9 @@ fn times(job: &StorageJob) -> Result<(), JobError> {
 }
 
 fn engine(job: &StorageJob) -> Result<(), JobError> {
+    refuse_if(job.batch_max == 0, BATCH, || {
+        "nothing would ever be handed over; use 1 operation or more".to_owned()
+    })?;
     let is_synchronous = !job.engine.is_asynchronous();
     refuse_if(is_synchronous && job.depth > 1, DEPTH, || {
         format!(
@@ -242,7 +246,6 @@ fn completion(job: &StorageJob) -> Result<(), JobError> {
     let spec: PredictorSpec =
         method.predictor.parse().map_err(|error| JobError::new(COMPLETION, format!("{error}")))?;
     let name = spec.to_string();
-    let sleeps = !matches!(name.as_str(), "poll" | "interrupt");
     refuse_if(!job.engine.is_asynchronous() && name != "interrupt", COMPLETION, || {
         format!(
             "{name} is not possible with {}: the thread is in the system call until the operation is complete; use \
@@ -250,7 +253,7 @@ fn completion(job: &StorageJob) -> Result<(), JobError> {
             job.engine
         )
     })?;
-    refuse_if(method.armed && !sleeps, ARMED, || {
+    refuse_if(method.armed && !spec.has_sleeps(), ARMED, || {
         format!("{name} has no timed sleep that a completion could end")
     })?;
     refuse_if(job.options.iopoll && name != "interrupt", COMPLETION, || {

@@ -174,6 +174,7 @@ fn options(job: &StorageJob) -> Value {
     say("numjobs", job.threads.to_string());
     let seconds = |ns: u64| format!("{}us", ns / 1000);
     let optional = [
+        ("iodepth_batch", (job.batch_max > 1).then(|| job.batch_max.to_string())),
         ("size", job.size_bytes.map(shown_bytes)),
         ("offset", (job.offset_bytes > 0).then(|| shown_bytes(job.offset_bytes))),
         ("runtime", job.runtime_ns.map(seconds)),

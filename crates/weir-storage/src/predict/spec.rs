@@ -161,6 +161,11 @@ impl PredictorSpec {
         }
     }
 
+    /// Whether it ever sleeps for a time of its own: only such a sleep can be armed.
+    pub fn has_sleeps(&self) -> bool {
+        !matches!(self, Self::Poll | Self::Interrupt)
+    }
+
     /// The name before the colon.
     pub fn family(&self) -> &'static str {
         match self {

@@ -1,8 +1,9 @@
 //! The loop of one thread: issue what may begin, wait, note what is complete, until the job is over.
 //!
 //! The clock is read before a batch is handed over, after it, and when something is complete; nothing allocates. A
-//! batch is everything that may begin at that moment, in one system call; what the kernel does not take is offered
-//! again.
+//! batch is what may begin at that moment, in one system call, up to the job's limit: everything at once costs the
+//! least CPU, but the device gets nothing to do until the whole batch is made, and then all of it in one go. What the
+//! kernel does not take is offered again.
 
 use std::{
     io,
@@ -227,16 +228,17 @@ impl<'a, T: Time> Lane<'a, T> {
                 return Ok((recent_ns, resumes_ns));
             }
             recent_ns = self.submit()?;
-            // With a pace each goes by itself, and whatever else may begin by now does so before the thread waits.
-            if !self.is_paced || !self.batch.is_empty() {
+            // Whatever else may begin by now does so before the thread waits.
+            if !self.batch.is_empty() {
                 return Ok((recent_ns, None));
             }
         }
     }
 
-    /// Fills the batch. Returns when more may begin, if that depends on time.
+    /// Fills the batch; with a pace each operation is one by itself. Returns when more may begin, if that depends on
+    /// time.
     fn gather(&mut self, now_ns: u64) -> Option<u64> {
-        while self.is_issuing {
+        while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
             let slot = *self.idle.last()?;
             match self.pace.turn(now_ns) {
                 Turn::At(moment_ns) => return Some(moment_ns),

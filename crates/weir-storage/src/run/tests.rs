@@ -297,6 +297,23 @@ fn a_later_group_that_cannot_begin_leaves_the_earlier_reports() {
 }
 
 #[test]
+fn more_blocks_than_can_be_remembered_are_refused() {
+    let job = StorageJob { pattern: AccessPattern::RandWrite, block_bytes: 512, ..StorageJob::default() };
+    // A terabyte in blocks of 512 bytes: a quarter of a GiB of bits, and 8 GiB of counts.
+    let terabyte = 1 << 40;
+    assert!(check_memory(std::slice::from_ref(&job), &[terabyte]).is_ok());
+    let verified = StorageJob { verify_crc32c: true, ..job.clone() };
+    let many = StorageJob { threads: 17, ..job.clone() };
+    for wrong in [vec![verified], vec![many], vec![job.clone(); 17]] {
+        let used = vec![terabyte; wrong.len()];
+        let error = check_memory(&wrong, &used).expect_err("too many");
+        assert!(error.is_usage() && error.to_string().contains("larger blocks"), "{error}");
+    }
+    let free = StorageJob { no_random_map: true, threads: 1000, ..job };
+    assert!(check_memory(&[free], &[terabyte]).is_ok());
+}
+
+#[test]
 fn groups_begin_where_a_job_waits() {
     let job = |stonewall| StorageJob { stonewall, ..StorageJob::default() };
     let jobs = [true, false, true, true, false].map(job);

@@ -52,14 +52,21 @@ impl Tracing {
         let take = move || {
             let mut kept = VecDeque::new();
             let mut dropped = 0;
+            let mut is_last = false;
             loop {
-                // Whatever was traced before the end is still taken.
-                let is_last = is_over.load(Ordering::Relaxed);
-                capture.read(&mut |operation| {
+                if !is_last && is_over.load(Ordering::Relaxed) {
+                    // Whatever was traced before the end is still taken.
+                    capture.stop()?;
+                    is_last = true;
+                }
+                let has_more = capture.read(&mut |operation| {
                     if threads.contains(&operation.thread) {
                         dropped += u64::from(keep(&mut kept, operation, REQUESTS_MAX));
                     }
                 })?;
+                if has_more {
+                    continue;
+                }
                 if is_last {
                     return Ok(Captured { operations: kept.into(), counts: capture.counts(), dropped });
                 }

@@ -48,6 +48,11 @@ impl Method {
             return Ok(Self::ConstantSleep { miss_share, armed });
         }
         let predictor = text.parse::<PredictorSpec>().map_err(|error| error.to_string())?;
+        if armed && !predictor.has_sleeps() {
+            return Err(format!(
+                "{text} has no timed sleep that a completion could end, so it cannot be armed"
+            ));
+        }
         Ok(Self::Predicted { predictor, armed, true_times: false })
     }
 
@@ -99,6 +104,9 @@ mod tests {
     fn what_is_no_method_is_told() {
         for text in ["constant:", "constant:x", "constant:-0.1", "constant:0.6", "constant:NaN"] {
             assert!(Method::parse(text, false).expect_err(text).contains("from 0 to 0.5"), "{text}");
+        }
+        for text in ["poll", "interrupt"] {
+            assert!(Method::parse(text, true).expect_err(text).contains("no timed sleep"), "{text}");
         }
         assert!(Method::parse("purple", false).expect_err("no predictor").contains("purple"));
     }

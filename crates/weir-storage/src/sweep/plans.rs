@@ -90,20 +90,48 @@ pub fn of_disk(
     blocks: u64,
     methods: Vec<SweepMethod>,
 ) -> SweepPlan {
-    let phase = |depth: &u32| SweepPhase {
-        name: format!("background {depth}"),
-        length_ns,
-        background_cores: u32::from(*depth > 0),
-        background_depth: *depth,
-    };
     SweepPlan {
         world: SweepWorld::Disk,
         source: file.to_owned(),
-        phases: depths.iter().map(phase).collect(),
+        phases: phases_of(depths, length_ns),
         interval_ns: interval_ns(length_ns),
         seeds: (1..=blocks).collect(),
         methods,
     }
+}
+
+/// A sweep over traces that were recorded beside these depths, each cut into so many pieces.
+pub fn of_recordings(
+    source: &str,
+    depths: &[u32],
+    interval_ns: u64,
+    pieces: u64,
+    methods: Vec<SweepMethod>,
+) -> SweepPlan {
+    SweepPlan {
+        world: SweepWorld::Recording,
+        source: source.to_owned(),
+        phases: phases_of(depths, 0),
+        interval_ns,
+        seeds: (1..=pieces).collect(),
+        methods,
+    }
+}
+
+/// A phase for each background depth on one other core.
+fn phases_of(depths: &[u32], length_ns: u64) -> Vec<SweepPhase> {
+    let phase = |depth: &u32| SweepPhase {
+        name: phase_name(*depth),
+        length_ns,
+        background_cores: u32::from(*depth > 0),
+        background_depth: *depth,
+    };
+    depths.iter().map(phase).collect()
+}
+
+/// Name of the phase with a background of this depth.
+pub fn phase_name(depth: u32) -> String {
+    format!("background {depth}")
 }
 
 #[cfg(test)]

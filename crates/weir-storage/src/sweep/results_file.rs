@@ -1,14 +1,19 @@
 //! The results file of a sweep: a line of JSON with the plan, then a line for each finished part.
 //!
 //! A line is written whole before the next part begins, so a sweep that was killed loses what was under way and no
-//! more. A last line without its end is what a kill leaves: it is cut off when the sweep goes on.
+//! more. A last line without its end is what a kill leaves: it is cut off when the sweep goes on. A file that never was
+//! a sweep's is not touched, and one sweep at a time writes to a file: it holds a lock on it (`flock(2)`).
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, BufRead, BufReader, Seek, SeekFrom, Write},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 use weir_record::{
     SCHEMA_VERSION,
@@ -17,6 +22,11 @@ use weir_record::{
 
 /// Parts a file may have; a sweep of the longest kind has a few thousand.
 pub const PARTS_MAX: usize = 1_000_000;
+/// Bytes of one line, at most; a part with as many intervals as are kept of a phase has some 40 MB.
+pub const LINE_BYTES_MAX: u64 = 128 << 20;
+
+/// What the first line begins with, whichever version wrote it.
+const BEGINNING: &[u8] = b"{\"schema_version\":";
 
 /// What is wrong with a results file.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +65,12 @@ pub enum ResultsFileError {
         /// Its version.
         found: u32,
     },
+    /// Another sweep writes to it.
+    #[error("{} is being written by another sweep; wait until that has ended, or choose another place with --out", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is there and nobody asked to go on.
     #[error("{} exists; go on with --resume, or choose another file with --out", path.display())]
     Exists {
@@ -86,9 +102,21 @@ impl ResultsFile {
                 ResultsFileError::Io { action: "make", path: path.to_owned(), source }
             }
         })?;
-        let mut results = Self { path: path.to_owned(), file };
+        let mut results = Self::locked(path, file)?;
         results.line(&Header { schema_version: SCHEMA_VERSION, plan: plan.clone() })?;
         Ok(results)
+    }
+
+    /// Two sweeps that append at once would measure the same parts twice and break each other's lines.
+    fn locked(path: &Path, file: File) -> Result<Self, ResultsFileError> {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { path: path.to_owned(), file }),
+            Err(Errno::WOULDBLOCK) => Err(ResultsFileError::Busy { path: path.to_owned() }),
+            Err(error) => {
+                let (path, source) = (path.to_owned(), error.into());
+                Err(ResultsFileError::Io { action: "lock", path, source })
+            }
+        }
     }
 
     /// Goes on with a file, or begins it when there is none. The parts in it are those of `plan`: the same world,
@@ -98,17 +126,18 @@ impl ResultsFile {
             return Ok((Self::create(path, plan)?, Vec::new()));
         }
         let wrap = |action| move |source| ResultsFileError::Io { action, path: path.to_owned(), source };
-        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(wrap("open"))?;
-        let stored = parse(path, &file)?;
+        let file = OpenOptions::new().read(true).write(true).open(path).map_err(wrap("open"))?;
+        // Before it is read: what another sweep appends afterwards would be cut off or measured again.
+        let mut results = Self::locked(path, file)?;
+        let stored = parse(path, &results.file)?;
         if let Some(found) = stored.version.filter(|found| *found != SCHEMA_VERSION) {
             return Err(ResultsFileError::OtherVersion { path: path.to_owned(), found });
         }
         if stored.plan.as_ref().is_some_and(|stored| !is_same_sweep(stored, plan)) {
             return Err(ResultsFileError::OtherPlan { path: path.to_owned() });
         }
-        file.set_len(stored.whole_bytes).map_err(wrap("cut"))?;
-        file.seek(SeekFrom::End(0)).map_err(wrap("go on with"))?;
-        let mut results = Self { path: path.to_owned(), file };
+        results.file.set_len(stored.whole_bytes).map_err(wrap("cut"))?;
+        results.file.seek(SeekFrom::End(0)).map_err(wrap("go on with"))?;
         if stored.plan.is_none() {
             results.line(&Header { schema_version: SCHEMA_VERSION, plan: plan.clone() })?;
         }
@@ -127,6 +156,15 @@ impl ResultsFile {
             self.file.write_all(&line)
         };
         write().map_err(|source| ResultsFileError::Io { action: "write to", path: self.path.clone(), source })
+    }
+}
+
+impl Drop for ResultsFile {
+    /// Closing alone would do it too late: a child that another thread has just forked holds a copy of the descriptor
+    /// until it executes its program.
+    fn drop(&mut self) {
+        // It fails only for what is no lock.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -154,16 +192,24 @@ fn parse(path: &Path, file: &File) -> Result<Stored, ResultsFileError> {
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|source| ResultsFileError::Io {
+        let mut bounded = (&mut reader).take(LINE_BYTES_MAX + 1);
+        let length = bounded.read_until(b'\n', &mut line).map_err(|source| ResultsFileError::Io {
             action: "read",
             path: path.to_owned(),
             source,
         })?;
-        if length == 0 || line.last() != Some(&b'\n') {
-            break;
-        }
         let malformed =
             |reason: String| ResultsFileError::Malformed { path: path.to_owned(), line: number, reason };
+        if length as u64 > LINE_BYTES_MAX {
+            return Err(malformed(format!("it has more than {LINE_BYTES_MAX} bytes")));
+        }
+        if line.last() != Some(&b'\n') {
+            // Of another file nothing may be cut off.
+            if number == 1 && !may_be_ours(&line) {
+                return Err(malformed("it begins as none does".to_owned()));
+            }
+            break;
+        }
         if number == 1 {
             let header: Header =
                 serde_json::from_slice(&line).map_err(|error| malformed(error.to_string()))?;
@@ -176,6 +222,12 @@ fn parse(path: &Path, file: &File) -> Result<Stored, ResultsFileError> {
         stored.whole_bytes += length as u64;
     }
     Ok(stored)
+}
+
+/// Whether this is the first line of a results file, or what a kill left of one.
+fn may_be_ours(line: &[u8]) -> bool {
+    let common = line.len().min(BEGINNING.len());
+    line[..common] == BEGINNING[..common]
 }
 
 fn is_same_sweep(stored: &SweepPlan, plan: &SweepPlan) -> bool {
@@ -252,6 +304,37 @@ mod tests {
             let (_, parts) = read(&folder.file()).unwrap();
             assert_eq!(parts.last(), Some(&part(9)), "{length} bytes");
         }
+    }
+
+    #[test]
+    fn a_file_that_never_was_a_sweeps_is_not_touched() {
+        let folder = Folder::new("foreign");
+        for content in [&b"a diary without an end of line"[..], b"{\"schema\": 1}", b"[", b"\n", b"{}\n"] {
+            fs::write(folder.file(), content).unwrap();
+            let error = ResultsFile::resume(&folder.file(), &SweepPlan::default()).unwrap_err();
+            assert!(error.to_string().contains("parts.jsonl:1: not a part of a sweep"), "{error}");
+            assert_eq!(fs::read(folder.file()).unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn one_sweep_at_a_time_writes_to_a_file() {
+        let folder = Folder::new("busy");
+        let plan = SweepPlan::default();
+        let mut first = ResultsFile::create(&folder.file(), &plan).unwrap();
+        first.append(&part(1)).unwrap();
+        let error = ResultsFile::resume(&folder.file(), &plan).unwrap_err();
+        assert!(matches!(error, ResultsFileError::Busy { .. }), "{error}");
+        assert!(error.to_string().contains("parts.jsonl is being written by another sweep"), "{error}");
+        assert!(error.to_string().contains("--out"), "{error}");
+        // Nothing of it was cut, and it can be read meanwhile.
+        first.append(&part(2)).unwrap();
+        assert_eq!(read(&folder.file()).unwrap().1, [part(1), part(2)]);
+        drop(first);
+        let (mut second, parts) = ResultsFile::resume(&folder.file(), &plan).unwrap();
+        assert_eq!(parts.len(), 2);
+        assert!(matches!(ResultsFile::resume(&folder.file(), &plan), Err(ResultsFileError::Busy { .. })));
+        second.append(&part(3)).unwrap();
     }
 
     #[test]

@@ -24,17 +24,44 @@ pub enum World {
         /// Interval of the measurement points.
         interval_ns: u64,
     },
-    /// One trace for all seeds; the seed varies the host.
+    /// Traces that were read, one for each phase.
     Recorded {
-        /// Its name in results.
-        name: String,
-        /// Its operations.
-        operations: Vec<TraceOperation>,
+        /// In the order of the phases.
+        traces: Vec<RecordedTrace>,
+        /// What a seed stands for.
+        seeds: SeedOfTrace,
         /// Who waits.
         host: HostModel,
         /// Interval of the measurement points.
         interval_ns: u64,
     },
+}
+
+/// A trace with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedTrace {
+    /// Its name in results.
+    pub name: String,
+    /// Its operations.
+    pub operations: Vec<TraceOperation>,
+}
+
+impl RecordedTrace {
+    /// The piece of one of the plan's seeds: consecutive ones of equal length, whose rest is left out.
+    fn piece(&self, plan: &SweepPlan, seed: u64) -> &[TraceOperation] {
+        let length = self.operations.len() / plan.seeds.len().max(1);
+        let index = plan.seeds.iter().position(|known| *known == seed);
+        index.and_then(|index| self.operations.get(index * length..(index + 1) * length)).unwrap_or_default()
+    }
+}
+
+/// What a seed stands for where latencies are recorded ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeedOfTrace {
+    /// The host's chances alone: every seed meets the whole trace. Intervals say nothing of other traces.
+    Host,
+    /// A piece of the trace, beside the host's chances.
+    Piece,
 }
 
 impl World {
@@ -60,9 +87,16 @@ impl World {
                 };
                 synthetic::KINDS.iter().enumerate().map(of).collect()
             }
-            Self::Recorded { name, operations, host, interval_ns } => {
-                let report = replay(operations, host, &simulated, seed, *interval_ns, Pace::BackToBack);
-                vec![PhaseReport { name: name.clone(), ..report }]
+            Self::Recorded { traces, seeds, host, interval_ns } => {
+                let of = |trace: &RecordedTrace| {
+                    let operations = match seeds {
+                        SeedOfTrace::Host => trace.operations.as_slice(),
+                        SeedOfTrace::Piece => trace.piece(plan, seed),
+                    };
+                    let report = replay(operations, host, &simulated, seed, *interval_ns, Pace::BackToBack);
+                    PhaseReport { name: trace.name.clone(), ..report }
+                };
+                traces.iter().map(of).collect()
             }
         };
         let keeps = keeps_intervals(plan, method, seed);
@@ -116,6 +150,36 @@ mod tests {
             assert_eq!(figures.miss_rate, 0.0);
             assert!(figures.cpu_share > 0.99, "{figures:?}");
         }
+    }
+
+    #[test]
+    fn a_seed_meets_the_whole_of_a_trace_or_a_piece_of_its_own() {
+        // Three pieces of two operations, and one operation that belongs to none.
+        let latencies_us = [10, 20, 30, 40, 50, 60, 999_u64];
+        let operation = |us: u64| TraceOperation {
+            issued_ns: None,
+            latency_ns: us * 1_000,
+            bytes: 4096,
+            direction: crate::predict::Direction::Read,
+            in_flight: None,
+        };
+        let traces = vec![RecordedTrace {
+            name: "a".into(),
+            operations: latencies_us.into_iter().map(operation).collect(),
+        }];
+        let methods = vec![methods::parse("poll").unwrap().remove(0)];
+        let plan = plans::of_traces("a", &["a"], 1_000_000, vec![101, 102, 103], methods);
+        let mean_us = |seeds, seed| {
+            let (host, interval_ns) = (HostModel::xeon_6230(), 1_000_000_000);
+            let world = World::Recorded { traces: traces.clone(), seeds, host, interval_ns };
+            let phases = world.measure(&plan, &plan.methods[0], seed).unwrap();
+            assert_eq!((phases.len(), phases[0].name.as_str()), (1, "a"));
+            phases[0].figures.map(|figures| (figures.operations, figures.device_us.round()))
+        };
+        let pieces = [101, 102, 103].map(|seed| mean_us(SeedOfTrace::Piece, seed));
+        assert_eq!(pieces, [Some((2, 15.0)), Some((2, 35.0)), Some((2, 55.0))]);
+        assert_eq!(mean_us(SeedOfTrace::Piece, 7), None, "no seed of the plan has no piece");
+        assert_eq!(mean_us(SeedOfTrace::Host, 101), Some((7, 173.0)));
     }
 
     #[test]

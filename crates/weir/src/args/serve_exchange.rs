@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, builder::RangedU64ValueParser};
 
-use super::ServeShared;
+use super::{JournalFlags, ServeShared};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -24,13 +24,8 @@ pub(crate) struct ServeExchange {
     /// echo-accept]
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
-    /// What an acknowledged message must survive: none, os (the end of the process) or disk (a loss of power) [default:
-    /// that of the file, or disk; none with --demo and no --journal-dir]
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) journal: Option<String>,
-    /// Folder of the journals [default: that of the file]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) journal_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) journal: JournalFlags,
     /// Listen beyond this machine although passwords and orders cross the network as they are
     #[arg(long)]
     pub(crate) insecure: bool,

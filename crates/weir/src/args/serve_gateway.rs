@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, builder::RangedU64ValueParser};
 
-use super::{ServeShared, number};
+use super::{JournalFlags, ServeShared, number};
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
@@ -34,13 +34,8 @@ pub(crate) struct ServeGateway {
     /// Microseconds that mesh-spin looks at memory before it sleeps [default: 50, and 0 where workers reach the CPUs]
     #[arg(long, value_name = "MICROSECONDS", value_parser = number::<u64>)]
     pub(crate) spin_us: Option<u64>,
-    /// What an order and an answer must survive: none, os (the end of the process) or disk (a loss of power) [default:
-    /// that of the file, or disk; none with --demo and no --journal-dir]
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) journal: Option<String>,
-    /// Folder of the journals [default: that of the file]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) journal_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) journal: JournalFlags,
     /// Path of the Unix socket for `weir ctl` [default: that of the file; without one there is none]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,

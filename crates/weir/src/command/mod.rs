@@ -4,6 +4,7 @@ pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod export;
+mod journal;
 pub(crate) mod load;
 mod load_http;
 mod load_http_table;

@@ -1,15 +1,17 @@
 //! `weir serve exchange`.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, sync::Arc};
 
 use anyhow::{Context, Result};
 use weir_servers::{
     exchange::{self, ExchangeConfig},
-    journal::{self, Level},
     orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
 };
 
-use super::serve::{self, Running};
+use super::{
+    journal,
+    serve::{self, Running},
+};
 use crate::{
     args::ServeExchange,
     exit::{Exit, UsageError},
@@ -29,12 +31,11 @@ pub(super) fn run(arguments: &ServeExchange) -> Result<Exit> {
     prepared.refuse_insecure(arguments.insecure)?;
     let orders = OrdersConfig {
         session: file.session.unwrap_or_else(|| OrdersConfig::new(Vec::new()).session),
-        journal: journal(arguments, &file)?,
-        on_panic: Some(|| std::process::abort()),
+        journal: journal::place(&arguments.journal, file.journal)?,
         ..OrdersConfig::new(file.accounts)
     };
     if let Some((directory, level)) = &orders.journal {
-        journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
+        weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
     let mode = match &arguments.mode {
         Some(text) => text.parse().map_err(|error| UsageError(format!("--mode: {error}")))?,
@@ -65,24 +66,6 @@ fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {
     exchange::parse(&text).map_err(|error| UsageError(format!("{}:{error}", path.display())).into())
 }
 
-/// Where the journal is, and its level: flags before the file.
-fn journal(arguments: &ServeExchange, file: &ExchangeConfig) -> Result<Option<(PathBuf, Level)>> {
-    let level = match &arguments.journal {
-        Some(text) => Some(text.parse::<Level>().map_err(|error| UsageError(format!("--journal: {error}")))?),
-        None => None,
-    };
-    let directory =
-        arguments.journal_dir.clone().or_else(|| file.journal.as_ref().map(|(place, _)| place.clone()));
-    let level = level.or(file.journal.as_ref().map(|(_, level)| *level));
-    match (directory, level) {
-        (_, Some(Level::None)) | (None, None) => Ok(None),
-        (Some(directory), level) => Ok(Some((directory, level.unwrap_or(Level::Disk)))),
-        (None, Some(level)) => {
-            Err(UsageError(format!("--journal {level} needs a folder: add --journal-dir DIR")).into())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -106,24 +89,5 @@ mod tests {
             .collect();
         assert_eq!(names[..4], ["C00001", "C00002", "C00003", "G00001"]);
         assert_eq!(names.last().map(String::as_str), Some("G00256"));
-        assert_eq!(journal(&exchange, &ExchangeConfig::default()).expect("it is right"), None);
-    }
-
-    #[test]
-    fn a_level_needs_a_folder_and_a_folder_has_a_level() {
-        let journal_of = |flags: &[&str]| {
-            let line = ["weir", "serve", "exchange", "--demo", "1"].iter().chain(flags);
-            match Arguments::try_parse_from(line).expect("a command").command {
-                Command::Serve(Serve { protocol: ServeProtocol::Exchange(exchange) }) => {
-                    journal(&exchange, &ExchangeConfig::default()).map_err(|error| error.to_string())
-                }
-                _ => panic!("it serves an exchange"),
-            }
-        };
-        assert_eq!(journal_of(&["--journal-dir", "j"]), Ok(Some(("j".into(), Level::Disk))));
-        assert_eq!(journal_of(&["--journal-dir", "j", "--journal", "os"]), Ok(Some(("j".into(), Level::Os))));
-        assert_eq!(journal_of(&["--journal-dir", "j", "--journal", "none"]), Ok(None));
-        assert!(journal_of(&["--journal", "os"]).is_err_and(|error| error.contains("--journal-dir")));
-        assert!(journal_of(&["--journal", "fsync"]).is_err_and(|error| error.contains("fsync")));
     }
 }

@@ -4,13 +4,12 @@ use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
-use weir_servers::{
-    gateway::{self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort},
-    journal::{self, Level},
+use weir_servers::gateway::{
+    self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort,
 };
 
 use super::{
-    engine,
+    engine, journal,
     serve::{self, Running},
 };
 use crate::{
@@ -33,7 +32,7 @@ pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
     prepared.refuse_insecure(arguments.insecure)?;
     check_workers(&config, prepared.workers())?;
     if let Some((directory, level)) = &config.journal {
-        journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
+        weir_servers::journal::warning(directory, *level).iter().for_each(|warning| output::tell(warning));
     }
     let control = arguments.control.clone().or(listeners.control).map(control_socket).transpose()?;
     let metrics = arguments.metrics.or(listeners.metrics).map(metrics_port).transpose()?;
@@ -130,24 +129,8 @@ fn config(arguments: &ServeGateway) -> Result<(GatewayConfig, Listeners)> {
         return Err(UsageError(text).into());
     }
     config.hop_times &= !arguments.no_hop_times;
-    config.journal = journal(arguments, config.journal)?;
+    config.journal = journal::place(&arguments.journal, config.journal)?;
     Ok((config, listeners))
-}
-
-/// Where the journal is, and its level: flags before the file.
-fn journal(arguments: &ServeGateway, file: Option<(PathBuf, Level)>) -> Result<Option<(PathBuf, Level)>> {
-    let level = match &arguments.journal {
-        Some(text) => Some(text.parse::<Level>().map_err(|error| UsageError(format!("--journal: {error}")))?),
-        None => None,
-    };
-    let (directory, file_level) = file.unzip();
-    match (arguments.journal_dir.clone().or(directory), level.or(file_level)) {
-        (_, Some(Level::None)) | (None, None) => Ok(None),
-        (Some(directory), level) => Ok(Some((directory, level.unwrap_or(Level::Disk)))),
-        (None, Some(level)) => {
-            Err(UsageError(format!("--journal {level} needs a folder: add --journal-dir DIR")).into())
-        }
-    }
 }
 
 fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {
@@ -172,6 +155,7 @@ fn check_workers(config: &GatewayConfig, workers: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use weir_servers::journal::Level;
 
     use super::*;
     use crate::args::{Arguments, Command, Serve, ServeProtocol};

@@ -162,7 +162,8 @@ fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
     }
     if let Some(file) = &arguments.file {
         if !spec.is_storage() {
-            return Err(UsageError("--file belongs to studies of storage; leave it out".into()).into());
+            let way_out = if name == survey::NAME { "add --storage for that half" } else { "leave it out" };
+            return Err(UsageError(format!("--file belongs to studies of storage; {way_out}")).into());
         }
         study_storage::use_file(&mut spec, &file.display().to_string());
     }

@@ -2,25 +2,29 @@
 
 use std::{
     cell::Cell,
+    fs::File,
     path::{Path, PathBuf},
     str::FromStr,
     sync::atomic::AtomicBool,
 };
 
 use anyhow::{Context, Result};
-use weir_lab::{run::RunError, storage, ways::DriverFound};
+use weir_lab::{run::RunError, storage, validate, ways::DriverFound};
 use weir_record::{
-    spec::{StudySpec, Subject},
+    spec::{StorageCell, StudySpec, Subject},
     storage::StorageEngine,
 };
 use weir_storage::{
-    engine::probe,
+    engine::{probe, target::length_bytes},
+    job::units::shown_bytes,
     layout::{self, LayoutError},
     predict::PredictorSpec,
 };
 
 use crate::{exit::UsageError, output};
 
+/// The smallest data file of a study.
+const FILE_BYTES_MIN: u64 = *validate::STORAGE_FILE_BYTES.start();
 /// The ring's plain mode among those that are probed.
 const PLAIN_RING: &str = "io_uring, defer";
 
@@ -38,9 +42,9 @@ pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<
 /// Uses a file of the user, as far as it goes.
 pub(super) fn use_file(spec: &mut StudySpec, file: &str) {
     storage::use_file(spec, file);
-    // A device says its length nowhere here, and a file that is not there is named when the study begins.
-    if let Some(file) = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file) {
-        storage::use_at_most(spec, file.len());
+    // One that is not there, or cannot be read, is named when the study begins.
+    if let Ok(has) = File::open(file).and_then(|file| length_bytes(&file)) {
+        storage::use_at_most(spec, has);
     }
 }
 
@@ -52,7 +56,8 @@ pub(super) enum Ready {
     Interrupted,
 }
 
-/// Lays out what is not there yet, and refuses files that say nothing about a device.
+/// Lays out what is not there yet, and refuses files that say nothing about a device. Files of the user are never laid
+/// out, and a study that will overwrite one says so.
 pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -> Result<Ready> {
     for (path, bytes) in storage::files_to_lay_out(spec, folder) {
         if lay_out(&path, bytes, interrupt)? == Ready::Interrupted {
@@ -68,21 +73,67 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
         let standing = layout::examine(&path)
             .map_err(|error| UsageError(format!("cannot read the data file {}: {error}", path.display())))?;
         if let Some(reason) = standing.refusals.first() {
-            let text = format!(
-                "{}: {reason}; a study of storage speaks of a device, so name a file on one with --file",
-                path.display()
-            );
-            return Err(RunError::Environment(text).into());
+            return Err(no_device(&path, reason, cell.file.is_some() && !standing.missing.is_empty()).into());
         }
-        let writes = spec.cells.iter().filter_map(|cell| cell.storage.as_ref()).any(|it| it.pattern.writes());
-        if writes && cell.file.is_some() && is_device(&path)? {
-            let text =
-                format!("{} is a block device, and the study writes; name a file instead", path.display());
-            return Err(UsageError(text).into());
+        if cell.file.is_some() {
+            check_users_file(spec, &path)?;
         }
         seen.push(path);
     }
     Ok(Ready::Yes)
+}
+
+/// Why a file says nothing about a device. One with holes that the user named stays as it is.
+fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
+    let way_out = if is_left_alone {
+        "a file that you name is not laid out; fill it with data, or leave --file out for one that is"
+    } else {
+        "a study of storage speaks of a device, so name a file on one with --file"
+    };
+    RunError::Environment(format!("{}: {reason}; {way_out}", path.display()))
+}
+
+/// A file that the user named is used as it is. It must have what the study uses of it, and whoever named it is told
+/// before the first block when it will not stay as it is.
+fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
+    let own = |cell: &&StorageCell| cell.file.as_deref().is_some_and(|file| Path::new(file) == path);
+    let cells: Vec<&StorageCell> =
+        spec.cells.iter().filter_map(|cell| cell.storage.as_ref()).filter(own).collect();
+    let used = cells.iter().map(|cell| cell.file_bytes).max().unwrap_or(0);
+    let has = File::open(path)
+        .and_then(|file| length_bytes(&file))
+        .with_context(|| format!("cannot read the data file {}", path.display()))?;
+    let path_shown = path.display();
+    if used < FILE_BYTES_MIN {
+        let text = format!(
+            "{path_shown} has {has} bytes, and a study of storage uses {} at least; name a larger file",
+            shown_bytes(FILE_BYTES_MIN)
+        );
+        return Err(UsageError(text).into());
+    }
+    if has < used {
+        let text = format!(
+            "{path_shown} has {has} bytes, and the study uses {used}; name a larger file, or ask for less with file_size"
+        );
+        return Err(UsageError(text).into());
+    }
+    if !cells.iter().any(|cell| cell.pattern.writes()) {
+        return Ok(());
+    }
+    if is_device(path)? {
+        let text = format!("{path_shown} is a block device, and the study writes; name a file instead");
+        return Err(UsageError(text).into());
+    }
+    output::tell(&overwrites(path, used));
+    Ok(())
+}
+
+fn overwrites(path: &Path, used: u64) -> String {
+    format!(
+        "warning: {} is used as it is, not laid out, and this study writes: what its first {} hold is overwritten",
+        path.display(),
+        shown_bytes(used)
+    )
 }
 
 fn is_device(path: &Path) -> Result<bool> {
@@ -153,6 +204,17 @@ mod tests {
         let error = check(&study(["interrupt", "guess"]), |arm| format!("s.toml:3 ({arm}): "));
         let error = error.expect_err("there is none").to_string();
         assert!(error.starts_with("s.toml:3 (guess): arm guess: wait: "), "{error}");
+    }
+
+    #[test]
+    fn whoever_names_a_file_is_told_what_becomes_of_it() {
+        let told = overwrites(Path::new("precious"), 64 << 20);
+        assert!(told.starts_with("warning: precious is used as it is, not laid out"), "{told}");
+        assert!(told.ends_with("what its first 64m hold is overwritten"), "{told}");
+        let holes = no_device(Path::new("sparse"), "it has holes", true).to_string();
+        assert!(holes.contains("not laid out") && holes.contains("leave --file out"), "{holes}");
+        let memory = no_device(Path::new("shm"), "it is in memory", false).to_string();
+        assert!(memory.contains("name a file on one with --file"), "{memory}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::harness::{expect_refusal, folder, weir};
+use super::harness::{Running, expect_refusal, folder, shown, weir};
 
 #[test]
 fn mistakes_are_told_in_one_sentence_and_leave_no_file() {
@@ -19,7 +19,30 @@ fn mistakes_are_told_in_one_sentence_and_leave_no_file() {
         let said = weir(&[&["storage", "capture"], arguments, &["--out", out]].concat());
         expect_refusal(&said, code, words);
     }
+    let onto_a_folder = weir(&["storage", "capture", "/proc/self/stat", "--out", shown(&folder)]);
+    expect_refusal(&onto_a_folder, 2, &["--out", "it is a folder"]);
     assert_eq!(fs::read_dir(&*folder).expect("the folder").count(), 0);
+}
+
+#[test]
+fn a_capture_ends_at_its_maximum_and_says_so() {
+    let folder = folder("storage-capture-full");
+    let (target, out) = (folder.join("data"), folder.join("trace.csv"));
+    fs::write(&target, vec![7; 1 << 20]).expect("the folder is ours");
+    let load =
+        Running::weir(&["storage", "run", "--file", shown(&target), "--engine", "pread", "--runtime", "60s"]);
+    if !load.next_error_line().is_some_and(|line| line.contains("measuring")) {
+        return println!("skipped: this disk cannot be kept busy: {}", load.rest_of_errors());
+    }
+    let words = ["storage", "capture", shown(&target), "--operations", "5", "--duration", "30s", "--quiet"];
+    let said = weir(&[&words[..], &["--out", shown(&out)]].concat());
+    if said.code == Some(13) {
+        return println!("skipped: {}", said.stderr.trim());
+    }
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stdout.starts_with("5 requests in ") && said.stdout.contains("that is the maximum"));
+    let trace = fs::read_to_string(&out).expect("a trace");
+    assert_eq!(trace.lines().count(), 6, "{trace}");
 }
 
 #[test]

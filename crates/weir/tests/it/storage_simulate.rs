@@ -48,6 +48,8 @@ fn a_trace_is_replayed_and_a_malformed_line_is_named() {
     let said = weir(&["storage", "simulate", "--trace", name, "-p", "fixed:20us"]);
     assert_eq!(said.code, Some(0), "{}", said.stderr);
     assert!(said.stdout.contains("disk.txt") && said.stdout.contains("were recorded"), "{}", said.stdout);
+    let paused = weir(&["storage", "simulate", "--trace", name, "-p", "poll", "--pauses"]);
+    expect_refusal(&paused, 2, &["--pauses", "disk.txt", "when operations were issued"]);
 
     fs::write(&path, "45us\nsoon\n").expect("the folder is ours");
     expect_refusal(&weir(&["storage", "simulate", "--trace", name]), 2, &["disk.txt, line 2", "soon"]);
@@ -57,7 +59,8 @@ fn a_trace_is_replayed_and_a_malformed_line_is_named() {
 
 #[test]
 fn mistakes_are_told_in_one_sentence() {
-    let cases: [(&[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["-p", "poll", "--armed"], &["--predictor", "poll", "no timed sleep"]),
         (&["-p", "purple"], &["--predictor", "purple", "linux-mean"]),
         (&["-p", "linux-mean:7"], &["--predictor", "linux-mean"]),
         (&["-p", "constant:0.9"], &["--predictor", "0 to 0.5"]),

@@ -2,7 +2,7 @@
 
 use weir_record::sweep::{SweepResult, SweepWorld};
 
-use super::harness::{expect_refusal, folder, weir};
+use super::harness::{Running, expect_refusal, folder, shown, weir};
 
 const SMALL: [&str; 8] =
     ["storage", "sweep", "--job-time", "20ms", "--seeds", "2", "--methods", "poll interrupt linux-mean:0.5"];
@@ -54,6 +54,28 @@ fn a_sweep_goes_on_where_it_ended_and_asks_before_it_does() {
 }
 
 #[test]
+fn two_sweeps_do_not_write_to_one_file() {
+    let folder = folder("sweep-busy");
+    let file = folder.join("parts.jsonl");
+    let long = ["storage", "sweep", "--job-time", "1h", "--seeds", "1", "--methods", "poll"];
+    let long = [&long[..], &["--out", shown(&file)]].concat();
+    let first = Running::weir(&long);
+    // It shows its progress when the file is its own.
+    assert!(first.next_error_line().is_some_and(|line| line.contains("0 of 1 runs")));
+    let stored = std::fs::read_to_string(&file).expect("the plan");
+    let second = weir(&[&long[..], &["--resume"]].concat());
+    expect_refusal(&second, 1, &["parts.jsonl is being written by another sweep", "--out"]);
+    assert_eq!(std::fs::read_to_string(&file).expect("the plan"), stored);
+    // However the first one ends, the file is free then: what is refused is the other plan.
+    drop(first);
+    expect_refusal(
+        &weir(&[&SMALL[..], &["--out", shown(&file), "--resume"]].concat()),
+        2,
+        &["another source"],
+    );
+}
+
+#[test]
 fn a_trace_is_swept_and_its_bad_line_named() {
     let folder = folder("sweep-trace");
     let file = folder.join("latencies.txt");
@@ -88,9 +110,15 @@ fn mistakes_are_told_in_one_sentence() {
         (&["storage", "sweep", "--job-time", "1us"], "--job-time must be"),
         (&["storage", "sweep", "--trace", "x"], "--trace belongs to --world trace"),
         (&["storage", "sweep", "--file", "x"], "--file belongs to --world disk"),
+        (&["storage", "sweep", "--background", "8"], "--background belongs to --world disk"),
+        (
+            &["storage", "sweep", "--world", "trace", "--job-time", "2s"],
+            "--job-time belongs to the simulator",
+        ),
         (&["storage", "sweep", "--world", "trace", "--trace", "nowhere.csv"], "nowhere.csv"),
         (&["study", "polling", "--protocol", "echo"], "--protocol belongs"),
         (&["study", "polling", "--storage"], "--storage belongs"),
+        (&["study", "polling", "--file", "/nowhere/data"], "--file /nowhere/data does not exist"),
     ] {
         expect_refusal(&weir(words), 2, &[expected]);
     }

@@ -1,6 +1,9 @@
 //! Studies of storage, from the file to the report: jobs as processes, measured from outside.
 
-use std::fs;
+use std::{
+    fs::{self, File},
+    path::Path,
+};
 
 use weir_record::trial::TrialRecord;
 
@@ -94,10 +97,47 @@ fn mistakes_of_a_study_of_storage_are_told_with_file_and_line() {
 #[test]
 fn a_data_file_that_is_not_there_is_named() {
     let folder = folder("study-storage-file");
-    let file = folder.join("waits.toml");
-    fs::write(&file, format!("{HEAD}{ARMS}")).expect("it can be written");
-    let said = weir(&["study", shown(&file), "--out", shown(&folder.join("run")), "--file", "/nowhere/data"]);
+    let said = with_file(&folder, "", Path::new("/nowhere/data"));
     expect_refusal(&said, 2, &["/nowhere/data"]);
     let echo = weir(&["study", "quick", "--file", "/nowhere/data"]);
     expect_refusal(&echo, 2, &["--file belongs to studies of storage"]);
+    let survey = weir(&["study", "survey", "--file", "/nowhere/data"]);
+    expect_refusal(&survey, 2, &["--file belongs to studies of storage", "add --storage"]);
+}
+
+/// A study that reads, and writes if `factors` say so, on a file of the user.
+fn with_file(folder: &Folder, factors: &str, data: &Path) -> Said {
+    let file = folder.join("waits.toml");
+    fs::write(&file, format!("{HEAD}{factors}{ARMS}")).expect("it can be written");
+    weir(&["study", shown(&file), "--out", shown(&folder.join("run")), "--file", shown(data)])
+}
+
+#[test]
+fn a_file_of_the_user_is_never_laid_out_and_one_that_will_be_overwritten_is_told() {
+    let folder = folder("study-storage-own");
+    let data = folder.join("data");
+    fs::write(&data, [7; 4096]).expect("it can be written");
+    let small = with_file(&folder, "", &data);
+    if small.code == Some(13) {
+        return println!("skipped: {}", small.stderr.trim());
+    }
+    expect_refusal(&small, 2, &["has 4096 bytes", "1m at least", "name a larger file"]);
+
+    File::create(&data).expect("ours").set_len(8 << 20).expect("it grows");
+    expect_refusal(&with_file(&folder, "", &data), 13, &["holes", "is not laid out", "leave --file out"]);
+    assert!(fs::read(&data).expect("ours").iter().all(|byte| *byte == 0), "it was laid out");
+
+    // A store that is there already ends both studies before their first block.
+    let precious = vec![7; 8 << 20];
+    fs::write(&data, &precious).expect("it can be written");
+    fs::create_dir(folder.join("run")).expect("it can be made");
+    fs::write(folder.join("run").join(weir_store::FILE_NAME), "").expect("it can be written");
+    let read = with_file(&folder, "", &data);
+    assert!(read.code != Some(0) && !read.stderr.contains("warning"), "{}", read.stderr);
+    let written = with_file(&folder, "pattern = [\"randwrite\"]\n", &data);
+    let warning =
+        format!("warning: {} is used as it is, not laid out, and this study writes", data.display());
+    assert!(written.stderr.contains(&warning), "{}", written.stderr);
+    assert!(written.stderr.contains("what its first 8m hold is overwritten"), "{}", written.stderr);
+    assert!(fs::read(&data).expect("ours") == precious, "it was written to although the study never began");
 }

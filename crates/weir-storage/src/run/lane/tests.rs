@@ -109,8 +109,8 @@ fn a_run_without_a_time_ends_when_its_size_is_done_once() {
 }
 
 #[test]
-fn as_many_as_the_depth_are_in_flight_and_go_in_one_call() {
-    let deep = StorageJob { depth: 8, ..job() };
+fn as_many_as_the_depth_are_in_flight_and_may_go_in_one_call() {
+    let deep = StorageJob { depth: 8, batch_max: 8, ..job() };
     let outcome = run(&deep, Method::Interrupt);
     assert_eq!(outcome.reads().operations, BLOCKS);
     let starts = outcome.kinds(OperationKind::Read);
@@ -120,6 +120,21 @@ fn as_many_as_the_depth_are_in_flight_and_go_in_one_call() {
     assert_eq!(calls as u64, BLOCKS.div_ceil(8));
     let waiting = outcome.waiting();
     assert_eq!((waiting.operations, waiting.interrupted), (BLOCKS, BLOCKS));
+}
+
+#[test]
+fn a_batch_is_no_larger_than_allowed_and_all_that_may_begin_does() {
+    for batch_max in [1, 3] {
+        let deep = StorageJob { depth: 8, batch_max, ..job() };
+        let outcome = run(&deep, Method::Interrupt);
+        assert_eq!(outcome.reads().operations, BLOCKS);
+        let starts = outcome.kinds(OperationKind::Read);
+        let calls: Vec<usize> = starts.chunk_by(|first, second| first == second).map(<[u64]>::len).collect();
+        assert!(calls.iter().all(|count| *count <= batch_max as usize), "{calls:?}");
+        // The first eight go before anything is waited for: a call for each batch, and no wait between them.
+        let last_ns = starts[0] + u64::from(8_u32.div_ceil(batch_max) - 1) * SUBMIT_NS;
+        assert!(starts[7] <= last_ns, "{starts:?}");
+    }
 }
 
 #[test]
@@ -241,7 +256,7 @@ fn a_run_that_is_stopped_begins_nothing_more() {
 
 #[test]
 fn what_the_kernel_does_not_take_is_offered_again() {
-    let deep = StorageJob { depth: 8, ..job() };
+    let deep = StorageJob { depth: 8, batch_max: 8, ..job() };
     let outcome = run_with(&deep, Method::Interrupt, |engine| engine.taking(3), &AtomicBool::new(false));
     assert!(outcome.result.is_ok());
     assert_eq!(outcome.reads().operations, BLOCKS);

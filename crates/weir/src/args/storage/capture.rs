@@ -18,7 +18,7 @@ pub(crate) struct StorageCapture {
     /// Time after which it ends: 10s, 2min
     #[arg(long, short = 'd', default_value = "10s", value_name = "TIME")]
     pub(crate) duration: String,
-    /// Requests after which it ends
+    /// Requests after which it ends, at most 4194304: the longest trace that is read
     #[arg(long, short = 'n', default_value_t = 1_000_000, value_parser = number::<u64>)]
     pub(crate) operations: u64,
     /// No progress display

@@ -78,6 +78,9 @@ pub(crate) struct Workload {
     /// Operations in flight of each thread
     #[arg(long, default_value_t = 1, value_parser = number::<u32>)]
     pub(crate) depth: u32,
+    /// Operations handed over in one system call at most: more of them cost less CPU each and begin later
+    #[arg(long, default_value_t = 1, value_name = "OPERATIONS", value_parser = number::<u32>)]
+    pub(crate) batch: u32,
     /// Threads that do the same
     #[arg(long, default_value_t = 1, value_name = "THREADS", value_parser = number::<u32>)]
     pub(crate) jobs: u32,

@@ -45,14 +45,14 @@ pub(crate) struct StorageSweep {
     /// Methods and groups of them [default: predictors and ratios; on a disk: disk]
     #[arg(long, value_name = "METHODS")]
     pub(crate) methods: Vec<String>,
-    /// Length of each job; on a disk, of each trial
-    #[arg(long, default_value = "2s", value_name = "TIME")]
-    pub(crate) job_time: String,
+    /// Length of each job; on a disk, of each trial; a trace has its own [default: 2s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) job_time: Option<String>,
     /// Seeds, counted from 101; on a disk, blocks
     #[arg(long, value_parser = number::<u64>, value_name = "COUNT")]
     pub(crate) seeds: Option<u64>,
-    /// With --world disk: operations in flight of the background, a phase each
-    #[arg(long, value_delimiter = ',', default_value = "0,32,128", value_parser = number::<u32>, value_name = "DEPTHS")]
+    /// With --world disk: operations in flight of the background, a phase each [default: 0,32,128]
+    #[arg(long, value_delimiter = ',', value_parser = number::<u32>, value_name = "DEPTHS")]
     pub(crate) background: Vec<u32>,
     /// Append every finished part to this file; on a disk, a folder
     #[arg(long, value_name = "FILE")]

@@ -62,7 +62,7 @@ pub(crate) fn way_on(file: Option<&Path>) -> String {
 
 fn explained(error: SweepError) -> anyhow::Error {
     match error {
-        SweepError::File(ResultsFileError::Io { .. }) => error.into(),
+        SweepError::File(ResultsFileError::Io { .. } | ResultsFileError::Busy { .. }) => error.into(),
         SweepError::File(_) | SweepError::Empty(_) | SweepError::Twice(_) => {
             UsageError(error.to_string()).into()
         }

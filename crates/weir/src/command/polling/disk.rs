@@ -59,6 +59,11 @@ pub(crate) fn default_folder() -> std::path::PathBuf {
     folder_of("sweep")
 }
 
+/// The file that is read for a folder, where the user names none.
+pub(crate) fn data_file(folder: &Path) -> std::path::PathBuf {
+    folder.parent().unwrap_or(Path::new("")).join(storage::FILE_NAME)
+}
+
 /// Measures, or goes on where an earlier session ended, and judges what is there.
 pub(crate) fn measure(
     folder: &Path,

@@ -1,8 +1,9 @@
 //! `weir study polling`: how often hybrid polling wakes too late, and whether a prediction lowers misses and CPU
-//! together; over the model, over made traces, and on a disk.
+//! together; over the model, over made traces, on a disk, and over traces that were recorded on it.
 
 pub(crate) mod carry;
 pub(crate) mod disk;
+mod recording;
 
 use std::{
     fs,
@@ -15,13 +16,19 @@ use anyhow::{Context, Result};
 use weir_lab::{exit::ExitCode, run::RunError};
 use weir_record::{
     SCHEMA_VERSION,
-    sweep::{MissingMethod, Outcome, PollingResult, SweepPart, SweepPlan, SweepResult, SweepWorld},
+    sweep::{
+        DiskEnvironment, MissingMethod, Outcome, PollingResult, SweepPart, SweepPlan, SweepResult, SweepWorld,
+    },
 };
 use weir_report::Language;
 use weir_storage::{
+    engine::target::filesystem,
     frontier::{self, judge, observe},
     simulate::{HostModel, LagTail, Scenario, StartTransient},
-    sweep::{methods, plans, synthetic, world::World},
+    sweep::{
+        methods, plans, synthetic,
+        world::{SeedOfTrace, World},
+    },
 };
 
 use crate::{
@@ -30,6 +37,7 @@ use crate::{
     output,
 };
 use carry::{Carried, carry};
+use recording::Recording;
 
 /// Name on the command line.
 pub(crate) const NAME: &str = "polling";
@@ -133,10 +141,16 @@ fn begin(arguments: &Study, (folder, seed): (PathBuf, u64)) -> Result<(PathBuf, 
             format!("{} holds a study; go on with --resume, or choose another folder", folder.display());
         return Err(UsageError(text).into());
     }
+    // Told now, not when the simulator is done.
+    if let Some(file) = arguments.file.as_ref().filter(|file| !file.exists()) {
+        let text = format!("--file {} does not exist; leave it out for one that is laid out", file.display());
+        return Err(UsageError(text).into());
+    }
     fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}; choose another folder with --out", folder.display()))?;
     let plan = if arguments.published_plan { " --published-plan" } else { "" };
     let data_file = arguments.file.as_ref().map(|file| file.display().to_string());
+    let environment = Some(environment(&data_file_of(data_file.as_deref(), &folder)));
     let file = data_file.as_ref().map(|file| format!(" --file {file}")).unwrap_or_default();
     let result = PollingResult {
         schema_version: SCHEMA_VERSION,
@@ -144,11 +158,27 @@ fn begin(arguments: &Study, (folder, seed): (PathBuf, u64)) -> Result<(PathBuf, 
         seed,
         data_file,
         fingerprint: Some(weir_evidence::fingerprint::fingerprint()),
+        environment,
         reproduce: format!("weir study {NAME}{plan}{file} --seed {seed}"),
         ..PollingResult::default()
     };
     output::tell(&format!("study {NAME} (seed {seed}) in {}", folder.display()));
     Ok((folder, result))
+}
+
+/// The file that the disk part reads.
+fn data_file_of(named: Option<&str>, folder: &Path) -> PathBuf {
+    named.map_or_else(|| disk::data_file(&disk_folder(folder)), PathBuf::from)
+}
+
+/// What the disk below a file is. The file may not be there yet: then it will lie where its folder does.
+fn environment(file: &Path) -> DiskEnvironment {
+    let place = file.ancestors().find(|place| place.exists()).unwrap_or(Path::new("."));
+    DiskEnvironment {
+        operating_system: weir_evidence::disk::operating_system(),
+        disk: weir_evidence::disk::below(place),
+        filesystem: filesystem(place),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +200,7 @@ impl Session<'_> {
     fn run(&mut self) -> Result<Ended> {
         self.result.missing.clear();
         self.result.complete = false;
-        for part in [Self::simulator, Self::hypotheses, Self::traces, Self::disk] {
+        for part in [Self::simulator, Self::hypotheses, Self::traces, Self::disk, Self::recording] {
             let ended = part(self)?;
             self.store()?;
             if ended == Ended::Interrupted {
@@ -279,6 +309,35 @@ impl Session<'_> {
             },
         }
     }
+
+    /// What the disk took, replayed. Where nobody may trace it the other parts stand without.
+    fn recording(&mut self) -> Result<Ended> {
+        let lengths = self.lengths();
+        let file = data_file_of(self.result.data_file.as_deref(), self.folder);
+        let asked = recording::Asked {
+            folder: self.folder,
+            file: &file,
+            depths: &DEPTHS,
+            pieces: lengths.seeds as usize,
+            seed: self.result.seed,
+            quiet: self.quiet,
+        };
+        self.result.unrecorded = None;
+        let (source, traces) = match recording::traces(&asked, self.interrupt) {
+            Recording::Traces { source, traces } => (source, traces),
+            Recording::Unavailable(reason) => {
+                self.result.unrecorded = Some(reason);
+                return Ok(Ended::Done);
+            }
+            Recording::Interrupted => return Ok(Ended::Interrupted),
+        };
+        let (host, interval_ns) = (HostModel::xeon_6230(), plans::interval_ns(lengths.job_ns));
+        let plan = plans::of_recordings(&source, &DEPTHS, interval_ns, lengths.seeds, methods::study());
+        let world = World::Recorded { traces, seeds: SeedOfTrace::Piece, host, interval_ns };
+        let (parts, ended) = self.carry(&plan, &world, "recorded.jsonl")?;
+        self.put(frontier::judge(&plan, &parts));
+        Ok(ended)
+    }
 }
 
 /// The laboratory's folder lies beside the study's own, so that both use the same data file.
@@ -341,6 +400,16 @@ mod tests {
             Path::new("weir-results/polling-1-disk")
         );
         assert_eq!(disk_folder(Path::new("out")), Path::new("out-disk"));
+    }
+
+    #[test]
+    fn the_environment_is_that_of_the_place_where_the_file_will_lie() {
+        let folder = std::env::temp_dir();
+        let here = environment(&folder);
+        assert!(!here.filesystem.is_empty());
+        assert_eq!(environment(&folder.join("not/yet/data")), here);
+        assert_eq!(data_file_of(None, Path::new("results/polling-1")), Path::new("results/storage.dat"));
+        assert_eq!(data_file_of(Some("/dev/x"), Path::new("results/polling-1")), Path::new("/dev/x"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_storage::{
-    capture::{self, CaptureCounts, CaptureError, Limits},
+    capture::{self, CaptureCounts, CaptureError, Limits, Recorded},
     trace,
 };
 
@@ -30,10 +30,7 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let limits = limits(arguments)?;
-    if !arguments.target.exists() {
-        let target = arguments.target.display();
-        return Err(UsageError(format!("{target} does not exist; name a disk, or a file on it")).into());
-    }
+    check_paths(&arguments.target, &arguments.out)?;
     let device = match capture::device_of(&arguments.target) {
         Ok(device) => device,
         Err(error) => return refused(error),
@@ -52,8 +49,8 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         }
     };
     let outcome = capture::record(Some(device), limits, &mut file, &stop, &progress);
-    let counts = match outcome {
-        Ok(counts) => counts,
+    let recorded = match outcome {
+        Ok(recorded) => recorded,
         Err(error) => {
             drop(file);
             let _ = fs::remove_file(&partial);
@@ -61,7 +58,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         }
     };
     let is_interrupted = stop.load(Ordering::Relaxed);
-    if counts.operations == 0 {
+    if recorded.counts.operations == 0 {
         drop(file);
         fs::remove_file(&partial)?;
         output::tell(&format!(
@@ -71,8 +68,19 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         return Ok(if is_interrupted { Exit::Interrupted } else { Exit::RuntimeError });
     }
     keep(file, &partial, &arguments.out).with_context(cannot)?;
-    output::print(&summary(&counts, &arguments.out))?;
+    output::print(&summary(&recorded, &arguments.out))?;
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Ok })
+}
+
+fn check_paths(target: &Path, out: &Path) -> Result<()> {
+    if !target.exists() {
+        let text = format!("{} does not exist; name a disk, or a file on it", target.display());
+        return Err(UsageError(text).into());
+    }
+    if out.is_dir() {
+        return Err(UsageError(format!("--out {}: it is a folder; name a file in it", out.display())).into());
+    }
+    Ok(())
 }
 
 fn limits(arguments: &StorageCapture) -> Result<Limits> {
@@ -107,8 +115,19 @@ fn keep(file: BufWriter<File>, partial: &Path, path: &Path) -> std::io::Result<(
     fs::rename(partial, path)
 }
 
-fn summary(counts: &CaptureCounts, path: &Path) -> String {
+/// What is in the trace, and what of the disk's requests is not.
+fn summary(recorded: &Recorded, path: &Path) -> String {
+    let Recorded { counts, is_full } = recorded;
     let mut text = format!("{} requests in {}", counts.operations, path.display());
+    if *is_full {
+        text.push_str("; that is the maximum (--operations): what the disk did after them is not in it");
+    }
+    if counts.unmatched > 0 {
+        text.push_str(&format!(
+            "; {} completions are left out, because nobody saw them being issued",
+            counts.unmatched
+        ));
+    }
     if counts.lost > 0 {
         text.push_str(&format!("; the kernel dropped {} records that were not read in time", counts.lost));
     }
@@ -121,11 +140,13 @@ mod tests {
 
     #[test]
     fn a_summary_says_what_is_missing() {
-        let whole = CaptureCounts { operations: 12, unmatched: 1, lost: 0 };
-        assert_eq!(summary(&whole, Path::new("a.csv")), "12 requests in a.csv");
-        let lossy = CaptureCounts { lost: 3, ..whole };
-        assert!(
-            summary(&lossy, Path::new("a.csv")).ends_with("dropped 3 records that were not read in time")
-        );
+        let told = |counts, is_full| summary(&Recorded { counts, is_full }, Path::new("a.csv"));
+        let whole = CaptureCounts { operations: 12, unmatched: 0, lost: 0 };
+        assert_eq!(told(whole, false), "12 requests in a.csv");
+        assert!(told(whole, true).starts_with("12 requests in a.csv; that is the maximum (--operations)"));
+        let early = told(CaptureCounts { unmatched: 1, ..whole }, false);
+        assert!(early.ends_with("1 completions are left out, because nobody saw them being issued"));
+        let lossy = told(CaptureCounts { lost: 3, ..whole }, false);
+        assert!(lossy.ends_with("dropped 3 records that were not read in time"));
     }
 }

@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::{
     args::{Storage, StorageTask},
     exit::Exit,
+    signals,
 };
 
 mod capture;
@@ -15,6 +16,7 @@ mod simulate;
 mod sweep;
 
 pub(crate) fn run(storage: &Storage) -> Result<Exit> {
+    signals::outlive_file_limit()?;
     match &storage.task {
         StorageTask::Run(arguments) => run::run(arguments),
         StorageTask::Simulate(arguments) => simulate::run(arguments),

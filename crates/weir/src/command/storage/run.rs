@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     };
     output::print(&text)?;
     if let Some(path) = &arguments.csv {
-        output::write_whole(path, &intervals::csv(&report))?;
+        output::write_whole_or(path, &intervals::csv(&report), "name another file with --csv")?;
     }
     Ok(exit(&report, is_interrupted))
 }

@@ -98,6 +98,7 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
             sleep: told("--sleep", job::sleep_primitive(&workload.sleep))?,
         },
         depth: workload.depth,
+        batch_max: workload.batch,
         threads: workload.jobs,
         runtime_ns,
         time_based,

@@ -75,14 +75,13 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
 }
 
 fn methods(arguments: &StorageSimulate) -> Result<Vec<Method>> {
-    let texts: Vec<&str> = if arguments.predictors.is_empty() {
-        predict::ALL_DEFAULTS.iter().chain(&ORACLES).copied().collect()
-    } else {
-        arguments.predictors.iter().map(String::as_str).collect()
-    };
-    let parse = |text| Method::parse(text, arguments.armed);
-    let parsed = texts.into_iter().map(|text| parse(text).map_err(|told| told_of_flag(&told)));
-    parsed.collect()
+    let parse = |text: &str, armed| Method::parse(text, armed).map_err(|told| told_of_flag(&told));
+    if !arguments.predictors.is_empty() {
+        return arguments.predictors.iter().map(|text| parse(text, arguments.armed)).collect();
+    }
+    // Of all methods only those that sleep can be armed; the others stand beside them.
+    let armed = |text: &str| arguments.armed && Method::parse(text, true).is_ok();
+    predict::ALL_DEFAULTS.iter().chain(&ORACLES).map(|text| parse(text, armed(text))).collect()
 }
 
 fn told_of_flag(told: &str) -> anyhow::Error {
@@ -102,6 +101,11 @@ fn subject(arguments: &StorageSimulate) -> Result<Subject> {
     if let Some(path) = &arguments.trace {
         let trace = read_trace(path)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        // Formats with time stamps have one on every line.
+        if arguments.pauses && trace.operations.iter().all(|operation| operation.issued_ns.is_none()) {
+            let text = format!("--pauses: {name} says nothing of when operations were issued; leave it out");
+            return Err(UsageError(text).into());
+        }
         let pace = if arguments.pauses { Pace::Recorded } else { Pace::BackToBack };
         return Ok(Subject::Recorded { name, trace, host, interval_ns, pace });
     }

@@ -16,7 +16,10 @@ use weir_record::sweep::{SweepMethod, SweepResult};
 use weir_storage::{
     frontier,
     simulate::HostModel,
-    sweep::{methods, plans, synthetic, world::World},
+    sweep::{
+        methods, plans, synthetic,
+        world::{RecordedTrace, SeedOfTrace, World},
+    },
     trace,
 };
 
@@ -36,10 +39,14 @@ use crate::{
 
 /// Simulated time of a job, or time of a trial, at least and at most.
 const JOB_TIME: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(3600)];
+/// The same when nothing is said.
+const JOB_NS: u64 = 2_000_000_000;
 /// Seeds when nothing is said.
 const SEEDS: u64 = 5;
 /// Blocks on a disk when nothing is said: the fewest with an interval.
 const BLOCKS: u64 = 6;
+/// Background depths on a disk when nothing is said.
+const DEPTHS: [u32; 3] = [0, 32, 128];
 /// Seeds and blocks, at most.
 const SEEDS_MAX: u64 = 10_000;
 /// Methods on the model and on traces when nothing is said.
@@ -77,6 +84,12 @@ fn check(arguments: &StorageSweep) -> Result<()> {
     if arguments.file.is_some() && !arguments.is_disk() {
         return refused("--file belongs to --world disk");
     }
+    if !arguments.background.is_empty() && !arguments.is_disk() {
+        return refused("--background belongs to --world disk; the simulator has the background of its jobs");
+    }
+    if arguments.job_time.is_some() && arguments.is_trace() {
+        return refused("--job-time belongs to the simulator and to a disk; a trace is as long as it is");
+    }
     match arguments.seeds {
         Some(seeds) if !(1..=SEEDS_MAX).contains(&seeds) => {
             refused(&format!("--seeds must be from 1 to {SEEDS_MAX}"))
@@ -86,12 +99,17 @@ fn check(arguments: &StorageSweep) -> Result<()> {
 }
 
 fn job_ns(arguments: &StorageSweep) -> Result<u64> {
-    let job_time = engine::time("--job-time", &arguments.job_time)?;
+    let Some(text) = &arguments.job_time else { return Ok(JOB_NS) };
+    let job_time = engine::time("--job-time", text)?;
     let [shortest, longest] = JOB_TIME;
     if !(shortest..=longest).contains(&job_time) {
         return Err(UsageError("--job-time must be from 10ms to 1h".into()).into());
     }
     Ok(job_time.as_nanos() as u64)
+}
+
+fn depths(arguments: &StorageSweep) -> Vec<u32> {
+    if arguments.background.is_empty() { DEPTHS.to_vec() } else { arguments.background.clone() }
 }
 
 fn methods(arguments: &StorageSweep, default: &str) -> Result<Vec<SweepMethod>> {
@@ -147,14 +165,15 @@ fn recorded(
     let source =
         format!("{name} ({} operations, fingerprint {:016x})", trace.operations.len(), trace.fingerprint());
     let plan = plans::of_traces(&source, &[&name], interval_ns, seeds, methods);
-    Ok((World::Recorded { name, operations: trace.operations, host, interval_ns }, plan))
+    let traces = vec![RecordedTrace { name, operations: trace.operations }];
+    Ok((World::Recorded { traces, seeds: SeedOfTrace::Host, host, interval_ns }, plan))
 }
 
 fn on_disk(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepResult, Exit)> {
     let asked = disk::Asked {
         methods: methods(arguments, METHODS_DISK)?,
         window_ns: job_ns(arguments)?,
-        background_depths: arguments.background.clone(),
+        background_depths: depths(arguments),
         blocks: arguments.seeds.unwrap_or(BLOCKS),
         file: arguments.file.clone(),
         seed: 1,
