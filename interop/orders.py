@@ -102,7 +102,8 @@ async def client(arguments) -> None:
     session.logout()
     if again.messages != inbox.messages:
         raise AssertionError("a full replay differs from what came while the orders were placed")
-    print(f"client: {arguments.orders} orders, {have} answers before the line was dropped, replay equal")
+    print(f"client on nasdaq-protocols: {arguments.orders} orders, {have} answers before the line was dropped, "
+          "replay equal")
 
 
 class Exchange(soup.SoupServerSession, session_type="server"):
@@ -152,7 +153,9 @@ class Exchange(soup.SoupServerSession, session_type="server"):
 
 async def server(arguments) -> None:
     loop = asyncio.get_running_loop()
-    listener = await loop.create_server(Exchange, arguments.host, arguments.port)
+    # By default a server of the library is silent for up to 20 s, too long for its peers. Its own interval is the one
+    # that is named after the client.
+    listener = await loop.create_server(lambda: Exchange(client_heartbeat_interval=1), arguments.host, arguments.port)
     print("listening on %s:%d" % listener.sockets[0].getsockname()[:2], flush=True)
     await listener.serve_forever()
 

@@ -12,14 +12,23 @@ mod bystanders;
 mod catalog;
 mod children;
 mod counts;
+mod gateway_bystanders;
+mod gateway_cost;
+mod gateway_journal;
+mod gateway_replay;
 mod goal;
 mod http_idle;
+mod interleaved;
 mod memory;
 mod nuisance;
+mod order_benches;
+mod order_servers;
 mod plan;
+mod replayer;
 mod sample;
 mod session;
 mod storage;
+mod strangers;
 mod wrk;
 
 use std::{
@@ -193,6 +202,11 @@ fn group_rows(laboratory: &Laboratory, group: &Group) -> (Vec<Row>, Ended) {
         "http-idle" => http_idle::rows(laboratory),
         "http-bystanders" => bystanders::rows(laboratory),
         "http-wrk" => wrk::rows(laboratory),
+        "gateway-cost" => gateway_cost::rows(laboratory),
+        "gateway-journal" => gateway_journal::rows(laboratory),
+        "gateway-replay" => gateway_replay::rows(laboratory),
+        "gateway-bystanders" => gateway_bystanders::rows(laboratory),
+        "order-benches" => order_benches::rows(laboratory),
         "matrix" => match exports.remove("matrix") {
             Some(Ok(export)) => Ok(counts::matrix(&export)),
             Some(Err(reason)) => Err(Stop::Failed(reason)),

@@ -1,15 +1,18 @@
 //! The order protocols against foreign implementations: `cargo xtask interop`. Outside the default tests, because it
-//! installs a Python library into a folder of its own below `target`.
+//! installs libraries of others into folders of its own below `target`.
 //!
-//! 1. A client on Nasdaq's library places orders at our exchange, drops the line, resumes, and compares replays.
+//! 1. A client on Nasdaq's library for Python places orders at our exchange, drops the line, resumes, and compares
+//!    replays; where Maven is, a client on the Java library nassau-core does the same.
 //! 2. The same through our gateway.
-//! 3. Our gateway logs in to an exchange on that library, and our generator places orders through it.
+//! 3. Our gateway logs in to an exchange on Nasdaq's library, and our generator places orders through it.
 //!
 //! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find
-//! nothing malformed in what we send. (In what the library sends it does: the library pads the sequence number of a
-//! login on the right, the specification on the left.)
+//! nothing malformed: in what we send, and in what a library sends that keeps to the specification.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
+
+mod foreign;
+mod tools;
 
 use std::{
     env, fs,
@@ -18,10 +21,9 @@ use std::{
     process::{Child, Command, ExitCode, Stdio},
 };
 
+use foreign::{Client, Python};
+use tools::Tool;
 use weir_sys::child::spawn_bound;
-
-/// Version of the library the steps were written against.
-const LIBRARY: &str = "nasdaq-protocols==1.3.0";
 
 const ORDERS: &str = "10000";
 
@@ -41,59 +43,66 @@ pub fn run(root: &Path) -> ExitCode {
 }
 
 fn steps(root: &Path) -> Result<(), String> {
+    let tools = tools::find()?;
     let target = root.join(env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
-    let python = python(&target)?;
+    let python = Python::install(root, &target)?;
+    let mut clients = vec![python.client()];
+    if tools.contains(&Tool::Maven) {
+        clients.push(foreign::nassau_client(root, &target)?);
+    }
     run_to_end(Command::new("cargo").current_dir(root).args(["build", "--release", "--package", "weir"]))?;
-    let weir = target.join("release/weir");
     let scratch = target.join("interop-scratch");
     // What an earlier run left would be replayed to this one.
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch).map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
-    let script = root.join("interop/orders.py");
-    let rooms = Rooms { weir, python, script, scratch };
-
-    let exchange = rooms.exchange("first")?;
-    let capture = Capture::start(&rooms.scratch, exchange.port())?;
-    rooms.client(&exchange, ORDERS)?;
-    println!("ok: the library's client at our exchange");
-    match capture {
-        // The other direction is the library's.
-        Some(capture) => capture.judge(&format!("tcp.srcport == {}", exchange.port()))?,
-        None => {
-            println!("skipped: tshark is not here, so that nothing was dissected; install the package tshark")
-        }
+    let rooms =
+        Rooms { weir: target.join("release/weir"), scratch, has_tshark: tools.contains(&Tool::Tshark) };
+    for client in &clients {
+        at_exchange(&rooms, client)?;
+        at_gateway(&rooms, client)?;
     }
-    drop(exchange);
+    before_foreign_exchange(&rooms, &python)
+}
 
-    let exchange = rooms.exchange("second")?;
-    let capture = Capture::start(&rooms.scratch, exchange.port())?;
-    let gateway = rooms.gateway(&exchange.address)?;
-    rooms.client(&gateway, ORDERS)?;
-    println!("ok: the library's client at our gateway");
-    if let Some(capture) = capture {
-        capture.judge("tcp")?;
-    }
-    drop((gateway, exchange));
+fn at_exchange(rooms: &Rooms, client: &Client) -> Result<(), String> {
+    let exchange = rooms.exchange(&format!("{}-alone", client.library))?;
+    let capture = rooms.capture(&exchange)?;
+    client.run(exchange.port(), ORDERS)?;
+    println!("ok: the client on {} at our exchange", client.library);
+    let judged = if client.is_by_the_book { "tcp" } else { &format!("tcp.srcport == {}", exchange.port()) };
+    capture.map_or(Ok(()), |capture| capture.judge(judged))
+}
 
-    let foreign = rooms.foreign_exchange()?;
-    let gateway = rooms.gateway(&foreign.address)?;
+fn at_gateway(rooms: &Rooms, client: &Client) -> Result<(), String> {
+    let exchange = rooms.exchange(&format!("{}-behind", client.library))?;
+    let capture = rooms.capture(&exchange)?;
+    let gateway = rooms.gateway(&format!("{}-gateway", client.library), &exchange)?;
+    client.run(gateway.port(), ORDERS)?;
+    println!("ok: the client on {} at our gateway", client.library);
+    // Between gateway and exchange both directions are ours.
+    capture.map_or(Ok(()), |capture| capture.judge("tcp"))
+}
+
+fn before_foreign_exchange(rooms: &Rooms, python: &Python) -> Result<(), String> {
+    let foreign = Listening::start(&mut python.exchange())?;
+    let gateway = rooms.gateway("foreign-exchange-gateway", &foreign)?;
     let mut load = Command::new(&rooms.weir);
     load.args(["load", "orders", "--target", &gateway.address, "--sessions", SESSIONS]);
     load.args(["--orders", ORDERS_PER_SESSION, "--in-flight", "4", "--duration", "60s"]);
     run_to_end(&mut load)?;
-    println!("ok: our gateway at an exchange on the library");
+    println!("ok: our gateway at an exchange on nasdaq-protocols");
     Ok(())
 }
 
 /// What the steps are made of.
 struct Rooms {
     weir: PathBuf,
-    python: PathBuf,
-    script: PathBuf,
     scratch: PathBuf,
+    has_tshark: bool,
 }
 
 impl Rooms {
+    /// An exchange of ours with a journal of that name.
     fn exchange(&self, name: &str) -> Result<Listening, String> {
         let mut command = Command::new(&self.weir);
         command.args([
@@ -110,37 +119,18 @@ impl Rooms {
         Listening::start(&mut command)
     }
 
-    fn gateway(&self, upstream: &str) -> Result<Listening, String> {
+    /// A gateway of ours with a journal of that name.
+    fn gateway(&self, name: &str, upstream: &Listening) -> Result<Listening, String> {
         let mut command = Command::new(&self.weir);
-        command.args(["serve", "gateway", "--demo", "8", "--upstream", upstream, "--listen", "127.0.0.1:0"]);
-        command.args(["--journal", "os", "--journal-dir"]);
-        command.arg(self.scratch.join(format!("gateway-{}", upstream.replace(':', "-"))));
-        Listening::start(&mut command)
+        command.args(["serve", "gateway", "--demo", "8", "--upstream", &upstream.address]);
+        command.args(["--listen", "127.0.0.1:0", "--journal", "os", "--journal-dir"]);
+        Listening::start(command.arg(self.scratch.join(name)))
     }
 
-    fn foreign_exchange(&self) -> Result<Listening, String> {
-        let mut command = Command::new(&self.python);
-        command.arg(&self.script).arg("server");
-        Listening::start(&mut command)
+    /// `None` without tshark.
+    fn capture(&self, server: &Listening) -> Result<Option<Capture>, String> {
+        self.has_tshark.then(|| Capture::start(&self.scratch, server.port())).transpose()
     }
-
-    fn client(&self, server: &Listening, orders: &str) -> Result<(), String> {
-        let mut command = Command::new(&self.python);
-        command.arg(&self.script).args(["client", "--orders", orders, "--port", &server.port().to_string()]);
-        run_to_end(&mut command)
-    }
-}
-
-/// The interpreter of an environment of its own that has the library.
-fn python(target: &Path) -> Result<PathBuf, String> {
-    let environment = target.join("interop-python");
-    let python = environment.join("bin/python");
-    if !python.exists() {
-        run_to_end(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    }
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", LIBRARY];
-    run_to_end(Command::new(&python).args(pip))?;
-    Ok(python)
 }
 
 /// A child that listens. Dropping it ends it.
@@ -197,11 +187,7 @@ struct Capture {
 }
 
 impl Capture {
-    /// `None` without tshark.
-    fn start(scratch: &Path, port: u16) -> Result<Option<Self>, String> {
-        if Command::new("tshark").arg("--version").stdout(Stdio::null()).status().is_err() {
-            return Ok(None);
-        }
+    fn start(scratch: &Path, port: u16) -> Result<Self, String> {
         let file = scratch.join("orders.pcap");
         let mut command = Command::new("tshark");
         command.args(["-q", "-i", "lo", "-f", &format!("tcp port {port}"), "-w"]).arg(&file);
@@ -213,7 +199,7 @@ impl Capture {
         if !lines.any(|line| line.is_ok_and(|line| line.contains("Capturing on"))) {
             return Err("tshark did not begin to capture; it needs root or the group wireshark".to_owned());
         }
-        Ok(Some(Self { process, file, port }))
+        Ok(Self { process, file, port })
     }
 
     /// Ends the capture and lets the dissector look at those segments.

@@ -1,9 +1,9 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the
-//! rules about the tree that no compiler knows, `cargo xtask interop` the order protocols against a foreign
-//! implementation, `cargo xtask figures` the studies behind the project's figures.
+//! rules about the tree that no compiler knows, `cargo xtask interop` the order protocols against foreign
+//! implementations, `cargo xtask figures` the studies behind the project's figures.
 //!
-//! Of the workspace it uses only the records, the statistics and the bound start of child processes, so that it builds
-//! in seconds and can judge a tree that does not build. It changes no file of the tree.
+//! Of the workspace it uses only records, statistics, protocols, readings of the machine and the bound start of child
+//! processes, so that it builds in seconds and can judge a tree that does not build. It changes no file of the tree.
 
 mod ci;
 mod figures;
@@ -20,8 +20,9 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | figures [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
-  interop  the order protocols against Nasdaq's own Python library, installed below the target folder (needs python3,
-        its venv module and the package index; tshark if it is there)
+  interop  the order protocols against Nasdaq's own Python library and, where Maven is, the Java library nassau-core,
+        both installed below the target folder (needs python3, its venv module and the package index; steps without
+        Maven or tshark are skipped, or fail with WEIR_REQUIRE_TOOLS=mvn,tshark)
   figures   prints what it is going to run, builds the release binary, the controls and the peers, runs every study
         behind the project's figures into one folder (under two hours; the same command goes on after an
         interruption) and prints one table

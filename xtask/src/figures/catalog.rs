@@ -1,5 +1,6 @@
 //! The figures as data: which study, which cell, which arm, which bound. Those that count whole runs are in `counts`,
-//! memory in `memory` and `http_idle`, runs beside one another in `bystanders` and `wrk`.
+//! memory in `memory` and `http_idle`, runs beside one another in `bystanders` and `wrk`, the gateway in the modules of
+//! its name.
 
 use weir_record::verdict::Metric;
 
@@ -17,7 +18,7 @@ pub struct Group {
 }
 
 /// All groups in the order they run: what acceptance rests on comes first. Groups without studies run what
-/// `counts::runs_of` lists, or, for memory and idle HTTP connections, no study at all.
+/// `counts::runs_of` lists, or, for memory, idle HTTP connections, the gateway and the benches, no study at all.
 pub const GROUPS: &[Group] = &[
     Group { name: "quick", studies: &[] },
     Group { name: "aa", studies: &[] },
@@ -29,6 +30,11 @@ pub const GROUPS: &[Group] = &[
     Group { name: "http-idle", studies: &[] },
     Group { name: "http-bystanders", studies: &[] },
     Group { name: "http-wrk", studies: &[] },
+    Group { name: "gateway-cost", studies: &[] },
+    Group { name: "gateway-journal", studies: &[] },
+    Group { name: "gateway-replay", studies: &[] },
+    Group { name: "gateway-bystanders", studies: &[] },
+    Group { name: "order-benches", studies: &[] },
     Group { name: "storage-parity", studies: &["storage-parity"] },
     Group { name: "storage-qd1", studies: &["storage-polling-qd1"] },
     Group { name: "spin", studies: &["spin"] },

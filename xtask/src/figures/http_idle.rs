@@ -90,7 +90,7 @@ fn driver_row(laboratory: &Laboratory, driver: &str) -> Result<Row, Stop> {
 }
 
 /// Client and server each need a descriptor for every connection; the server inherits the limit.
-fn raise_descriptors(connections: u32) -> Result<(), String> {
+pub(super) fn raise_descriptors(connections: u32) -> Result<(), String> {
     let needed = u64::from(connections) + DESCRIPTORS_BESIDES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= needed) {
@@ -170,7 +170,7 @@ fn read_answer(reader: &mut impl BufRead) -> std::io::Result<()> {
 }
 
 /// Memory of the server that no file backs.
-fn anonymous_bytes(server: &Server) -> Result<u64, String> {
+pub(super) fn anonymous_bytes(server: &Server) -> Result<u64, String> {
     let path = format!("/proc/{}/status", server.process.id());
     let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
     rss_anon_bytes(&text).ok_or_else(|| format!("{path} has no RssAnon"))

@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, ErrorKind, Write},
+    io::{self, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     sync::atomic::{AtomicBool, Ordering},
     thread,
@@ -49,7 +49,7 @@ const HEAD_BEGUN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX: ";
 pub struct Deeds {
     /// Connections opened.
     pub opened: u64,
-    /// Writes that the server did not take, because it had closed or its buffers were full.
+    /// Connections that the server answered with an error or ended, and writes that it did not take.
     pub refused: u64,
 }
 
@@ -88,12 +88,23 @@ pub fn annoy(server: SocketAddr, large_path: &str, stop: &AtomicBool) -> io::Res
             kept.extend(open(server, &endless, &mut deeds));
         }
         while kept.len() > KEPT {
-            kept.pop_front();
+            deeds.refused += u64::from(kept.pop_front().is_some_and(is_refused));
         }
         next += TICK;
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
+    deeds.refused += kept.into_iter().map(|stream| u64::from(is_refused(stream))).sum::<u64>();
     Ok(deeds)
+}
+
+/// Whether the server has answered with an error, or has ended the connection.
+fn is_refused(mut stream: TcpStream) -> bool {
+    let mut begun = [0; 10];
+    match stream.read(&mut begun) {
+        Ok(0) => true,
+        Ok(count) => begun[..count].starts_with(b"HTTP/1.1 4") || begun[..count].starts_with(b"HTTP/1.1 5"),
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
 }
 
 /// A connection on which these bytes were written, as far as they were taken.
@@ -135,7 +146,9 @@ mod tests {
             let accepting = scope.spawn(|| {
                 let mut held = Vec::new();
                 for stream in listener.incoming() {
-                    held.push(stream.expect("they come"));
+                    let mut stream = stream.expect("they come");
+                    stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("it is new");
+                    held.push(stream);
                     stop.store(held.len() > DRIPPING + MUTE, Ordering::Relaxed);
                     if done.load(Ordering::Relaxed) {
                         break;
@@ -151,6 +164,7 @@ mod tests {
         });
         let deeds = deeds.expect("the server is there");
         assert!(deeds.opened > (DRIPPING + MUTE) as u64, "{deeds:?}");
+        assert!(deeds.refused > 0, "an answer with an error is a refusal: {deeds:?}");
         let mut begun = [0; 5];
         (&first).read_exact(&mut begun).expect("a head begins");
         assert_eq!(&begun, b"GET /");

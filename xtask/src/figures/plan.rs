@@ -6,7 +6,10 @@ use std::{collections::BTreeMap, fmt::Write, time::Duration};
 use serde::Deserialize;
 use toml::Value;
 
-use super::{bystanders, catalog::Group, counts, http_idle, memory, session::Laboratory, wrk};
+use super::{
+    bystanders, catalog::Group, counts, gateway_bystanders, gateway_cost, gateway_journal, gateway_replay,
+    http_idle, memory, order_benches, session::Laboratory, wrk,
+};
 
 /// Name of the built-in study.
 pub const QUICK: &str = "quick";
@@ -61,7 +64,7 @@ impl Plan {
         Self { trials, time, time_max: time }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.trials += other.trials;
         self.time += other.time;
         self.time_max += other.time_max;
@@ -174,6 +177,11 @@ pub fn page(laboratory: &Laboratory, groups: &[&Group]) -> Result<String, String
             "http-idle" => http_idle::plan(laboratory),
             "http-bystanders" => bystanders::plan(laboratory),
             "http-wrk" => wrk::plan(laboratory),
+            "gateway-cost" => gateway_cost::plan(laboratory),
+            "gateway-journal" => gateway_journal::plan(laboratory),
+            "gateway-replay" => gateway_replay::plan(laboratory),
+            "gateway-bystanders" => gateway_bystanders::plan(laboratory),
+            "order-benches" => order_benches::plan(laboratory),
             _ => Default::default(),
         };
         for run in counts::runs_of(laboratory, group) {

@@ -30,7 +30,7 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-stats", Place::Layer(0)),
     ("weir-sys", Place::Layer(0)),
     ("weir-controls", Place::Beside(&["weir-sys"])),
-    ("xtask", Place::Beside(&["weir-record", "weir-stats", "weir-sys"])),
+    ("xtask", Place::Beside(&["weir-evidence", "weir-proto", "weir-record", "weir-stats", "weir-sys"])),
 ];
 
 /// The one crate whose tests may use any other.

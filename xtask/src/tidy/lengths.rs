@@ -10,7 +10,7 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Languages people write by hand; records, snapshots and lock files may be as long as they are.
-const HAND_WRITTEN: &[&str] = &["rs", "c", "h", "go", "py", "sh"];
+const HAND_WRITTEN: &[&str] = &["rs", "c", "h", "go", "java", "py", "sh"];
 
 /// A function that may be longer than a screen, and why.
 pub struct LongFunction {

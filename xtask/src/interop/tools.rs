@@ -1,0 +1,96 @@
+//! Programs that some steps need and that not every machine has.
+
+#![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
+
+use std::{
+    env,
+    process::{Command, Stdio},
+};
+
+/// Names tools, by their programs, without which the run fails instead of leaving steps out.
+const VARIABLE: &str = "WEIR_REQUIRE_TOOLS";
+
+/// One such program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    Maven,
+    Tshark,
+}
+
+impl Tool {
+    const ALL: [Self; 2] = [Self::Maven, Self::Tshark];
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::Maven => "mvn",
+            Self::Tshark => "tshark",
+        }
+    }
+
+    /// What is left out without it.
+    fn absence(self) -> &'static str {
+        match self {
+            Self::Maven => "no Maven (mvn), so that no client on nassau-core was run",
+            Self::Tshark => "no tshark, so that nothing was dissected",
+        }
+    }
+
+    fn is_here(self) -> bool {
+        // One that is here and broken is used, and says itself what it lacks.
+        let mut command = Command::new(self.program());
+        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok()
+    }
+}
+
+/// The tools of this machine. Names what is left out without the others, or fails where one of them is required.
+pub fn find() -> Result<Vec<Tool>, String> {
+    let required = required(&env::var_os(VARIABLE).unwrap_or_default().to_string_lossy())?;
+    let here: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.is_here()).collect();
+    for line in absences(&here, &required)? {
+        println!("{line}");
+    }
+    Ok(here)
+}
+
+fn required(list: &str) -> Result<Vec<Tool>, String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let tool = |name: &str| {
+        let found = Tool::ALL.into_iter().find(|tool| tool.program() == name);
+        found.ok_or_else(|| format!("{VARIABLE} names {name:?}; it can name mvn and tshark"))
+    };
+    names.map(tool).collect()
+}
+
+fn absences(here: &[Tool], required: &[Tool]) -> Result<Vec<String>, String> {
+    let missing = Tool::ALL.into_iter().filter(|tool| !here.contains(tool));
+    let line = |tool: Tool| {
+        if required.contains(&tool) {
+            return Err(format!("{VARIABLE} names {}, but: {}", tool.program(), tool.absence()));
+        }
+        Ok(format!("skipped: {}", tool.absence()))
+    };
+    missing.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_named_and_one_that_is_required_fails() {
+        let lines = absences(&[Tool::Tshark], &[Tool::Tshark]).expect("Maven is not required");
+        assert_eq!(lines, ["skipped: no Maven (mvn), so that no client on nassau-core was run"]);
+        let error = absences(&[Tool::Tshark], &[Tool::Maven]).expect_err("Maven is required");
+        assert!(error.starts_with("WEIR_REQUIRE_TOOLS names mvn, but: no Maven"), "{error}");
+        assert_eq!(absences(&Tool::ALL, &Tool::ALL), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_requirement_that_nobody_can_meet_is_refused() {
+        assert_eq!(required(""), Ok(Vec::new()));
+        assert_eq!(required("tshark, mvn"), Ok(vec![Tool::Tshark, Tool::Maven]));
+        let error = required("mvn,maven").expect_err("the program is called mvn");
+        assert!(error.contains("\"maven\""), "{error}");
+    }
+}
