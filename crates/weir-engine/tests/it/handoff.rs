@@ -230,7 +230,10 @@ async fn ask_and_answer(port: Rc<Port<Numbered>>, requests: u32) {
 async fn room_or_response(port: &Port<Numbered>, to: usize) {
     let (mut room, mut response) = (pin!(port.room(to)), pin!(port.ready_response()));
     poll_fn(|context| match room.as_mut().poll(context) {
-        Poll::Ready(outcome) => Poll::Ready(outcome.expect("the other worker waits for the answer")),
+        Poll::Ready(outcome) => {
+            outcome.expect("the other worker waits for the answer");
+            Poll::Ready(())
+        }
         Poll::Pending => response.as_mut().poll(context),
     })
     .await;

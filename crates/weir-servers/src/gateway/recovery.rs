@@ -76,8 +76,8 @@ pub(super) struct Recovering<'c> {
     sessions: Vec<Session>,
     /// Orders that may never have been sent.
     unsent: BTreeMap<Key, Unsent>,
-    /// Orders that were handed over and whose refusal its client has. The worker that refused them says so too, and its
-    /// journal may be read later.
+    /// Orders that are refused in their client's stream and not by a record of its worker. The worker that they were
+    /// handed to may have one, and its journal may be read later.
     told: HashSet<Key>,
     /// By account: the last of its orders that was sent. They are sent or refused in the order of their numbers, and of
     /// each the worker that does it keeps a record: so whichever has a lower number and is not known to be refused was
@@ -221,8 +221,8 @@ impl<'c> Recovering<'c> {
         let number = outbound_user_ref_num(message);
         if let (Some(number), Some(b'A' | b'J' | b'U')) = (number, message.first()) {
             let key = (account.0, number);
-            let answered = self.unsent.remove(&key);
-            if upstream_sequence == 0 && answered.is_some_and(|unsent| unsent.reason.is_none()) {
+            let is_refused_here = self.unsent.remove(&key).is_some_and(|unsent| unsent.reason.is_some());
+            if upstream_sequence == 0 && !is_refused_here {
                 self.told.insert(key);
             }
         }
@@ -489,15 +489,29 @@ mod tests {
                         of_sender.iter().any(|one| matches!(one, Sent(number, _) if *number == order))
                     };
                     let is_possible = |one: &Written| !matches!(one, Accepted(order, _) if !was_sent(*order));
-                    if of_home.iter().all(is_possible) {
-                        ends_in_one_way(account, sender, of_home, of_sender);
+                    if !of_home.iter().all(is_possible) {
+                        continue;
+                    }
+                    // The next start says what is missing, and is killed too.
+                    let missing = ends_in_one_way(account, sender, of_home, of_sender);
+                    for said in 0..=missing.len() {
+                        let told = missing[..said].iter().map(|number| Told(*number));
+                        let of_home: Vec<Written> = of_home.iter().copied().chain(told).collect();
+                        let rest = ends_in_one_way(account, sender, &of_home, of_sender);
+                        assert_eq!(rest, missing[said..]);
                     }
                 }
             }
         }
     }
 
-    fn ends_in_one_way(account: AccountId, sender: u16, of_home: &[Written], of_sender: &[Written]) {
+    /// Which orders are refused now.
+    fn ends_in_one_way(
+        account: AccountId,
+        sender: u16,
+        of_home: &[Written],
+        of_sender: &[Written],
+    ) -> Vec<u32> {
         let home = 1 - sender;
         let symbols = Symbols { other: Some(0), ..Symbols::default() };
         let nobody = |_: &str| None;
@@ -539,5 +553,6 @@ mod tests {
             let reason = if refused.contains(&refusal.user_ref_num) { REASON } else { 2 };
             assert_eq!(refusal.reason, reason, "{shown}");
         }
+        told_now
     }
 }

@@ -281,6 +281,10 @@ impl Worker {
         let application = make(Rc::clone(&hub))?;
         hub.set_application(&application);
         *self.application.borrow_mut() = Some(application);
+        if let Some(journal) = &journal {
+            // What the application had to say of earlier starts comes before anything that is new, on every disk.
+            journal.committed(journal.last()).await.map_err(io::Error::other)?;
+        }
         if let Some(journal) = journal {
             let failing = Rc::clone(&hub);
             spawn(async move {
