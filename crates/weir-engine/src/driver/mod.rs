@@ -154,6 +154,19 @@ pub(crate) trait Mechanism {
         Ok(())
     }
 
+    /// Queues a copy of bytes if there is room now. False: there is none.
+    #[inline]
+    fn try_push_copy(&mut self, stream: SlotId, bytes: &[u8]) -> io::Result<bool> {
+        let outlet = self.outlet(stream).ok_or_else(socket::gone)?;
+        if outlet.error.is_none() && outlet.output.queue.len() > outlet.limit_bytes {
+            return Ok(false);
+        }
+        if outlet.output.push_copy(outlet.error, bytes, outlet.pool)? {
+            outlet.dirty.push(stream);
+        }
+        Ok(true)
+    }
+
     /// Queues `bytes` once there is room, taking them out of the option.
     #[inline]
     fn poll_push(

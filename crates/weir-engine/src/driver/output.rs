@@ -35,6 +35,8 @@ pub(crate) struct Outlet<'a> {
     pub(crate) output: &'a mut Output,
     /// What the connection failed with.
     pub(crate) error: Option<StoredError>,
+    /// While more is queued, senders wait.
+    pub(crate) limit_bytes: usize,
     /// The driver's list of sockets to flush.
     pub(crate) dirty: &'a mut Vec<SlotId>,
     /// Where copies go.

@@ -125,6 +125,16 @@ impl Stream {
         .await
     }
 
+    /// As [`Self::send_slice`], without waiting: false, and nothing is queued, while more than the high-water mark is.
+    /// For whoever queues for many connections one after the other: no future is made.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    #[inline]
+    pub fn try_send_slice(&self, bytes: &[u8]) -> io::Result<bool> {
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => driver.try_push_copy(self.slot, bytes))
+    }
+
     /// Queues `length` bytes of a file from `offset` on, in order with other sends. They go from the page cache to the
     /// socket without passing through this program. The file stays open until they have left, and counts in the queue
     /// with its whole length: the next send waits until little of it is left.

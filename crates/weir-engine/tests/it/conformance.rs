@@ -87,6 +87,7 @@ const ONE_RUNTIME: &str = "both sides are tasks of one runtime, and draining end
 conformance! {
     "1" a_slow_reader_holds_no_more_than_the_high_water_mark = cases::streams::slow_reader, Here, 20;
     "2" short_writes_lose_nothing = cases::streams::short_writes, Here, 20;
+    "2b" what_finds_no_room_at_once_is_not_queued = cases::streams::without_waiting, Here, 20;
     "3" pipelined_requests_are_answered_in_order = cases::streams::pipelined_requests, Here, 20;
     "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;

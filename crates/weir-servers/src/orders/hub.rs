@@ -20,6 +20,7 @@ use super::{
     clock::Clock,
     records,
     session::{End, Notify, Session},
+    tail::Mark,
     worker::Shared,
 };
 use crate::journal::{Journal, JournalReader, Lsn};
@@ -65,7 +66,7 @@ struct Undurable {
     lsn: Lsn,
     account: AccountId,
     /// Number of the message behind it, and where that begins in the tail.
-    end: super::tail::Mark,
+    end: Mark,
 }
 
 impl std::fmt::Debug for Hub {
@@ -372,7 +373,7 @@ impl Hub {
         self.shared.cells[account.0 as usize].sequence_last.set(sequence);
         if self.journal.is_none() {
             state.durable = end;
-            self.send_frame(slot, state, frame);
+            self.send_frame(slot, state, frame, end);
         } else {
             let head = records::sequenced_head(
                 sequence,
@@ -421,17 +422,17 @@ impl Hub {
         self.journal.as_ref()?.append(kind, session, time_ns, parts).ok()
     }
 
-    /// Sends the frame that was appended last, if its connection has got everything before it.
+    /// Sends the frame that was appended last and ends at `end`, if its connection has got everything before it.
     #[inline]
-    fn send_frame(&self, slot: &Slot, state: &mut Account, frame: &[u8]) {
+    fn send_frame(&self, slot: &Slot, state: &Account, frame: &[u8], end: Mark) {
         let Some(session) = &state.session else { return };
         if !session.is_live() {
             self.check_backlog(slot, state);
             return;
         }
         if session.push(frame, self.now()) {
-            session.set_next(state.tail.end());
-            self.count_sent(slot, 1, state.durable.sequence - 1);
+            session.set_next(end);
+            self.count_sent(slot, 1, end.sequence - 1);
         } else {
             self.fall_behind(slot, session);
         }

@@ -176,13 +176,13 @@ impl Session {
     #[inline]
     pub(super) fn push_piece(&self, bytes: &[u8], now: Instant) -> bool {
         self.unflushed_bytes.set(self.unflushed_bytes.get() + bytes.len());
-        match now_or_never(self.stream.send_slice(bytes)) {
-            Some(Ok(())) => {
+        match self.stream.try_send_slice(bytes) {
+            Ok(true) => {
                 self.rules.borrow_mut().on_sent(now.as_nanos());
                 true
             }
-            Some(Err(_)) => false,
-            None => {
+            Err(_) => false,
+            Ok(false) => {
                 // Only where the engine was told to queue less than this.
                 self.end(End::CutOff(CutOff::Slow));
                 false

@@ -1,7 +1,8 @@
 //! The end of one account's stream, in memory: frames as they are sent, one behind the other.
 //!
 //! It holds what is not durable yet, what the account's connection has still to be sent, and some of what was sent, to
-//! be sent again. Who owns it decides what may go; what it holds is dense, so a message is found by walking.
+//! be sent again. Who owns it decides what may go; what it holds is dense, so a message is found by walking from the
+//! last place before it that is known.
 
 use std::collections::VecDeque;
 
@@ -15,6 +16,9 @@ const GROWTH_BYTES_MIN: usize = 4 << 10;
 
 /// Trimming waits until this much more is held than has to be: it is done for many messages at a time.
 const SLACK_BYTES: usize = 8 << 10;
+
+/// Bytes between two places that are known: finding and forgetting walk over no more.
+const STRIDE_BYTES: u64 = 4 << 10;
 
 /// A place between two messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,13 +35,15 @@ pub(super) struct Tail {
     frames: VecDeque<u8>,
     start: Mark,
     end: Mark,
+    /// Known places behind `start`, in order: a stride from each to the next, and at most a message more.
+    places: VecDeque<Mark>,
 }
 
 impl Tail {
     /// Empty; the next message has this number.
     pub(super) fn new(next: u64) -> Self {
         let mark = Mark { sequence: next, offset: 0 };
-        Self { frames: VecDeque::new(), start: mark, end: mark }
+        Self { frames: VecDeque::new(), start: mark, end: mark, places: VecDeque::new() }
     }
 
     /// Before the first message held.
@@ -58,6 +64,10 @@ impl Tail {
         if self.frames.capacity() - self.frames.len() < frame.len() {
             self.grow(frame.len());
         }
+        let known = self.places.back().map_or(self.start.offset, |place| place.offset);
+        if self.end.offset - known >= STRIDE_BYTES {
+            self.places.push_back(self.end);
+        }
         self.frames.extend(frame);
         self.end.sequence += 1;
         self.end.offset += frame.len() as u64;
@@ -74,7 +84,8 @@ impl Tail {
         if !(self.start.sequence..=self.end.sequence).contains(&sequence) {
             return None;
         }
-        let mut mark = self.start;
+        let before = self.places.partition_point(|place| place.sequence <= sequence);
+        let mut mark = before.checked_sub(1).map_or(self.start, |last| self.places[last]);
         while mark.sequence < sequence {
             mark = self.after(mark);
         }
@@ -116,7 +127,14 @@ impl Tail {
     }
 
     fn forget(&mut self, bytes_max: usize, keep: Mark) {
+        // Up to a known place, even if that is a little more: old frames are not looked at for it.
         let mut mark = self.start;
+        while self.end.offset - mark.offset > bytes_max as u64
+            && let Some(place) = self.places.front().copied().filter(|place| place.sequence <= keep.sequence)
+        {
+            mark = place;
+            self.places.pop_front();
+        }
         while mark.sequence < keep.sequence && self.end.offset - mark.offset > bytes_max as u64 {
             mark = self.after(mark);
         }

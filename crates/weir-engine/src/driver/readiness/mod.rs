@@ -608,7 +608,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn outlet(&mut self, stream: SlotId) -> Option<Outlet<'_>> {
         let Socket { output, error, .. } = self.sockets.get_mut(stream)?;
-        Some(Outlet { output, error: *error, dirty: &mut self.dirty, pool: &self.parts.send_pool })
+        let limit_bytes = self.parts.config.limits.output_high_water_bytes;
+        let (dirty, pool) = (&mut self.dirty, &self.parts.send_pool);
+        Some(Outlet { output, error: *error, limit_bytes, dirty, pool })
     }
 
     fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {

@@ -95,6 +95,41 @@ pub fn slow_reader(rig: &mut Rig) {
     served.expect_clean();
 }
 
+/// Case 2b: a reply is queued without waiting, as much of it as there is room for at a time.
+pub fn without_waiting(rig: &mut Rig) {
+    const PIECE: usize = 1000;
+    const TOTAL: usize = 100 * PIECE;
+    const LIMIT: usize = 8 << 10;
+    rig.config.limits.output_high_water_bytes = LIMIT;
+    rig.config.limits.output_low_water_bytes = LIMIT / 2;
+    let pattern = rig.pattern.clone();
+    let handler = move |stream: Stream| {
+        let pattern = pattern.clone();
+        async move {
+            let (mut offset, mut together) = (0, 0);
+            while offset < TOTAL {
+                if stream.try_send_slice(&pattern.bytes(offset, PIECE)).expect("it stands") {
+                    (offset, together) = (offset + PIECE, together + PIECE);
+                    continue;
+                }
+                assert!((LIMIT..LIMIT + 2 * PIECE).contains(&together), "{together} bytes at once");
+                together = 0;
+                // The whole queue leaves.
+                stream.flush().await.expect("it stands");
+            }
+            stream.shutdown().await.expect("it stands");
+            assert!(stream.try_send_slice(b"too late").is_err(), "our direction has ended");
+        }
+    };
+    let pattern = rig.pattern.clone();
+    let served = rig.serve(handler, async |network| {
+        let (reply, ending) = network.connect().await.read_to_end().await;
+        pattern.check(0, &reply);
+        assert_eq!((reply.len(), ending), (TOTAL, Ending::End));
+    });
+    served.expect_clean();
+}
+
 /// Case 2: the kernel takes a reply in many small parts.
 pub fn short_writes(rig: &mut Rig) {
     let (total, is_sim) = (1 << 20, rig.subject.is_sim());

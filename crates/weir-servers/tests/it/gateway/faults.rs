@@ -7,13 +7,13 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
-use weir_engine::Driver;
+use weir_engine::{Config, Driver, Runtime};
 use weir_proto::{
     ouch::{Appendage, Enter, Inbound, Outbound, inbound_user_ref_num, reject_reason},
     soup::DEBUG,
 };
 use weir_servers::{
-    gateway::{GatewayConfig, GatewayServer, MetricsPort},
+    gateway::{GatewayConfig, GatewayServer, LocalGateway, MetricsPort},
     journal::{
         Level,
         faults::{Operation, Verdict},
@@ -271,6 +271,14 @@ fn tear(_: u16, operation: &Operation) -> Verdict {
     }
 }
 
+/// A disk that takes nothing.
+fn refuse(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } => Verdict::Refuse(io::Error::from_raw_os_error(EIO)),
+        _ => Verdict::Pass,
+    }
+}
+
 /// More shares than the limit of the test.
 fn refused(number: u32) -> Inbound<'static> {
     Inbound::Enter(Enter { quantity: 1000, ..plain_order(number) }, Appendage::EMPTY)
@@ -278,6 +286,7 @@ fn refused(number: u32) -> Inbound<'static> {
 
 #[test]
 fn an_order_whose_refusal_was_lost_is_refused_once_and_for_its_reason_whatever_the_disk_kept() {
+    let mut did_not_begin = 0;
     // Longer than what one refused order leaves.
     for kept in (0..=256).step_by(8) {
         let (of_exchange, of_gateway) = (Folder::new(), Folder::new());
@@ -308,6 +317,13 @@ fn an_order_whose_refusal_was_lost_is_refused_once_and_for_its_reason_whatever_t
                 assert!(matches!(client.packet().await, Packet::Debug(_)), "it is not refused yet");
             },
         );
+        // A gateway that cannot keep what it has to say first does not begin.
+        let nobody = "127.0.0.1:1".parse().expect("an address");
+        let begun = Runtime::new(&Config::with_driver(Driver::Sim))
+            .expect("it runs everywhere")
+            .block_on(LocalGateway::start(config(nobody, Some(refuse))));
+        did_not_begin += usize::from(begun.is_err());
+        drop(begun);
         world::on_sim(
             exchange(),
             |at| config(at, None),
@@ -331,4 +347,5 @@ fn an_order_whose_refusal_was_lost_is_refused_once_and_for_its_reason_whatever_t
             },
         );
     }
+    assert!(did_not_begin > 0, "the refusal is never what is missing");
 }
