@@ -5,7 +5,8 @@
 //! quiet machine would look disturbed by others. Kernel threads count: they are processes here. The exception is
 //! `ksoftirqd`, which does nothing of its own: it finishes interrupts that took too long, and where nobody else uses
 //! the network those are ours. (Large messages over loopback give it 5 to 9 % of a CPU; every such cell looked
-//! disturbed.) If the traffic is somebody else's, its processes count as ever.
+//! disturbed.) If the traffic is somebody else's, its processes count as ever. By the same argument a measurement that
+//! writes to a disk through a filesystem may leave out all kernel threads: its journal and its block queue are theirs.
 //!
 //! Two limits. What a process used that ended within the window is not seen, because its clock went with it. And a
 //! process that is on another CPU when it is read is seen as of that CPU's last tick (4 ms at 250 Hz), so one that
@@ -26,12 +27,21 @@ pub struct ProcessClocks(HashMap<u32, u64>);
 impl ProcessClocks {
     /// Reads the clock of every process that is visible here.
     pub fn read() -> io::Result<Self> {
+        let not_counted = softirq_threads();
+        Self::of(|pid| !not_counted.contains(&pid))
+    }
+
+    /// As [`Self::read`], without the kernel's threads.
+    pub fn read_of_programs() -> io::Result<Self> {
+        Self::of(|pid| stat(pid).is_none_or(|stat| kernel_thread(&stat).is_none()))
+    }
+
+    fn of(is_counted: impl Fn(u32) -> bool) -> io::Result<Self> {
         let numbers =
             fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        let not_counted = softirq_threads();
         // A process that ends between the listing and its reading is left out.
         let clock = |pid: u32| Some((pid, process_cpu_ns(pid).ok()?));
-        Ok(Self(numbers.filter(|pid| !not_counted.contains(pid)).filter_map(clock).collect()))
+        Ok(Self(numbers.filter(|pid| is_counted(*pid)).filter_map(clock).collect()))
     }
 
     /// Nanoseconds that processes not in `own` used between this moment and `later`.
@@ -53,18 +63,23 @@ fn softirq_threads() -> &'static HashSet<u32> {
         let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
         let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
         let is_softirq = |pid: &u32| {
-            fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_softirq_thread(&stat))
+            stat(*pid)
+                .is_some_and(|stat| kernel_thread(&stat).is_some_and(|name| name.starts_with("ksoftirqd/")))
         };
         numbers.filter(is_softirq).collect()
     })
 }
 
-/// Whether a line of `/proc/PID/stat` is that of a `ksoftirqd`: by its name and its parent, `kthreadd`, which is
-/// always process 2 and has no children that are programs (`proc_pid_stat(5)`).
-fn is_softirq_thread(stat: &str) -> bool {
-    let Some((before, after)) = stat.rsplit_once(')') else { return false };
+fn stat(pid: u32) -> Option<String> {
+    fs::read_to_string(format!("/proc/{pid}/stat")).ok()
+}
+
+/// Name of the kernel thread a line of `/proc/PID/stat` is of, if it is one: its parent is `kthreadd`, which is always
+/// process 2 and has no children that are programs (`proc_pid_stat(5)`).
+fn kernel_thread(stat: &str) -> Option<&str> {
+    let (before, after) = stat.rsplit_once(')')?;
     let parent = after.split_whitespace().nth(1);
-    before.split_once('(').is_some_and(|(_, name)| name.starts_with("ksoftirqd/")) && parent == Some("2")
+    before.split_once('(').map(|(_, name)| name).filter(|_| parent == Some("2"))
 }
 
 #[cfg(test)]
@@ -73,11 +88,11 @@ mod tests {
 
     #[test]
     fn a_program_that_calls_itself_ksoftirqd_is_no_kernel_thread() {
-        assert!(is_softirq_thread("14 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0"));
-        assert!(!is_softirq_thread("914 (ksoftirqd/0) S 1 0 0 0 -1 4194304 0 0"));
-        assert!(!is_softirq_thread("15 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0"));
-        assert!(!is_softirq_thread("915 (ksoftirqd/) 2 ) S 1 0 0"));
-        assert!(!is_softirq_thread(""));
+        assert_eq!(kernel_thread("14 (ksoftirqd/0) S 2 0 0 0 -1 69238848 0 0"), Some("ksoftirqd/0"));
+        assert_eq!(kernel_thread("914 (ksoftirqd/0) S 1 0 0 0 -1 4194304 0 0"), None);
+        assert_eq!(kernel_thread("15 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0"), Some("kworker/0:1"));
+        assert_eq!(kernel_thread("915 (ksoftirqd/) 2 ) S 1 0 0"), None);
+        assert_eq!(kernel_thread(""), None);
     }
 
     fn clocks(list: &[(u32, u64)]) -> ProcessClocks {
@@ -90,6 +105,16 @@ mod tests {
         let after = clocks(&[(1, 150), (2, 800), (3, 20), (5, 7)]);
         // 1 used 50; 2 is ours; 3 is a new process with an old number; 4 has ended; 5 was born in the window.
         assert_eq!(before.foreign_ns_until(&after, &HashSet::from([2])), 50 + 20 + 7);
+    }
+
+    #[test]
+    fn programs_are_the_processes_that_are_no_kernel_threads() {
+        let (all, programs) = (ProcessClocks::read().unwrap(), ProcessClocks::read_of_programs().unwrap());
+        assert!(programs.0.contains_key(&std::process::id()));
+        let kernels: Vec<u32> = all.0.keys().copied().filter(|pid| !programs.0.contains_key(pid)).collect();
+        // One that is gone by now cannot be looked at any more.
+        let is_kernels = |pid: &u32| stat(*pid).is_none_or(|stat| kernel_thread(&stat).is_some());
+        assert!(kernels.iter().filter(|pid| stat(**pid).is_some()).all(is_kernels), "{kernels:?}");
     }
 
     #[test]

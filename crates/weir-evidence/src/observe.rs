@@ -22,9 +22,19 @@ pub struct Edge {
 impl Edge {
     /// Reads the edge. The target's tree and this process's tree count as ours; everything else is foreign.
     pub fn read(target: u32) -> io::Result<Self> {
+        Self::with(target, ProcessClocks::read)
+    }
+
+    /// As [`Self::read`], for a target that writes to a disk: the kernel's threads, which do that work, are not
+    /// foreign.
+    pub fn read_beside_kernel(target: u32) -> io::Result<Self> {
+        Self::with(target, ProcessClocks::read_of_programs)
+    }
+
+    fn with(target: u32, clocks: fn() -> io::Result<ProcessClocks>) -> io::Result<Self> {
         let target = ProcessTree::snapshot(target)?;
         let own = ProcessTree::snapshot(std::process::id())?.without(&target);
-        Ok(Self { system: SystemSnapshot::read()?, target, own, clocks: ProcessClocks::read()? })
+        Ok(Self { system: SystemSnapshot::read()?, target, own, clocks: clocks()? })
     }
 
     /// What was seen between this edge and a later one. `engine` is empty: those counters come from the target.

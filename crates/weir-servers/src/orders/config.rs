@@ -42,6 +42,9 @@ pub struct OrdersConfig {
     pub outbound_bytes_max: usize,
     /// How long a client may take nothing although something waits for it.
     pub stall: Duration,
+    /// … while it is sent the old messages it asked for. It reads as it likes, and a kernel opens the window of a slow
+    /// reader rarely: at 10 kB a second and Linux's default buffer about every 12 s on loopback.
+    pub stall_replay: Duration,
     /// Connections that have not logged in.
     pub unauthenticated_max: usize,
     /// … from one address.
@@ -77,6 +80,7 @@ impl OrdersConfig {
             payload_bytes_max: 512,
             outbound_bytes_max: 4 << 20,
             stall: Duration::from_secs(10),
+            stall_replay: Duration::from_secs(30),
             unauthenticated_max: 4096,
             unauthenticated_per_address_max: 1024,
             journal: None,

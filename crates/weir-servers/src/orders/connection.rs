@@ -296,6 +296,8 @@ fn enter(hub: &Hub, slot: &Slot, session: &Rc<Session>, accepted: &[u8], now: In
     };
     if is_behind {
         hub.fall_behind(slot, session);
+    } else {
+        session.catch_up();
     }
 }
 

@@ -30,10 +30,10 @@
 //!
 //! What is bounded. Connections that have not logged in, in total, by address, and in time; logins that wait to be
 //! verified; a frame of a client; what waits for one client ([`OrdersConfig::outbound_bytes_max`]) and how long it may
-//! take nothing ([`OrdersConfig::stall`]); what is kept in memory of a stream to be sent again
-//! ([`OrdersConfig::retained_bytes_max`]): the rest is read from the journal, a piece at a time and not faster than
-//! [`OrdersConfig::replay_bytes_per_second`]; without a journal it is gone, and who asks for it is told that the
-//! session is not available.
+//! take nothing ([`OrdersConfig::stall`], [`OrdersConfig::stall_replay`]); what is kept in memory of a stream to be
+//! sent again ([`OrdersConfig::retained_bytes_max`]): the rest is read from the journal, a piece at a time and not
+//! faster than [`OrdersConfig::replay_bytes_per_second`]; without a journal it is gone, and who asks for it is told
+//! that the session is not available.
 //!
 //! How connections end. A client that breaks the protocol, is silent for too long or does not take what is sent is cut
 //! off; its messages stay and can be asked for. In a drain every client gets what there is for it and then the end of

@@ -41,7 +41,9 @@ impl Drop for Replay<'_> {
 
 /// Sends until the connection has got everything, is broken or is to end.
 pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) {
-    let stall = hub.shared.config.stall;
+    let config = &hub.shared.config;
+    // Until it has got everything that was there when it logged in.
+    let stall = if session.has_caught_up() { config.stall } else { config.stall_replay };
     let mut deadline = Deadline::new();
     let mut reading = None;
     let mut piece = Vec::new();

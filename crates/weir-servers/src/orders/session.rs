@@ -83,6 +83,8 @@ pub(super) struct Session {
     next: Cell<Next>,
     /// Bytes given to the output queue since it was last seen empty.
     unflushed_bytes: Cell<usize>,
+    /// It had everything at some time.
+    has_caught_up: Cell<bool>,
     /// The pump waits for the kernel to take something.
     is_waiting: Cell<bool>,
     end: Cell<Option<End>>,
@@ -119,6 +121,7 @@ impl Session {
             flow: Cell::new(Flow::Live),
             next: Cell::new(next),
             unflushed_bytes: Cell::new(0),
+            has_caught_up: Cell::new(false),
             is_waiting: Cell::new(false),
             end: Cell::new(None),
             reader: Notify::default(),
@@ -236,9 +239,14 @@ impl Session {
         }
     }
 
-    /// The pump has sent everything.
+    /// Everything was sent, or there was nothing to send.
     pub(super) fn catch_up(&self) {
         self.flow.set(Flow::Live);
+        self.has_caught_up.set(true);
+    }
+
+    pub(super) fn has_caught_up(&self) -> bool {
+        self.has_caught_up.get()
     }
 
     /// Asks the receiving task to end the connection; the first reason holds, but for a drain, during which it may

@@ -161,6 +161,17 @@ fn a_client_that_takes_nothing_is_cut_off_after_ten_seconds_with_little_waiting_
         let start = now();
         network.until(|stats| stats.slow_consumer_disconnects == 1).await;
         assert_after(start, seconds(8), seconds(12));
+        // Asking for everything again it has longer.
+        let mut slow = network.connect().await;
+        slow.log_in("C00001", 1).await.expect("it is let in");
+        let start = now();
+        while now().since(start) < seconds(28) {
+            slow.write(CLIENT_HEARTBEAT_FRAME).await;
+            sleep_until(now() + seconds(1)).await;
+            assert_eq!(network.stats().slow_consumer_disconnects, 1);
+        }
+        network.until(|stats| stats.slow_consumer_disconnects == 2).await;
+        assert!(now().since(start) < seconds(32));
         let answered = {
             let mut client = network.connect().await;
             let next = client.log_in("C00001", 0).await.expect("it is let in").1;
