@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use super::{
     Row,
     goal::Goal,
-    interleaved::{Noted, Pair, alone, alternate, compared, goal_row, kept, planned, repeated},
+    interleaved::{Noted, Pair, alone, alternate, compared, goal_row, kept, planned, repeated_on_disk},
     memory::{DRIVERS, stored},
     order_servers::{Gateway, Journal, Lengths, SESSIONS, exchange, gateway, load},
     plan::Plan,
@@ -96,7 +96,7 @@ fn disk_row(laboratory: &Laboratory, driver: &str) -> Result<Row, Stop> {
                 orders_per_sync(laboratory, gateway, lengths)
             })
         };
-        repeated(laboratory, wanted, run)
+        repeated_on_disk(laboratory, wanted, run)
     })?;
     let figure = format!("{driver}: orders for one fdatasync at journal level disk, flood");
     let measured = runs.and_then(|runs| alone(&runs, |orders| *orders));

@@ -26,7 +26,7 @@ use super::{
     memory::{DRIVERS, Server, spread, stored},
     order_servers::{Gateway, Journal, Lengths, OTHER_ACCOUNT, SESSIONS, Times, exchange, gateway, trade},
     plan::Plan,
-    replayer::{AFTERWARDS, Replayed, Seat, endure, place_orders, replay},
+    replayer::{AFTERWARDS, Replayed, Seat, place_orders, replay},
     session::{Laboratory, Stop},
 };
 
@@ -54,15 +54,8 @@ const WARMUP_MAX: Duration = Duration::from_millis(500);
 /// Starting a process and ending it, and the looks at the machine.
 const AROUND_A_RUN: Duration = Duration::from_millis(250);
 
-/// Orders a second while the journal is filled, and how long a client with a large buffer is not let go, for the plan
-/// alone.
+/// Orders a second while the journal is filled, for the plan alone.
 const FILLED_PER_SECOND: f64 = 300_000.0;
-const ENDURED: Duration = Duration::from_secs(11);
-
-/// Receive buffer of the client that reads slowly. With the default of 128 KiB, segments as long as the loopback
-/// interface's, and 10 kB a second the kernel opens the window about every 12 s; the gateway, from which nothing has
-/// been taken for 10 s then, lets the client go. A row of its own tells about that.
-const SLOW_BUFFER_BYTES: usize = 32 << 10;
 
 /// Time between two looks at the gateway's memory.
 const MEMORY_LOOK: Duration = Duration::from_millis(20);
@@ -103,8 +96,6 @@ struct Read {
 /// What one driver showed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Findings {
-    /// After how many seconds of slow reading a client with the default receive buffer was let go, if it was.
-    let_go_seconds: Option<f64>,
     slow_read: Read,
     slow: Vec<Pair<Look>>,
     fast: Vec<Pair<Look>>,
@@ -151,7 +142,7 @@ pub fn plan(laboratory: &Laboratory) -> (Plan, Plan) {
         plan.add(planned(runs(shape.fast_pairs), run));
         if drivers > 0 {
             let filling = Duration::from_secs_f64(f64::from(shape.messages) / FILLED_PER_SECOND);
-            let driver = ENDURED.min(shape.slow) + AFTERWARDS.mul_f64(shape.fast_pairs as f64);
+            let driver = AFTERWARDS.mul_f64(shape.fast_pairs as f64);
             let beyond = filling + driver.mul_f64(drivers as f64);
             plan.time += beyond;
             plan.time_max += beyond;
@@ -180,7 +171,7 @@ pub fn rows(laboratory: &Laboratory) -> Result<Vec<Row>, Stop> {
 }
 
 fn driver_rows(laboratory: &Laboratory, driver: &str, findings: Result<&Findings, &String>) -> Vec<Row> {
-    let Shape { messages, slow, .. } = shape(laboratory);
+    let messages = shape(laboratory).messages;
     let memory = findings.map_err(Clone::clone).and_then(|findings| {
         let growths: Vec<f64> = findings.reads().map(|read| read.growth_mib).collect();
         spread(&growths).ok_or_else(|| "nothing was measured".to_owned())
@@ -203,24 +194,7 @@ fn driver_rows(laboratory: &Laboratory, driver: &str, findings: Result<&Findings
         row("p99", P99_RATIO_MAX, |times| times.p99_us);
     }
     rows.push(stream_row(driver, messages, findings));
-    rows.push(endurance_row(driver, slow, findings));
     rows
-}
-
-/// Whether a client that changed nothing about its socket may read as slowly.
-fn endurance_row(driver: &str, slow: Duration, findings: Result<&Findings, &String>) -> Row {
-    let (measured, outcome) = match findings.map(|findings| findings.let_go_seconds) {
-        Ok(None) => ("it was".to_owned(), Outcome::Met),
-        Ok(Some(seconds)) => (format!("let go after {seconds:.1} s"), Outcome::Missed),
-        Err(reason) => (reason.clone(), Outcome::NotMeasured),
-    };
-    Row {
-        figure: format!("{driver}: a client with the kernel's default buffer is served at 10 kB/s"),
-        goal: format!("for {} s", slow.as_secs()),
-        measured,
-        outcome,
-        command: format!("cargo xtask figures --only {GROUP}"),
-    }
 }
 
 /// How long a replay at full speed was.
@@ -296,7 +270,7 @@ impl Drop for Ground {
 
 fn seat(gateway: &Gateway) -> Result<Seat<'static>, String> {
     let address = gateway.server.address.parse().map_err(|error| format!("{error}"))?;
-    Ok(Seat { address, account: OTHER_ACCOUNT, receive_buffer_bytes: None })
+    Ok(Seat { address, account: OTHER_ACCOUNT })
 }
 
 /// Runs without the client come before and after those beside its slow reading, so that a drift of the machine falls on
@@ -304,7 +278,6 @@ fn seat(gateway: &Gateway) -> Result<Seat<'static>, String> {
 fn measure(laboratory: &Laboratory, driver: &str, ground: &Ground) -> Result<Findings, String> {
     let shape = shape(laboratory);
     let gateway = ground.gateway(laboratory, driver)?;
-    let let_go_seconds = endure(seat(&gateway)?, shape.slow)?;
     let alone = || Ok(Look { times: Times::of(&trade(laboratory, &gateway, shape.lengths)?)?, replay: None });
     let some_alone =
         |count: usize| (0..count).map(|_| noted(laboratory, alone)).collect::<Result<Vec<_>, String>>();
@@ -314,7 +287,7 @@ fn measure(laboratory: &Laboratory, driver: &str, ground: &Ground) -> Result<Fin
     let slow = beside.into_iter().zip(without).map(|(of, to)| Pair { of, to }).collect();
     let slow = enough(slow, shape.slow_pairs)?;
     let fast = alternate(laboratory, shape.fast_pairs, || fast(laboratory, &gateway, ground, shape), alone)?;
-    Ok(Findings { let_go_seconds, slow_read, slow, fast })
+    Ok(Findings { slow_read, slow, fast })
 }
 
 /// Runs beside a client that reads slowly; then the client reads the rest as fast as it can.
@@ -327,10 +300,7 @@ fn slowly(
     let is_fast = AtomicBool::new(false);
     watched(gateway, || {
         thread::scope(|scope| {
-            let reading = scope.spawn(|| {
-                let seat = Seat { receive_buffer_bytes: Some(SLOW_BUFFER_BYTES), ..seat(gateway)? };
-                reader(seat, ground, shape, &is_fast)
-            });
+            let reading = scope.spawn(|| reader(seat(gateway)?, ground, shape, &is_fast));
             let until = Instant::now() + shape.slow;
             let runs = (0..shape.slow_pairs).map(|_| {
                 if reading.is_finished() {
@@ -416,7 +386,6 @@ mod tests {
         let look = |replay| Noted::undisturbed(Look { times, replay });
         let pair = |replay| Pair { of: look(replay), to: look(None) };
         Findings {
-            let_go_seconds: None,
             slow_read: Read { client: slow, growth_mib: 4.5 },
             slow: vec![pair(None)],
             fast: vec![pair(Some(Read { client: right, growth_mib: -0.5 }))],
@@ -432,16 +401,6 @@ mod tests {
         assert_eq!(outcome(|client| client.heartbeats = 1), Outcome::Missed);
         let reason = "why".to_owned();
         assert_eq!(stream_row("d", 100, Err(&reason)).outcome, Outcome::NotMeasured);
-    }
-
-    #[test]
-    fn a_client_that_is_let_go_while_it_reads_is_a_figure_missed() {
-        let endured = findings(|_| ());
-        assert_eq!(endurance_row("d", SLOW, Ok(&endured)).outcome, Outcome::Met);
-        let let_go = Findings { let_go_seconds: Some(10.9), ..endured };
-        let row = endurance_row("d", SLOW, Ok(&let_go));
-        assert_eq!((row.outcome, row.measured.as_str()), (Outcome::Missed, "let go after 10.9 s"));
-        assert_eq!(row.goal, "for 30 s");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Runs in turn, each with a look at the machine before and after it, and which of them may be compared: those that
 //! nobody disturbed, in one state of the machine. These are the laboratory's rules, for runs that are no trials.
 
-use std::{process, time::Duration};
+use std::{io, process, time::Duration};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use weir_evidence::{crosscore::read_cross_core, observe::Edge};
@@ -81,12 +81,19 @@ pub fn noted<T>(
     laboratory: &Laboratory,
     run: impl FnOnce() -> Result<T, String>,
 ) -> Result<Noted<T>, String> {
+    noted_by(laboratory, Edge::read, run)
+}
+
+fn noted_by<T>(
+    laboratory: &Laboratory,
+    edge: fn(u32) -> io::Result<Edge>,
+    run: impl FnOnce() -> Result<T, String>,
+) -> Result<Noted<T>, String> {
     if laboratory.rehearsal {
         return Ok(Noted { value: run()?, machine: Machine::default() });
     }
     // All processes started here are ours, the measured one included.
-    let edge =
-        || Edge::read(process::id()).map_err(|error| format!("the machine cannot be watched: {error}"));
+    let edge = || edge(process::id()).map_err(|error| format!("the machine cannot be watched: {error}"));
     let mut readings_ns = Vec::new();
     readings_ns.extend(reading_ns());
     let before = edge()?;
@@ -143,6 +150,24 @@ pub fn enough<T>(pairs: Vec<Pair<T>>, wanted: usize) -> Result<Vec<Pair<T>>, Str
 pub fn repeated<T>(
     laboratory: &Laboratory,
     wanted: usize,
+    run: impl FnMut() -> Result<T, String>,
+) -> Result<Vec<Noted<T>>, String> {
+    repeated_by(laboratory, wanted, Edge::read, run)
+}
+
+/// As [`repeated`], for runs that write to a disk: what the kernel's threads do then disturbs nobody.
+pub fn repeated_on_disk<T>(
+    laboratory: &Laboratory,
+    wanted: usize,
+    run: impl FnMut() -> Result<T, String>,
+) -> Result<Vec<Noted<T>>, String> {
+    repeated_by(laboratory, wanted, Edge::read_beside_kernel, run)
+}
+
+fn repeated_by<T>(
+    laboratory: &Laboratory,
+    wanted: usize,
+    edge: fn(u32) -> io::Result<Edge>,
     mut run: impl FnMut() -> Result<T, String>,
 ) -> Result<Vec<Noted<T>>, String> {
     let mut runs = Vec::with_capacity(wanted);
@@ -150,7 +175,7 @@ pub fn repeated<T>(
         if laboratory.children.is_interrupted() {
             return Err("interrupted".to_owned());
         }
-        runs.push(noted(laboratory, &mut run)?);
+        runs.push(noted_by(laboratory, edge, &mut run)?);
     }
     is_enough(chosen_alone(&runs).0.len(), runs.len(), wanted).map(|()| runs)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Row, children,
     goal::{Goal, Outcome, judge_count},
-    interleaved::{Noted, alone, goal_row, kept, planned, repeated},
+    interleaved::{Noted, alone, goal_row, kept, planned, repeated, repeated_on_disk},
     memory::stored,
     plan::Plan,
     session::{Laboratory, Stop},
@@ -174,7 +174,7 @@ fn recovered(laboratory: &Laboratory, bench: Bench) -> Result<Runs<f64>, Stop> {
         let folder: PathBuf = laboratory.out.join("journal-bench-files");
         let words = ["--", &folder.display().to_string()];
         let run = || read_recovery(&bench.cargo(laboratory, &words, None)?);
-        let runs = repeated(laboratory, bench.runs(laboratory), run);
+        let runs = repeated_on_disk(laboratory, bench.runs(laboratory), run);
         // A run that was interrupted leaves it behind.
         let _ = fs::remove_dir_all(&folder);
         runs

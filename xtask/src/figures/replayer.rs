@@ -12,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::net::{self, AddressFamily, SocketType};
 use serde::{Deserialize, Serialize};
 use weir_proto::{
     ouch::{Accepted, Appendage, Enter, Inbound},
@@ -56,8 +55,6 @@ pub struct Seat<'a> {
     pub address: SocketAddr,
     /// Its account.
     pub account: &'a str,
-    /// Receive buffer asked of the kernel, which takes twice as much; its default when absent.
-    pub receive_buffer_bytes: Option<usize>,
 }
 
 /// A connection that is logged in.
@@ -93,7 +90,7 @@ impl Connection {
             sequence: 1,
             heartbeat_timeout_ms: None,
         };
-        let mut stream = connect(seat)?;
+        let mut stream = TcpStream::connect(seat.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut frame = Vec::new();
@@ -177,15 +174,6 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-fn connect(seat: Seat<'_>) -> io::Result<TcpStream> {
-    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    if let Some(bytes) = seat.receive_buffer_bytes {
-        net::sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
-    }
-    net::connect(&socket, &seat.address)?;
-    Ok(socket.into())
 }
 
 /// Places so many orders and writes the messages they are answered with into a file, as they came.
@@ -287,21 +275,6 @@ pub fn replay(seat: Seat<'_>, messages: u32, live: &Path, is_fast: &AtomicBool) 
     let silence = connection.silence_max.max(connection.heard.elapsed());
     let silence_ms_max = silence.as_secs_f64() * 1000.0;
     Ok(Replayed { messages: again.messages, seconds, silence_ms_max, heartbeats: again.heartbeats })
-}
-
-/// Asks for all messages again, reads 10 kB a second for so long, and says after how many seconds it was let go, if it
-/// was.
-pub fn endure(seat: Seat<'_>, length: Duration) -> Result<Option<f64>, String> {
-    let mut connection = Connection::log_in(seat)?;
-    connection.stream.set_nonblocking(true).map_err(|error| error.to_string())?;
-    let began = Instant::now();
-    let mut next = began;
-    while began.elapsed() < length {
-        if connection.sip(&mut next, |_, _| Ok(())).is_err() {
-            return Ok(Some(began.elapsed().as_secs_f64()));
-        }
-    }
-    Ok(None)
 }
 
 /// What comes again, beside what came live.

@@ -143,6 +143,12 @@ impl Laboratory {
         Ok(export)
     }
 
+    /// What an interrupted run has found so far.
+    pub fn so_far(&self, run: &Run) -> Option<Export> {
+        let folder = self.out.join(&run.folder);
+        folder.join("study.db").exists().then(|| self.export(&folder).ok()).flatten()
+    }
+
     /// What a run is planned to take, and whether an earlier call finished it.
     pub fn plan(&self, run: &Run) -> Result<(Plan, bool), String> {
         let text = match run.study.as_str() {
