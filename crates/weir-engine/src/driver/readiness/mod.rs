@@ -22,7 +22,7 @@ use rustix::{io::Errno, net::SocketFlags};
 
 use super::{
     Mechanism, Parts, Wait,
-    files::{Answer, Stage},
+    files::{Answer, Outcome, Stage},
     helpers::Helpers,
     output::{Outlet, Output},
     socket::{self, AcceptFailure, ListenOptions, StoredError},
@@ -91,6 +91,13 @@ pub(crate) trait Backend {
 
 /// Token of the wake-up descriptor.
 const WAKE_TOKEN: u64 = u64::MAX;
+
+/// What may be read of files at once in a turn: some 50 µs of copying. Whoever wants more lets all others run first; a
+/// read that is always ready would otherwise end no turn.
+const TURN_FILE_BYTES_MAX: usize = 256 << 10;
+
+/// What the shortest read counts as.
+const FILE_READ_BYTES_MIN: usize = 1 << 10;
 
 /// Connections one listener may accept in one turn before others get theirs.
 const TURN_ACCEPTS_MAX: usize = 64;
@@ -216,6 +223,8 @@ pub(crate) struct Readiness<B> {
     /// Closing sockets in the order of their linger deadlines.
     lingering: VecDeque<(Instant, SlotId)>,
     turn: u64,
+    /// Bytes that were read of files at once since the last turn.
+    file_bytes: usize,
     draining: bool,
     /// Sizes of receive buffers.
     classes: u8,
@@ -244,6 +253,7 @@ impl<B: Backend> Readiness<B> {
             starved_receivers: VecDeque::new(),
             lingering: VecDeque::new(),
             turn: 0,
+            file_bytes: 0,
             draining: false,
             classes,
             accept_flags: SocketFlags::CLOEXEC | waiting,
@@ -614,8 +624,17 @@ impl<B: Backend> Mechanism for Readiness<B> {
     }
 
     fn poll_file(&mut self, stage: &mut Stage, waker: &Waker) -> Poll<Answer> {
+        if self.file_bytes >= TURN_FILE_BYTES_MAX && matches!(stage, Stage::New(_)) {
+            waker.wake_by_ref();
+            return Poll::Pending;
+        }
         match stage.try_now(&self.parts.send_pool) {
-            Some(answer) => Poll::Ready(answer),
+            Some(answer) => {
+                if let Ok(Outcome::Read(bytes)) = &answer {
+                    self.file_bytes += bytes.len().max(FILE_READ_BYTES_MIN);
+                }
+                Poll::Ready(answer)
+            }
             None => self.helpers.poll(stage, waker),
         }
     }
@@ -665,6 +684,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn turn(&mut self, wait: Wait) -> io::Result<()> {
         self.turn += 1;
+        self.file_bytes = 0;
         let mut wait = wait;
         if !self.starved_receivers.is_empty() {
             // Buffers come back while tasks run or output leaves, both before this turn.

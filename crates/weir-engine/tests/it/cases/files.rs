@@ -1,6 +1,6 @@
 //! Files: every byte where it belongs, whatever is dropped, full or missing.
 
-use std::{future::Future, task::Poll};
+use std::{cell::Cell, future::Future, rc::Rc, task::Poll};
 
 use weir_engine::{
     fs::{File, OpenOptions, READ_BYTES_MAX},
@@ -276,6 +276,33 @@ pub fn many_reads(rig: &mut Rig) {
             }
         }
     });
+}
+
+/// A file that is in memory is read without waiting: whoever reads and reads lets others run all the same.
+pub fn lets_others_run(rig: &mut Rig) {
+    const READS_MAX: usize = 1000;
+    const LENGTH: usize = 64 << 10;
+    let scratch = Scratch::with(&mut rig.random, &rig.pattern.bytes(0, LENGTH));
+    let runtime = rig.runtime();
+    let reads = runtime.block_on(async {
+        let file = File::open(scratch.path()).await.expect("it is there");
+        let is_done = Rc::new(Cell::new(false));
+        let done = Rc::clone(&is_done);
+        let other = spawn(async move {
+            for _ in 0..3 {
+                time::yield_now().await;
+            }
+            done.set(true);
+        });
+        let mut reads = 0;
+        while !is_done.get() && reads < READS_MAX {
+            reads += 1;
+            assert_eq!(file.read_at(0, LENGTH).await.expect("it can be read").len(), LENGTH);
+        }
+        other.await;
+        reads
+    });
+    assert!(reads < READS_MAX, "the other has waited for all of them");
 }
 
 /// A runtime ends with operations of every kind in flight: nothing stays open, and what it had begun is whole.
