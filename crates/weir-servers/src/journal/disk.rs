@@ -3,7 +3,8 @@
 //! At level `os` a write is a copy into memory of the operating system. The worker does that itself: handing it to
 //! another thread would cost more than the copy. At level `disk` writes and syncs are operations of the engine, so that
 //! the worker goes on meanwhile. The next segment is made while the present one fills, so that a change of segments
-//! costs a commit nothing.
+//! costs a commit nothing. Where no file descriptor is free it is tried again, and waited for if need be: others give
+//! theirs back.
 
 use std::{
     cell::RefCell,
@@ -15,9 +16,14 @@ use std::{
     rc::Rc,
     sync::Arc,
     task::{Poll, Waker},
+    time::Duration,
 };
 
-use weir_engine::fs::{File, READ_BYTES_MAX};
+use rustix::io::Errno;
+use weir_engine::{
+    fs::{File, READ_BYTES_MAX},
+    time,
+};
 
 use super::{
     Failure, JournalConfig, Level, Position,
@@ -30,6 +36,10 @@ use super::{
 
 /// Files that are kept open for reading, beside the one that is written.
 const READERS_MAX: usize = 4;
+
+/// How long a segment that is needed may wait for a file descriptor, and how often it looks for one.
+const DESCRIPTOR_WAIT_MAX: Duration = Duration::from_secs(5);
+const DESCRIPTOR_LOOK: Duration = Duration::from_millis(20);
 
 /// A segment that is open.
 #[derive(Debug)]
@@ -151,7 +161,7 @@ impl Disk {
         }
         let next = match self.take_spare().await {
             Some(spare) => spare?,
-            None => self.create(number).await?,
+            None => self.create_patiently(number).await?,
         };
         *self.active.borrow_mut() = Some(Rc::clone(&next));
         Ok(next)
@@ -194,8 +204,12 @@ impl Disk {
         *self.spare.borrow_mut() = Spare::Making(None);
         let disk = Rc::clone(self);
         let task = weir_engine::try_spawn(async move {
-            let made = disk.create(number).await;
-            let made = made.map_or_else(Spare::Failed, Spare::Ready);
+            let made = match disk.create(number).await {
+                Ok(segment) => Spare::Ready(segment),
+                // The next batch tries again.
+                Err(failure) if wants_descriptor(&failure) => Spare::None,
+                Err(failure) => Spare::Failed(failure),
+            };
             if let Spare::Making(Some(waiting)) = disk.spare.replace(made) {
                 waiting.wake();
             }
@@ -203,6 +217,19 @@ impl Disk {
         if task.is_err() {
             // No task is free: it is made when it is needed.
             *self.spare.borrow_mut() = Spare::None;
+        }
+    }
+
+    /// Makes a segment that is needed, as soon as there are descriptors for it.
+    async fn create_patiently(&self, number: u64) -> Result<Rc<Segment>, Failure> {
+        let until = time::now() + DESCRIPTOR_WAIT_MAX;
+        loop {
+            match self.create(number).await {
+                Err(failure) if wants_descriptor(&failure) && time::now() < until => {
+                    time::sleep(DESCRIPTOR_LOOK).await;
+                }
+                made => return made,
+            }
         }
     }
 
@@ -214,6 +241,11 @@ impl Disk {
             move |source| Failure { file, doing, source }
         };
         self.allow(&Operation::Create { segment: number }).map_err(failed("make it"))?;
+        // Every descriptor before the segment has its name: without them it can be made again.
+        let directory = match self.level {
+            Level::Disk => Some(File::open(&self.directory).await.map_err(failed("open its folder"))?),
+            _ => None,
+        };
         let header = Header { worker: self.worker, number, bytes: self.segment_bytes };
         let made = segment::create(&self.directory, header)
             .and_then(|file| Segment::writable(number, header.bytes, path.clone(), file))
@@ -222,9 +254,8 @@ impl Disk {
             self.sync(&made).await?;
         }
         segment::finish(&self.directory, self.worker, number).map_err(failed("name it"))?;
-        if self.level == Level::Disk {
+        if let Some(directory) = directory {
             self.allow(&Operation::SyncDirectory).map_err(failed("sync its folder"))?;
-            let directory = File::open(&self.directory).await.map_err(failed("open its folder"))?;
             directory.sync_all().await.map_err(failed("sync its folder"))?;
         }
         Ok(Rc::new(made))
@@ -304,6 +335,12 @@ impl Segment {
         let file = File::from_descriptor(file.into())?;
         Ok(Self { number, bytes, path, file, direct })
     }
+}
+
+/// Whether something failed for want of a file descriptor, of this process or of the machine.
+fn wants_descriptor(failure: &Failure) -> bool {
+    let code = failure.source.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|wanting| code == Some(wanting.raw_os_error()))
 }
 
 fn damaged(path: &Path, at: Position, damage: &record::Damage) -> io::Error {

@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     io,
     rc::Rc,
+    time::Duration,
 };
 
 use weir_engine::Driver;
@@ -16,6 +17,7 @@ use super::{DRIVERS, Entry, FIRST, Folder, append, on, recover};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
+const EMFILE: i32 = 24;
 
 /// Which operations are counted.
 type Kind = fn(&Operation) -> bool;
@@ -196,6 +198,58 @@ fn a_failing_disk_poisons_the_journal_on_every_driver() {
 fn each_of_the_first_operations_may_fail() {
     let nths: Vec<usize> = (1..30).collect();
     everything_fails_once(Driver::Poll, &nths);
+}
+
+/// Refuses so many segments after the first for want of a descriptor.
+fn without_descriptors(count: usize) -> (Faults, Rc<Cell<usize>>) {
+    let refused = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&refused);
+    let judge = move |operation: &Operation| match operation {
+        Operation::Create { segment: 2.. } if counted.get() < count => {
+            counted.set(counted.get() + 1);
+            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+        }
+        _ => Verdict::Pass,
+    };
+    (Rc::new(judge), refused)
+}
+
+#[test]
+fn a_segment_waits_for_a_descriptor_and_not_for_ever() {
+    for (level, count) in [(Level::Os, 40), (Level::Disk, 40), (Level::Os, usize::MAX)] {
+        let folder = Folder::in_memory(&format!("descriptors-{level:?}-{count}"));
+        on(Driver::Sim, async {
+            let (faults, refused) = without_descriptors(count);
+            let (_, recovered) = recover(&folder).expect("it is empty");
+            let opened = Journal::open_with_faults(folder.config(level), &recovered, faults).await;
+            let journal = opened.expect("the first segment is made");
+            journal.start();
+            let began = weir_engine::time::now();
+            let mut entries = Vec::new();
+            let outcome = loop {
+                entries.push(append(&journal, &[3; 500]));
+                let outcome = journal.committed(journal.last()).await;
+                if outcome.is_err() || folder.segments().len() == 4 {
+                    break outcome;
+                }
+            };
+            let waited = weir_engine::time::now().since(began);
+            match outcome {
+                Ok(()) => {
+                    assert_eq!(refused.get(), count);
+                    journal.close().await;
+                }
+                Err(error) => {
+                    assert!(count == usize::MAX && error.to_string().contains("os error 24"), "{error}");
+                    assert!(waited >= Duration::from_secs(5) && refused.get() < 300, "{waited:?}");
+                    entries.truncate(journal.durable() as usize);
+                }
+            }
+            drop((journal, recovered));
+            let (found, _) = recover(&folder).expect("it is whole");
+            assert!(found == entries, "{} of {}", found.len(), entries.len());
+        });
+    }
 }
 
 #[test]
