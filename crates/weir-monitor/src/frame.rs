@@ -194,6 +194,16 @@ fn time_of_day(unix_s: u64) -> String {
     format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60)
 }
 
+/// Longest name that is shown.
+const NAME_CHARS_MAX: usize = 64;
+
+/// A name that another process gave itself, fit for a terminal: what would steer that is a replacement character, and
+/// what is too long is cut.
+fn plain(name: &str) -> String {
+    let shown = |symbol: char| if symbol.is_control() { char::REPLACEMENT_CHARACTER } else { symbol };
+    name.chars().take(NAME_CHARS_MAX).map(shown).collect()
+}
+
 /// Two readings of one process, and the time between them.
 struct Pair<'a> {
     earlier: Option<&'a Reading>,
@@ -220,10 +230,10 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
     let own = later.stats.as_ref().and_then(|stats| stats.node.as_ref());
     let named = own.map(|node| node.node.clone()).filter(|name| !name.is_empty());
     Node {
-        node: named.unwrap_or_else(|| later.name.clone()),
+        node: plain(&named.unwrap_or_else(|| later.name.clone())),
         pid: later.pid,
         uid: later.uid,
-        driver: later.stats.as_ref().map(|stats| stats.driver.clone()),
+        driver: later.stats.as_ref().map(|stats| plain(&stats.driver)),
         received: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.receives, |node| node.received)),
         sent: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.sends, |node| node.sent)),
         backlog: own.map(|node| node.backlog),
@@ -283,7 +293,7 @@ fn threads(pair: &Pair<'_>) -> Vec<Thread> {
         };
         Thread {
             tid: Some(thread.tid),
-            command: thread.name.clone(),
+            command: plain(&thread.name),
             switches_voluntary: count(|it| it.switches_voluntary),
             switches_involuntary: count(|it| it.switches_involuntary),
             cpu_percent: count(|it| it.cpu_ns).map(percent),
@@ -332,7 +342,7 @@ fn handoff(pair: &Pair<'_>, later: &HandoffStats) -> Handoff {
         share(part, whole)
     };
     Handoff {
-        strategy: later.strategy.clone(),
+        strategy: plain(&later.strategy),
         per_second: window.as_ref().and_then(|window| pair.per_second(window.pushed)),
         wakes_per_handoff: in_window(|it| (it.wakes_sent, it.pushed)),
         per_drain: in_window(|it| (it.pushed, it.drains)),
@@ -351,7 +361,7 @@ fn hops(pair: &Pair<'_>, later: &[HopStats]) -> Vec<Hop> {
         let LatencySummary { count, ns_max, .. } = *window.as_ref().unwrap_or(&hop.latency);
         let quantile = |at: f64| window.as_ref().unwrap_or(&hop.latency).quantile_ns(at);
         let (p50_ns, p99_ns) = (quantile(0.5), quantile(0.99));
-        Hop { hop: hop.hop.clone(), count, p50_ns, p99_ns, max_ns: ns_max, since_start }
+        Hop { hop: plain(&hop.hop), count, p50_ns, p99_ns, max_ns: ns_max, since_start }
     };
     later.iter().map(one).collect()
 }
@@ -373,9 +383,9 @@ fn sessions(pair: &Pair<'_>, later: &[SessionStats]) -> Vec<Session> {
         let earlier = known.get(session.account.as_str());
         let sent = earlier.and_then(|earlier| session.sequence_sent.checked_sub(earlier.sequence_sent));
         Session {
-            account: session.account.clone(),
+            account: plain(&session.account),
             worker: session.worker,
-            state: session.state.clone(),
+            state: plain(&session.state),
             per_second: sent.and_then(|sent| pair.per_second(sent)),
             behind: session.sequence_last.saturating_sub(session.sequence_sent),
             sequence_sent: session.sequence_sent,
@@ -510,6 +520,17 @@ mod tests {
 
     fn one(before: Option<Snapshot>, after: Snapshot) -> Node {
         frame(before.as_ref(), &after).nodes.remove(0)
+    }
+
+    #[test]
+    fn a_name_cannot_steer_the_terminal() {
+        let mut reading = silent(1);
+        reading.name = "\u{1b}]0;title\u{7}".to_owned();
+        let process = reading.process.as_mut().expect("it has threads");
+        process.threads[0].name = format!("a\u{1b}[2J{}", "b".repeat(100));
+        let node = one(None, snapshot(1, vec![reading]));
+        assert_eq!(node.node, "\u{fffd}]0;title\u{fffd}");
+        assert_eq!(node.threads[1].command, format!("a\u{fffd}[2J{}", "b".repeat(NAME_CHARS_MAX - 5)));
     }
 
     #[test]

@@ -19,3 +19,6 @@ pub mod lines;
 pub mod screen;
 
 pub mod live;
+
+#[cfg(test)]
+mod fuzz;

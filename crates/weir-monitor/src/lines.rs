@@ -144,7 +144,7 @@ pub(crate) fn handoff_words(handoff: &Handoff) -> String {
 /// A hop in one line.
 pub(crate) fn hop_words(hop: &Hop) -> String {
     let micros =
-        |ns: Option<u64>| ns.map_or_else(|| ABSENT.to_owned(), |ns| format!("{:.1} us", ns as f64 / 1_000.0));
+        |ns: Option<u64>| ns.map_or_else(|| ABSENT.to_owned(), |ns| format!("{:.1} µs", ns as f64 / 1_000.0));
     let scope = if hop.since_start { " since the start" } else { "" };
     format!(
         "{}: p50 {}, p99 {}, max {} ({}{scope})",
@@ -221,7 +221,7 @@ mod tests {
     fn hand_off_hops_and_sessions_have_a_line_each() {
         insta::assert_snapshot!(orders(&made::second()), @r"
         GATEWAY hand-off mesh: 200,000/s, 0.050 wakes each, 8.000 a drain, 100.0 % of the orders, 3 queued, 0 recovered
-        GATEWAY hop upstream: p50 21.0 us, p99 84.0 us, max 400.0 us (1,100,000 since the start)
+        GATEWAY hop upstream: p50 21.0 µs, p99 84.0 µs, max 400.0 µs (1,100,000 since the start)
         GATEWAY sessions 10, upstream 2
         GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind, UserRefNum 7, 134 B queued
         ");

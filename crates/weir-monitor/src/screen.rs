@@ -243,7 +243,7 @@ mod tests {
         ECHO       77       -        no socket        no socket    no socket        no socket    -
 
         GATEWAY hand-off mesh: 200,000/s, 0.050 wakes each, 8.000 a drain, 100.0 % of the orders, 3 queued, 0 re
-        GATEWAY hop upstream: p50 21.0 us, p99 84.0 us, max 400.0 us (1,100,000 since the start)
+        GATEWAY hop upstream: p50 21.0 µs, p99 84.0 µs, max 400.0 µs (1,100,000 since the start)
         GATEWAY sessions 10, upstream 2
         GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind, UserRefNum 7, 134 B queued
 

@@ -5,7 +5,7 @@
 //! snapshot, is connected anew in the next one, and never delays the others by more than its share.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Write},
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixStream},
@@ -22,7 +22,7 @@ use crate::target::{self, Target};
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 
 /// Longest answer; a thousand sessions take some hundred kilobytes.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// What was read of all targets at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -135,15 +135,37 @@ impl Watched {
 fn connect(socket: &str) -> io::Result<UnixStream> {
     let address = SocketAddr::from_abstract_name(socket.trim_start_matches('@'))?;
     let stream = UnixStream::connect_addr(&address)?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
     stream.set_write_timeout(Some(ANSWER_MAX))?;
     Ok(stream)
 }
 
+/// Reads one answer: a line of at most [`ANSWER_BYTES_MAX`], all of it within [`ANSWER_MAX`] however it trickles in.
 fn answer(stream: &mut BufReader<UnixStream>) -> io::Result<ServerStats> {
-    let mut line = String::new();
-    stream.by_ref().take(ANSWER_BYTES_MAX).read_line(&mut line)?;
-    serde_json::from_str(&line).map_err(io::Error::other)
+    let until = Instant::now() + ANSWER_MAX;
+    let mut line = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.get_ref().set_read_timeout(Some(left))?;
+        let input = stream.fill_buf()?;
+        let end = input.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(input.len(), |at| at + 1);
+        line.extend_from_slice(&input[..taken]);
+        stream.consume(taken);
+        if taken == 0 || line.len() > ANSWER_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if end.is_some() {
+            return parse(&line);
+        }
+    }
+}
+
+/// What a line of an answer says.
+pub(crate) fn parse(line: &[u8]) -> io::Result<ServerStats> {
+    serde_json::from_slice(line).map_err(io::Error::other)
 }
 
 #[cfg(test)]
@@ -168,6 +190,27 @@ mod tests {
                 output.write_all(answer.as_bytes()).expect("it is read");
             }
         })
+    }
+
+    #[test]
+    fn an_answer_that_trickles_in_is_not_waited_for() {
+        let (ours, mut theirs) = UnixStream::pair().expect("two descriptors");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // A byte now and then: each comes within the limit, the line never.
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    thread::park_timeout(ANSWER_MAX / 8);
+                    theirs.write_all(b" ").expect("it is read");
+                }
+            });
+            let began = Instant::now();
+            let kind =
+                answer(&mut BufReader::new(ours.try_clone().expect("a descriptor"))).map_err(|it| it.kind());
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(matches!(kind, Err(io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock)), "{kind:?}");
+            assert!(began.elapsed() >= ANSWER_MAX);
+        });
     }
 
     #[test]
