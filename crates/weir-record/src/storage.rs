@@ -346,6 +346,8 @@ pub struct StorageJobReport {
     pub writes: DirectionReport,
     /// `fsync(2)` calls.
     pub fsyncs: u64,
+    /// What the rate asked for and the job never began.
+    pub never_begun: NeverBegun,
     /// Failed operations by error name (`EIO`).
     pub errors: Vec<(String, u64)>,
     /// Blocks whose checksum was compared after the run.
@@ -378,6 +380,20 @@ pub struct DirectionReport {
     pub completion: LatencySummary,
     /// From the issue, or the intended start when there is a rate, to the completion being noticed.
     pub total: LatencySummary,
+}
+
+/// Operations that were due by the job's rate before its time was over, and that it never began: those in flight took
+/// too long. All 0 without a rate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NeverBegun {
+    /// Of all threads and both directions.
+    pub operations: u64,
+    /// From the intended start to the end of the job's time: the latency of each of them is at least that.
+    pub waited: LatencySummary,
+    /// Latency of all operations that were due: `total` of those that completed in the window, and `waited` of these.
+    /// No quantile of the whole is less. Empty when there are none of these.
+    pub total_at_least: LatencySummary,
 }
 
 /// CPU time of one job over the window.

@@ -25,7 +25,10 @@ use instance::Instance;
 use line::Line;
 use matching::Matcher;
 
-use crate::{predict::Direction, trace::HEADING};
+use crate::{
+    predict::Direction,
+    trace::{HEADING, LATENCY_NS_MAX},
+};
 
 /// Pause between two looks at the trace.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -244,12 +247,25 @@ pub fn record(
     interrupt: &AtomicBool,
     progress: &dyn Fn(CaptureCounts),
 ) -> Result<Recorded, CaptureError> {
-    record_from(&mut Capture::start(device)?, limits, out, interrupt, progress)
+    record_only(device, limits, &|_| true, out, interrupt, progress)
+}
+
+/// As [`record`], with only those requests that are `wanted`; others do not count.
+pub fn record_only(
+    device: Option<DeviceNumber>,
+    limits: Limits,
+    wanted: &dyn Fn(&CapturedOperation) -> bool,
+    out: &mut dyn Write,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(CaptureCounts),
+) -> Result<Recorded, CaptureError> {
+    record_from(&mut Capture::start(device)?, limits, wanted, out, interrupt, progress)
 }
 
 fn record_from(
     requests: &mut dyn Source,
     limits: Limits,
+    wanted: &dyn Fn(&CapturedOperation) -> bool,
     out: &mut dyn Write,
     interrupt: &AtomicBool,
     progress: &dyn Fn(CaptureCounts),
@@ -265,7 +281,7 @@ fn record_from(
             is_over = true;
         }
         let has_more = requests.read(&mut |operation| {
-            if written < limits.operations_max && failure.is_none() {
+            if written < limits.operations_max && failure.is_none() && wanted(&operation) {
                 failure = write_row(out, &operation).err();
                 written += 1;
             }
@@ -286,12 +302,14 @@ fn record_from(
     Ok(Recorded { counts, is_full: written >= limits.operations_max })
 }
 
+/// Both moments are in microseconds, so a request that was faster has the same twice, and one may hang for longer than
+/// any trace believes. A row that nobody could read would cost its reader the whole trace.
 fn write_row(out: &mut dyn Write, operation: &CapturedOperation) -> io::Result<()> {
     let direction = match operation.direction {
         Direction::Read => "read",
         Direction::Write => "write",
     };
-    let io_time_ns = operation.completed_ns.saturating_sub(operation.issued_ns);
+    let io_time_ns = operation.completed_ns.saturating_sub(operation.issued_ns).clamp(1, LATENCY_NS_MAX);
     writeln!(out, "{io_time_ns},{},{direction},{},{}", operation.issued_ns, operation.bytes, operation.sector)
 }
 
@@ -299,24 +317,42 @@ fn write_row(out: &mut dyn Write, operation: &CapturedOperation) -> io::Result<(
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_row_has_the_columns_of_the_header() {
-        let operation = CapturedOperation {
+    fn taking(io_time_ns: u64) -> CapturedOperation {
+        CapturedOperation {
             issued_ns: 5_000,
-            completed_ns: 47_000,
+            completed_ns: 5_000 + io_time_ns,
             thread: 9,
             device: DeviceNumber { major: 254, minor: 0 },
             sector: 2_048,
             bytes: 4_096,
             direction: Direction::Write,
-        };
+        }
+    }
+
+    fn row(operation: &CapturedOperation) -> String {
         let mut out = Vec::new();
-        write_row(&mut out, &operation).expect("memory");
-        let text = String::from_utf8(out).expect("text");
+        write_row(&mut out, operation).expect("memory");
+        String::from_utf8(out).expect("text")
+    }
+
+    fn read_back(rows: &str) -> Vec<crate::trace::TraceOperation> {
+        crate::trace::read(format!("{HEADING}\n{rows}").as_bytes(), "capture").expect("a trace").operations
+    }
+
+    #[test]
+    fn a_row_has_the_columns_of_the_header() {
+        let text = row(&taking(42_000));
         assert_eq!(text, "42000,5000,write,4096,2048\n");
-        let read = crate::trace::read(format!("{HEADING}\n{text}").as_bytes(), "capture").expect("a trace");
-        assert_eq!(read.operations.len(), 1);
-        assert_eq!((read.operations[0].latency_ns, read.operations[0].issued_ns), (42_000, Some(5_000)));
+        let read = read_back(&text);
+        assert_eq!(read.len(), 1);
+        assert_eq!((read[0].latency_ns, read[0].issued_ns), (42_000, Some(5_000)));
+    }
+
+    #[test]
+    fn a_request_faster_than_the_clock_or_slower_than_a_trace_believes_can_be_read_back() {
+        for (io_time_ns, told_ns) in [(0, 1), (1_000, 1_000), (2 * LATENCY_NS_MAX, LATENCY_NS_MAX)] {
+            assert_eq!(read_back(&row(&taking(io_time_ns)))[0].latency_ns, told_ns);
+        }
     }
 
     /// A disk that never rests: until it is stopped there is always more, and then there are so many pieces left.
@@ -363,7 +399,7 @@ mod tests {
     fn recorded(disk: &mut Busy, operations_max: u64, is_interrupted: bool) -> (Recorded, usize) {
         let limits = Limits { length: Duration::from_secs(3600), operations_max };
         let (mut out, interrupt) = (Vec::new(), AtomicBool::new(is_interrupted));
-        let recorded = record_from(disk, limits, &mut out, &interrupt, &|_| {}).expect("memory");
+        let recorded = record_from(disk, limits, &|_| true, &mut out, &interrupt, &|_| {}).expect("memory");
         let trace = crate::trace::read(out.as_slice(), "capture").expect("a trace");
         (recorded, trace.operations.len())
     }
@@ -381,6 +417,54 @@ mod tests {
         let mut disk = Busy { left: 5, is_stopped: false, reads: 0 };
         let (recorded, rows) = recorded(&mut disk, 1_000_000, true);
         assert_eq!((recorded.counts.operations, recorded.is_full, rows), (5_000, false, 5_000));
+    }
+
+    /// A disk with two threads on it: of three requests the first one's is one, and 50 µs long.
+    struct Shared {
+        left: u64,
+    }
+
+    impl Source for Shared {
+        fn read(&mut self, sink: &mut dyn FnMut(CapturedOperation)) -> Result<bool, CaptureError> {
+            for thread in [7, 8, 8] {
+                let issued_ns = self.left * 1_000;
+                sink(CapturedOperation {
+                    issued_ns,
+                    completed_ns: issued_ns + if thread == 7 { 50_000 } else { 900_000 },
+                    thread,
+                    device: DeviceNumber { major: 254, minor: 0 },
+                    sector: 8,
+                    bytes: 4_096,
+                    direction: Direction::Read,
+                });
+            }
+            self.left -= 1;
+            Ok(self.left > 0)
+        }
+
+        fn stop(&mut self) -> Result<(), CaptureError> {
+            Ok(())
+        }
+
+        fn counts(&self) -> CaptureCounts {
+            CaptureCounts::default()
+        }
+    }
+
+    #[test]
+    fn requests_that_are_not_wanted_are_neither_in_the_recording_nor_counted() {
+        let recorded = |operations_max, left| {
+            let limits = Limits { length: Duration::from_secs(3600), operations_max };
+            let (mut out, is_over) = (Vec::new(), AtomicBool::new(true));
+            let first = |operation: &CapturedOperation| operation.thread == 7;
+            let found = record_from(&mut Shared { left }, limits, &first, &mut out, &is_over, &|_| {});
+            let trace = crate::trace::read(out.as_slice(), "capture").expect("a trace");
+            assert!(trace.operations.iter().all(|operation| operation.latency_ns == 50_000));
+            let found = found.expect("memory");
+            (found.counts.operations, found.is_full, trace.operations.len())
+        };
+        assert_eq!(recorded(1_000, 40), (40, false, 40));
+        assert_eq!(recorded(25, 40), (25, true, 25), "what is not wanted takes no place");
     }
 
     #[test]

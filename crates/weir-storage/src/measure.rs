@@ -324,12 +324,26 @@ impl Meter {
         self.started_ns.saturating_add(self.sums.elapsed_ns)
     }
 
-    /// Takes over the CPU that another meter read over the same run, when operations are recorded again. Both must have
+    /// The end of the last interval that was over at `moment_ns`, or that moment when none was: up to there the CPU was
+    /// read. It must have been stopped, and nothing lies behind its end.
+    pub fn last_reading_ns(&self, moment_ns: u64) -> u64 {
+        if moment_ns >= self.stopped_ns() {
+            return self.stopped_ns();
+        }
+        match moment_ns.saturating_sub(self.started_ns) / self.interval_ns {
+            0 => moment_ns.max(self.started_ns),
+            whole => self.started_ns + whole * self.interval_ns,
+        }
+    }
+
+    /// Takes over the CPU that another meter read over the same run, when operations are recorded again, be it those of
+    /// a part of the run. Of an interval of which this meter has a part only, it is that part by time. Both must have
     /// been stopped.
     pub fn adopt_cpu(&mut self, other: &Self) {
-        self.sums.cpu_ns = other.sums.cpu_ns;
+        self.sums.cpu_ns = 0;
         for (into, from) in self.intervals.iter_mut().zip(&other.intervals) {
-            into.cpu_ns = from.cpu_ns;
+            into.cpu_ns = part(from.cpu_ns, into.elapsed_ns, from.elapsed_ns);
+            self.sums.cpu_ns += into.cpu_ns;
         }
     }
 
@@ -354,6 +368,14 @@ impl Meter {
         self.sums.latency = LatencySummary::from_histogram(&self.latency);
         (self.sums, self.intervals)
     }
+}
+
+/// What falls on `part_ns` of `whole_ns`, if it was even.
+fn part(amount: u64, part_ns: u64, whole_ns: u64) -> u64 {
+    if part_ns >= whole_ns {
+        return amount;
+    }
+    u64::try_from(u128::from(amount) * u128::from(part_ns) / u128::from(whole_ns)).unwrap_or(amount)
 }
 
 fn merge_sums(into: &mut WaitingReport, from: &WaitingReport) {

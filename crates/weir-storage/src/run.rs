@@ -87,6 +87,8 @@ pub struct JobProgress<'a> {
     pub operations_per_second: f64,
     /// How much of its time is over, 0 to 1, when time is its limit.
     pub share: Option<f64>,
+    /// Number of its first thread, by which tracepoints know it.
+    pub thread: Option<u32>,
 }
 
 /// Why a run could not be made. A run that was made and went wrong is a report, not an error.

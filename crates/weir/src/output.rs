@@ -1,9 +1,9 @@
 //! How output is shaped: width, colour, files that are whole or absent.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, IsTerminal, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
@@ -49,15 +49,49 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
 
 /// The same with another way out for whoever has no space.
 pub(crate) fn write_whole_or(path: &Path, text: &str, way_out: &str) -> Result<()> {
-    let partial = path.with_extension("partial");
     let write = || {
-        let mut file = fs::File::create(&partial)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
+        let (partial, mut file) = begin_beside(path)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
+            // It was made here, so it is nobody else's; that it stays is no worse than the error that is told.
+            let _ = fs::remove_file(&partial);
+        })
     };
-    write().or_else(|error| {
-        let _ = fs::remove_file(&partial);
-        Err(error).with_context(|| format!("cannot write {}; free some space or {way_out}", path.display()))
-    })
+    let cannot = || format!("cannot write {}; free some space or {way_out}", path.display());
+    write().with_context(cannot)
+}
+
+/// A new file beside `path`, to take its place when it is whole. No name that is there already is touched: whatever
+/// ends in `.partial` may be somebody's.
+pub(crate) fn begin_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(name);
+    match File::create_new(&partial) {
+        Ok(file) => Ok((partial, file)),
+        Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", partial.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_beside_a_file_takes_no_name_that_is_there() {
+        let folder = std::env::temp_dir().join(format!("weir-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        let (out, others) = (folder.join("table.csv"), folder.join("table.partial"));
+        fs::write(&others, "precious").expect("a file can be written");
+        write_whole(&out, "row\n").expect("it can be written");
+        let (partial, file) = begin_beside(&out).expect("the name is free again");
+        drop(file);
+        let taken = begin_beside(&out).expect_err("the name is taken now");
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        assert!(taken.to_string().starts_with(&partial.display().to_string()), "{taken}");
+        assert!(write_whole(&out, "other\n").is_err() && partial.exists());
+        assert_eq!(fs::read_to_string(&out).expect("it is there"), "row\n");
+        assert_eq!(fs::read_to_string(&others).expect("it is there"), "precious");
+        fs::remove_dir_all(&folder).expect("it can be removed");
+    }
 }

@@ -112,6 +112,11 @@ impl Offsets {
         self.blocks
     }
 
+    /// Operations that are left: more than anybody can do when the time is the limit.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
     /// The next operation. `None` when the size is done once, unless the time is the limit, or when the job's number
     /// of operations is reached.
     #[expect(

@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{Seek, SeekFrom},
+    io::{ErrorKind, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
     path::Path,
 };
@@ -47,7 +47,7 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
     let refuse = |reason: String| Err(JobError::new(FILE, reason));
     let kind = match path.metadata() {
         Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             return match job.size_bytes {
                 Some(size_bytes) if !job.pattern.reads() => extend(job, size_bytes),
                 _ => refuse(missing(job)),
@@ -90,11 +90,22 @@ fn missing(job: &StorageJob) -> String {
 /// Makes the file of a job that only writes, or makes it longer.
 fn extend(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
     let end = job.offset_bytes.saturating_add(used_bytes);
-    let is_there = Path::new(&job.file).exists();
-    let made = OpenOptions::new().create(true).truncate(false).write(true).open(&job.file);
+    let mut options = OpenOptions::new();
+    options.write(true);
+    // Only this tells a name that was free from one that was taken: a link to a file that is not there is somebody's
+    // too.
+    let (made, is_ours) = match options.clone().create_new(true).open(&job.file) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            (options.create(true).truncate(false).open(&job.file), false)
+        }
+        made => {
+            let is_ours = made.is_ok();
+            (made, is_ours)
+        }
+    };
     made.and_then(|file| file.set_len(end)).map_err(|error| {
-        if !is_there {
-            // Nothing was asked for that has no bytes; what was never made cannot be removed.
+        if is_ours {
+            // Whether it can be removed changes nothing of what is told.
             let _ = fs::remove_file(&job.file);
         }
         JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
@@ -151,6 +162,8 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use weir_record::storage::AccessPattern;
 
     use super::*;
@@ -210,6 +223,22 @@ mod tests {
         fs::write(&job.file, b"precious").expect("a file can be written");
         assert!(refusal(&job).contains("cannot be made"));
         assert_eq!(fs::read(&job.file).expect("it is there"), b"precious");
+    }
+
+    #[test]
+    fn a_link_to_a_file_that_cannot_be_made_stays_and_one_to_a_file_that_can_is_followed() {
+        let folder = Folder::new("links");
+        let job = StorageJob { size_bytes: Some(8192), ..folder.job("link", AccessPattern::Write) };
+        symlink("/nowhere/x", &job.file).expect("a link can be made");
+        assert!(refusal(&job).contains("cannot be made"));
+        assert_eq!(fs::read_link(&job.file).expect("it is still there"), Path::new("/nowhere/x"));
+        let (link, behind) = (folder.job("other", AccessPattern::Write), folder.0.join("behind"));
+        symlink(&behind, &link.file).expect("a link can be made");
+        let too_long = StorageJob { size_bytes: Some(u64::MAX), ..link.clone() };
+        assert!(refusal(&too_long).contains("cannot be made"));
+        assert!(fs::symlink_metadata(&link.file).expect("it is still there").is_symlink());
+        let target = check_target(&StorageJob { size_bytes: Some(8192), ..link }, false).expect("it is made");
+        assert_eq!((target.size_bytes, fs::metadata(&behind).expect("it is there").len()), (8192, 8192));
     }
 
     #[test]

@@ -174,6 +174,30 @@ fn without_readings_the_cpu_of_operations_adds_up() {
 }
 
 #[test]
+fn the_cpu_of_a_part_of_a_run_is_that_of_its_intervals() {
+    let mut whole = meter(DeviceClock::Observed);
+    whole.thread_busy(0);
+    whole.record(&polled(0, 10));
+    whole.thread_busy(500_000);
+    whole.record(&polled(0, 1_000_000));
+    whole.thread_busy(600_000);
+    whole.stop(1_500_000);
+    // Of one that is over all, of one that goes on its share by time, and never more than there was.
+    let ends =
+        [(400_000, 400_000, 200_000), (1_400_000, 1_000_000, 500_000), (9_000_000, 1_500_000, 600_000)];
+    for (until_ns, end_ns, cpu_ns) in ends {
+        assert_eq!(whole.last_reading_ns(until_ns), end_ns);
+        let mut part = meter(DeviceClock::Tracepoint);
+        part.stop(end_ns);
+        part.adopt_cpu(&whole);
+        let (report, intervals) = part.finish(end_ns);
+        assert_eq!((report.cpu_ns, report.elapsed_ns), (cpu_ns, end_ns), "{until_ns}");
+        assert_eq!(intervals.iter().map(|row| row.cpu_ns).sum::<u64>(), cpu_ns, "{until_ns}");
+    }
+    assert_eq!(Meter::new(INTERVAL_NS, LAG_NS, DeviceClock::Observed).last_reading_ns(5), 0);
+}
+
+#[test]
 fn intervals_end_at_their_maximum_and_the_last_takes_the_rest() {
     let mut meter = Meter::new(1, LAG_NS, DeviceClock::Observed);
     meter.start(0);

@@ -3,16 +3,17 @@
 //! Threads of the kernel that serve a ring carry the number of the thread that made it in their name (`iou-sqp-17`,
 //! `iou-wrk-17`), so they are known to be a job's. In a container that number is one of outside, which no thread here
 //! has: then they are the jobs' with rings, in equal parts. Threads of a pool or of the C library's POSIX AIO carry
-//! nothing: all
-//! threads of this process that are neither a job's nor the supervisor's are taken to be theirs, in equal parts when
-//! several such jobs run side by side. What such threads used is counted as system time: they do little else than wait
-//! in the kernel.
+//! nothing: all threads of this process that are neither a job's, nor the supervisor's, nor the one that reads the
+//! trace are taken to be theirs, in equal parts when several such jobs run side by side. What such threads used is
+//! counted as system time: they do little else than wait in the kernel.
 
 use std::collections::HashSet;
 
 use weir_evidence::process::{ProcessTree, ThreadSample};
 use weir_record::storage::{StorageCpu, StorageEngine};
 use weir_sys::usage::ThreadUsage;
+
+use super::tracing;
 
 /// Who works for an engine besides the job's own threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,10 @@ pub(super) fn add_helpers(
             } else if helpers == Helpers::Kernel && !maker.is_some_and(is_here) {
                 cpu.kernel_threads_ns += used_ns / sharers;
             }
-        } else if helpers == Helpers::Own && !crew.all.contains(&thread.tid) {
+        } else if helpers == Helpers::Own
+            && !crew.all.contains(&thread.tid)
+            && thread.name != tracing::THREAD_NAME
+        {
             cpu.system_ns += used_ns / sharers;
             cpu.switches_voluntary += voluntary / sharers;
             cpu.switches_involuntary += involuntary / sharers;
@@ -193,6 +197,15 @@ mod tests {
         let mut other = StorageCpu::default();
         add_helpers(&mut other, Helpers::None, &crew(&[10], &[1], 2), &before, &after);
         assert_eq!(other, StorageCpu::default());
+    }
+
+    #[test]
+    fn the_thread_that_reads_the_trace_works_for_no_job() {
+        let before = [thread(80, "weir-job-0", 1_000), thread(81, "weir-trace", 1_000)];
+        let after = [thread(80, "weir-job-0", 3_000), thread(81, "weir-trace", 900_000)];
+        let mut cpu = StorageCpu::default();
+        add_helpers(&mut cpu, Helpers::Own, &crew(&[10], &[], 1), &before, &after);
+        assert_eq!((cpu.system_ns, cpu.switches_voluntary), (2_000, 200));
     }
 
     #[test]

@@ -4,7 +4,8 @@ use weir_record::storage::{DeviceClock, StorageCpu, StorageJob, StorageJobReport
 
 use super::{
     cpu::{self, MachineBusy},
-    recorder::{JOURNAL_MAX, Recorder, Traced},
+    recorder::{Recorder, Traced},
+    tracing::Captured,
     truth,
 };
 use crate::{capture::CapturedOperation, measure::Meter, wait::Calibration};
@@ -23,8 +24,8 @@ pub(super) struct Surroundings<'a> {
     /// What helpers of the engine used.
     pub(super) helpers: StorageCpu,
     pub(super) machine: &'a MachineBusy,
-    /// Requests as the kernel saw them, in order of issue, when they were captured.
-    pub(super) captured: Option<&'a [CapturedOperation]>,
+    /// Requests as the kernel saw them, when they were captured.
+    pub(super) captured: Option<&'a Captured>,
     pub(super) was_interrupted: bool,
 }
 
@@ -36,25 +37,17 @@ pub(super) fn job_report(
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
     let is_broken = lanes.iter().any(|lane| lane.broken.is_some());
+    let until_ns = around.captured.map(|captured| compared_until_ns(&lanes, captured));
+    let operations = lanes.iter().map(|lane| lane.recorder.operations()).sum();
     let mut cpu = around.helpers;
     let mut merged: Option<Recorder> = None;
     for mut lane in lanes {
         cpu::add_thread(&mut cpu, &lane.recorder.usage);
-        if let Some(reason) = lane.broken {
+        if let Some(reason) = lane.broken.take() {
             notes.push(format!("{}: a thread ended before its time: {reason}", job.name));
         }
-        if let (Some(journal), Some(captured)) = (lane.recorder.journal.take(), around.captured) {
-            let traced: Vec<Traced> = journal.into_iter().flatten().collect();
-            notes.extend(told_partly(job, &traced, lane.recorder.operations()));
-            let mut own: Vec<CapturedOperation> =
-                captured.iter().filter(|request| request.thread == lane.thread_number).copied().collect();
-            own.sort_unstable_by_key(|request| request.issued_ns);
-            if own.is_empty() && !traced.is_empty() {
-                notes.push(unseen(job));
-            } else {
-                let empty = empty_meter(job, around.calibration, DeviceClock::Tracepoint);
-                lane.recorder.meter = truth::retold(&traced, &own, &lane.recorder.meter, empty);
-            }
+        if let (Some(captured), Some(until_ns)) = (around.captured, until_ns) {
+            notes.extend(retell(job, &mut lane, captured, until_ns, around.calibration));
         }
         match &mut merged {
             None => merged = Some(lane.recorder),
@@ -69,7 +62,40 @@ pub(super) fn job_report(
     };
     let mut report = of_recorder(job, recorder, around, cpu);
     report.failed |= is_broken || around.was_interrupted;
+    notes.extend(told_partly(job, &report, operations));
     (report, notes)
+}
+
+/// From when on not every operation of these threads can be compared with the trace: one of their journals is full, or
+/// the trace is. The same for all of them, so that their figures are of the same time.
+fn compared_until_ns(lanes: &[LaneReport], captured: &Captured) -> u64 {
+    let full_ns = |lane: &LaneReport| {
+        let journal = lane.recorder.journal.as_ref()?;
+        let kept: usize = journal.iter().map(Vec::len).sum();
+        let last = journal.last()?.last()?;
+        (lane.recorder.operations() > kept as u64).then(|| last.measured.noticed_ns.saturating_add(1))
+    };
+    lanes.iter().filter_map(full_ns).chain(captured.full_from_ns).min().unwrap_or(u64::MAX)
+}
+
+/// Measures a thread's operations again with the device's own times.
+fn retell(
+    job: &StorageJob,
+    lane: &mut LaneReport,
+    captured: &Captured,
+    until_ns: u64,
+    calibration: Option<&Calibration>,
+) -> Option<String> {
+    let traced: Vec<Traced> = lane.recorder.journal.take()?.into_iter().flatten().collect();
+    let mut own: Vec<CapturedOperation> =
+        captured.operations.iter().filter(|request| request.thread == lane.thread_number).copied().collect();
+    own.sort_unstable_by_key(|request| request.issued_ns);
+    if own.is_empty() && !traced.is_empty() {
+        return Some(unseen(job));
+    }
+    let empty = empty_meter(job, calibration, DeviceClock::Tracepoint);
+    lane.recorder.meter = truth::retold(&traced, &own, &lane.recorder.meter, empty, until_ns);
+    None
 }
 
 fn of_recorder(
@@ -81,6 +107,7 @@ fn of_recorder(
     let opened_ns = recorder.opened_ns.unwrap_or(recorder.closed_ns);
     let elapsed_ns = recorder.closed_ns.saturating_sub(opened_ns);
     cpu.machine_busy_ns = around.machine.between(opened_ns, recorder.closed_ns);
+    let never_begun = recorder.report_never_begun();
     let (waiting, mut intervals) = recorder.meter.finish(recorder.closed_ns);
     for interval in &mut intervals {
         let from_ns = opened_ns + interval.start_ns;
@@ -94,6 +121,7 @@ fn of_recorder(
         reads: recorder.reads.report(elapsed_ns),
         writes: recorder.writes.report(elapsed_ns),
         fsyncs: recorder.fsyncs,
+        never_begun,
         failed: !errors.is_empty(),
         errors,
         cpu,
@@ -111,14 +139,15 @@ pub(super) fn empty_meter(job: &StorageJob, calibration: Option<&Calibration>, c
     meter
 }
 
-fn told_partly(job: &StorageJob, traced: &[Traced], operations: u64) -> Option<String> {
-    (traced.len() == JOURNAL_MAX && operations > JOURNAL_MAX as u64).then(|| {
-        format!(
-            "{}: the waiting figures are those of the first {JOURNAL_MAX} operations: more are not compared with \
-             tracepoints",
-            job.name
-        )
-    })
+/// Figures of a part of the run say so.
+fn told_partly(job: &StorageJob, report: &StorageJobReport, operations: u64) -> Option<String> {
+    let waiting = report.waiting.as_ref().filter(|waiting| waiting.operations < operations)?;
+    let seconds = waiting.elapsed_ns as f64 / 1e9;
+    Some(format!(
+        "{}: the waiting figures and the intervals, with their CPU, are those of the first {seconds:.2} s and {} of \
+         {operations} operations: more are not compared with tracepoints",
+        job.name, waiting.operations
+    ))
 }
 
 /// Estimates are not passed off as the device's own times.
@@ -159,25 +188,12 @@ mod tests {
             in_flight: 1,
             woken_ns: None,
         };
-        let measured = Measured {
-            issued_ns: opened_ns + 1_000,
-            plan: Plan::Poll,
-            woken_ns: None,
-            complete_at_wake: false,
-            woken_early: false,
-            noticed_ns: opened_ns + 50_000,
-            device_done_ns: None,
-            cpu_ns: 0,
-        };
-        recorder.succeeded(&flight, &measured);
+        recorder.succeeded(&flight, &polled(opened_ns + 1_000, opened_ns + 50_000));
         recorder.close(closed_ns, 10, ThreadUsage { user_ns: 3, system_ns: 4, ..ThreadUsage::default() });
         LaneReport { thread_number, recorder, broken: None }
     }
 
-    fn surroundings<'a>(
-        machine: &'a MachineBusy,
-        captured: Option<&'a [CapturedOperation]>,
-    ) -> Surroundings<'a> {
+    fn surroundings<'a>(machine: &'a MachineBusy, captured: Option<&'a Captured>) -> Surroundings<'a> {
         Surroundings {
             calibration: None,
             helpers: StorageCpu { system_ns: 100, ..StorageCpu::default() },
@@ -207,31 +223,108 @@ mod tests {
         assert!(report.waiting.is_some_and(|waiting| waiting.operations == 2));
     }
 
-    #[test]
-    fn captured_requests_tell_the_devices_time() {
-        let request = |thread| CapturedOperation {
-            issued_ns: 1_000_000_000,
-            completed_ns: 1_000_041_000,
+    fn request(thread: u32, issued_ns: u64, completed_ns: u64) -> CapturedOperation {
+        CapturedOperation {
+            issued_ns,
+            completed_ns,
             thread,
             device: crate::capture::DeviceNumber { major: 254, minor: 0 },
             sector: 0,
             bytes: 4096,
             direction: crate::predict::Direction::Read,
-        };
-        let captured = [request(9), request(7)];
+        }
+    }
+
+    #[test]
+    fn captured_requests_tell_the_devices_time() {
+        let (from_ns, to_ns) = (1_000_000_000, 1_000_041_000);
+        let operations = vec![request(9, from_ns, to_ns), request(7, from_ns, to_ns)];
+        let captured = Captured { operations, ..Captured::default() };
         let machine = MachineBusy::default();
         let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, _) = job_report(&job(), lanes, &surroundings(&machine, Some(&captured)));
+        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
+        assert_eq!(notes, [] as [String; 0]);
+    }
+
+    /// Five seconds of polled operations of a millisecond each, with the thread on its CPU for half of the time, and
+    /// what the kernel saw of them.
+    fn long_lane(thread_number: u32) -> (LaneReport, Vec<CapturedOperation>) {
+        let meter = empty_meter(&job(), None, DeviceClock::Observed);
+        let mut recorder = Recorder::new(meter, None, true, true);
+        recorder.open(0, 0, ThreadUsage::default());
+        let mut requests = Vec::new();
+        for number in 0..5_000_u64 {
+            let started_ns = number * 1_000_000;
+            let noticed_ns = started_ns + 999_000;
+            let operation = Operation { slot: 0, kind: OperationKind::Read, offset_bytes: 0, bytes: 4096 };
+            let (intended_ns, handed_ns) = (started_ns, started_ns);
+            let (plan, in_flight, woken_ns) = (Plan::Poll, 1, None);
+            let flight = Flight { operation, intended_ns, started_ns, handed_ns, plan, in_flight, woken_ns };
+            if recorder.meter.is_due(noticed_ns) {
+                recorder.meter.thread_busy(started_ns / 2);
+            }
+            recorder.succeeded(&flight, &polled(started_ns, noticed_ns));
+            requests.push(request(thread_number, started_ns, noticed_ns - 9_000));
+        }
+        recorder.close(5_000_000_000, 2_500_000_000, ThreadUsage::default());
+        (LaneReport { thread_number, recorder, broken: None }, requests)
+    }
+
+    fn polled(issued_ns: u64, noticed_ns: u64) -> Measured {
+        Measured {
+            issued_ns,
+            plan: Plan::Poll,
+            woken_ns: None,
+            complete_at_wake: false,
+            woken_early: false,
+            noticed_ns,
+            device_done_ns: None,
+            cpu_ns: 0,
+        }
+    }
+
+    /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
+    fn expect_two_seconds(lanes: Vec<LaneReport>, captured: &Captured) {
+        let (machine, threads) = (MachineBusy::default(), lanes.len() as u64);
+        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(captured)));
+        let waiting = report.waiting.expect("the engine is asynchronous");
+        assert_eq!((waiting.operations, waiting.device_known), (2_000 * threads, 2_000 * threads));
+        assert_eq!((waiting.elapsed_ns, waiting.cpu_ns), (2_000_000_000, 1_000_000_000 * threads));
+        let rows: Vec<_> = report.intervals.iter().map(|row| (row.operations, row.cpu_ns)).collect();
+        assert_eq!(rows, [(1_000 * threads, 500_000_000 * threads); 2]);
+        assert_eq!((report.elapsed_ns, report.reads.operations), (5_000_000_000, 5_000 * threads));
+        let told = format!("the first 2.00 s and {} of {} operations", 2_000 * threads, 5_000 * threads);
+        assert!(notes.len() == 1 && notes[0].contains(&told), "{notes:?}");
+    }
+
+    #[test]
+    fn when_a_journal_is_full_operations_time_and_cpu_end_together() {
+        let (mut first, mut operations) = long_lane(7);
+        let (second, more) = long_lane(8);
+        operations.extend(more);
+        for chunk in first.recorder.journal.iter_mut().flatten() {
+            chunk.truncate(2_400);
+        }
+        expect_two_seconds(vec![first, second], &Captured { operations, ..Captured::default() });
+    }
+
+    #[test]
+    fn when_the_trace_is_full_operations_time_and_cpu_end_together() {
+        let (lane, mut operations) = long_lane(7);
+        operations.truncate(2_700);
+        let full_from_ns = Some(2_700 * 1_000_000);
+        expect_two_seconds(vec![lane], &Captured { operations, full_from_ns, ..Captured::default() });
     }
 
     #[test]
     fn a_thread_whose_requests_nobody_saw_has_estimates_and_says_so() {
         let machine = MachineBusy::default();
         let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&[])));
+        let captured = Captured::default();
+        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
         assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");

@@ -89,6 +89,10 @@ pub(super) fn run(
     Ok((reports, notes))
 }
 
+fn is_traced(job: &StorageJob) -> bool {
+    job.device_clock == DeviceClock::Tracepoint
+}
+
 /// Lets all threads end, however the one that looks on ends: none may wait for it for ever.
 struct Dismissal<'a>(&'a Crew);
 
@@ -155,12 +159,10 @@ impl<'a> Watch<'a> {
             progress(&Progress::Calibrating { job: &job.name });
         }
         self.all_ready(messages)?;
-        if let Some(job) = self.jobs.iter().find(|job| job.device_clock == DeviceClock::Tracepoint) {
-            let threads = self.numbers.iter().flatten().copied().collect();
-            self.tracing = Some(Tracing::start(job, threads).map_err(RunError::Capture)?);
-        }
+        self.start_tracing()?;
         let first = SystemSnapshot::read().ok();
         self.start_ns = now_ns() + START_IN_NS;
+        self.open_trace();
         self.machine.add(now_ns(), 0);
         self.open_windows(self.start_ns);
         self.crew.start.open(Some(self.start_ns));
@@ -189,6 +191,24 @@ impl<'a> Watch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Traces the requests of those threads that are compared with them.
+    fn start_tracing(&mut self) -> Result<(), RunError> {
+        let Some(job) = self.jobs.iter().find(|job| is_traced(job)) else { return Ok(()) };
+        let traced = self.members.iter().filter(|member| is_traced(member.job));
+        let threads = traced.filter_map(|member| self.numbers[member.index]).collect();
+        self.tracing = Some(Tracing::start(job, threads).map_err(RunError::Capture)?);
+        Ok(())
+    }
+
+    /// Tells the trace when the first window opens that is compared with it.
+    fn open_trace(&self) {
+        let opens = self.jobs.iter().filter(|job| is_traced(job));
+        let opens_ns = opens.map(|job| Schedule::new(job, self.start_ns).opens_ns).min();
+        if let (Some(tracing), Some(opens_ns)) = (&self.tracing, opens_ns) {
+            tracing.open(opens_ns);
+        }
     }
 
     /// Waits until all threads have told whether they can begin; the first that cannot is the error.
@@ -270,11 +290,13 @@ impl<'a> Watch<'a> {
             let schedule = Schedule::new(job, self.start_ns);
             let length_ns = schedule.ends_ns.saturating_sub(schedule.begins_ns);
             let done_ns = now_ns.saturating_sub(schedule.begins_ns);
+            let first = self.members.iter().find(|member| member.job_index == job_index);
             jobs.push(JobProgress {
                 job: &job.name,
                 operations,
                 operations_per_second: if since_ns == 0 { 0.0 } else { added as f64 * 1e9 / since_ns as f64 },
                 share: job.runtime_ns.map(|_| (done_ns as f64 / length_ns.max(1) as f64).min(1.0)),
+                thread: first.and_then(|first| self.numbers[first.index]),
             });
         }
         progress(&Progress::Running { elapsed_ns: now_ns.saturating_sub(self.start_ns), jobs: &jobs });
@@ -306,7 +328,7 @@ fn gather(
             calibration,
             helpers: watch.helpers[index].used,
             machine: &watch.machine,
-            captured: captured.map(|captured| captured.operations.as_slice()),
+            captured,
             was_interrupted,
         };
         let (mut report, of_job) = job_report(job, lanes, &around);

@@ -3,7 +3,8 @@
 //! The clock is read before a batch is handed over, after it, and when something is complete; nothing allocates. A
 //! batch is what may begin at that moment, in one system call, up to the job's limit: everything at once costs the
 //! least CPU, but the device gets nothing to do until the whole batch is made, and then all of it in one go. What the
-//! kernel does not take is offered again.
+//! kernel does not take is offered again. With a rate, what was due when the time was over and had not begun is noted
+//! too: a device that stalls to the end cannot hide the queue before it.
 
 use std::{
     io,
@@ -86,6 +87,8 @@ pub(super) struct Lane<'a, T> {
     failures: u64,
     writes_unsynced: u32,
     is_issuing: bool,
+    /// When it was decided that nothing more is issued, other than because nothing is left.
+    ended_ns: Option<u64>,
     /// A rate or a pause decides when operations begin.
     is_paced: bool,
     starved: u32,
@@ -124,6 +127,7 @@ impl<'a, T: Time> Lane<'a, T> {
             failures: 0,
             writes_unsynced: 0,
             is_issuing: true,
+            ended_ns: None,
             is_paced: job.rate_iops.is_some() || job.think_time_ns > 0,
             starved: 0,
             lag_ns: 0,
@@ -144,9 +148,24 @@ impl<'a, T: Time> Lane<'a, T> {
     pub(super) fn run(&mut self) -> io::Result<()> {
         let result = self.turns();
         let now_ns = self.waiter.time.now_ns();
+        self.note_never_begun(now_ns);
         let usage = self.usage();
         self.recorder.close(now_ns, self.waiter.time.thread_cpu_ns(), usage);
         result
+    }
+
+    /// What the rate asked for and nobody began, of those operations that were left.
+    fn note_never_begun(&mut self, now_ns: u64) {
+        let end_ns = self.ended_ns.unwrap_or(now_ns).min(self.schedule.ends_ns);
+        for (waited_ns, count) in self.pace.overdue(end_ns, self.offsets.left()) {
+            self.recorder.never_begun(waited_ns, count);
+        }
+    }
+
+    /// Nothing more is issued from this moment on.
+    fn end(&mut self, now_ns: u64) {
+        self.is_issuing = false;
+        self.ended_ns.get_or_insert(now_ns);
     }
 
     fn turns(&mut self) -> io::Result<()> {
@@ -156,7 +175,7 @@ impl<'a, T: Time> Lane<'a, T> {
                 self.edge(now_ns);
             }
             if self.shared.stop.load(Ordering::Relaxed) {
-                self.is_issuing = false;
+                self.end(now_ns);
             }
             let (recent_ns, resumes_ns) = self.issue(now_ns)?;
             if self.flights.count() == 0 {
@@ -317,7 +336,7 @@ impl<'a, T: Time> Lane<'a, T> {
                     self.recorder.succeeded(&flight, &measured);
                     self.completed_count += 1;
                 }
-                Err(error) => self.failed(error.name()),
+                Err(error) => self.failed(error.name(), wait.noticed_ns),
             }
             self.pace.complete(wait.noticed_ns);
         }
@@ -325,11 +344,11 @@ impl<'a, T: Time> Lane<'a, T> {
     }
 
     #[cold]
-    fn failed(&mut self, name: std::borrow::Cow<'static, str>) {
+    fn failed(&mut self, name: std::borrow::Cow<'static, str>, now_ns: u64) {
         self.recorder.failed(name);
         self.failures += 1;
         if self.failures >= FAILURES_MAX {
-            self.is_issuing = false;
+            self.end(now_ns);
         }
     }
 
@@ -370,7 +389,7 @@ impl<'a, T: Time> Lane<'a, T> {
             self.recorder.meter.advance(now_ns);
         }
         if now_ns >= self.schedule.ends_ns {
-            self.is_issuing = false;
+            self.end(self.schedule.ends_ns);
         }
         let ends_ns = if self.is_issuing { self.schedule.ends_ns } else { u64::MAX };
         self.edge_ns = self.recorder.meter.due_ns().min(ends_ns);

@@ -2,6 +2,10 @@
 
 use weir_record::storage::StorageJob;
 
+const SECOND_NS: u128 = 1_000_000_000;
+/// Most groups of operations that were due and never begun.
+const GROUPS_MAX: u64 = 1 << 16;
+
 /// Whether an operation may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -34,12 +38,30 @@ impl Pace {
     /// Whether the next operation may begin at `now_ns`.
     #[inline]
     pub(super) fn turn(&self, now_ns: u64) -> Turn {
-        let intended_ns = self.rate_iops.map(|rate_iops| {
-            let offset_ns = u128::from(self.begun) * 1_000_000_000 / u128::from(rate_iops);
-            self.origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
-        });
+        let intended_ns = self.rate_iops.map(|rate_iops| self.intended_ns(self.begun, rate_iops));
         let earliest_ns = intended_ns.unwrap_or(0).max(self.resumes_ns);
         if earliest_ns <= now_ns { Turn::Now { intended_ns } } else { Turn::At(earliest_ns) }
+    }
+
+    fn intended_ns(&self, number: u64, rate_iops: u32) -> u64 {
+        let offset_ns = u128::from(number) * SECOND_NS / u128::from(rate_iops);
+        self.origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
+    }
+
+    /// What was due before `end_ns` and has not begun, but no more than `left` operations: for groups of them how long
+    /// each has waited, and how many they are. A group is one operation; where there are more of them than anybody
+    /// wants to look at, it is several, and its time that of the last of them, the shortest.
+    pub(super) fn overdue(&self, end_ns: u64, left: u64) -> impl Iterator<Item = (u64, u64)> {
+        let rate_iops = self.rate_iops.unwrap_or(1);
+        let span_ns = end_ns.saturating_sub(self.origin_ns);
+        let due = (u128::from(span_ns) * u128::from(rate_iops)).div_ceil(SECOND_NS);
+        let due = if self.rate_iops.is_some() { u64::try_from(due).unwrap_or(u64::MAX) } else { 0 };
+        let (first, count) = (self.begun, due.saturating_sub(self.begun).min(left));
+        let size = count.div_ceil(GROUPS_MAX).max(1);
+        (0..count.div_ceil(size)).map(move |group| {
+            let last = (group * size + size).min(count);
+            (end_ns.saturating_sub(self.intended_ns(first + last - 1, rate_iops)), last - group * size)
+        })
     }
 
     /// An operation begins.
@@ -84,6 +106,57 @@ mod tests {
         pace.begin();
         // Late: it counts from where it was to begin, and no rounding adds up.
         assert_eq!(pace.turn(7_000_000_000), Turn::Now { intended_ns: Some(1_000_005_000) });
+    }
+
+    fn overdue(pace: &Pace, end_ns: u64, left: u64) -> Vec<(u64, u64)> {
+        pace.overdue(end_ns, left).collect()
+    }
+
+    #[test]
+    fn what_was_due_and_never_begun_has_waited_until_the_end() {
+        let mut pace = pace(Some(1000), 0);
+        pace.begin();
+        // Due are those of 0, 1, 2 and 3 ms after the start; the end itself belongs to nobody.
+        assert_eq!(overdue(&pace, 3_005_000, u64::MAX), [(2_000_000, 1), (1_000_000, 1)]);
+        assert_eq!(overdue(&pace, 3_005_001, u64::MAX), [(2_000_001, 1), (1_000_001, 1), (1, 1)]);
+        assert_eq!(
+            overdue(&pace, 3_005_001, 1),
+            [(2_000_001, 1)],
+            "the size or the number of operations ends it"
+        );
+        assert_eq!(overdue(&pace, 1_005_000, u64::MAX), [], "all that was due has begun");
+        assert_eq!(overdue(&pace, 0, u64::MAX), [], "it ended before it began");
+        assert_eq!(
+            overdue(&super::tests::pace(None, 700), 1 << 60, u64::MAX),
+            [],
+            "nothing is due without a rate"
+        );
+    }
+
+    #[test]
+    fn each_that_is_overdue_is_one_whose_turn_has_come() {
+        for rate_iops in [3, 7, 999, 1_000_003] {
+            let end_ns = 5_000 + 2_000_003;
+            let pace = pace(Some(rate_iops), 0);
+            let mut begun = pace.clone();
+            let mut turns = 0;
+            while let Turn::Now { .. } = begun.turn(end_ns - 1) {
+                begun.begin();
+                turns += 1;
+            }
+            assert_eq!(overdue(&pace, end_ns, u64::MAX).len(), turns, "{rate_iops}");
+        }
+    }
+
+    #[test]
+    fn more_than_the_maximum_are_told_in_groups_by_the_shortest_wait() {
+        let pace = pace(Some(1_000_000), 0);
+        let groups = overdue(&pace, 5_000 + (GROUPS_MAX + 1) * 1_000, u64::MAX);
+        assert_eq!(groups.iter().map(|(_, count)| count).sum::<u64>(), GROUPS_MAX + 1);
+        assert!(groups.len() as u64 <= GROUPS_MAX, "{}", groups.len());
+        assert_eq!((groups[0], groups[1].0), ((GROUPS_MAX * 1_000, 2), (GROUPS_MAX - 2) * 1_000));
+        assert_eq!(groups.last(), Some(&(1_000, 1)));
+        assert_eq!(overdue(&pace, u64::MAX, u64::MAX).len() as u64, GROUPS_MAX);
     }
 
     #[test]

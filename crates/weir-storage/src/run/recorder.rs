@@ -4,7 +4,11 @@
 use std::borrow::Cow;
 
 use hdrhistogram::Histogram;
-use weir_record::{latency::empty_histogram, load::LatencySummary, storage::DirectionReport};
+use weir_record::{
+    latency::empty_histogram,
+    load::LatencySummary,
+    storage::{DirectionReport, NeverBegun},
+};
 use weir_sys::usage::ThreadUsage;
 
 use crate::{
@@ -63,6 +67,19 @@ impl Side {
     }
 }
 
+/// Operations that were due and never begun.
+#[derive(Clone, Debug)]
+pub(super) struct Unbegun {
+    pub(super) operations: u64,
+    waited: Histogram<u64>,
+}
+
+impl Unbegun {
+    fn new() -> Self {
+        Self { operations: 0, waited: empty_histogram() }
+    }
+}
+
 /// An operation as the comparison with tracepoints needs it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traced {
@@ -75,6 +92,7 @@ pub(super) struct Recorder {
     pub(super) reads: Side,
     pub(super) writes: Side,
     pub(super) fsyncs: u64,
+    pub(super) unbegun: Unbegun,
     pub(super) errors: Vec<(Cow<'static, str>, u64)>,
     pub(super) meter: Meter,
     pub(super) usage: ThreadUsage,
@@ -99,6 +117,7 @@ impl Recorder {
             reads: Side::new(),
             writes: Side::new(),
             fsyncs: 0,
+            unbegun: Unbegun::new(),
             errors: Vec::new(),
             meter,
             usage: ThreadUsage::default(),
@@ -184,6 +203,33 @@ impl Recorder {
         add_error(&mut self.errors, name, 1);
     }
 
+    /// So many operations were due when the time was over, had waited so long, and will never begin. Before the window
+    /// nothing is noted.
+    pub(super) fn never_begun(&mut self, waited_ns: u64, count: u64) {
+        if self.opened_ns.is_some() {
+            self.unbegun.operations += count;
+            self.unbegun.waited.saturating_record_n(waited_ns, count);
+        }
+    }
+
+    /// What a report says about them. Their waits stay apart from the latencies of what was completed: those were
+    /// measured, these are where a measurement would begin.
+    pub(super) fn report_never_begun(&self) -> NeverBegun {
+        if self.unbegun.operations == 0 {
+            return NeverBegun::default();
+        }
+        let mut all = self.unbegun.waited.clone();
+        for side in [&self.reads, &self.writes] {
+            // Equal bounds everywhere, so adding cannot fail.
+            let _ = all.add(&side.total);
+        }
+        NeverBegun {
+            operations: self.unbegun.operations,
+            waited: LatencySummary::from_histogram(&self.unbegun.waited),
+            total_at_least: LatencySummary::from_histogram(&all),
+        }
+    }
+
     /// Operations of both directions.
     pub(super) fn operations(&self) -> u64 {
         self.reads.operations + self.writes.operations
@@ -194,6 +240,8 @@ impl Recorder {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
         self.fsyncs += other.fsyncs;
+        self.unbegun.operations += other.unbegun.operations;
+        let _ = self.unbegun.waited.add(&other.unbegun.waited);
         for (name, count) in &other.errors {
             add_error(&mut self.errors, name.clone(), *count);
         }
@@ -288,6 +336,30 @@ mod tests {
         assert_eq!((recorder.operations(), recorder.opened_ns), (0, None));
         assert_eq!(recorder.errors, [("EIO".into(), 2), ("ENOSPC".into(), 1)]);
         assert_eq!(recorder.journal.expect("it was asked for").len(), 0);
+    }
+
+    #[test]
+    fn what_was_never_begun_is_told_apart_and_as_a_bound_of_the_whole() {
+        let (mut first, mut second) = (recorder(true, false), recorder(true, false));
+        first.never_begun(1_000_000, 9);
+        assert_eq!(first.report_never_begun(), NeverBegun::default(), "the window is not open");
+        for recorder in [&mut first, &mut second] {
+            recorder.open(5_000, 0, ThreadUsage::default());
+            recorder.succeeded(&flight(OperationKind::Read), &measured());
+        }
+        assert_eq!(first.report_never_begun().total_at_least.count, 0, "there is nothing to add");
+        first.never_begun(1_000_000, 2);
+        second.never_begun(3_000_000, 1);
+        first.merge(&second);
+        let told = first.report_never_begun();
+        assert_eq!((told.operations, told.waited.count, told.total_at_least.count), (3, 3, 5));
+        let completed = first.reads.report(1).total;
+        assert_eq!(
+            (told.total_at_least.ns_min, told.total_at_least.ns_max),
+            (completed.ns_min, told.waited.ns_max)
+        );
+        assert!((999_000..=1_000_000).contains(&told.waited.ns_min), "{}", told.waited.ns_min);
+        assert_eq!(completed.count, 2, "what was measured stays what it is");
     }
 
     #[test]

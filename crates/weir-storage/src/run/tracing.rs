@@ -1,11 +1,11 @@
 //! The capture beside a run: a thread of its own takes what the kernel traced about the run's threads.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::HashSet,
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -15,13 +15,16 @@ use weir_record::storage::StorageJob;
 
 use crate::capture::{Capture, CaptureCounts, CaptureError, CapturedOperation, device_of};
 
-/// Most requests kept; the oldest go first.
+/// Name of the thread that takes them. It works for no job.
+pub(super) const THREAD_NAME: &str = "weir-trace";
+/// Most requests kept, of all threads. The first ones: they are compared with journals, which keep the first too.
 const REQUESTS_MAX: usize = 1 << 21;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A capture that goes on.
 pub(super) struct Tracing {
     stop: Arc<AtomicBool>,
+    opens_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<Result<Captured, CaptureError>>>,
 }
 
@@ -29,29 +32,45 @@ pub(super) struct Tracing {
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     pub(super) operations: Vec<CapturedOperation>,
-    counts: CaptureCounts,
-    dropped: u64,
+    /// When the first request was issued for which there was no room: what was complete before is known in full.
+    pub(super) full_from_ns: Option<u64>,
+    pub(super) counts: CaptureCounts,
 }
 
 impl Captured {
     /// What a reader must know.
     pub(super) fn note(&self) -> Option<String> {
-        let missing = self.counts.lost + self.dropped;
-        (missing > 0).then(|| {
-            format!("tracepoints: {missing} records were lost; their operations count as those of unknown device time")
+        let lost = self.counts.lost;
+        (lost > 0).then(|| {
+            format!("tracepoints: {lost} records were lost; their operations count as those of unknown device time")
         })
+    }
+
+    /// Keeps a request that was complete in the window, while there is room.
+    fn add(&mut self, operation: CapturedOperation, opens_ns: u64, maximum: usize) {
+        if operation.completed_ns < opens_ns {
+            return;
+        }
+        if self.operations.len() < maximum {
+            self.operations.push(operation);
+            return;
+        }
+        // They come in the order of completion, so one that was issued earlier may come later.
+        let from_ns =
+            self.full_from_ns.map_or(operation.issued_ns, |known_ns| known_ns.min(operation.issued_ns));
+        self.full_from_ns = Some(from_ns);
     }
 }
 
 impl Tracing {
-    /// Begins to trace the disk under a job's file, for requests of these threads.
+    /// Begins to trace the disk under a job's file, for requests of these threads. Nothing is kept before the window
+    /// opens.
     pub(super) fn start(job: &StorageJob, threads: HashSet<u32>) -> Result<Self, CaptureError> {
         let mut capture = Capture::start(Some(device_of(Path::new(&job.file))?))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&stop);
+        let (stop, opens_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(u64::MAX)));
+        let (is_over, window_ns) = (Arc::clone(&stop), Arc::clone(&opens_ns));
         let take = move || {
-            let mut kept = VecDeque::new();
-            let mut dropped = 0;
+            let mut captured = Captured::default();
             let mut is_last = false;
             loop {
                 if !is_last && is_over.load(Ordering::Relaxed) {
@@ -61,24 +80,30 @@ impl Tracing {
                 }
                 let has_more = capture.read(&mut |operation| {
                     if threads.contains(&operation.thread) {
-                        dropped += u64::from(keep(&mut kept, operation, REQUESTS_MAX));
+                        captured.add(operation, window_ns.load(Ordering::Acquire), REQUESTS_MAX);
                     }
                 })?;
                 if has_more {
                     continue;
                 }
                 if is_last {
-                    return Ok(Captured { operations: kept.into(), counts: capture.counts(), dropped });
+                    captured.counts = capture.counts();
+                    return Ok(captured);
                 }
                 thread::sleep(LOOK_EVERY);
             }
         };
-        let spawned = thread::Builder::new().name("weir-trace".to_owned()).spawn(take);
+        let spawned = thread::Builder::new().name(THREAD_NAME.to_owned()).spawn(take);
         let thread = spawned.map_err(|source| CaptureError::System {
             doing: "start the thread that reads the trace".to_owned(),
             source,
         })?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { stop, opens_ns, thread: Some(thread) })
+    }
+
+    /// The first window opens at this moment. To be said before the jobs begin.
+    pub(super) fn open(&self, opens_ns: u64) {
+        self.opens_ns.store(opens_ns, Ordering::Release);
     }
 
     /// Ends it.
@@ -102,46 +127,53 @@ impl Drop for Tracing {
     }
 }
 
-/// Keeps the newest. Says whether one had to go.
-fn keep(kept: &mut VecDeque<CapturedOperation>, operation: CapturedOperation, maximum: usize) -> bool {
-    let is_full = kept.len() >= maximum;
-    if is_full {
-        kept.pop_front();
-    }
-    kept.push_back(operation);
-    is_full
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{capture::DeviceNumber, predict::Direction};
 
-    #[test]
-    fn the_ring_keeps_the_newest() {
-        let operation = |issued_ns| CapturedOperation {
+    fn operation(issued_ns: u64, completed_ns: u64) -> CapturedOperation {
+        CapturedOperation {
             issued_ns,
-            completed_ns: issued_ns + 1,
+            completed_ns,
             thread: 1,
             device: DeviceNumber { major: 254, minor: 0 },
             sector: 0,
             bytes: 4096,
             direction: Direction::Read,
-        };
-        let mut kept = VecDeque::new();
-        let dropped = (0..5).filter(|issued_ns| keep(&mut kept, operation(*issued_ns), 3)).count();
-        assert_eq!(dropped, 2);
-        assert_eq!(kept.iter().map(|operation| operation.issued_ns).collect::<Vec<_>>(), [2, 3, 4]);
+        }
+    }
+
+    fn issued_ns(captured: &Captured) -> Vec<u64> {
+        captured.operations.iter().map(|operation| operation.issued_ns).collect()
+    }
+
+    #[test]
+    fn the_first_are_kept_and_it_is_known_from_when_on_some_are_missing() {
+        let mut captured = Captured::default();
+        (0..3).for_each(|start_ns| captured.add(operation(start_ns, start_ns + 2), 0, 3));
+        assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![0, 1, 2], None));
+        captured.add(operation(5, 6), 0, 3);
+        captured.add(operation(3, 9), 0, 3);
+        assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![0, 1, 2], Some(3)));
+        assert_eq!(captured.note(), None, "nothing of what is told of is missing");
+    }
+
+    #[test]
+    fn requests_of_the_ramp_take_no_room() {
+        let mut captured = Captured::default();
+        for (start_ns, end_ns) in [(0, 40), (50, 99), (90, 100), (110, 150)] {
+            captured.add(operation(start_ns, end_ns), 100, 2);
+        }
+        // What was under way when the window opened is counted in it.
+        assert_eq!((issued_ns(&captured), captured.full_from_ns), (vec![90, 110], None));
     }
 
     #[test]
     fn losses_are_told() {
         assert_eq!(Captured::default().note(), None);
-        let lossy = Captured {
-            dropped: 2,
-            counts: CaptureCounts { lost: 3, ..CaptureCounts::default() },
-            ..Captured::default()
-        };
-        assert!(lossy.note().is_some_and(|note| note.contains("5 records were lost")));
+        let counts = CaptureCounts { lost: 3, ..CaptureCounts::default() };
+        let lossy = Captured { counts, ..Captured::default() };
+        assert!(lossy.note().is_some_and(|note| note.contains("3 records were lost")));
     }
 }

@@ -35,18 +35,27 @@ pub(super) fn completions(traced: &[Traced], captured: &[CapturedOperation]) -> 
 }
 
 /// Measures the operations again, with the device's own times. `observed` is how they were measured when they ran.
+///
+/// From `until_ns` on not all is known of every operation, so the figures end there, or better where the CPU was last
+/// read before: operations, time and CPU are then of the same part of the run.
 pub(super) fn retold(
     traced: &[Traced],
     captured: &[CapturedOperation],
     observed: &Meter,
     empty: Meter,
+    until_ns: u64,
 ) -> Meter {
+    let end_ns = observed.last_reading_ns(until_ns);
+    let is_whole = end_ns == observed.stopped_ns();
     let mut meter = empty;
     meter.start(observed.started_ns());
     for (operation, device_done_ns) in traced.iter().zip(completions(traced, captured)) {
+        if !is_whole && operation.measured.noticed_ns >= end_ns {
+            break;
+        }
         meter.record(&Measured { device_done_ns, ..operation.measured });
     }
-    meter.stop(observed.stopped_ns());
+    meter.stop(end_ns);
     meter.adopt_cpu(observed);
     meter
 }
@@ -121,12 +130,17 @@ mod tests {
         observed.thread_busy(77_000);
         observed.stop(2_000_000);
         let requests = [captured(1_000, 22_000), captured(1_501_000, 1_522_000)];
-        let told =
-            retold(&operations, &requests, &observed, Meter::new(1_000_000, 2_000, DeviceClock::Tracepoint));
+        let empty = || Meter::new(1_000_000, 2_000, DeviceClock::Tracepoint);
+        let told = retold(&operations, &requests, &observed, empty(), u64::MAX);
         let (report, intervals) = told.finish(9_000_000);
         assert_eq!((report.operations, report.misses, report.device_known), (2, 2, 2));
         assert_eq!((report.device_ns, report.oversleep_ns, report.wake_ns), (40_000, 20_000, 36_000));
         assert_eq!((report.elapsed_ns, report.cpu_ns, intervals.len()), (2_000_000, 77_000, 2));
         assert_eq!(report.device_clock, DeviceClock::Tracepoint);
+        // What is known until the second operation was noticed is told of the first interval alone.
+        let told = retold(&operations, &requests, &observed, empty(), 1_552_101);
+        let (report, intervals) = told.finish(9_000_000);
+        assert_eq!((report.operations, report.elapsed_ns, intervals.len()), (1, 1_000_000, 1));
+        assert_eq!(report.cpu_ns, intervals[0].cpu_ns);
     }
 }

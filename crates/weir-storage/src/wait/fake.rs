@@ -106,6 +106,12 @@ impl FakeEngine {
         self
     }
 
+    /// Operations take so long, one after the other.
+    pub(crate) fn lasting(mut self, times_ns: &[u64]) -> Self {
+        self.times_ns = times_ns.iter().copied().collect();
+        self
+    }
+
     pub(crate) fn taking(mut self, taken_max: usize) -> Self {
         self.taken_max = taken_max;
         self

@@ -191,6 +191,26 @@ fn a_small_run_on_every_engine_does_what_it_says() {
 }
 
 #[test]
+fn what_a_rate_asked_for_and_nobody_began_is_counted_and_shown() {
+    let folder = folder("storage-rate");
+    let file = data(&folder, 1 << 20);
+    // No device does as much, so a queue is left whatever this machine is.
+    let words = ["--file", &file, "--engine", "pread", "--rate", "4000000000", "--runtime", "50ms"];
+    let said = run(&[&words[..], &["--json"]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let (_, ours) = report(&said);
+    let (reads, never_begun) = (&ours.jobs[0].reads, &ours.jobs[0].never_begun);
+    assert_eq!(reads.operations + never_begun.operations, 200_000_000, "{reads:?}");
+    assert_eq!((reads.total.count, never_begun.waited.count), (reads.operations, never_begun.operations));
+    assert_eq!(never_begun.total_at_least.count, 200_000_000);
+    let table = run(&words).stdout;
+    assert!(
+        table.contains("never begun   ") && table.contains("of all that were due, at least: "),
+        "{table}"
+    );
+}
+
+#[test]
 fn parts_of_the_wait_add_up_for_every_completion_method() {
     let folder = folder("storage-waits");
     let file = data(&folder, 4 << 20);

@@ -50,6 +50,8 @@ fn a_capture_is_a_trace_that_can_be_replayed_or_the_reason_is_told() {
     let folder = folder("storage-capture");
     let (target, out) = (folder.join("data"), folder.join("trace.csv"));
     fs::write(&target, [7; 4096]).expect("the folder is ours");
+    let others = folder.join("trace.partial");
+    fs::write(&others, "precious").expect("the folder is ours");
     let path = |path: &std::path::Path| path.to_str().expect("a plain path").to_owned();
     let said =
         weir(&["storage", "capture", &path(&target), "--duration", "50ms", "--out", &path(&out), "--quiet"]);
@@ -68,4 +70,7 @@ fn a_capture_is_a_trace_that_can_be_replayed_or_the_reason_is_told() {
         }
     }
     assert!(said.code == Some(0) || !out.exists());
+    assert_eq!(fs::read_to_string(&others).expect("it is not ours to remove"), "precious");
+    let names = 2 + usize::from(said.code == Some(0));
+    assert_eq!(fs::read_dir(&*folder).expect("the folder").count(), names, "nothing half is left");
 }

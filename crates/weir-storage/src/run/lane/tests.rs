@@ -204,6 +204,45 @@ fn a_rate_with_depth_issues_while_others_are_in_flight() {
     assert!(outcome.reads().total.ns_max < 80_000);
 }
 
+/// A job of 10,000 operations a second for 10 ms, on a device whose operations take so long.
+fn stalled(job: StorageJob, times_ns: &[u64], stop: &AtomicBool) -> Outcome {
+    let paced = StorageJob { rate_iops: Some(10_000), runtime_ns: Some(10_000_000), ..job };
+    run_with(&paced, Method::Poll, |engine| engine.lasting(times_ns), stop)
+}
+
+#[test]
+fn what_a_stall_to_the_end_kept_from_beginning_is_counted_with_its_wait() {
+    let endless = || StorageJob { time_based: true, ..job() };
+    let outcome = stalled(endless(), &[50_000_000], &AtomicBool::new(false));
+    // Of the rate times the stall, one was in flight.
+    let told = outcome.recorder.report_never_begun();
+    assert_eq!((outcome.reads().operations, told.operations, told.waited.count), (1, 99, 99));
+    // Until the time was over, not until the device came back.
+    assert!((99_900..=100_000).contains(&told.waited.ns_min), "{}", told.waited.ns_min);
+    assert!((9_890_000..9_910_000).contains(&told.waited.ns_max), "{}", told.waited.ns_max);
+    assert_eq!(told.total_at_least.count, 100);
+    assert_eq!(outcome.reads().total.count, 1);
+
+    let in_time = stalled(endless(), &[40_000], &AtomicBool::new(false));
+    assert_eq!((in_time.reads().operations, in_time.recorder.unbegun.operations), (100, 0));
+    // Half of what is asked for is done; the rest is not lost.
+    let slow = stalled(endless(), &[200_000], &AtomicBool::new(false));
+    assert_eq!(slow.reads().operations + slow.recorder.unbegun.operations, 100);
+    assert!((45..=55).contains(&slow.recorder.unbegun.operations), "{}", slow.recorder.unbegun.operations);
+}
+
+#[test]
+fn what_a_job_would_not_have_begun_anyway_is_not_counted() {
+    let few = StorageJob { operations_max: Some(30), time_based: true, ..job() };
+    let outcome = stalled(few.clone(), &[50_000_000], &AtomicBool::new(false));
+    assert_eq!(outcome.recorder.unbegun.operations, 29);
+    assert_eq!(stalled(few, &[40_000], &AtomicBool::new(false)).recorder.unbegun.operations, 0);
+    let closed = StorageJob { time_based: true, runtime_ns: Some(10_000_000), ..job() };
+    assert_eq!(run(&closed, Method::Poll).recorder.unbegun.operations, 0, "without a rate nothing is due");
+    let stopped = stalled(job(), &[40_000], &AtomicBool::new(true));
+    assert_eq!(stopped.recorder.unbegun.operations, 0, "the window never opened");
+}
+
 #[test]
 fn a_pause_follows_each_completion() {
     let slow = StorageJob { think_time_ns: 200_000, operations_max: Some(20), ..job() };

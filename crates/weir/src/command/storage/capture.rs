@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     fs::{self, File},
-    io::{BufWriter, Write},
+    io::BufWriter,
     path::Path,
     sync::{
         Arc,
@@ -38,9 +38,9 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |_| flag.store(true, Ordering::Relaxed))?;
-    let partial = arguments.out.with_extension("partial");
     let cannot = || format!("cannot write {}", arguments.out.display());
-    let mut file = BufWriter::new(File::create(&partial).with_context(cannot)?);
+    let (partial, file) = output::begin_beside(&arguments.out).with_context(cannot)?;
+    let mut file = BufWriter::new(file);
     let shown = Cell::new(Instant::now());
     let progress = |counts: CaptureCounts| {
         if !arguments.quiet && shown.get().elapsed() >= PROGRESS_EVERY {
@@ -109,10 +109,14 @@ fn refused(error: CaptureError) -> Result<Exit> {
 }
 
 fn keep(file: BufWriter<File>, partial: &Path, path: &Path) -> std::io::Result<()> {
-    let mut file = file.into_inner()?;
-    file.flush()?;
-    file.sync_all()?;
-    fs::rename(partial, path)
+    let whole = || {
+        file.into_inner()?.sync_all()?;
+        fs::rename(partial, path)
+    };
+    whole().inspect_err(|_| {
+        // What failed is told; half a trace is of no use to anybody.
+        let _ = fs::remove_file(partial);
+    })
 }
 
 /// What is in the trace, and what of the disk's requests is not.

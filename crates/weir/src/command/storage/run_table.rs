@@ -2,7 +2,9 @@
 
 use weir_record::{
     load::LatencySummary,
-    storage::{DeviceClock, DirectionReport, StorageJob, StorageJobReport, StorageReport, WaitingReport},
+    storage::{
+        DeviceClock, DirectionReport, NeverBegun, StorageJob, StorageJobReport, StorageReport, WaitingReport,
+    },
 };
 use weir_storage::job::units::shown_bytes;
 
@@ -38,6 +40,7 @@ fn one_job(report: &StorageJobReport) -> Vec<String> {
     if report.reads.operations + report.writes.operations == 0 {
         rows.push("operations    none was completed in the window".to_owned());
     }
+    rows.extend(never_begun(&report.never_begun));
     rows.extend(cpu(report));
     if let Some(waiting) = &report.waiting {
         rows.extend(waits(waiting));
@@ -86,6 +89,22 @@ fn one_direction(name: &str, report: &DirectionReport, elapsed_ns: u64) -> Vec<S
 /// An engine that is inside the system call until the end has no submission of its own.
 fn has_parts(submission: &LatencySummary) -> bool {
     submission.count > 0 && submission.ns_max > 0
+}
+
+/// Latencies of what was completed say too little when the rate asked for more.
+fn never_begun(report: &NeverBegun) -> Vec<String> {
+    if report.operations == 0 {
+        return Vec::new();
+    }
+    vec![
+        format!(
+            "never begun   {} operations that were due by the rate when the time was over; latencies above are without \
+             them",
+            report.operations
+        ),
+        format!("  waited      {}", latency(&report.waited)),
+        format!("  latency     of all that were due, at least: {}", latency(&report.total_at_least)),
+    ]
 }
 
 fn cpu(report: &StorageJobReport) -> Vec<String> {
@@ -298,6 +317,19 @@ mod tests {
             assert!(text.lines().any(|shown| shown == line), "{line:?} is not in:\n{text}");
         }
         assert!(!text.contains("writes ") && !text.contains("FAILED"), "{text}");
+    }
+
+    #[test]
+    fn what_was_never_begun_is_told_beside_the_latencies_that_lack_it() {
+        let mut late = report();
+        assert!(!table(&late, 100).contains("never begun"));
+        let waited = summary();
+        late.jobs[0].never_begun = NeverBegun { operations: 2000, total_at_least: waited.clone(), waited };
+        let text = table(&late, 100);
+        let rows: Vec<&str> =
+            text.lines().skip_while(|line| !line.starts_with("never begun")).take(3).collect();
+        assert!(rows[0].starts_with("never begun   2000 operations that were due"), "{text}");
+        assert!(rows[1].starts_with("  waited      mean ") && rows[2].contains("at least: mean "), "{text}");
     }
 
     #[test]
