@@ -59,7 +59,8 @@ pub struct NoiseWindow {
     pub window_ns: u64,
     /// Steal time as a share of the machine's CPU time, 0 to 1.
     pub steal_share: f64,
-    /// CPU used by processes that are not ours, in CPUs (1.0 = one core), by their own CPU clocks.
+    /// CPU used by processes that are not ours, in CPUs (1.0 = one core), by their own CPU clocks. Where a disk is
+    /// measured the kernel's threads are not among them: they do that work.
     pub foreign_cpus: f64,
     /// Non-idle CPU of the whole machine.
     pub machine_busy_ns: u64,

@@ -490,7 +490,7 @@ pub struct SweepResult {
     pub plan: SweepPlan,
     /// The method that is judged; absent when the plan has none.
     pub candidate: Option<String>,
-    /// Parts that are done, of methods times seeds.
+    /// Parts of which every phase is done, of methods times seeds.
     pub parts_done: u32,
     /// Whether all are.
     pub complete: bool,
@@ -510,6 +510,27 @@ impl SweepResult {
     /// A phase by its name.
     pub fn phase(&self, name: &str) -> Option<&PhaseResult> {
         self.phases.iter().find(|phase| phase.name == name)
+    }
+
+    /// Whether every part is done but those of the methods that could not be had.
+    pub fn is_whole_but_for_missing(&self) -> bool {
+        let methods = self.plan.methods.len().saturating_sub(self.missing.len());
+        self.complete || usize::try_from(self.parts_done) == Ok(methods * self.plan.seeds.len())
+    }
+
+    /// Fewest and most seeds with figures that a method has in a phase; both are those of the plan when all is done.
+    /// Methods that could not be had are left out.
+    pub fn seeds_with_figures(&self) -> (usize, usize) {
+        let is_had = |method: &&SweepMethod| self.missing.iter().all(|missing| missing.name != method.name);
+        let had = || self.plan.methods.iter().filter(is_had);
+        let seeds = |phase: &PhaseResult, method: &SweepMethod| {
+            phase.method(&method.name).map_or(0, |found| found.miss_rate.values as usize)
+        };
+        let counts = self.phases.iter().flat_map(|phase| had().map(move |method| seeds(phase, method)));
+        let range = counts.fold(None, |range: Option<(usize, usize)>, count| {
+            Some(range.map_or((count, count), |(least, most)| (least.min(count), most.max(count))))
+        });
+        range.unwrap_or_default()
     }
 
     /// Of the frontier table as a whole: fails when a line fails, holds when all do; absent without a line.
@@ -693,5 +714,48 @@ impl PollingResult {
     /// The sweep of one world; the first, if there are several.
     pub fn sweep(&self, world: SweepWorld) -> Option<&SweepResult> {
         self.sweeps.iter().find(|sweep| sweep.plan.world == world)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three methods, four seeds, two phases; `values` seeds of each method have figures in each phase.
+    fn sweep(values: [u32; 3], parts_done: u32) -> SweepResult {
+        let names = ["a", "b", "c"];
+        let methods = names.map(|name| SweepMethod { name: name.to_owned(), ..SweepMethod::default() });
+        let found = |(name, values): (&str, u32)| MethodResult {
+            method: name.to_owned(),
+            miss_rate: Estimate { values, ..Estimate::default() },
+            ..MethodResult::default()
+        };
+        let phase = PhaseResult {
+            methods: names.into_iter().zip(values).filter(|(_, values)| *values > 0).map(found).collect(),
+            ..PhaseResult::default()
+        };
+        let plan = SweepPlan { seeds: vec![1, 2, 3, 4], methods: methods.into(), ..SweepPlan::default() };
+        SweepResult { plan, parts_done, phases: vec![phase.clone(), phase], ..SweepResult::default() }
+    }
+
+    #[test]
+    fn a_method_that_cannot_be_had_excuses_itself_and_no_other() {
+        let missing = || vec![MissingMethod { name: "c".to_owned(), reason: "no".to_owned() }];
+        let of = |parts_done, missing| {
+            SweepResult { missing, ..sweep([4, 4, 0], parts_done) }.is_whole_but_for_missing()
+        };
+        assert!(of(8, missing()));
+        assert!(!of(7, missing()), "the others have parts to do");
+        assert!(!of(8, Vec::new()), "nobody says why");
+    }
+
+    #[test]
+    fn seeds_with_figures_are_counted_over_the_methods_that_could_be_had() {
+        assert_eq!(sweep([4, 4, 4], 12).seeds_with_figures(), (4, 4));
+        assert_eq!(sweep([4, 2, 0], 6).seeds_with_figures(), (0, 4));
+        let mut without = sweep([4, 2, 0], 6);
+        without.missing.push(MissingMethod { name: "c".to_owned(), reason: "no".to_owned() });
+        assert_eq!(without.seeds_with_figures(), (2, 4));
+        assert_eq!(SweepResult::default().seeds_with_figures(), (0, 0));
     }
 }

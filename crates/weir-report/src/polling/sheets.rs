@@ -412,6 +412,18 @@ pub(super) fn missing(result: &PollingResult, language: Language) -> Vec<(String
     parts.chain(of_sweeps).collect()
 }
 
+/// Those that have figures, which may be fewer than were asked for: `6 blocks`, or `2–4 of 6 blocks`.
+fn seeds(sweep: &SweepResult, unit: &str, language: Language) -> String {
+    let planned = sweep.plan.seeds.len();
+    match sweep.seeds_with_figures() {
+        (least, most) if least == planned && most == planned => format!("{planned} {unit}"),
+        (least, most) => {
+            let found = if least == most { least.to_string() } else { format!("{least}–{most}") };
+            Text::SeedsFound.fill(language, &[&found, &planned.to_string(), unit])
+        }
+    }
+}
+
 /// Heading of a sweep: its world, source and how often each method ran.
 pub(super) fn world(sweep: &SweepResult, language: Language) -> (String, String) {
     let unit = match sweep.plan.world {
@@ -422,7 +434,7 @@ pub(super) fn world(sweep: &SweepResult, language: Language) -> (String, String)
     let phases: Vec<String> =
         sweep.plan.phases.iter().map(|phase| sentence::phase(phase, sweep.plan.world, language)).collect();
     let mut detail = vec![sweep.plan.source.clone(), phases.join(", ")];
-    detail.push(format!("{} {}", sweep.plan.seeds.len(), unit.of(language)));
+    detail.push(seeds(sweep, unit.of(language), language));
     detail.retain(|part| !part.is_empty());
     (texts::world(sweep.plan.world).of(language).to_owned(), detail.join(" · "))
 }

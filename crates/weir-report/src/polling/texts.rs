@@ -260,13 +260,15 @@ texts! {
         otherwise does not change them. Seeds vary that host alone, so the intervals say nothing of other traces."
         | "트레이스: 지연시간은 파일의 값이고 기다리는 호스트는 모델이며, 다르게 기다려도 지연시간은 바뀌지 않습니다. 시드는 그 호스트만 바꾸므로 구간은 다른 트레이스에 대해 아무것도 말하지 않습니다."
         | "轨迹：延迟取自文件，等待的主机是模型，以其他方式等待不会改变这些延迟。种子只改变该主机，因此区间不说明其他轨迹。";
-    EmulatedRecording: "Recorded traces: how long each request to this machine's disk took, from the kernel's block \
-        tracepoints, while one thread read at random and another kept so many more reads in flight. Each trace is cut into \
-        consecutive pieces, one for each seed, and the intervals are over the pieces. The host that waits is the model's, and \
-        waiting otherwise does not change the times. They stand beside the other parts and decide nothing."
-        | "기록한 트레이스: 한 스레드가 임의 읽기를 하고 다른 스레드가 그만큼의 읽기를 더 진행하는 동안 이 머신의 디스크가 요청마다 쓴 시간으로, 커널의 블록 트레이스포인트에서 얻었습니다. \
-        트레이스마다 시드 수만큼 연속된 조각으로 나누며 구간은 조각에 걸친 것입니다. 기다리는 호스트는 모델이고 다르게 기다려도 시간은 바뀌지 않습니다. 다른 부분과 나란히 놓일 뿐 판정에는 쓰지 않습니다."
-        | "实录轨迹：在一个线程随机读取、另一个线程保持若干读取在途时，本机磁盘处理每个请求所用的时间，取自内核的块层跟踪点。每条轨迹切成连续的片段，每个种子一段，区间针对这些片段。等待的主机是模型，以其他方式等待不会改变这些时间。它们与其他部分并列，不参与判定。";
+    EmulatedRecording: "Recorded traces: how long this machine's disk took for each read of one thread, from the kernel's \
+        block tracepoints. That thread read at random, one read at a time, while another kept so many more in flight; the \
+        other's reads, and those that the kernel issued in another thread's name because the queue was full, are not in the \
+        trace. Each trace is cut into consecutive pieces, one for each seed, and the intervals are over the pieces. The host \
+        that waits is the model's, and waiting otherwise does not change the times. They stand beside the other parts and \
+        decide nothing."
+        | "기록한 트레이스: 이 머신의 디스크가 한 스레드의 읽기마다 쓴 시간으로, 커널의 블록 트레이스포인트에서 얻었습니다. 이 스레드는 한 번에 하나씩 임의 읽기를 하고 다른 스레드는 그만큼의 읽기를 더 진행합니다. \
+        다른 스레드의 읽기와, 큐가 가득 차 커널이 다른 스레드의 이름으로 보낸 읽기는 트레이스에 없습니다. 트레이스마다 시드 수만큼 연속된 조각으로 나누며 구간은 조각에 걸친 것입니다. 기다리는 호스트는 모델이고 다르게 기다려도 시간은 바뀌지 않습니다. 다른 부분과 나란히 놓일 뿐 판정에는 쓰지 않습니다."
+        | "实录轨迹：本机磁盘处理一个线程的每次读取所用的时间，取自内核的块层跟踪点。该线程随机读取，每次一个，同时另一个线程保持若干读取在途；另一线程的读取，以及因队列已满而由内核以其他线程名义发出的读取，不在轨迹中。每条轨迹切成连续的片段，每个种子一段，区间针对这些片段。等待的主机是模型，以其他方式等待不会改变这些时间。它们与其他部分并列，不参与判定。";
     NotRecorded: "No trace was recorded on this machine's disk: {0}."
         | "이 머신의 디스크에서 기록한 트레이스는 없습니다: {0}." | "未在本机磁盘上录制轨迹：{0}。";
     EmulatedDisk: "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has \
@@ -292,6 +294,7 @@ texts! {
     Seeds: "seeds" | "시드" | "种子";
     Blocks: "blocks" | "블록" | "区组";
     Pieces: "pieces" | "조각" | "片段";
+    SeedsFound: "{0} of {1} {2}" | "{2} {1}개 중 {0}개" | "{1} 个{2}中的 {0} 个";
     Background: "background: {0} × depth {1}" | "백그라운드: {0} × 깊이 {1}" | "后台：{0} × 深度 {1}";
     BackgroundNone: "no background" | "백그라운드 없음" | "无后台";
     EnvironmentTitle: "Environment" | "실험 환경" | "实验环境";

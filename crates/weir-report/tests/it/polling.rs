@@ -283,7 +283,8 @@ fn traces_that_were_recorded_stand_beside_the_others_and_decide_nothing() {
     for expected in [
         "Recorded traces: 1 of 2 conditions hold, 1 fail.",
         "20 pieces",
-        "from the kernel's block tracepoints",
+        "how long this machine's disk took for each read of one thread, from the kernel's block tracepoints",
+        "the other's reads, and those that the kernel issued in another thread's name",
         "cut into consecutive pieces",
     ] {
         assert!(page.contains(expected), "{expected}\n{page}");
@@ -294,6 +295,26 @@ fn traces_that_were_recorded_stand_beside_the_others_and_decide_nothing() {
         assert!(flat(&polling_terminal(&without, language, 100, false)).contains("it needs <root>"));
         assert!(polling_html(&without, language).contains("it needs &lt;root&gt;"));
     }
+}
+
+#[test]
+fn a_sweep_is_headed_with_the_seeds_that_have_figures() {
+    let heading = |sweep: &SweepResult, language| flat(&sweep_terminal(sweep, language, 100, false));
+    let mut cut = sweep(SweepWorld::Disk, Outcome::Open);
+    assert!(heading(&cut, Language::English).contains(" · 20 blocks "));
+    for found in &mut cut.phases[0].methods {
+        found.miss_rate.values = 4;
+    }
+    assert!(heading(&cut, Language::English).contains(" · 4 of 20 blocks "));
+    assert!(heading(&cut, Language::Korean).contains(" · 블록 20개 중 4개 "));
+    assert!(heading(&cut, Language::Chinese).contains(" · 20 个区组中的 4 个 "));
+    cut.phases[0].methods[1].miss_rate.values = 6;
+    assert!(heading(&cut, Language::English).contains(" · 4–6 of 20 blocks "));
+    // One that has none yet has no row in the table either; one that cannot be had is named below it.
+    let last = cut.phases[0].methods.pop().expect("a method");
+    assert!(heading(&cut, Language::English).contains(" · 0–6 of 20 blocks "));
+    cut.missing.push(MissingMethod { name: last.method, reason: "no".into() });
+    assert!(heading(&cut, Language::English).contains(" · 4–6 of 20 blocks "));
 }
 
 #[test]

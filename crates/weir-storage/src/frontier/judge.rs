@@ -48,7 +48,7 @@ pub fn judge(plan: &SweepPlan, parts: &[SweepPart]) -> SweepResult {
     };
     let done: BTreeSet<(&str, u64)> = parts
         .iter()
-        .filter(|part| part.failure.is_none())
+        .filter(|part| part.failure.is_none() && has_every_phase(plan, part))
         .map(|part| (part.method.as_str(), part.seed))
         .collect();
     let planned = plan.methods.len() * plan.seeds.len();
@@ -64,6 +64,11 @@ pub fn judge(plan: &SweepPlan, parts: &[SweepPart]) -> SweepResult {
         series: series(plan, parts),
         missing: missing(plan, parts),
     }
+}
+
+/// A disk gives its phases one by one, so a part may have some of them and not yet the others.
+fn has_every_phase(plan: &SweepPlan, part: &SweepPart) -> bool {
+    plan.phases.iter().all(|planned| part.phases.iter().any(|phase| phase.name == planned.name))
 }
 
 fn method_result(figures: &Figures, phase: &str, method: &str) -> Option<MethodResult> {
@@ -351,6 +356,26 @@ mod tests {
         assert_eq!((result.parts_done, result.missing[0].name.as_str()), (120, "broken"));
         assert_eq!(result.candidate.as_deref(), Some("ours"));
         assert_eq!(result.frontier.len(), 1);
+    }
+
+    #[test]
+    fn a_part_without_one_of_its_phases_is_not_done() {
+        let phase = |name: &str| SweepPhase { name: name.into(), ..SweepPhase::default() };
+        let of_part = |name: &str| PartPhase { name: name.into(), ..PartPhase::default() };
+        let plan = SweepPlan {
+            phases: vec![phase("Job1"), phase("Job2")],
+            seeds: vec![1, 2],
+            methods: vec![SweepMethod { name: POLL.into(), ..SweepMethod::default() }],
+            ..SweepPlan::default()
+        };
+        let part = |seed, phases| SweepPart { method: POLL.into(), seed, phases, failure: None };
+        let both = || vec![of_part("Job1"), of_part("Job2")];
+        let whole = judge(&plan, &[part(1, both()), part(2, both())]);
+        assert_eq!((whole.complete, whole.parts_done), (true, 2));
+        for phases in [vec![of_part("Job1")], vec![of_part("Job2")], Vec::new()] {
+            let lacking = judge(&plan, &[part(1, both()), part(2, phases)]);
+            assert_eq!((lacking.complete, lacking.parts_done), (false, 1));
+        }
     }
 
     #[test]

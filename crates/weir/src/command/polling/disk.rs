@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, path::Path, sync::atomic::AtomicBool};
 use anyhow::{Context, Result};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
+    exit::ExitCode,
     file::Surroundings,
     process::{Deadlines, ProcessLauncher},
     run::{self, Ended, Event, Hands},
@@ -30,7 +31,7 @@ use crate::{
         study::default_folder as folder_of,
         study_storage::{self, Ready},
     },
-    exit::UsageError,
+    exit::{Exit, UsageError},
     orphans, output,
 };
 
@@ -47,11 +48,13 @@ pub(crate) struct Asked {
     pub(crate) seed: u64,
 }
 
-/// What was measured.
+/// What was measured, and how that ended.
 pub(crate) struct OnDisk {
     /// Absent when it was interrupted before the first trial.
     pub(crate) result: Option<SweepResult>,
-    pub(crate) interrupted: bool,
+    pub(crate) ended: Ended,
+    /// What cut it short and how far it came.
+    pub(crate) cut: Option<String>,
 }
 
 /// Where a sweep over a disk goes when nobody says.
@@ -64,6 +67,48 @@ pub(crate) fn data_file(folder: &Path) -> std::path::PathBuf {
     folder.parent().unwrap_or(Path::new("")).join(storage::FILE_NAME)
 }
 
+/// A sweep by itself: whoever asked for it is told what it lacks, and its exit code says that it lacks something.
+pub(crate) fn sweep(
+    folder: &Path,
+    asked: &Asked,
+    resume: bool,
+    interrupt: &AtomicBool,
+    quiet: bool,
+) -> Result<(SweepResult, Exit)> {
+    let done = measure(folder, asked, resume, interrupt, quiet)?;
+    let result = done.result.unwrap_or_default();
+    let command = going_on(&reproduce(asked), folder);
+    let (told, exit) = ending(done.ended, done.cut.as_deref(), &result, &command);
+    told.iter().for_each(|text| output::tell(text));
+    Ok((result, exit))
+}
+
+fn going_on(reproduce: &str, folder: &Path) -> String {
+    format!("{reproduce} --out {} --resume", folder.display())
+}
+
+/// What is told at the end of a sweep, and its exit code. Only a whole one is a success.
+fn ending(ended: Ended, cut: Option<&str>, result: &SweepResult, command: &str) -> (Option<String>, Exit) {
+    let inconclusive = Exit::Study(ExitCode::Inconclusive);
+    let told = cut.map(|cut| format!("{cut}; go on with: {command}"));
+    match ended {
+        Ended::Interrupted => (told, Exit::Interrupted),
+        Ended::TimeCap | Ended::StayedFar => (told, inconclusive),
+        // The table names what is missing.
+        Ended::ArmsMissing => (told, Exit::Environment),
+        Ended::Complete if !result.missing.is_empty() => (told, Exit::Environment),
+        Ended::Complete if result.complete => (told, Exit::Ok),
+        Ended::Complete => {
+            let planned = result.plan.methods.len() * result.plan.seeds.len();
+            let lacking = format!(
+                "{} of {planned} runs have a clean trial of every phase, and no attempt is left for the others",
+                result.parts_done
+            );
+            (Some(lacking), inconclusive)
+        }
+    }
+}
+
 /// Measures, or goes on where an earlier session ended, and judges what is there.
 pub(crate) fn measure(
     folder: &Path,
@@ -74,18 +119,11 @@ pub(crate) fn measure(
 ) -> Result<OnDisk> {
     let goes_on = resume && folder.join(weir_store::FILE_NAME).exists();
     let study = study(asked);
-    let spec = if goes_on { Store::open_read_only(folder)?.study()?.spec } else { study.spec.clone() };
-    if !is_same(&spec, &study.spec) {
-        let text = format!(
-            "{} holds a sweep over other background depths, another --job-time or another --file; choose another folder \
-             with --out",
-            folder.display()
-        );
-        return Err(UsageError(text).into());
-    }
+    let spec = if goes_on { stored(folder, &study.spec)? } else { study.spec.clone() };
     if study_storage::prepare(&spec, folder, interrupt)? == Ready::Interrupted {
         let result = goes_on.then(|| judged(folder, asked)).transpose()?;
-        return Ok(OnDisk { result, interrupted: true });
+        let cut = Some("interrupted before a block began".to_owned());
+        return Ok(OnDisk { result, ended: Ended::Interrupted, cut });
     }
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut launcher =
@@ -107,17 +145,51 @@ pub(crate) fn measure(
         run::start(folder, &study, hands)
     };
     orphans::end();
-    let interrupted = outcome?.ended == Ended::Interrupted;
-    Ok(OnDisk { result: Some(judged(folder, asked)?), interrupted })
+    let outcome = outcome?;
+    let cut = outcome.cut_short();
+    Ok(OnDisk { result: Some(judged(folder, asked)?), ended: outcome.ended, cut })
 }
 
-/// Whether both ask for the same loads in the same order, with trials of the same length, on the same file.
-fn is_same(stored: &StudySpec, asked: &StudySpec) -> bool {
+/// What a folder of the laboratory is to hold. Its schedule is fixed when it begins, so that another one that is asked
+/// for would not be measured.
+fn stored(folder: &Path, asked: &StudySpec) -> Result<StudySpec> {
+    let header = Store::open_read_only(folder)?.study()?;
+    let others = differences(&header.spec, asked);
+    if others.is_empty() {
+        return Ok(header.spec);
+    }
+    let text = format!(
+        "{} holds a sweep with other {}; go on with it by `{}`, or choose another folder with --out",
+        folder.display(),
+        others.join(" and "),
+        going_on(&header.reproduce, folder)
+    );
+    Err(UsageError(text).into())
+}
+
+/// Options by which two sweeps differ: neither goes on with the blocks of the other.
+fn differences(stored: &StudySpec, asked: &StudySpec) -> Vec<&'static str> {
+    fn differ<V: PartialEq>(specs: [&StudySpec; 2], of: impl Fn(&CellSpec) -> V) -> bool {
+        let [stored, asked] = specs.map(|spec| spec.cells.iter().map(&of).collect::<Vec<V>>());
+        stored != asked
+    }
+    let both = [stored, asked];
     let file = |cell: &CellSpec| cell.storage.as_ref().and_then(|it| it.file.clone());
-    let cells = |spec: &StudySpec| {
-        spec.cells.iter().map(|cell| (cell.id.clone(), cell.window_ns, file(cell))).collect::<Vec<_>>()
-    };
-    cells(stored) == cells(asked)
+    let options = [
+        ("--methods", stored.arms != asked.arms),
+        ("--background", differ(both, |cell| cell.id.clone())),
+        ("--seeds", differ(both, |cell| cell.blocks)),
+        ("--job-time", differ(both, |cell| cell.window_ns)),
+        ("--file", differ(both, file)),
+    ];
+    // All but the methods are one for each depth, so that with other depths every one of them would differ.
+    let is_other_depths = options[1].1;
+    let depths_alone = |name: &str| !is_other_depths || ["--methods", "--background"].contains(&name);
+    options
+        .into_iter()
+        .filter(|(name, is_other)| *is_other && depths_alone(name))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 fn tell(event: &Event) {
@@ -181,13 +253,7 @@ fn arm_name(method: &str) -> String {
 fn judged(folder: &Path, asked: &Asked) -> Result<SweepResult> {
     let (study, trials) = report::read(folder)?;
     let source = asked.file.clone().unwrap_or_else(|| source(&study.spec, folder));
-    let plan = plans::of_disk(
-        &source,
-        asked.window_ns,
-        &asked.background_depths,
-        asked.blocks,
-        asked.methods.clone(),
-    );
+    let plan = plan_of(&study.spec, &source, &asked.methods);
     let mut result = frontier::judge(&plan, &parts(&plan, &study.spec, &trials));
     let name_of = |arm: &MissingArm| {
         let method = asked.methods.iter().find(|method| arm_name(&method.name) == arm.name);
@@ -197,6 +263,16 @@ fn judged(folder: &Path, asked: &Asked) -> Result<SweepResult> {
         study.missing_arms.iter().map(|arm| MissingMethod { name: name_of(arm), reason: arm.reason.clone() });
     result.missing.extend(missing);
     Ok(result)
+}
+
+/// What the laboratory was asked, as the plan of a sweep. A method's role and family are no part of what it keeps.
+fn plan_of(spec: &StudySpec, source: &str, methods: &[SweepMethod]) -> SweepPlan {
+    let window_ns = spec.cells.first().map_or(0, |cell| cell.window_ns);
+    let blocks = spec.cells.iter().map(|cell| u64::from(cell.blocks)).max().unwrap_or(0);
+    let cells = spec.cells.iter().filter_map(|cell| cell.storage.as_ref());
+    let depths: Vec<u32> = cells.map(|cell| cell.background_depth).collect();
+    let is_arm = |method: &&SweepMethod| spec.arms.iter().any(|arm| arm.name == arm_name(&method.name));
+    plans::of_disk(source, window_ns, &depths, blocks, methods.iter().filter(is_arm).cloned().collect())
 }
 
 fn source(spec: &StudySpec, folder: &Path) -> String {
@@ -261,12 +337,78 @@ mod tests {
     #[test]
     fn a_folder_with_other_loads_is_not_gone_on_with() {
         let stored = study(&asked(&[0, 32, 128])).spec;
-        assert!(is_same(&stored, &study(&asked(&[0, 32, 128])).spec));
-        for other in [&[0, 8, 128][..], &[0, 32], &[32, 0, 128]] {
-            assert!(!is_same(&stored, &study(&asked(other)).spec), "{other:?}");
+        let other = |asked: Asked| differences(&stored, &study(&asked).spec);
+        assert!(other(asked(&[0, 32, 128])).is_empty());
+        for depths in [&[0, 8, 128][..], &[0, 32], &[32, 0, 128]] {
+            assert_eq!(other(asked(depths)), ["--background"], "{depths:?}");
         }
-        let longer = Asked { window_ns: 1_000_000_000, ..asked(&[0, 32, 128]) };
-        assert!(!is_same(&stored, &study(&longer).spec));
+        assert_eq!(other(Asked { window_ns: 1_000_000_000, ..asked(&[0, 32, 128]) }), ["--job-time"]);
+        assert_eq!(other(Asked { file: Some("data".to_owned()), ..asked(&[0, 32, 128]) }), ["--file"]);
+    }
+
+    #[test]
+    fn more_blocks_or_methods_than_were_begun_with_are_refused_by_name() {
+        let folder = std::env::temp_dir().join(format!("weir-disk-sweep-{}", std::process::id()));
+        let begun = Asked { methods: methods::parse("interrupt poll").expect("methods"), ..asked(&[0, 32]) };
+        drop(Store::create(&folder, &study(&begun)).expect("a store"));
+        // Whoever is not refused is interrupted before anything is laid out.
+        let interrupt = AtomicBool::new(true);
+        let go_on = |asked: &Asked| measure(&folder, asked, true, &interrupt, true).map(|done| done.ended);
+        let refusals = [
+            Asked { blocks: 12, methods: begun.methods.clone(), ..asked(&[0, 32]) },
+            Asked { methods: methods::parse("interrupt poll lmd").expect("methods"), ..asked(&[0, 32]) },
+            Asked { blocks: 3, ..asked(&[0, 32]) },
+        ]
+        .map(|asked| go_on(&asked).map_err(|error| error.to_string()));
+        let _ = std::fs::remove_dir_all(&folder);
+        for (refusal, options) in refusals.into_iter().zip(["--seeds", "--methods", "--methods and --seeds"])
+        {
+            let refusal = refusal.expect_err("it is another sweep");
+            assert!(refusal.contains(&format!("holds a sweep with other {options}; ")), "{refusal}");
+            let command =
+                "--methods \"interrupt poll\" --seeds 6 --job-time 500000us --background 0,32 --out ";
+            assert!(refusal.contains(command), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn what_is_judged_is_what_the_laboratory_was_asked() {
+        let spec =
+            study(&Asked { methods: methods::parse("interrupt poll").expect("methods"), ..asked(&[0, 8]) })
+                .spec;
+        let plan = plan_of(&spec, "data", &methods::parse("interrupt lmd poll").expect("methods"));
+        let names: Vec<&str> = plan.methods.iter().map(|method| method.name.as_str()).collect();
+        assert_eq!((names, plan.seeds), (vec!["interrupt", "poll"], (1..=6).collect()));
+        let phases: Vec<(u32, u64)> =
+            plan.phases.iter().map(|phase| (phase.background_depth, phase.length_ns)).collect();
+        assert_eq!(phases, [(0, 500_000_000), (8, 500_000_000)]);
+    }
+
+    #[test]
+    fn only_a_whole_sweep_is_a_success_and_what_cuts_it_is_told_with_the_way_on() {
+        let whole = SweepResult { complete: true, ..SweepResult::default() };
+        let mut partial = SweepResult { parts_done: 3, ..SweepResult::default() };
+        partial.plan.methods = methods::parse("interrupt poll").expect("methods");
+        partial.plan.seeds = vec![1, 2];
+        let missing = SweepResult { missing: vec![MissingMethod::default()], ..partial.clone() };
+        let of = |ended, cut, result| ending(ended, cut, result, "weir storage sweep --resume");
+        let inconclusive = Exit::Study(ExitCode::Inconclusive);
+        assert_eq!(of(Ended::Complete, None, &whole), (None, Exit::Ok));
+        assert_eq!(of(Ended::Complete, None, &missing), (None, Exit::Environment));
+        assert_eq!(of(Ended::ArmsMissing, None, &missing), (None, Exit::Environment));
+        let (told, exit) = of(Ended::Complete, None, &partial);
+        assert!(told.is_some_and(|told| told.starts_with("3 of 4 runs have a clean trial")));
+        assert_eq!(exit, inconclusive);
+        for (ended, expected) in [
+            (Ended::TimeCap, inconclusive),
+            (Ended::StayedFar, inconclusive),
+            (Ended::Interrupted, Exit::Interrupted),
+        ] {
+            let (told, exit) = of(ended, Some("cut: 4 of 18 blocks are done"), &partial);
+            assert_eq!(exit, expected, "{ended:?}");
+            let way_on = "cut: 4 of 18 blocks are done; go on with: weir storage sweep --resume";
+            assert_eq!(told.as_deref(), Some(way_on), "{ended:?}");
+        }
     }
 
     #[test]

@@ -13,7 +13,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use weir_lab::{exit::ExitCode, run::RunError};
+use weir_lab::{
+    exit::ExitCode,
+    run::{self, RunError},
+};
 use weir_record::{
     SCHEMA_VERSION,
     sweep::{
@@ -101,17 +104,27 @@ pub(crate) fn run(
         Some(folder) => (folder.clone(), read(folder)?),
         None => begin(arguments, new())?,
     };
-    let mut session =
-        Session { folder: &folder, interrupt, quiet: arguments.quiet, began: Instant::now(), result };
+    let (quiet, began) = (arguments.quiet, Instant::now());
+    let mut session = Session { folder: &folder, interrupt, quiet, began, result, disk_cut: None };
     let before_ns = session.result.elapsed_ns;
     let ended = session.run()?;
     session.result.elapsed_ns = before_ns + session.began.elapsed().as_nanos() as u64;
     session.store()?;
     write(&session.result, language, &folder)?;
-    if ended == Ended::Interrupted {
-        output::tell(&format!("interrupted; go on with weir study --resume {}", folder.display()));
+    if let Some(way_on) = way_on(ended, session.disk_cut.as_deref(), &folder) {
+        output::tell(&way_on);
     }
     Ok(Exit::Study(exit_code(ended, &session.result)))
+}
+
+/// What cut the study short, or its disk part alone, and how it goes on.
+fn way_on(ended: Ended, disk_cut: Option<&str>, folder: &Path) -> Option<String> {
+    let cause = match (ended, disk_cut) {
+        (Ended::Interrupted, _) => "interrupted".to_owned(),
+        (Ended::Done, Some(cut)) => format!("disk: {cut}"),
+        (Ended::Done, None) => return None,
+    };
+    Some(format!("{cause}; go on with: weir study --resume {}", folder.display()))
 }
 
 /// A stored study.
@@ -162,8 +175,14 @@ fn begin(arguments: &Study, (folder, seed): (PathBuf, u64)) -> Result<(PathBuf, 
         reproduce: format!("weir study {NAME}{plan}{file} --seed {seed}"),
         ..PollingResult::default()
     };
+    // However the process ends, the folder is known as this study's from now on.
+    store(&folder, &result)?;
     output::tell(&format!("study {NAME} (seed {seed}) in {}", folder.display()));
     Ok((folder, result))
+}
+
+fn store(folder: &Path, result: &PollingResult) -> Result<()> {
+    output::write_whole(&folder.join(RESULT), &serde_json::to_string(result)?)
 }
 
 /// The file that the disk part reads.
@@ -193,6 +212,8 @@ struct Session<'s> {
     quiet: bool,
     began: Instant,
     result: PollingResult,
+    /// What cut the disk part short, where nobody interrupted the study.
+    disk_cut: Option<String>,
 }
 
 impl Session<'_> {
@@ -208,7 +229,7 @@ impl Session<'_> {
             }
         }
         self.result.complete = self.result.missing.is_empty()
-            && self.result.sweeps.iter().all(|sweep| sweep.complete || !sweep.missing.is_empty());
+            && self.result.sweeps.iter().all(SweepResult::is_whole_but_for_missing);
         Ok(Ended::Done)
     }
 
@@ -217,7 +238,7 @@ impl Session<'_> {
     }
 
     fn store(&self) -> Result<()> {
-        output::write_whole(&self.folder.join(RESULT), &serde_json::to_string(&self.result)?)
+        store(self.folder, &self.result)
     }
 
     fn carry(&self, plan: &SweepPlan, world: &World, file: &str) -> Result<(Vec<SweepPart>, Ended)> {
@@ -297,7 +318,8 @@ impl Session<'_> {
         match disk::measure(&disk_folder(self.folder), &asked, true, self.interrupt, self.quiet) {
             Ok(done) => {
                 done.result.into_iter().for_each(|sweep| self.put(sweep));
-                Ok(if done.interrupted { Ended::Interrupted } else { Ended::Done })
+                self.disk_cut = done.cut;
+                Ok(if done.ended == run::Ended::Interrupted { Ended::Interrupted } else { Ended::Done })
             }
             Err(error) => match error.downcast_ref::<RunError>() {
                 Some(RunError::Environment(reason)) => {
@@ -334,7 +356,7 @@ impl Session<'_> {
         let (host, interval_ns) = (HostModel::xeon_6230(), plans::interval_ns(lengths.job_ns));
         let plan = plans::of_recordings(&source, &DEPTHS, interval_ns, lengths.seeds, methods::study());
         let world = World::Recorded { traces, seeds: SeedOfTrace::Piece, host, interval_ns };
-        let (parts, ended) = self.carry(&plan, &world, "recorded.jsonl")?;
+        let (parts, ended) = self.carry(&plan, &world, "recorded-reads.jsonl")?;
         self.put(frontier::judge(&plan, &parts));
         Ok(ended)
     }
@@ -375,6 +397,44 @@ mod tests {
     use weir_record::sweep::{FrontierRow, SweepPlan};
 
     use super::*;
+
+    #[test]
+    fn a_study_that_is_killed_at_once_is_known_by_its_folder() {
+        #[derive(clap::Parser)]
+        struct Typed {
+            #[command(flatten)]
+            study: Study,
+        }
+        let folder = std::env::temp_dir().join(format!("weir-polling-begun-{}", std::process::id()));
+        let asked =
+            <Typed as clap::Parser>::try_parse_from(["weir", NAME, "--published-plan"]).expect("a study");
+        let begun = begin(&asked.study, (folder.clone(), 9)).map(|(_, result)| result);
+        let (is_known, again) = (is_polling(&folder), begin(&asked.study, (folder.clone(), 9)));
+        let stored = read(&folder);
+        let _ = fs::remove_dir_all(&folder);
+        assert!(is_known);
+        let stored = stored.expect("it is stored");
+        assert_eq!(stored, begun.expect("the folder is new"));
+        assert_eq!((stored.seed, stored.published_plan, stored.complete), (9, true, false));
+        assert!(again.is_err_and(|error| error.to_string().contains("go on with --resume")));
+    }
+
+    #[test]
+    fn what_cuts_a_study_short_is_told_with_its_own_way_on() {
+        let told = |ended, cut| way_on(ended, cut, Path::new("out"));
+        let cut = Some("cut by the time cap of 1 h: 9 of 18 blocks are done");
+        assert_eq!(told(Ended::Done, None), None);
+        assert_eq!(
+            told(Ended::Done, cut).as_deref(),
+            Some(
+                "disk: cut by the time cap of 1 h: 9 of 18 blocks are done; go on with: weir study --resume out"
+            )
+        );
+        assert_eq!(
+            told(Ended::Interrupted, cut).as_deref(),
+            Some("interrupted; go on with: weir study --resume out")
+        );
+    }
 
     fn result(outcome: Outcome) -> PollingResult {
         let row = FrontierRow { outcome, ..FrontierRow::default() };

@@ -1,12 +1,15 @@
-//! Traces of this machine's disk for the study `polling`: how long each request took while one thread read at random
-//! and another kept so many more reads in flight. They come from the kernel's block tracepoints; where those may not be
-//! read, the study has none and says why.
+//! Traces of this machine's disk for the study `polling`: how long each read of one thread took while another kept so
+//! many more in flight. They come from the kernel's block tracepoints; where those may not be read, the study has none
+//! and says why.
+//!
+//! The other thread's reads are left out. Replayed they would be waited for one at a time, and beside a deep background
+//! they are nearly all there is: the replay would be of a thread that nobody asked about.
 
 use std::{
     fs::{self, File},
     io::{BufReader, BufWriter},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
     time::Duration,
 };
@@ -14,8 +17,9 @@ use std::{
 use weir_evidence::placement::{self, Topology};
 use weir_record::storage::{StorageEngine, StorageJob};
 use weir_storage::{
-    capture::{self, Capture, DeviceNumber, Limits},
+    capture::{self, Capture, CapturedOperation, DeviceNumber, Limits},
     job::number_threads,
+    predict::Direction,
     run,
     sweep::{plans, world::RecordedTrace},
     trace::{self, Trace},
@@ -23,14 +27,17 @@ use weir_storage::{
 
 use crate::output;
 
-/// Requests of one trace, at most. Beside a deep background that many are made in seconds.
-const OPERATIONS_MAX: u64 = 200_000;
-/// Fewest of one piece: it must outlast what the kernel's mean takes to know anything, 100 ms.
+/// Reads of one piece: it must outlast what the kernel's mean takes to know anything, 100 ms.
 const PIECE_MIN: usize = 2_500;
-/// How long the disk is loaded for one trace.
-const LENGTH: Duration = Duration::from_secs(8);
+/// How long the disk is loaded for one trace, at most: until there are reads enough for its pieces. A thread that reads
+/// beside 128 others has its turn some 700 times a second where the disk answers 95,000.
+const LENGTH_MAX: Duration = Duration::from_secs(240);
 /// How much longer than that nobody records, whatever becomes of the load.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The job whose reads are recorded.
+const FOREGROUND: &str = "foreground";
+/// No thread has this number.
+const NOBODY: u32 = 0;
 
 /// What is recorded.
 pub(super) struct Asked<'a> {
@@ -65,7 +72,10 @@ pub(super) fn traces(asked: &Asked<'_>, interrupt: &AtomicBool) -> Recording {
         let path = path(asked.folder, *depth);
         if !path.exists() {
             if !asked.quiet {
-                output::tell(&format!("recording the disk beside a background of {depth}"));
+                let seconds = LENGTH_MAX.as_secs();
+                output::tell(&format!(
+                    "recording the disk beside a background of {depth}, for {seconds} s at most"
+                ));
             }
             let recorded = record(asked, *depth, &path, interrupt);
             if interrupt.load(Ordering::Relaxed) {
@@ -84,26 +94,32 @@ pub(super) fn traces(asked: &Asked<'_>, interrupt: &AtomicBool) -> Recording {
     }
     let count: usize = traces.iter().map(|trace| trace.operations.len()).sum();
     // Other traces are another sweep: none goes on with the results of the other.
-    let source = format!("{} ({count} requests, fingerprint {fingerprint:016x})", asked.file.display());
+    let source =
+        format!("{} ({count} reads of one thread, fingerprint {fingerprint:016x})", asked.file.display());
     Recording::Traces { source, traces }
 }
 
 fn path(folder: &Path, depth: u32) -> PathBuf {
-    folder.join(format!("recorded-{depth}.csv"))
+    folder.join(format!("recorded-reads-{depth}.csv"))
 }
 
 fn read(path: &Path, pieces: usize) -> Result<Trace, String> {
     let file = File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
     let trace = trace::read(BufReader::new(file), &path.display().to_string()).map_err(told)?;
-    let least = PIECE_MIN * pieces;
+    let least = least(pieces);
     if trace.operations.len() < least {
         return Err(format!(
-            "{} has {} requests, and fewer than {least} are too few for {pieces} pieces",
+            "{} has {} reads, and fewer than {least} are too few for {pieces} pieces",
             path.display(),
             trace.operations.len()
         ));
     }
     Ok(trace)
+}
+
+/// Reads that so many pieces need.
+fn least(pieces: usize) -> usize {
+    PIECE_MIN * pieces
 }
 
 /// Loads the disk and records it, and gives the trace its name when it is whole.
@@ -114,7 +130,7 @@ fn record(asked: &Asked<'_>, depth: u32, path: &Path, interrupt: &AtomicBool) ->
     let partial = path.with_extension("partial");
     let written = || -> Result<(), String> {
         let mut out = BufWriter::new(File::create(&partial).map_err(told)?);
-        load_and_capture(&jobs(asked, depth), device, &mut out, interrupt)?;
+        load_and_capture(&jobs(asked, depth), device, least(asked.pieces), &mut out, interrupt)?;
         let file = out.into_inner().map_err(|error| told(error.into_error()))?;
         file.sync_all().map_err(told)?;
         if interrupt.load(Ordering::Relaxed) { Err("interrupted".to_owned()) } else { Ok(()) }
@@ -129,22 +145,43 @@ fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Ends when the load does, when the trace is as long as it may be, or when the user says so.
+/// Whether a request is a read of the thread with this number. Until that is known none is.
+///
+/// What the kernel issued later in another thread's name, because the queue was full, cannot be told from the others'
+/// and is left out with them; whoever shows the trace says so.
+fn is_foregrounds(operation: &CapturedOperation, number: u32) -> bool {
+    number != NOBODY && operation.thread == number && operation.direction == Direction::Read
+}
+
+/// Number of the thread that reads, once it is at work.
+fn foreground(progress: &run::Progress<'_>) -> Option<u32> {
+    let run::Progress::Running { jobs, .. } = progress else { return None };
+    jobs.iter().find(|job| job.job == FOREGROUND).and_then(|job| job.thread)
+}
+
+/// Ends when the trace has reads enough, when the load ends, or when the user says so.
 fn load_and_capture(
     jobs: &[StorageJob],
     device: DeviceNumber,
+    reads: usize,
     out: &mut BufWriter<File>,
     interrupt: &AtomicBool,
 ) -> Result<(), String> {
     let (is_loaded, end_load) = (AtomicBool::new(false), AtomicBool::new(false));
-    let limits = Limits { length: LENGTH + PATIENCE, operations_max: OPERATIONS_MAX };
+    let number = AtomicU32::new(NOBODY);
+    let limits = Limits { length: LENGTH_MAX + PATIENCE, operations_max: reads as u64 };
     let (recorded, loaded) = thread::scope(|scope| {
         let capture = scope.spawn(|| {
-            let recorded = capture::record(Some(device), limits, out, &is_loaded, &|_| {});
+            let wanted =
+                |operation: &CapturedOperation| is_foregrounds(operation, number.load(Ordering::Relaxed));
+            let recorded = capture::record_only(Some(device), limits, &wanted, out, &is_loaded, &|_| {});
             end_load.store(true, Ordering::Relaxed);
             recorded
         });
-        let look = |_: &run::Progress<'_>| {
+        let look = |progress: &run::Progress<'_>| {
+            if let Some(found) = foreground(progress) {
+                number.store(found, Ordering::Relaxed);
+            }
             if interrupt.load(Ordering::Relaxed) {
                 end_load.store(true, Ordering::Relaxed);
             }
@@ -169,13 +206,13 @@ fn jobs(asked: &Asked<'_>, depth: u32) -> Vec<StorageJob> {
         engine,
         depth,
         cpus,
-        runtime_ns: Some(LENGTH.as_nanos() as u64),
+        runtime_ns: Some(LENGTH_MAX.as_nanos() as u64),
         time_based: true,
         seed: asked.seed,
         ..StorageJob::default()
     };
     // An engine that is complete when its call returns has no calibration, which would be in the trace.
-    let mut jobs = vec![job("foreground", StorageEngine::Pread, 1, foreground)];
+    let mut jobs = vec![job(FOREGROUND, StorageEngine::Pread, 1, foreground)];
     if depth > 0 {
         jobs.push(job("background", StorageEngine::Libaio, depth, background));
     }
@@ -229,7 +266,7 @@ mod tests {
         let names: Vec<(&str, usize)> =
             traces.iter().map(|trace| (trace.name.as_str(), trace.operations.len())).collect();
         assert_eq!(names, [("background 0", 2 * PIECE_MIN), ("background 32", 2 * PIECE_MIN + 7)]);
-        assert!(source.starts_with("/nowhere/data (10007 requests, fingerprint "), "{source}");
+        assert!(source.starts_with("/nowhere/data (10007 reads of one thread, fingerprint "), "{source}");
         assert_ne!(source, found(&[32, 0]).0);
     }
 
@@ -245,7 +282,7 @@ mod tests {
         write(&folder.0, 0, 2 * PIECE_MIN - 1);
         assert!(reason(Path::new("/nowhere/data")).contains("too few for 2 pieces"));
         fs::write(path(&folder.0, 0), "soon\n").expect("a file");
-        assert!(reason(Path::new("/nowhere/data")).contains("recorded-0.csv, line 1"));
+        assert!(reason(Path::new("/nowhere/data")).contains("recorded-reads-0.csv, line 1"));
     }
 
     #[test]
@@ -258,6 +295,57 @@ mod tests {
         let left: Vec<_> =
             fs::read_dir(&folder.0).expect("the folder").flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(left, ["data"]);
+    }
+
+    #[test]
+    fn only_reads_of_the_thread_in_front_are_recorded() {
+        let job = |job, thread| run::JobProgress {
+            job,
+            operations: 0,
+            operations_per_second: 0.0,
+            share: None,
+            thread,
+        };
+        let told =
+            |jobs: &[run::JobProgress<'_>]| foreground(&run::Progress::Running { elapsed_ns: 1, jobs });
+        assert_eq!(told(&[job("background", Some(8)), job(FOREGROUND, Some(7))]), Some(7));
+        assert_eq!(told(&[job("background", Some(8))]), None);
+        let operation = |thread, direction| CapturedOperation {
+            issued_ns: 1,
+            completed_ns: 2,
+            thread,
+            device: DeviceNumber { major: 254, minor: 0 },
+            sector: 8,
+            bytes: 4_096,
+            direction,
+        };
+        assert!(is_foregrounds(&operation(7, Direction::Read), 7));
+        assert!(!is_foregrounds(&operation(8, Direction::Read), 7), "the background");
+        assert!(!is_foregrounds(&operation(7, Direction::Write), 7), "it reads");
+        // Requests of nobody are the kernel's own, and it is nobody's until the thread is known.
+        assert!(!is_foregrounds(&operation(NOBODY, Direction::Read), NOBODY));
+    }
+
+    #[test]
+    fn a_run_tells_which_thread_it_is() {
+        let folder = Folder::new("thread");
+        let file = folder.0.join("data");
+        fs::write(&file, vec![7; 1 << 20]).expect("a file");
+        let job = StorageJob {
+            name: FOREGROUND.to_owned(),
+            file: file.display().to_string(),
+            file_given: true,
+            direct: false,
+            engine: StorageEngine::Pread,
+            operations_max: Some(8),
+            ..StorageJob::default()
+        };
+        let number = AtomicU32::new(NOBODY);
+        let look = |progress: &run::Progress<'_>| {
+            number.fetch_max(foreground(progress).unwrap_or(NOBODY), Ordering::Relaxed);
+        };
+        run::run(&[job], &AtomicBool::new(false), &look).expect("it runs");
+        assert_ne!(number.load(Ordering::Relaxed), NOBODY);
     }
 
     #[test]

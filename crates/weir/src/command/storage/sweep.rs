@@ -179,7 +179,5 @@ fn on_disk(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepRes
         seed: 1,
     };
     let folder = arguments.out.clone().unwrap_or_else(disk::default_folder);
-    let done = disk::measure(&folder, &asked, arguments.resume, interrupt, arguments.json)?;
-    let exit = if done.interrupted { Exit::Interrupted } else { Exit::Ok };
-    Ok((done.result.unwrap_or_default(), exit))
+    disk::sweep(&folder, &asked, arguments.resume, interrupt, arguments.json)
 }
