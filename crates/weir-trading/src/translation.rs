@@ -6,7 +6,7 @@
 //!
 //! An order is forgotten when it is dead: [`Translation::settle`] follows the venue's messages and sees that, and
 //! [`Translation::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
-//! the venue does not answer it then. When all places are taken by live orders, [`WhenFull`] decides.
+//! the venue does not answer it then; [`Translation::take_orphans`] tells which did. When all places are taken by live orders, [`WhenFull`] decides.
 
 use std::fmt;
 
@@ -74,6 +74,8 @@ pub struct Translation {
     all: List,
     /// The entries of each account, oldest first. It grows to the highest account seen.
     accounts: Vec<List>,
+    /// Replacements that died unconfirmed and were not asked for.
+    orphans: Vec<(u32, Origin)>,
 }
 
 #[derive(Clone, Copy)]
@@ -122,6 +124,7 @@ impl Translation {
             by_client: KeyTable::new(capacity),
             all: EMPTY,
             accounts: Vec::new(),
+            orphans: Vec::new(),
         }
     }
 
@@ -151,8 +154,13 @@ impl Translation {
         if upstream == 0 {
             return Err(Full::Numbers);
         }
+        self.insert_replacement(upstream, origin, original)?;
+        Ok(upstream)
+    }
+
+    fn insert_replacement(&mut self, upstream: u32, origin: Origin, original: u32) -> Result<(), Full> {
         let place = self.insert(upstream, origin)?;
-        if let Some(original) = self.find(original) {
+        if let Some(original) = self.find(original).filter(|original| *original != place) {
             let mut list = self.entries.at(original).replacements;
             let rivals = Link { older: list.newest, newer: NONE };
             append(&mut list, rivals.older, place, &mut self.entries, |entry| &mut entry.rivals);
@@ -161,16 +169,27 @@ impl Translation {
             entry.rivals = rivals;
             entry.original = original;
         }
-        Ok(upstream)
+        Ok(())
+    }
+
+    /// The replacements that died since the last call because the order they were to replace did, by upstream number.
+    /// Whoever uses [`Translation::assign_replacement`] takes them now and then: they are kept until then.
+    pub fn take_orphans(&mut self) -> Vec<(u32, Origin)> {
+        std::mem::take(&mut self.orphans)
     }
 
     /// Recovery: this number was assigned before the restart. Numbers must come in rising order, from the first one
     /// not below [`Translation::next`]; one that is lower is ignored, because it is known.
     pub fn restore(&mut self, upstream: u32, origin: Origin) -> Result<(), Full> {
+        self.restore_replacement(upstream, origin, 0)
+    }
+
+    /// As [`Translation::restore`], of a replacement for the order with the upstream number `original`.
+    pub fn restore_replacement(&mut self, upstream: u32, origin: Origin, original: u32) -> Result<(), Full> {
         if self.next == 0 || upstream < self.next {
             return Ok(());
         }
-        self.insert(upstream, origin).map(|_| ())
+        self.insert_replacement(upstream, origin, original)
     }
 
     /// Recovery: the venue has seen numbers below `next` (its answer to an account query).
@@ -304,11 +323,12 @@ impl Translation {
                 next = entry.replacements.oldest;
                 continue;
             }
-            let original = entry.original;
+            let (original, orphan) = (entry.original, (entry.upstream, entry.origin));
             self.remove_one(next);
             if next == place {
                 return;
             }
+            self.orphans.push(orphan);
             next = original;
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     rc::{Rc, Weak},
     sync::{
         Arc, Mutex, PoisonError,
@@ -14,10 +14,9 @@ use std::{
 
 use weir_engine::{
     JoinHandle,
-    handoff::Port,
+    handoff::{Lane, Port},
     spawn, spawn_last,
     time::{self, Instant, yield_now},
-    try_spawn,
 };
 use weir_proto::{
     ouch::{
@@ -31,7 +30,7 @@ use super::{
     checks::Checks,
     counters::GatewayCounters,
     hops::{Hop, Hops},
-    signal::Waiters,
+    signal::{Signal, Waiters},
     stamp,
     task::{Kind, MESSAGE_BYTES_MAX, Refusal, Task},
     upstream::{self, Ended, Upstream},
@@ -90,6 +89,63 @@ impl Common {
     }
 }
 
+/// What the port to another worker did not take, in order.
+///
+/// It stays small without a limit of its own, because nobody adds to it for long. While it is not empty no more is
+/// received of the exchanges ([`Gateway::after_receive`]), of the clients whose orders go to that worker
+/// ([`Gateway::is_congested`]), and, when answers are in it, of those whose orders are sent here
+/// ([`Gateway::fall_behind`]). So there are the answers of one receive of each upstream session, one to each order that
+/// was on its way here, one order of each client, and one cancel of everything for each account.
+#[derive(Default)]
+struct Stuck {
+    tasks: RefCell<VecDeque<Task>>,
+    /// Accounts whose last task in here cancels everything: another one behind it would find nothing more. A client
+    /// that comes and goes would fill the list with them.
+    cancelling: RefCell<HashSet<u32>>,
+    added: Signal,
+}
+
+impl Stuck {
+    fn is_empty(&self) -> bool {
+        self.tasks.borrow().is_empty()
+    }
+
+    fn add(&self, task: Task) {
+        let mut cancelling = self.cancelling.borrow_mut();
+        let adds_something = match task.kind {
+            Kind::CancelAll => cancelling.insert(task.account),
+            Kind::Order => {
+                cancelling.remove(&task.account);
+                true
+            }
+            Kind::Reply | Kind::Refusal | Kind::GiveBack | Kind::Room => true,
+        };
+        if adds_something {
+            self.tasks.borrow_mut().push_back(task);
+            self.added.raise();
+        }
+    }
+
+    /// Hands over until one comes back.
+    fn hand_over(&self, mut push: impl FnMut(Task) -> Result<(), Task>) {
+        let mut tasks = self.tasks.borrow_mut();
+        while let Some(task) = tasks.front().copied() {
+            if push(task).is_err() {
+                return;
+            }
+            tasks.pop_front();
+            if task.kind == Kind::CancelAll {
+                self.cancelling.borrow_mut().remove(&task.account);
+            }
+        }
+    }
+
+    fn clear(&self) {
+        self.tasks.borrow_mut().clear();
+        self.cancelling.borrow_mut().clear();
+    }
+}
+
 /// One worker of the gateway.
 pub(super) struct Gateway {
     this: Weak<Gateway>,
@@ -100,8 +156,12 @@ pub(super) struct Gateway {
     worker: usize,
     pub(super) upstreams: Vec<Rc<Upstream>>,
     port: Port<Task>,
-    /// Tasks that the port did not take. Few: nothing more is received while it is congested.
-    stuck: RefCell<VecDeque<(usize, Task)>>,
+    /// By worker: what the port did not take.
+    stuck: Vec<Stuck>,
+    /// Answers are among that.
+    is_behind: Cell<bool>,
+    /// By venue: too much is under way there.
+    full: Vec<Cell<bool>>,
     pub(super) checks: RefCell<Checks>,
     waiters: Waiters,
     /// Answers emitted since the last receive began.
@@ -128,11 +188,13 @@ impl Gateway {
             hub,
             counters: parts.counters,
             hops: parts.hops,
+            stuck: (0..parts.common.workers).map(|_| Stuck::default()).collect(),
+            is_behind: Cell::new(false),
+            full: parts.upstreams.iter().map(|_| Cell::new(false)).collect(),
             common: parts.common,
             worker,
             upstreams: parts.upstreams.into_iter().map(Rc::new).collect(),
             port: parts.port,
-            stuck: RefCell::default(),
             checks: RefCell::new(parts.checks),
             waiters: Waiters::default(),
             answered: Cell::new(0),
@@ -151,6 +213,10 @@ impl Gateway {
         }
         if self.common.hands_off {
             tasks.push(spawn(take_tasks(Rc::clone(self))));
+        }
+        for worker in self.others() {
+            // Now and not when something is stuck: then no task may be free, and nothing would ever leave again.
+            tasks.push(spawn(unstick(Rc::clone(self), worker)));
         }
     }
 
@@ -222,7 +288,11 @@ impl Gateway {
             // What is not known after a restart is not sent.
             return Err(reject_reason::DESTINATION_CLOSED);
         }
-        self.port.push(worker, task.kind.lane(), task).map_err(|_| reject_reason::PROCESSING_ERROR)?;
+        if self.port.has_ended(worker) {
+            return Err(reject_reason::PROCESSING_ERROR);
+        }
+        // Not past what is stuck: a cancel of everything from an earlier connection is not meant for this order.
+        self.push(worker, task);
         self.counters.handed_off.add(1);
         Ok(())
     }
@@ -240,7 +310,8 @@ impl Gateway {
             self.come_to_nothing(origin, raw);
         }
         if upstream.becomes_full() {
-            self.common.full[upstream.index].store(true, Ordering::Relaxed);
+            self.full[upstream.venue].set(true);
+            self.show_full(upstream);
         }
         Ok(())
     }
@@ -249,9 +320,13 @@ impl Gateway {
     fn come_to_nothing(&self, origin: &Origin, raw: &[u8]) {
         self.counters.without_order.add(1);
         self.counters.passed.add(1);
-        if raw.first() != Some(&b'U') {
-            return;
+        if raw.first() == Some(&b'U') {
+            self.give_back(origin);
         }
+    }
+
+    /// A replace came to nothing: its number may be used again, if none came after it.
+    pub(super) fn give_back(&self, origin: &Origin) {
         let number = origin.user_ref_num;
         if usize::from(origin.home) == self.worker {
             self.hub.give_back(origin.account, number);
@@ -288,12 +363,14 @@ impl Gateway {
 
     /// Waits until the journal has a record. False: it never will.
     pub(super) async fn is_durable(&self, lsn: Lsn) -> bool {
+        if self.has_failed() {
+            // A record that found no room has no number that could be waited for, although the journal goes on.
+            return false;
+        }
         let is_durable = match self.hub.journal() {
             Some(journal) if journal.durable() < lsn => journal.committed(lsn).await.is_ok(),
-            Some(journal) => !journal.is_failed(),
-            None => true,
+            _ => true,
         };
-        // A record that found no room has no number that could be waited for.
         is_durable && !self.has_failed()
     }
 
@@ -370,17 +447,52 @@ impl Gateway {
 
     /// Answers go first, and nothing is lost: what finds no room waits here.
     fn push(&self, worker: usize, task: Task) {
-        let mut stuck = self.stuck.borrow_mut();
-        if !stuck.is_empty() {
-            stuck.push_back((worker, task));
-            return;
+        let stuck = &self.stuck[worker];
+        let task = if stuck.is_empty() {
+            let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
+            task
+        } else {
+            task
+        };
+        stuck.add(task);
+        if task.kind.lane() == Lane::Response {
+            self.fall_behind();
         }
-        let Err(task) = self.port.push(worker, task.kind.lane(), task) else { return };
-        stuck.push_back((worker, task));
-        if let Some(gateway) = self.this.upgrade()
-            && let Ok(unsticking) = try_spawn(unstick(gateway))
-        {
-            self.keep(unsticking);
+    }
+
+    /// Answers are stuck: nobody sends here until they are on their way, or there would be more and more of them. What
+    /// was sent before is taken all the same, because two workers that did not would wait for each other.
+    fn fall_behind(&self) {
+        if !self.is_behind.replace(true) {
+            self.upstreams.iter().for_each(|upstream| self.show_full(upstream));
+        }
+    }
+
+    /// Nothing is stuck any more.
+    fn catch_up(&self) {
+        if self.is_behind.replace(false) {
+            self.upstreams.iter().for_each(|upstream| self.show_full(upstream));
+            self.tell_room();
+        }
+    }
+
+    /// Shows all workers whether more may be sent to a venue from here.
+    fn show_full(&self, upstream: &Upstream) {
+        let is_full = self.is_behind.get() || self.full[upstream.venue].get();
+        self.common.full[upstream.index].store(is_full, Ordering::Relaxed);
+    }
+
+    /// Whether something waits for a worker that takes less than there is.
+    fn is_congested(&self, worker: usize) -> bool {
+        !self.stuck[worker].is_empty() || self.port.is_congested(worker)
+    }
+
+    /// Waits until nothing waits for that worker any more.
+    async fn room(&self, worker: usize) {
+        while self.is_congested(worker) {
+            self.waiters.wait(|| self.stuck[worker].is_empty()).await;
+            // Fails when that worker has ended: then nothing waits for it any more.
+            let _ = self.port.room(worker).await;
         }
     }
 
@@ -397,10 +509,7 @@ impl Gateway {
             self.waiters.wake_all();
         }
         for worker in self.others() {
-            while self.port.is_congested(worker) {
-                // Fails when that worker has ended: then nothing waits for it any more.
-                let _ = self.port.room(worker).await;
-            }
+            self.room(worker).await;
         }
         self.journal_room().await;
     }
@@ -433,7 +542,13 @@ impl Gateway {
         if !upstream.gets_room() {
             return;
         }
-        self.common.full[upstream.index].store(false, Ordering::Relaxed);
+        self.full[upstream.venue].set(false);
+        self.show_full(upstream);
+        self.tell_room();
+    }
+
+    /// Tells the clients that wait for room.
+    fn tell_room(&self) {
         self.waiters.wake_all();
         for worker in self.others() {
             self.push(worker, Task::bare(Kind::Room, 0));
@@ -561,16 +676,15 @@ impl Application for Gateway {
 
     fn is_ready(&self, account: AccountId) -> bool {
         let sender = self.sender_of(account);
-        !self.is_full(sender) && (sender == self.worker || !self.port.is_congested(sender))
+        !self.is_full(sender) && (sender == self.worker || !self.is_congested(sender))
     }
 
     fn ready(&self, account: AccountId) -> Waiting {
         let Some(gateway) = self.this.upgrade() else { return Box::pin(std::future::ready(())) };
         Box::pin(async move {
             let sender = gateway.sender_of(account);
-            if sender != gateway.worker && gateway.port.is_congested(sender) {
-                // Fails when that worker has ended: then the order is refused.
-                let _ = gateway.port.room(sender).await;
+            if sender != gateway.worker {
+                gateway.room(sender).await;
             }
             gateway.waiters.wait(|| !gateway.is_full(sender)).await;
         })
@@ -600,15 +714,22 @@ impl Application for Gateway {
     }
 }
 
-/// Hands over what found no room, in order.
-async fn unstick(gateway: Rc<Gateway>) {
+/// Hands over what found no room at one worker, for as long as this one runs.
+async fn unstick(gateway: Rc<Gateway>, worker: usize) {
+    let stuck = &gateway.stuck[worker];
     loop {
-        let Some((worker, task)) = gateway.stuck.borrow().front().copied() else { return };
-        // A worker that has ended needs to be told nothing.
-        let has_ended = gateway.port.room(worker).await.is_err();
-        if has_ended || gateway.port.push(worker, task.kind.lane(), task).is_ok() {
-            gateway.stuck.borrow_mut().pop_front();
+        stuck.added.raised().await;
+        while !stuck.is_empty() {
+            match gateway.port.room(worker).await {
+                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.kind.lane(), task)),
+                // A worker that has ended needs to be told nothing.
+                Err(_) => stuck.clear(),
+            }
         }
+        if gateway.stuck.iter().all(Stuck::is_empty) {
+            gateway.catch_up();
+        }
+        gateway.waiters.wake_all();
     }
 }
 

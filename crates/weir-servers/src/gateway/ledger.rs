@@ -4,8 +4,12 @@
 //! The exchange handles the messages of a session in order, so an answer to one number says that every lower one was
 //! handled too. What it has not said is kept as it was sent, and is sent again with the same numbers after a
 //! connection was lost; the exchange ignores those it knows.
+//!
+//! A replace of an order that ends first is ignored without a word: it ends with its original. Cancels and changes have
+//! no number, so nothing says that they were handled. They name what an order shall come to, not by how much it
+//! changes, and may be said twice: the last one of each order is sent again too, as long as the order lives.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use weir_proto::{
     ouch::{
@@ -73,12 +77,49 @@ impl Unanswered {
     }
 }
 
+/// A message about an open order, as it was sent.
+#[derive(Clone, Copy)]
+struct Passed {
+    /// The number given last before it.
+    after: u32,
+    /// Its place among all of these.
+    place: u64,
+    length: u8,
+    message: [u8; MESSAGE_BYTES_MAX],
+}
+
+impl Passed {
+    fn message(&self) -> &[u8] {
+        &self.message[..usize::from(self.length)]
+    }
+
+    /// What is to be left of the order.
+    fn quantity(&self) -> u32 {
+        self.message[5..9].try_into().map_or(0, u32::from_be_bytes)
+    }
+}
+
+/// The last cancel and the last change of an order.
+#[derive(Clone, Copy, Default)]
+struct About {
+    cancel: Option<Passed>,
+    change: Option<Passed>,
+}
+
 /// The orders of one upstream session.
 pub(super) struct Ledger {
     unanswered_max: usize,
     translation: Translation,
     unanswered: VecDeque<Unanswered>,
+    /// By number of an order. Of orders that are open, and of some that were forgotten.
+    passed: HashMap<u32, About>,
+    passed_count: u64,
+    /// Replaces that nobody will answer, not asked for yet.
+    ignored: Vec<Origin>,
 }
+
+/// So many orders that are not open may be in [`Ledger::passed`] before they are looked for.
+const PASSED_SLACK: usize = 64;
 
 impl Ledger {
     /// A ledger whose first order gets the number `next`.
@@ -87,6 +128,9 @@ impl Ledger {
             unanswered_max: limits.unanswered_max,
             translation: Translation::with_policy(next, limits.open_max, limits.when_full),
             unanswered: VecDeque::with_capacity(limits.unanswered_max.min(1 << 16)),
+            passed: HashMap::new(),
+            passed_count: 0,
+            ignored: Vec::new(),
         }
     }
 
@@ -140,7 +184,9 @@ impl Ledger {
         let concerned = concerned.flatten();
         match (raw.first(), concerned) {
             (Some(b'O' | b'U'), _) => {
-                let Ok(number) = self.translation.assign(origin) else { return Sending::Full };
+                let assigned = self.translation.assign_replacement(origin, concerned.unwrap_or(0));
+                let Ok(number) = assigned else { return Sending::Full };
+                self.bury_orphans();
                 let message = frame(raw, out);
                 self.note(number, &origin, concerned, &mut out[message..]);
                 Sending::Numbered(number)
@@ -148,18 +194,37 @@ impl Ledger {
             (_, Some(number)) => {
                 let message = frame(raw, out);
                 set_inbound_user_ref_num(&mut out[message..], number);
+                self.note_passed(number, &out[message..]);
                 Sending::Passed(number)
             }
             (_, None) => Sending::Unknown,
         }
     }
 
-    /// Writes the numbers into a message and keeps it until it is answered.
+    /// Keeps a cancel or a change. Of two cancels the one that leaves less holds, whichever comes last.
+    fn note_passed(&mut self, number: u32, message: &[u8]) {
+        if self.passed.len() >= 2 * self.translation.len() + PASSED_SLACK {
+            self.passed.retain(|number, _| self.translation.origin_of(*number).is_some());
+        }
+        self.passed_count += 1;
+        let mut kept = [0; MESSAGE_BYTES_MAX];
+        kept[..message.len()].copy_from_slice(message);
+        let (after, place) = (self.last_number(), self.passed_count);
+        let passed = Passed { after, place, length: message.len() as u8, message: kept };
+        let about = self.passed.entry(number).or_default();
+        match message.first() {
+            Some(b'X') if about.cancel.is_some_and(|cancel| cancel.quantity() <= passed.quantity()) => {}
+            Some(b'X') => about.cancel = Some(passed),
+            _ => about.change = Some(passed),
+        }
+    }
+
+    /// Writes the numbers into a message and keeps it until it is answered. The order that a replace concerns may be
+    /// over when it is read from a journal. Then it has no number, which none has: the client's own would be that of
+    /// another client's order there.
     fn note(&mut self, number: u32, origin: &Origin, original: Option<u32>, message: &mut [u8]) {
         set_inbound_user_ref_num(message, number);
-        if let Some(original) = original {
-            set_original_user_ref_num(message, original);
-        }
+        set_original_user_ref_num(message, original.unwrap_or(0));
         let mut kept = [0; MESSAGE_BYTES_MAX];
         kept[..message.len()].copy_from_slice(message);
         let length = message.len() as u8;
@@ -175,9 +240,10 @@ impl Ledger {
         if number < self.translation.next() || raw.len() > MESSAGE_BYTES_MAX {
             return true;
         }
-        if self.translation.restore(number, origin).is_err() {
+        if self.translation.restore_replacement(number, origin, original.unwrap_or(0)).is_err() {
             return false;
         }
+        self.bury_orphans();
         self.note(number, &origin, original, &mut raw.to_vec());
         true
     }
@@ -193,6 +259,7 @@ impl Ledger {
         if let Ok((message, _)) = Outbound::decode(&raw) {
             self.acknowledge(number);
             self.translation.settle(&message);
+            self.bury(&message);
         }
     }
 
@@ -204,7 +271,9 @@ impl Ledger {
             _ => None,
         };
         let sent_ns = self.acknowledge(message.user_ref_num()?);
-        let origin = self.translation.settle(message)?;
+        let origin = self.translation.settle(message);
+        self.bury(message);
+        let origin = origin?;
         set_outbound_user_ref_num(raw, origin.user_ref_num);
         // An original that is not known any more has no number the client would recognise.
         set_outbound_original_user_ref_num(raw, original.map_or(0, |original| original.user_ref_num));
@@ -220,12 +289,59 @@ impl Ledger {
         }
     }
 
-    /// Appends every message that has no answer, as it was sent, in order. Says how many there are.
+    /// Appends every message that has no answer or never has one, as it was sent, in order. Says how many there are.
     pub(super) fn resend(&self, out: &mut Vec<u8>) -> u64 {
+        let of_open = self.passed.iter().filter(|(number, _)| self.translation.origin_of(**number).is_some());
+        let mut passed: Vec<&Passed> =
+            of_open.flat_map(|(_, about)| [&about.cancel, &about.change]).flatten().collect();
+        passed.sort_unstable_by_key(|passed| passed.place);
+        let count = self.unanswered.len() + passed.len();
+        let mut passed = passed.into_iter().peekable();
         for unanswered in &self.unanswered {
+            while let Some(earlier) = passed.next_if(|passed| passed.after < unanswered.number) {
+                frame(earlier.message(), out);
+            }
             frame(unanswered.message(), out);
         }
-        self.unanswered.len() as u64
+        for later in passed {
+            frame(later.message(), out);
+        }
+        count as u64
+    }
+
+    /// The replaces since the last call that the exchange has ignored: their numbers are not used up.
+    pub(super) fn take_ignored(&mut self) -> Vec<Origin> {
+        std::mem::take(&mut self.ignored)
+    }
+
+    /// Forgets what was kept of orders that a message has ended.
+    fn bury(&mut self, message: &Outbound) {
+        self.bury_orphans();
+        if self.passed.is_empty() {
+            return;
+        }
+        if let Some(number) = message.user_ref_num()
+            && self.translation.origin_of(number).is_none()
+        {
+            self.passed.remove(&number);
+        }
+        if let Outbound::Replaced(replaced) = message {
+            self.passed.remove(&replaced.original_user_ref_num);
+        }
+    }
+
+    /// A replace that was not confirmed before its original ended will not be answered. Had the exchange handled it
+    /// first, it would have said so first.
+    fn bury_orphans(&mut self) {
+        let orphans = self.translation.take_orphans();
+        if orphans.is_empty() {
+            return;
+        }
+        let mut numbers: Vec<u32> = orphans.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        self.unanswered.retain(|sent| numbers.binary_search(&sent.number).is_err());
+        self.passed.retain(|number, _| numbers.binary_search(number).is_err());
+        self.ignored.extend(orphans.into_iter().map(|(_, origin)| origin));
     }
 
     /// The number given last; 0 when none was.
@@ -268,6 +384,7 @@ impl Ledger {
             }
             self.unanswered.pop_front();
             if handled != number && is_replace {
+                self.ignored.extend(self.translation.origin_of(handled));
                 self.translation.finish(handled);
             }
         }
@@ -540,6 +657,112 @@ mod tests {
         assert_eq!(ledger.cancel_all(None, 3, &mut Vec::new()), 3);
         assert_eq!(ledger.cancel_all(None, 2, &mut Vec::new()), 2, "a later one is not meant");
         assert_eq!(ledger.cancel_all(Some(AccountId(1)), 1, &mut Vec::new()), 0);
+    }
+
+    #[test]
+    fn a_replace_dies_with_its_original_and_gives_its_number_back() {
+        // Cancelled because of the replace, or executed before it: there is no word about the replace itself.
+        for kind in [b'C', b'E'] {
+            let mut ledger = Ledger::new(1, LIMITS);
+            let mut out = Vec::new();
+            ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+            answer(&mut ledger, accepted(1, b'L'));
+            ledger.send(origin(0, 2), &replace(1, 2, 0), &mut out);
+            ledger.send(origin(0, 3), &replace(2, 3, 50), &mut out);
+            assert_eq!((ledger.open(), ledger.unanswered()), (3, 2));
+            assert!(answer(&mut ledger, reduced(kind, 1, 100)).is_some());
+            assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+            let mut ignored: Vec<u32> = ledger.take_ignored().iter().map(|it| it.user_ref_num).collect();
+            ignored.sort_unstable();
+            assert_eq!(ignored, [2, 3]);
+            assert!(ledger.take_ignored().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_confirmed_replace_outlives_its_original() {
+        let mut ledger = Ledger::new(1, LIMITS);
+        let mut out = Vec::new();
+        ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+        ledger.send(origin(0, 2), &replace(1, 2, 50), &mut out);
+        ledger.send(origin(0, 3), &replace(1, 3, 60), &mut out);
+        answer(&mut ledger, accepted(1, b'L'));
+        answer(&mut ledger, replaced(1, 2, 50));
+        assert_eq!((ledger.open(), ledger.unanswered()), (1, 0), "the other one had lost its original");
+        assert_eq!(ledger.take_ignored(), [origin(0, 3)]);
+    }
+
+    #[test]
+    fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
+        let mut ledger = Ledger::new(1, LIMITS);
+        assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
+        ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+        ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
+        assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+        let mut out = Vec::new();
+        assert_eq!(ledger.resend(&mut out), 1);
+        assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (0, 71), "1 may be another client's");
+    }
+
+    #[test]
+    fn a_restored_replace_dies_with_its_original() {
+        let mut ledger = Ledger::new(1, LIMITS);
+        assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
+        assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+        ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+        ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
+        assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+    }
+
+    fn cancel_to(user_ref_num: u32, quantity: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Inbound::Cancel(Cancel { user_ref_num, quantity }).encode(&mut bytes);
+        bytes
+    }
+
+    /// Kind and number of every message.
+    fn kinds(mut frames: &[u8]) -> Vec<(u8, u32)> {
+        let mut found = Vec::new();
+        while let [high, low, _, rest @ ..] = frames {
+            let (message, next) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])) - 1);
+            let at = if message[0] == b'U' { 5 } else { 1 };
+            found.push((message[0], number_at(message, at)));
+            frames = next;
+        }
+        found
+    }
+
+    #[test]
+    fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
+        let mut ledger = Ledger::new(10, LIMITS);
+        let mut out = Vec::new();
+        ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+        ledger.send(origin(0, 2), &enter(2, 100), &mut out);
+        answer(&mut ledger, accepted(11, b'L'));
+        ledger.send(origin(0, 1), &cancel_to(1, 80), &mut out);
+        ledger.send(origin(0, 1), &cancel_to(1, 50), &mut out);
+        ledger.send(origin(0, 1), &cancel_to(1, 60), &mut out);
+        ledger.send(origin(0, 3), &replace(1, 3, 70), &mut out);
+        ledger.send(origin(0, 2), &cancel(2), &mut out);
+        let mut again = Vec::new();
+        assert_eq!(ledger.resend(&mut again), 3);
+        assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
+        assert_eq!(number_at(&again[3..], 5), 50, "the one that leaves least");
+        answer(&mut ledger, reduced(b'C', 11, 100));
+        answer(&mut ledger, replaced(10, 12, 70));
+        again.clear();
+        assert_eq!((ledger.resend(&mut again), ledger.passed.len()), (0, 0));
+    }
+
+    #[test]
+    fn cancels_of_orders_that_were_forgotten_do_not_pile_up() {
+        let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+        let mut out = Vec::new();
+        for number in 1..=1000 {
+            ledger.send(origin(0, number), &enter(number, 100), &mut out);
+            ledger.send(origin(0, number), &cancel(number), &mut out);
+            assert!(ledger.passed.len() <= PASSED_SLACK + 2 * 4);
+        }
     }
 
     #[test]

@@ -480,7 +480,14 @@ impl Upstream {
 
     #[inline]
     fn pass_back(&self, gateway: &Gateway, message: &Outbound, raw: &mut [u8], sequence: u64, now: Instant) {
-        let Some(answer) = self.ledger.borrow_mut().answer(message, raw) else {
+        let (answer, ignored) = {
+            let mut ledger = self.ledger.borrow_mut();
+            (ledger.answer(message, raw), ledger.take_ignored())
+        };
+        for origin in ignored {
+            gateway.give_back(&origin);
+        }
+        let Some(answer) = answer else {
             gateway.counters.unmatched.add(u64::from(message.user_ref_num().is_some()));
             gateway.counters.passed.add(1);
             return;

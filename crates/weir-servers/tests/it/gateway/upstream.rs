@@ -11,7 +11,7 @@ use weir_servers::gateway::{GatewayConfig, GatewayServer, LedgerLimits};
 
 use super::rig::{
     PATIENCE, Script, Scripted, Trader, cancel, drivers, end_exchange, end_gateway, eventually, exchange,
-    gateway, loopback, order, server,
+    gateway, loopback, order, replace, server,
 };
 
 #[test]
@@ -180,6 +180,71 @@ fn a_cancel_that_may_be_lost_is_sent_again_until_its_order_is_gone() {
         trader.send(&[order(2, 100)]);
         let second = session.next();
         assert_eq!((second[0], inbound_user_ref_num(&second)), (b'O', Some(2)));
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn a_clients_cancel_that_may_be_lost_is_sent_again_as_long_as_its_order_lives() {
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let (gateway, mut trader, mut session) = with_accepted_orders(driver, &venue, 2);
+        trader.send(&[cancel(1)]);
+        let sent = session.next();
+        assert_eq!((sent[0], inbound_user_ref_num(&sent)), (b'X', Some(1)));
+        drop(session);
+        let mut session = venue.accept_session("FIRST", 4, 3);
+        assert_eq!(session.next(), sent);
+        let canceled = Canceled { timestamp_ns: 1, user_ref_num: 1, quantity: 100, reason: b'U' };
+        session.say(&Outbound::Canceled(canceled));
+        let Outbound::Canceled(canceled) = trader.next() else { panic!("it is cancelled") };
+        assert_eq!((canceled.user_ref_num, canceled.reason), (1, b'U'), "the client's own");
+        drop(session);
+        let mut session = venue.accept_session("FIRST", 6, 3);
+        eventually("it is up again", || gateway.control().upstreams()[0].is_open);
+        trader.send(&[order(3, 100)]);
+        let third = session.next();
+        assert_eq!((third[0], inbound_user_ref_num(&third)), (b'O', Some(3)), "nothing of a dead order");
+        end_gateway(gateway);
+    }
+}
+
+#[test]
+fn replaces_that_nobody_answers_stop_no_client_and_use_no_number_up() {
+    for driver in drivers() {
+        println!("{driver}");
+        let venue = Script::new();
+        let mut config = GatewayConfig::demo(1, venue.address());
+        config.venues[0].limits = LedgerLimits { unanswered_max: 4, ..LedgerLimits::default() };
+        let starting = std::thread::spawn(move || gateway(driver, 1, config));
+        let mut session = venue.accept_session("FIRST", 1, 1);
+        let gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        for number in 1..=4 {
+            trader.send(&[order(number, 100)]);
+            let raw = session.next();
+            session.accept_order(&raw);
+            assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        }
+        // As many as may be without an answer, and each ends its order instead.
+        for number in 1..=4 {
+            trader.send(&[replace(number, number + 4, 0)]);
+            assert_eq!(session.next()[0], b'U');
+        }
+        for user_ref_num in 1..=4 {
+            let canceled = Canceled { timestamp_ns: 1, user_ref_num, quantity: 100, reason: b'U' };
+            session.say(&Outbound::Canceled(canceled));
+            assert!(
+                matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == user_ref_num)
+            );
+        }
+        // The number of the last one is free.
+        trader.send(&[order(8, 100)]);
+        let raw = session.next();
+        session.accept_order(&raw);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 8));
+        drop(trader);
         end_gateway(gateway);
     }
 }
