@@ -87,9 +87,29 @@ impl Clock {
     }
 }
 
-fn kernel(_: Instant) -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+/// How often both clocks are read for one comparison.
+const READINGS: usize = 5;
+
+/// What the kernel's wall clock showed at an instant of not long ago.
+fn kernel(instant: Instant) -> u64 {
+    let read = || {
+        let before = time::monotonic();
+        let wall = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let wall_ns = (wall.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(wall.tv_nsec as u64);
+        (before, wall_ns, time::monotonic())
+    };
+    instant.as_nanos().wrapping_add(ahead_ns(read))
+}
+
+/// What the wall clock is ahead, from readings of it between two of the other clock. The shortest one counts: whoever
+/// is not scheduled between two readings takes the time for a distance between the clocks.
+fn ahead_ns(read: impl FnMut() -> (Instant, u64, Instant)) -> u64 {
+    let readings = std::iter::repeat_with(read).take(READINGS);
+    let shortest = readings.min_by_key(|(before, _, after)| after.since(*before));
+    shortest.map_or(0, |(before, wall_ns, after)| {
+        let middle_ns = before.as_nanos() + after.since(before).as_nanos() as u64 / 2;
+        wall_ns.wrapping_sub(middle_ns)
+    })
 }
 
 #[cfg(test)]
@@ -99,6 +119,19 @@ mod tests {
     use weir_engine::{Config, Driver, Runtime};
 
     use super::*;
+
+    #[test]
+    fn who_is_not_scheduled_between_two_readings_is_not_ahead() {
+        // The other clock is read, then the wall clock, which is 1000 ahead, and the other one again.
+        let mut readings =
+            [(0, 50, 90), (100, 1000, 4000), (5000, 5010, 5020), (6000, 6000, 9000), (9100, 9150, 9200)]
+                .map(|(before, at, after)| {
+                    (Instant::from_nanos(before), at + 1000, Instant::from_nanos(after))
+                })
+                .into_iter();
+        assert_eq!(ahead_ns(|| readings.next().expect("as many as are read")), 1000);
+        assert!(readings.next().is_none());
+    }
 
     #[test]
     fn a_step_of_the_wall_clock_moves_time_stamps_and_nothing_else() {
