@@ -36,8 +36,9 @@ pub(super) fn page(result: &PollingResult, language: Language) -> String {
                     (card(result, language))
                     (chips(result, language))
                     (missing(result, language))
-                    (frontier(result, language))
+                    // The picture first: it says most at a glance.
                     (planes(result, language))
+                    (frontier(result, language))
                     (figures(result, language))
                     (published(result, language))
                     (gains(result, language))
