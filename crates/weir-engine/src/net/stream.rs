@@ -159,6 +159,14 @@ impl Stream {
         .await
     }
 
+    /// Bytes that are queued and that the kernel has not taken, for whoever wants to know whether it takes any. On
+    /// io_uring a send counts whole until it is over. 0 when the connection is gone.
+    pub fn queued_bytes(&self) -> usize {
+        dispatch!(&mut *self.core.driver.borrow_mut(), driver => {
+            driver.outlet(self.slot).map_or(0, |outlet| outlet.output.queue.len())
+        })
+    }
+
     /// Sends everything that is queued and then the end of our direction; receiving goes on.
     ///
     /// # Errors

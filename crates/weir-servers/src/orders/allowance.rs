@@ -1,4 +1,5 @@
-//! How much of its past an account may have read from journals: so many bytes a second, after a burst. The account has
+//! How much an account may have read from journals to be sent its past: so many bytes a second, after a burst. What is
+//! read counts and not what is found in it, because a few messages may lie among gigabytes of others'. The account has
 //! it and not the connection, because who asks for everything again and again has a new connection each time.
 
 use std::cell::Cell;
@@ -29,9 +30,9 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// So many bytes were read.
-    pub(super) fn spend(&self, now: Instant, bytes: usize, rate: Rate) {
+    pub(super) fn spend(&self, now: Instant, bytes: u64, rate: Rate) {
         let from_ns = self.whole_at_ns.get().max(now.as_nanos());
-        self.whole_at_ns.set(from_ns.saturating_add(rate.time_ns(bytes as u64)));
+        self.whole_at_ns.set(from_ns.saturating_add(rate.time_ns(bytes)));
     }
 
     /// From when on more may be read.
@@ -80,7 +81,7 @@ mod tests {
     fn a_rate_of_nothing_is_very_slow_and_no_division() {
         let rate = Rate { bytes_per_second: 0, burst_bytes: 0 };
         let allowance = Allowance::default();
-        allowance.spend(at(1), usize::MAX, rate);
+        allowance.spend(at(1), u64::MAX, rate);
         assert_eq!(allowance.next_at(rate), Instant::from_nanos(u64::MAX));
     }
 }

@@ -12,7 +12,6 @@ const READ_BYTES: usize = super::pump::PIECE_BYTES;
 /// How far a stream has been read.
 #[derive(Debug)]
 pub(super) struct Cursor {
-    /// Number of the next message.
     sequence: u64,
     place: Option<Place>,
 }
@@ -29,10 +28,16 @@ impl Cursor {
     pub(super) fn before(sequence: u64) -> Self {
         Self { sequence, place: None }
     }
+
+    /// Number of the next message.
+    pub(super) fn sequence(&self) -> u64 {
+        self.sequence
+    }
 }
 
-/// Appends the frames of the next messages to `piece` and returns the number of the one behind them. `None`: what the
-/// index promises is not there.
+/// Reads one chunk of a journal, appends the frames of the next messages in it to `piece`, and returns how many bytes
+/// of records it has, whoever's they are. There may be none of this account's among them and more behind them: between
+/// two entries of its index may lie any number of others'. `None`: what the index promises is not there.
 pub(super) async fn read(
     hub: &Hub,
     account: AccountId,
@@ -40,33 +45,28 @@ pub(super) async fn read(
     piece: &mut Vec<u8>,
 ) -> Option<u64> {
     let (name, generation) = (hub.account(account).name, hub.shared.generation);
-    loop {
-        let place = match cursor.place {
-            Some(place) if cursor.sequence < place.until => place,
-            _ => {
-                let (entry, until) = hub.slot(account).state.borrow().index.find(cursor.sequence)?;
-                Place { worker: entry.worker, position: entry.position, until }
-            }
-        };
-        let chunk = read_chunk(hub, place).await?;
-        if chunk.is_empty() {
-            return None;
+    let place = match cursor.place {
+        Some(place) if cursor.sequence < place.until => place,
+        _ => {
+            let (entry, until) = hub.slot(account).state.borrow().index.find(cursor.sequence)?;
+            Place { worker: entry.worker, position: entry.position, until }
         }
-        for (record, _) in chunk.records() {
-            if record.kind != records::SEQUENCED {
-                continue;
-            }
-            let found = records::sequenced(record.payload)?;
-            if found.sequence == cursor.sequence && found.name == name && found.generation == generation {
-                encode_frame(SEQUENCED, found.message, piece);
-                cursor.sequence += 1;
-            }
+    };
+    let chunk = read_chunk(hub, place).await?;
+    // It begins in the next segment when this one has no more records. Without a record there is nothing to go on from.
+    let (_, start) = chunk.records().next()?;
+    for (record, _) in chunk.records() {
+        if record.kind != records::SEQUENCED {
+            continue;
         }
-        cursor.place = Some(Place { position: chunk.next(), ..place });
-        if !piece.is_empty() {
-            return Some(cursor.sequence);
+        let found = records::sequenced(record.payload)?;
+        if found.sequence == cursor.sequence && found.name == name && found.generation == generation {
+            encode_frame(SEQUENCED, found.message, piece);
+            cursor.sequence += 1;
         }
     }
+    cursor.place = Some(Place { position: chunk.next(), ..place });
+    Some(chunk.next().offset - start.offset)
 }
 
 async fn read_chunk(hub: &Hub, place: Place) -> Option<JournalChunk> {

@@ -40,7 +40,9 @@ pub struct OrdersConfig {
     pub payload_bytes_max: usize,
     /// Most bytes that may wait for one client that is not asking for old messages.
     pub outbound_bytes_max: usize,
-    /// How long a client may take nothing although something waits for it.
+    /// How long a client may take nothing although something waits for it; it is looked at once a second. Whenever the
+    /// kernel takes something the time begins anew. A kernel whose buffer is full takes nothing until a good part of it
+    /// is free: Linux with its default of 4 MB, at 50 kB a second on loopback, about every 30 s.
     pub stall: Duration,
     /// … while it is sent the old messages it asked for. It reads as it likes, and a kernel opens the window of a slow
     /// reader rarely: at 10 kB a second and Linux's default buffer about every 12 s on loopback.
@@ -55,7 +57,8 @@ pub struct OrdersConfig {
     pub journal_segment_bytes: u64,
     /// Most bytes of a stream that are kept in memory after they were sent.
     pub retained_bytes_max: usize,
-    /// Bytes a second that an account may have read from journals to be sent again, once the burst is used up.
+    /// Bytes a second that an account may have read from journals to be sent its messages again, once the burst is used
+    /// up. Others' records that have to be read to find them count.
     pub replay_bytes_per_second: u64,
     /// … and at once, over all its connections.
     pub replay_burst_bytes: u64,

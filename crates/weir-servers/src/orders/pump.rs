@@ -1,11 +1,11 @@
 //! Sending to a connection that has not got everything: a piece at a time, the next one when the kernel has taken the
 //! last. So little waits in the output queue, a client that takes nothing is noticed, and one that takes what it is
-//! sent slowly is not mistaken for it. What is read from a journal is rationed: so many reads at a time on a worker,
+//! sent slowly is not mistaken for it. What is read from a journal is rationed: so many chunks at a time on a worker,
 //! and so many bytes a second for an account.
 
-use std::rc::Rc;
+use std::{io, rc::Rc, time::Duration};
 
-use weir_engine::time;
+use weir_engine::{net::Stream, time};
 use weir_trading::AccountId;
 
 use super::{
@@ -21,11 +21,17 @@ use crate::deadline::Deadline;
 /// What is handed to the output queue at a time.
 pub(super) const PIECE_BYTES: usize = 32 << 10;
 
+/// How often a connection that does not take everything is asked whether it has taken something.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// One of the reads from the journal that are under way; dropping it lets the next one begin.
 struct Replay<'h>(&'h Hub);
 
 impl<'h> Replay<'h> {
+    /// Behind those who wait already.
     async fn begin(hub: &'h Hub) -> Self {
+        // Who has just given a turn back would take it again before those who were woken by that have run.
+        time::yield_now().await;
         hub.replay_ended.until(|| hub.replays.get() < REPLAYS_MAX).await;
         hub.replays.set(hub.replays.get() + 1);
         Self(hub)
@@ -49,7 +55,7 @@ pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) 
     let mut piece = Vec::new();
     loop {
         session.set_waiting(true);
-        let flushed = deadline.within(stall, session.stream.flush()).await;
+        let flushed = flush(&session.stream, stall, &mut deadline).await;
         session.set_waiting(false);
         match flushed {
             Some(Ok(())) => session.set_flushed(),
@@ -74,6 +80,25 @@ pub(super) async fn run(hub: Rc<Hub>, account: AccountId, session: Rc<Session>) 
             Next::Archive(sequence) => sequence - 1,
         };
         hub.count_sent(hub.slot(account), messages, sent);
+    }
+}
+
+/// Waits until the kernel has taken everything that is queued. `None`: it has taken nothing at all for `stall`, or for
+/// up to [`LOOK_EVERY`] more.
+async fn flush(stream: &Stream, stall: Duration, deadline: &mut Deadline) -> Option<io::Result<()>> {
+    let (mut queued_bytes, mut stalled) = (stream.queued_bytes(), Duration::ZERO);
+    loop {
+        let slice = LOOK_EVERY.min(stall - stalled);
+        if let Some(flushed) = deadline.within(slice, stream.flush()).await {
+            return Some(flushed);
+        }
+        // Nobody else queues while this waits.
+        let left_bytes = stream.queued_bytes();
+        stalled = if left_bytes < queued_bytes { Duration::ZERO } else { stalled + slice };
+        queued_bytes = left_bytes;
+        if stalled >= stall {
+            return None;
+        }
     }
 }
 
@@ -105,23 +130,17 @@ async fn gather(
 ) -> Option<u64> {
     if let Next::Archive(sequence) = session.next() {
         let found = hub.slot(account).state.borrow().tail.find(sequence);
-        match found {
-            Some(mark) => {
-                *reading = None;
-                session.set_next(mark);
+        let Some(mark) = found else {
+            let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
+            // A chunk without a message of the account is not the end of them.
+            while piece.is_empty() {
+                read_chunk(hub, account, cursor, piece).await?;
             }
-            None => {
-                let cursor = reading.get_or_insert_with(|| Cursor::before(sequence));
-                let (allowance, rate) = (&hub.slot(account).allowance, replay_rate(hub));
-                time::sleep_until(allowance.next_at(rate)).await;
-                // For one read: a client that takes its time keeps nobody else waiting.
-                let _turn = Replay::begin(hub).await;
-                let next = archive::read(hub, account, cursor, piece).await?;
-                allowance.spend(hub.tick(), piece.len(), rate);
-                session.set_next_in_archive(next);
-                return Some(next - sequence);
-            }
-        }
+            session.set_next_in_archive(cursor.sequence());
+            return Some(cursor.sequence() - sequence);
+        };
+        *reading = None;
+        session.set_next(mark);
     }
     let state = hub.slot(account).state.borrow();
     let next = session.next_in_tail()?;
@@ -134,4 +153,15 @@ async fn gather(
     piece.extend_from_slice(second);
     session.set_next(to);
     Some(to.sequence - next.sequence)
+}
+
+/// Reads one chunk of a journal when the account may have more read and it is its turn.
+async fn read_chunk(hub: &Hub, account: AccountId, cursor: &mut Cursor, piece: &mut Vec<u8>) -> Option<()> {
+    let (allowance, rate) = (&hub.slot(account).allowance, replay_rate(hub));
+    time::sleep_until(allowance.next_at(rate)).await;
+    // For one chunk: neither a client that takes its time nor one whose messages are far apart keeps others waiting.
+    let _turn = Replay::begin(hub).await;
+    let bytes = archive::read(hub, account, cursor, piece).await?;
+    allowance.spend(hub.tick(), bytes, rate);
+    Some(())
 }

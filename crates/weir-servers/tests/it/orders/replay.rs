@@ -7,7 +7,7 @@ use weir_servers::{journal::Level, orders::OrdersConfig};
 use weir_stats::random::Random;
 
 use super::{
-    client::{Client, Packet, enter, framed},
+    client::{Client, Packet, encoded, enter, framed, login},
     rig::{Network, config, on_every_driver, on_sim},
     timing::{SLACK, seconds},
 };
@@ -195,26 +195,33 @@ fn clients_that_replay_again_and_again_do_not_keep_others_from_being_answered() 
     });
 }
 
+/// Has so many orders answered, 500 at a time, and returns how many bytes that added to the journal.
+async fn fill_journal(network: &Network, client: &mut Client, orders: u32) -> u64 {
+    let written = || network.stats().journal.expect("it has one").bytes;
+    let before = written();
+    for first in (1..=orders).step_by(500) {
+        fill(client, first..=orders.min(first + 499)).await;
+    }
+    written() - before
+}
+
 #[test]
 fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answered() {
-    const ORDERS: usize = 2000;
-    const ROUNDS: usize = 5;
-    // An acceptance in its frame.
-    const STREAM_BYTES: u64 = 67 * ORDERS as u64;
-    const RATE: u64 = 100_000;
+    const ORDERS: u32 = 2000;
+    const ROUNDS: u64 = 5;
+    const RATE: u64 = 400_000;
+    const BURST: u64 = 400_000;
     let folder = Folder::new("rate");
     let limited = OrdersConfig {
         replay_bytes_per_second: RATE,
-        replay_burst_bytes: STREAM_BYTES,
+        replay_burst_bytes: BURST,
         ..journaled(&folder, Level::Os, 3)
     };
     on_sim(limited, async |network| {
+        let mut journal_bytes = Vec::new();
         for account in ["C00001", "C00002"] {
             let mut client = network.enter(account).await;
-            let orders = ORDERS as u32;
-            for first in (1..=orders).step_by(500) {
-                fill(&mut client, first..=first + 499).await;
-            }
+            journal_bytes.push(fill_journal(network, &mut client, ORDERS).await);
             leave(network, client).await;
         }
         let mut other = network.enter("C00003").await;
@@ -231,7 +238,7 @@ fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answ
                             break client;
                         }
                     };
-                    assert_eq!(client.messages(ORDERS).await.len(), ORDERS);
+                    assert_eq!(client.messages(ORDERS as usize).await.len(), ORDERS as usize);
                     client.reset();
                 }
                 now()
@@ -247,13 +254,106 @@ fn who_asks_for_everything_again_and_again_gets_it_at_a_rate_and_others_are_answ
         }
         // All but the burst takes its time, and each account has its own. Not counted are what is in memory anyway, and
         // the last read, behind which nobody waits.
-        let rationed = (ROUNDS as u64 - 1) * STREAM_BYTES;
-        let uncounted = ROUNDS as u64 * (12 << 10) + (32 << 10);
-        for client in greedy {
+        for (client, bytes) in greedy.into_iter().zip(journal_bytes) {
+            let rationed = ROUNDS * bytes - BURST;
+            let uncounted = ROUNDS * (48 << 10) + (32 << 10);
             let took = client.await.since(start);
             let least = seconds(1).mul_f64((rationed - uncounted) as f64 / RATE as f64);
             let most = seconds(1).mul_f64(rationed as f64 / RATE as f64) + seconds(1);
             assert!((least..=most).contains(&took), "{took:?} instead of {least:?} to {most:?}");
+        }
+    });
+}
+
+/// Orders whose answers are more than is kept in memory in any case.
+const FORGOTTEN: u32 = 150;
+
+/// As [`fill`], up to so many orders. Of the answers only the last one is still in memory then.
+async fn fill_forgotten(client: &mut Client, from: u32) -> Vec<Vec<u8>> {
+    let mut all = fill(client, from..=FORGOTTEN - 1).await;
+    // What was sent is forgotten when something follows.
+    all.extend(fill(client, FORGOTTEN..=FORGOTTEN).await);
+    all
+}
+
+/// Little that was sent is kept in memory.
+fn kept_in_the_journal(folder: &Folder, accounts: u32) -> OrdersConfig {
+    OrdersConfig { retained_bytes_max: 0, ..journaled(folder, Level::Os, accounts) }
+}
+
+#[test]
+fn what_is_read_to_find_a_message_is_rationed_and_not_what_is_found() {
+    const RATE: u64 = 100_000;
+    const CHUNK: u64 = 32 << 10;
+    let folder = Folder::new("far");
+    let limited = OrdersConfig {
+        replay_bytes_per_second: RATE,
+        replay_burst_bytes: CHUNK,
+        ..kept_in_the_journal(&folder, 2)
+    };
+    on_sim(limited, async |network| {
+        let (mut client, mut other) = (network.enter("C00001").await, network.enter("C00002").await);
+        let mut all = fill(&mut client, 1..=1).await;
+        let between = fill_journal(network, &mut other, 5000).await;
+        all.extend(fill_forgotten(&mut client, 2).await);
+        client.reset();
+        other.reset();
+        network.until(|stats| stats.sessions_open == 0).await;
+        let (mut client, start) = (network.connect().await, now());
+        client.log_in("C00001", 1).await.expect("it is let in");
+        assert_eq!(client.messages(1).await, all[..1]);
+        assert!(now().since(start) < seconds(1), "the first one is where the index says");
+        assert_eq!(client.messages(FORGOTTEN as usize - 1).await, all[1..]);
+        // Not counted are the burst and the last read, behind which nobody waits.
+        let took = now().since(start);
+        let least = seconds(1).mul_f64((between - 2 * CHUNK) as f64 / RATE as f64);
+        let most = seconds(1).mul_f64(between as f64 / RATE as f64) + seconds(1);
+        assert!(least > seconds(3), "{between} bytes lie between");
+        assert!((least..=most).contains(&took), "{took:?} instead of {least:?} to {most:?}");
+    });
+}
+
+#[test]
+fn long_searches_keep_nobody_from_a_short_one() {
+    // Twice as many as may read at a time.
+    const SEARCHES: u32 = 16;
+    let folder = Folder::new("searches");
+    on_sim(kept_in_the_journal(&folder, SEARCHES + 2), async |network| {
+        let name = |account: u32| format!("C{account:05}");
+        let (short, noise) = (SEARCHES + 1, SEARCHES + 2);
+        let mut clients = Vec::new();
+        for account in 1..=SEARCHES {
+            let mut client = network.enter(&name(account)).await;
+            fill(&mut client, 1..=1).await;
+            clients.push(client);
+        }
+        let mut other = network.enter(&name(noise)).await;
+        fill_journal(network, &mut other, 20_000).await;
+        let mut client = network.enter(&name(short)).await;
+        fill_forgotten(&mut client, 1).await;
+        client.reset();
+        other.reset();
+        for mut client in clients {
+            fill_forgotten(&mut client, 2).await;
+            client.reset();
+        }
+        network.until(|stats| stats.sessions_open == 0).await;
+        let mut clients = Vec::new();
+        for _ in 1..=short {
+            clients.push(network.connect().await);
+        }
+        for (account, client) in (1..).zip(&mut clients) {
+            client.write(encoded(&login(&name(account), 1))).await;
+        }
+        let mut client = clients.pop().expect("the short one");
+        assert!(matches!(client.packet().await, Packet::Accepted { next: 1, .. }), "it is let in");
+        assert_eq!(client.messages(FORGOTTEN as usize).await.len(), FORGOTTEN as usize);
+        let stats = network.stats();
+        let searching = stats.sessions.iter().filter(|session| session.state == "replaying").count();
+        assert_eq!(searching, SEARCHES as usize, "all of them are still searching");
+        for mut client in clients {
+            assert!(matches!(client.packet().await, Packet::Accepted { next: 1, .. }), "it is let in");
+            assert_eq!(client.messages(FORGOTTEN as usize).await.len(), FORGOTTEN as usize);
         }
     });
 }

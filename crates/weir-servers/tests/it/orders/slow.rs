@@ -1,17 +1,23 @@
 //! Clients that do not take what they are sent: cut off at a bound, on every driver, and nothing is lost by it.
 
+use std::time::Duration;
+
 use weir_engine::{
+    Config, Driver, SimOptions,
     serve::AcceptMode,
-    time::{now, sleep},
+    time::{now, sleep, sleep_until},
 };
-use weir_proto::{ouch::Outbound, soup::LOGOUT_FRAME};
+use weir_proto::{
+    ouch::Outbound,
+    soup::{CLIENT_HEARTBEAT_FRAME, LOGOUT_FRAME},
+};
 use weir_servers::{journal::Level, orders::OrdersConfig};
 
 use super::{
-    client::{accepted, enter, framed},
-    replay::{Folder, journaled},
-    rig::{KERNEL_DRIVERS, Network, on_kernel, on_sim},
-    timing::{SLACK, seconds},
+    client::{Client, accepted, enter, framed},
+    replay::{Folder, fill, journaled},
+    rig::{KERNEL_DRIVERS, Network, on_kernel, on_sim, on_sim_with},
+    timing::{SLACK, assert_after, seconds},
 };
 
 /// Everything that an account was told, from its first message on, is the acceptances of its first orders.
@@ -85,4 +91,60 @@ fn four_mebibytes_may_wait_for_a_client_and_no_more() {
         assert!(now().since(start) < seconds(10), "for what waits, and not for its time");
         expect_whole_stream(network, "C00001").await;
     });
+}
+
+/// Takes so many bytes a second for some time, and is not cut off for it.
+async fn read_slowly(network: &Network, client: &mut Client, bytes_per_second: u64, time: Duration) {
+    let (start, mut received) = (now(), 0);
+    while now().since(start) < time {
+        received += client.read(64 << 10).await.expect("it goes on") as u64;
+        let due = start + seconds(1).mul_f64(received as f64 / bytes_per_second as f64);
+        while now() < due {
+            client.write(CLIENT_HEARTBEAT_FRAME).await;
+            sleep_until(due.min(now() + seconds(1))).await;
+        }
+    }
+    assert_eq!(network.stats().slow_consumer_disconnects, 0);
+}
+
+/// Takes something once more and then nothing, and is cut off for it.
+async fn take_nothing(network: &Network, client: &mut Client, stall: Duration) {
+    client.read(64 << 10).await.expect("something waits");
+    let start = now();
+    while network.stats().slow_consumer_disconnects == 0 {
+        // The connection may have ended meanwhile.
+        let _ = client.try_write(&CLIENT_HEARTBEAT_FRAME).await;
+        sleep(Duration::from_millis(100)).await;
+    }
+    // Whether it takes anything is looked at once a second.
+    assert_after(start, stall, stall + seconds(1) + seconds(1) / 10);
+}
+
+#[test]
+fn who_takes_little_is_not_cut_off_until_it_takes_nothing() {
+    const MESSAGES: u32 = 5000;
+    // At these rates a piece takes longer than a client may take nothing.
+    for (is_replay, bytes_per_second, stall) in [(false, 2000, seconds(10)), (true, 500, seconds(30))] {
+        let folder = Folder::new(&format!("little-{is_replay}"));
+        let sim = SimOptions { socket_buffer_bytes: 4 << 10, ..SimOptions::default() };
+        let engine = Config { sim, ..Config::with_driver(Driver::Sim) };
+        on_sim_with(engine, journaled(&folder, Level::Os, 1), async |network| {
+            let mut client = network.enter("C00001").await;
+            if is_replay {
+                for first in (1..=MESSAGES).step_by(500) {
+                    fill(&mut client, first..=first + 499).await;
+                }
+                client.reset();
+                network.until(|stats| stats.sessions_open == 0).await;
+                client = network.connect().await;
+                client.log_in("C00001", 1).await.expect("it is let in");
+            } else {
+                client
+                    .write((1..=MESSAGES).flat_map(|number| framed(&enter(number))).collect::<Vec<_>>())
+                    .await;
+            }
+            read_slowly(network, &mut client, bytes_per_second, 12 * stall).await;
+            take_nothing(network, &mut client, stall).await;
+        });
+    }
 }
