@@ -6,7 +6,8 @@
 //!
 //! An order is forgotten when it is dead: [`Translation::settle`] follows the venue's messages and sees that, and
 //! [`Translation::finish`] says so. A replacement that the venue has not confirmed dies with its original, because
-//! the venue does not answer it then; [`Translation::take_orphans`] tells which did. When all places are taken by live orders, [`WhenFull`] decides.
+//! the venue does not answer it then; [`Translation::take_orphans`] tells which did. When all places are taken by
+//! live orders, [`WhenFull`] decides.
 
 use std::fmt;
 
