@@ -126,11 +126,11 @@ impl Stuck {
         }
     }
 
-    /// Hands over until one comes back.
-    fn hand_over(&self, mut push: impl FnMut(Task) -> Result<(), Task>) {
+    /// Hands over until one is not taken.
+    fn hand_over(&self, mut takes: impl FnMut(Task) -> bool) {
         let mut tasks = self.tasks.borrow_mut();
         while let Some(task) = tasks.front().copied() {
-            if push(task).is_err() {
+            if !takes(task) {
                 return;
             }
             tasks.pop_front();
@@ -454,6 +454,10 @@ impl Gateway {
         } else {
             task
         };
+        if !self.common.hands_off {
+            // An answer to an order of an earlier start with another route: nobody would ever take it.
+            return;
+        }
         stuck.add(task);
         if task.kind.lane() == Lane::Response {
             self.fall_behind();
@@ -721,7 +725,7 @@ async fn unstick(gateway: Rc<Gateway>, worker: usize) {
         stuck.added.raised().await;
         while !stuck.is_empty() {
             match gateway.port.room(worker).await {
-                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.kind.lane(), task)),
+                Ok(()) => stuck.hand_over(|task| gateway.port.push(worker, task.kind.lane(), task).is_ok()),
                 // A worker that has ended needs to be told nothing.
                 Err(_) => stuck.clear(),
             }
@@ -750,5 +754,36 @@ async fn take_tasks(gateway: Rc<Gateway>) {
         if taken == TAKES_MAX {
             yield_now().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(stuck: &Stuck) -> Vec<(Kind, u32)> {
+        stuck.tasks.borrow().iter().map(|task| (task.kind, task.account)).collect()
+    }
+
+    #[test]
+    fn what_is_stuck_leaves_in_order_and_a_client_that_comes_and_goes_adds_one_cancel() {
+        let stuck = Stuck::default();
+        let add = |kind: Kind, account: u32| stuck.add(Task::bare(kind, account));
+        for account in [1, 2, 1] {
+            add(Kind::Order, account);
+            (0..1000).for_each(|_| add(Kind::CancelAll, account));
+        }
+        let both = |account: u32| [(Kind::Order, account), (Kind::CancelAll, account)];
+        let expected = [both(1), both(2), both(1)].concat();
+        assert_eq!(kinds(&stuck), expected);
+        let mut taken = Vec::new();
+        stuck.hand_over(|task| {
+            let is_taken = taken.len() < 4;
+            taken.extend(is_taken.then_some((task.kind, task.account)));
+            is_taken
+        });
+        assert_eq!((&taken[..], kinds(&stuck)), (&expected[..4], expected[4..].to_vec()));
+        add(Kind::CancelAll, 2);
+        assert_eq!(kinds(&stuck).last(), Some(&(Kind::CancelAll, 2)), "the one before has left");
     }
 }

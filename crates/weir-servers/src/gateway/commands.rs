@@ -1,13 +1,19 @@
 //! Changes while the gateway runs: from any thread to every worker, journaled before they are confirmed.
+//!
+//! A change is followed when it is in the journal, but for a kill switch that is turned on: that is not for a disk to
+//! delay, and is journaled beside. Changes are journaled in the order in which they are followed.
 
 use std::{
-    collections::BTreeSet,
+    cell::RefCell,
+    collections::{BTreeSet, VecDeque},
+    future::{Future, poll_fn},
+    pin::pin,
     rc::Rc,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        mpsc::{SyncSender, sync_channel},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -17,12 +23,16 @@ use weir_trading::{AccountId, RiskLimits};
 use super::{
     application::{Gateway, RECORD_CONTROL},
     limits::Limits,
+    signal::Signal,
 };
+use crate::journal::{Lsn, record::RECORD_BYTES_MAX};
 
-/// Commands that may wait for a worker.
+/// Commands that may wait for a worker, and changes that may wait for its journal.
 pub(super) const WAITING_MAX: usize = 64;
 /// How long a worker may take to confirm.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest change. A record that the journal does not take would end all orders.
+const CHANGE_BYTES_MAX: usize = RECORD_BYTES_MAX - 4096;
 
 /// A change as it is journaled: accounts go by their names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +77,7 @@ impl Controls {
 }
 
 /// What a worker is told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Command {
     /// Write this into the journal.
     Journal(Vec<u8>),
@@ -77,69 +87,208 @@ pub(super) enum Command {
     Limits(Option<AccountId>, RiskLimits),
 }
 
+/// What comes of a command: a number of orders, or in words why it was not followed.
+type Outcome = Result<u64, String>;
+
 /// A command, and where its answer goes.
 #[derive(Debug)]
 pub(super) struct Asked {
     command: Command,
-    answer: SyncSender<Result<u64, String>>,
+    answer: SyncSender<Outcome>,
 }
+
+/// The kill switch of an account, or of everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Switch(Option<AccountId>);
 
 /// The other threads' end.
 pub(super) struct Commander {
     controls: Mutex<Controls>,
+    /// Held from its beginning to its end by a change that is journaled first. The disk may take its time.
+    changing: Mutex<()>,
+    /// Held while commands are sent, so that all workers and the journal get them in one order, and never for long. In
+    /// it: the switch that is turned off as soon as that is journaled.
+    releasing: Mutex<Option<Switch>>,
     workers: Vec<MailboxSender<Asked>>,
+    patience: Duration,
 }
 
 impl Commander {
     pub(super) fn new(controls: Controls, workers: Vec<MailboxSender<Asked>>) -> Self {
-        Self { controls: Mutex::new(controls), workers }
+        let (changing, releasing) = (Mutex::new(()), Mutex::new(None));
+        Self { controls: Mutex::new(controls), changing, releasing, workers, patience: PATIENCE }
     }
 
+    /// Held for a moment only.
     pub(super) fn controls(&self) -> MutexGuard<'_, Controls> {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.controls)
+    }
+
+    /// Has the journal keep a change and every worker follow it. The answer is how many orders are being cancelled.
+    pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Outcome {
+        let command = match change {
+            Change::Limits { limits, .. } => Command::Limits(account, limits.resolve()?),
+            Change::Kill { on, .. } => Command::Kill(account, *on),
+        };
+        let payload = serde_json::to_vec(change).map_err(|error| error.to_string())?;
+        if payload.len() > CHANGE_BYTES_MAX {
+            return Err(format!("a change has {} bytes, and the most is {CHANGE_BYTES_MAX}", payload.len()));
+        }
+        match change {
+            Change::Kill { on: true, .. } => self.engage(account, change, &command, payload),
+            Change::Kill { .. } | Change::Limits { .. } => self.keep(account, change, &command, payload),
+        }
+    }
+
+    /// Turns a kill switch on, and has the journal keep that. The switch holds whatever becomes of the journal.
+    fn engage(
+        &self,
+        account: Option<AccountId>,
+        change: &Change,
+        command: &Command,
+        payload: Vec<u8>,
+    ) -> Outcome {
+        let (told, journaled) = {
+            let mut releasing = lock(&self.releasing);
+            // Who turns it off and has not come to that yet was here before.
+            releasing.take_if(|switch| *switch == Switch(account));
+            let sent = (self.send_all(command), self.send(0, Command::Journal(payload)));
+            // What is shown has been sent.
+            self.controls().apply(account, change);
+            sent
+        };
+        let until = Instant::now() + self.patience;
+        let orders = sum(told, until);
+        let kept = self.journaled(journaled, until);
+        let not_kept = |reason| {
+            format!("the kill switch is on until the gateway ends, but may be off after a restart: {reason}")
+        };
+        match (orders, kept) {
+            (orders, Ok(_)) => orders,
+            (Ok(orders), Err(reason)) => {
+                Err(format!("{}; {orders} orders are being cancelled", not_kept(reason)))
+            }
+            (Err(error), Err(reason)) => Err(format!("{error}; {}", not_kept(reason))),
+        }
     }
 
     /// Journals a change, and then has every worker follow it. One change at a time.
-    pub(super) fn change(&self, account: Option<AccountId>, change: &Change) -> Result<u64, String> {
-        let resolved = match change {
-            Change::Limits { limits, .. } => Some(limits.resolve()?),
-            Change::Kill { .. } => None,
+    fn keep(
+        &self,
+        account: Option<AccountId>,
+        change: &Change,
+        command: &Command,
+        payload: Vec<u8>,
+    ) -> Outcome {
+        let _in_turn = lock(&self.changing);
+        let released = matches!(change, Change::Kill { .. }).then_some(Switch(account));
+        let journaled = {
+            let mut releasing = lock(&self.releasing);
+            *releasing = released;
+            self.send(0, Command::Journal(payload))
         };
-        let payload = serde_json::to_vec(change).map_err(|error| error.to_string())?;
-        let mut controls = self.controls();
-        self.ask(0, Command::Journal(payload))?;
-        controls.apply(account, change);
-        let mut orders = 0;
-        for worker in 0..self.workers.len() {
-            orders += self.ask(
-                worker,
-                match (change, &resolved) {
-                    (Change::Kill { on, .. }, _) => Command::Kill(account, *on),
-                    (Change::Limits { .. }, limits) => {
-                        Command::Limits(account, limits.clone().unwrap_or_default())
-                    }
-                },
-            )?;
-        }
-        Ok(orders)
+        let not_followed = |reason| format!("the change does not hold: {reason}");
+        self.journaled(journaled, Instant::now() + self.patience).map_err(not_followed)?;
+        let told = {
+            let mut releasing = lock(&self.releasing);
+            if releasing.take() != released {
+                // The journal has that behind this change.
+                return Err("the kill switch was turned on again meanwhile".to_owned());
+            }
+            self.controls().apply(account, change);
+            self.send_all(command)
+        };
+        sum(told, Instant::now() + self.patience)
     }
 
-    fn ask(&self, worker: usize, command: Command) -> Result<u64, String> {
+    /// Waits until the journal has a change.
+    fn journaled(&self, journaled: Result<Sent, String>, until: Instant) -> Outcome {
+        let late = || {
+            let patience = self.patience;
+            format!("the journal did not answer within {patience:?}, and may keep it later")
+        };
+        journaled?.outcome(until).unwrap_or_else(|| Err(late()))
+    }
+
+    fn send_all(&self, command: &Command) -> Vec<Result<Sent, String>> {
+        (0..self.workers.len()).map(|worker| self.send(worker, command.clone())).collect()
+    }
+
+    fn send(&self, worker: usize, command: Command) -> Result<Sent, String> {
         let (answer, answered) = sync_channel(1);
-        let busy = || format!("worker {worker} does not take commands now");
-        self.workers[worker].try_send(Asked { command, answer }).map_err(|_| busy())?;
-        answered.recv_timeout(PATIENCE).map_err(|_| busy())?
+        self.workers[worker].try_send(Asked { command, answer }).map_err(|_| busy(worker))?;
+        Ok(Sent { worker, answered })
     }
 }
 
+/// A command that was sent.
+struct Sent {
+    worker: usize,
+    answered: Receiver<Outcome>,
+}
+
+impl Sent {
+    /// Waits for its answer. `None`: there is none within the time.
+    fn outcome(&self, until: Instant) -> Option<Outcome> {
+        self.answered.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+    }
+}
+
+fn busy(worker: usize) -> String {
+    format!("worker {worker} does not take commands now")
+}
+
+/// Adds the answers up. An error names every worker that gave none.
+fn sum(told: Vec<Result<Sent, String>>, until: Instant) -> Outcome {
+    let answer = |sent: Sent| sent.outcome(until).unwrap_or_else(|| Err(busy(sent.worker)));
+    let (mut orders, mut errors) = (0, Vec::new());
+    for outcome in told.into_iter().map(|sent| sent.and_then(answer)) {
+        match outcome {
+            Ok(count) => orders += count,
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(orders) } else { Err(errors.join("; ")) }
+}
+
+/// What is behind these locks is right whoever panicked with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes that were written, in order, and are confirmed when they are durable.
+#[derive(Default)]
+struct Written {
+    list: RefCell<VecDeque<(Lsn, SyncSender<Outcome>)>>,
+    added: Signal,
+}
+
 /// Follows commands, for as long as the worker runs.
-pub(super) async fn obey(gateway: Rc<Gateway>, mut asked: MailboxReceiver<Asked>) {
+pub(super) async fn obey(gateway: Rc<Gateway>, asked: MailboxReceiver<Asked>) {
+    let written = Written::default();
+    let mut following = pin!(follow(&gateway, asked, &written));
+    let mut confirming = pin!(confirm(&gateway, &written));
+    poll_fn(|context| {
+        let following = following.as_mut().poll(context);
+        // It has no end.
+        let _ = confirming.as_mut().poll(context);
+        following
+    })
+    .await;
+}
+
+/// Waits for nothing but commands: one behind another that waits for the disk may be a kill switch.
+async fn follow(gateway: &Gateway, mut asked: MailboxReceiver<Asked>, written: &Written) {
     while let Some(Asked { command, answer }) = asked.recv().await {
         let outcome = match command {
             Command::Journal(payload) => {
-                let lsn = gateway.hub.log(RECORD_CONTROL, 0, &[&payload]);
-                let kept = gateway.is_durable(lsn).await;
-                if kept { Ok(0) } else { Err("the journal has failed: the change is not kept".to_owned()) }
+                let mut list = written.list.borrow_mut();
+                if list.len() < WAITING_MAX {
+                    list.push_back((gateway.hub.log(RECORD_CONTROL, 0, &[&payload]), answer));
+                    written.added.raise();
+                    continue;
+                }
+                Err("too many changes wait for the journal".to_owned())
             }
             Command::Kill(account, is_on) => {
                 gateway.checks.borrow_mut().kill(account, is_on);
@@ -155,9 +304,154 @@ pub(super) async fn obey(gateway: Rc<Gateway>, mut asked: MailboxReceiver<Asked>
     }
 }
 
+/// Tells who asked what has become of each change that was written.
+async fn confirm(gateway: &Gateway, written: &Written) {
+    loop {
+        written.added.raised().await;
+        loop {
+            let Some(lsn) = written.list.borrow().front().map(|(lsn, _)| *lsn) else { break };
+            let kept = gateway.is_durable(lsn).await;
+            let outcome = if kept { Ok(0) } else { Err("the journal has failed".to_owned()) };
+            if let Some((_, answer)) = written.list.borrow_mut().pop_front() {
+                // Who asked may have given up.
+                let _ = answer.try_send(outcome);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use weir_engine::{Config, Driver, Runtime, mailbox::mailbox};
+
     use super::*;
+
+    /// Workers that follow what they are told and answer only what `answers` says, until they are let go.
+    fn staffed(
+        workers: usize,
+        answers: impl Fn(usize, &Command) -> Option<Outcome> + Send + Clone + 'static,
+        test: impl FnOnce(&Commander, &Log),
+    ) {
+        let log = Log::default();
+        let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
+        let controls = Controls { account_limits: vec![None; 2], ..Controls::default() };
+        let patience = Duration::from_millis(50);
+        let commander = Commander { patience, ..Commander::new(controls, senders) };
+        std::thread::scope(|scope| {
+            for (worker, mut asked) in boxes.into_iter().enumerate() {
+                let (answers, log) = (answers.clone(), log.clone());
+                scope.spawn(move || {
+                    let runtime =
+                        Runtime::new(&Config::with_driver(Driver::Poll)).expect("every kernel has it");
+                    runtime.block_on(async {
+                        // Kept, so that who waits for an answer waits.
+                        let mut unanswered = Vec::new();
+                        while let Some(Asked { command, answer }) = asked.recv().await {
+                            let outcome = answers(worker, &command);
+                            lock(&log).push((worker, command));
+                            match outcome {
+                                Some(outcome) => _ = answer.try_send(outcome),
+                                None => unanswered.push(answer),
+                            }
+                        }
+                    });
+                });
+            }
+            test(&commander, &log);
+            drop(commander);
+        });
+    }
+
+    type Log = Arc<Mutex<Vec<(usize, Command)>>>;
+
+    fn kill(account: Option<u32>, on: bool) -> (Option<AccountId>, Change) {
+        (account.map(AccountId), Change::Kill { account: account.map(|account| account.to_string()), on })
+    }
+
+    fn turns(log: &Log, is_on: bool) -> usize {
+        let is_it =
+            |(_, command): &&(usize, Command)| matches!(command, Command::Kill(_, on) if *on == is_on);
+        lock(log).iter().filter(is_it).count()
+    }
+
+    #[test]
+    fn a_kill_switch_is_on_at_every_worker_although_the_journal_does_not_answer() {
+        let answers = |worker: usize, command: &Command| match command {
+            Command::Journal(_) => None,
+            _ => Some(Ok(worker as u64 + 1)),
+        };
+        staffed(3, answers, |commander, log| {
+            let (account, change) = kill(None, true);
+            let error = commander.change(account, &change).expect_err("it is not kept");
+            assert!(error.contains("is on") && error.contains("6 orders"), "{error}");
+            assert!(commander.controls().is_everyone_killed);
+            assert_eq!(turns(log, true), 3);
+            let (account, change) = kill(None, false);
+            let error = commander.change(account, &change).expect_err("it is not kept");
+            assert!(error.contains("does not hold"), "{error}");
+            assert_eq!((commander.controls().is_everyone_killed, turns(log, false)), (true, 0));
+        });
+    }
+
+    #[test]
+    fn a_worker_that_does_not_answer_is_named_and_the_others_stop() {
+        let answers = |worker: usize, _: &Command| (worker != 1).then_some(Ok(2));
+        staffed(3, answers, |commander, log| {
+            let (account, change) = kill(Some(1), true);
+            let error = commander.change(account, &change).expect_err("one does not answer");
+            assert_eq!(error, "worker 1 does not take commands now");
+            assert_eq!(turns(log, true), 3);
+        });
+    }
+
+    #[test]
+    fn a_switch_that_is_turned_on_while_the_journal_keeps_that_it_is_off_stays_on() {
+        for other in [Some(1), None] {
+            // The journal answers nothing before the second switch was turned on.
+            let (engaged, is_engaged) = std::sync::mpsc::channel();
+            let is_engaged = Arc::new(Mutex::new(is_engaged));
+            let (began, has_begun) = std::sync::mpsc::channel();
+            let answers = move |worker: usize, command: &Command| {
+                let Command::Journal(payload) = command else { return Some(Ok(0)) };
+                assert_eq!(worker, 0);
+                if payload.ends_with(b"false}}") {
+                    began.send(()).expect("the test waits");
+                    lock(&is_engaged).recv().expect("the test goes on");
+                }
+                Some(Ok(0))
+            };
+            staffed(1, answers, |commander, log| {
+                let commander = &Commander {
+                    patience: Duration::from_secs(20),
+                    ..Commander::new(Controls::default(), commander.workers.clone())
+                };
+                let (account, on) = kill(Some(1), true);
+                assert_eq!(commander.change(account, &on), Ok(0));
+                std::thread::scope(|scope| {
+                    let (account, off) = kill(Some(1), false);
+                    let releasing = scope.spawn(move || commander.change(account, &off));
+                    has_begun.recv().expect("it is journaled");
+                    let (account, on) = kill(other, true);
+                    let engaging = scope.spawn(move || commander.change(account, &on));
+                    let is_applied = || match other {
+                        None => commander.controls().is_everyone_killed,
+                        Some(_) => lock(&commander.releasing).is_none(),
+                    };
+                    while !is_applied() {
+                        std::thread::yield_now();
+                    }
+                    engaged.send(()).expect("the worker waits");
+                    assert_eq!(engaging.join().expect("it ends"), Ok(0));
+                    let released = releasing.join().expect("it ends");
+                    assert_eq!(released.is_err(), other.is_some(), "{released:?}");
+                });
+                assert_eq!(commander.controls().killed.contains(&1), other.is_some());
+                assert_eq!(turns(log, false), usize::from(other.is_none()));
+            });
+        }
+    }
 
     #[test]
     fn changes_applied_in_order_are_what_is_in_force() {

@@ -224,11 +224,15 @@ fn perform(control: &GatewayControl, request: Request) -> Answer {
                 Ok(Answer { limits: Some(limits), killed: Some(control.killed()), ..done })
             })
         }
-        Request::Kill { account, on } => control.kill(account.as_deref(), on).map(|cancelling| Answer {
-            killed: Some(control.killed()),
-            cancelling: Some(cancelling),
-            ..done
-        }),
+        Request::Kill { account, on } => {
+            let outcome = control.kill(account.as_deref(), on);
+            // Also when it went wrong: a switch that could not be kept is on.
+            let killed = Some(control.killed());
+            Ok(match outcome {
+                Ok(cancelling) => Answer { killed, cancelling: Some(cancelling), ..done },
+                Err(error) => Answer { killed, ..refused(error) },
+            })
+        }
         Request::Drain => {
             control.drain();
             Ok(done)

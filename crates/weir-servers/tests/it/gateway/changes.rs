@@ -15,7 +15,7 @@ use weir_servers::{
 
 use super::rig::{Folder, Trader, drivers, end_exchange, end_gateway, exchange, gateway, loopback, order};
 
-fn ask(path: &Path, line: &str) -> Answer {
+pub fn ask(path: &Path, line: &str) -> Answer {
     let mut stream = UnixStream::connect(path).expect("the socket is there");
     stream.write_all(format!("{line}\n").as_bytes()).expect("it listens");
     let mut answer = String::new();
@@ -23,7 +23,7 @@ fn ask(path: &Path, line: &str) -> Answer {
     serde_json::from_str(&answer).expect("an answer")
 }
 
-fn rejected(trader: &mut Trader) -> (u32, u16) {
+pub fn rejected(trader: &mut Trader) -> (u32, u16) {
     match trader.next() {
         Outbound::Rejected(rejected) => (rejected.user_ref_num, rejected.reason),
         other => panic!("{other:?}"),

@@ -3,10 +3,12 @@
 mod changes;
 mod ending;
 mod faults;
+mod kill;
 mod lines;
 mod orders;
 mod recovery;
 pub mod rig;
 mod rules;
+mod stuck;
 mod upstream;
 mod world;

@@ -1,0 +1,201 @@
+//! Kill switches while a journal does not work: whoever turns one on does not wait for a disk.
+
+use std::{
+    io,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+};
+
+use weir_proto::ouch::{Outbound, reject_reason};
+use weir_servers::{
+    gateway::{ControlSocket, GatewayConfig},
+    journal::{
+        Level,
+        faults::{Operation, Verdict},
+    },
+};
+use weir_trading::Route;
+
+use super::{
+    changes::{ask, rejected},
+    rig::{
+        Folder, Trader, drivers, end_exchange, end_gateway, eventually, exchange, gateway, loopback, order,
+    },
+};
+
+const EIO: i32 = 5;
+const EMFILE: i32 = 24;
+
+static IS_STALLED: AtomicBool = AtomicBool::new(false);
+static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+
+/// A disk that goes on when there are descriptors for the next segment: the journal waits for that without failing,
+/// and the worker goes on meanwhile.
+fn stall(_: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Create { segment } if *segment > 1 && IS_STALLED.load(SeqCst) => {
+            ATTEMPTS.fetch_add(1, SeqCst);
+            Verdict::Refuse(io::Error::from_raw_os_error(EMFILE))
+        }
+        Operation::Write { .. } => {
+            ATTEMPTS.store(0, SeqCst);
+            Verdict::Pass
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn a_kill_switch_does_not_wait_for_a_disk_nor_behind_a_change_that_does() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let works = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 32 << 10,
+            ..GatewayConfig::demo(1, venue.address().clone())
+        };
+        IS_STALLED.store(true, SeqCst);
+        let stalls = GatewayConfig { journal_faults: Some(stall), ..works.clone() };
+        let first = gateway(driver, 1, stalls);
+        let mut trader = Trader::login(&first, "C00001", 1);
+        trader.send(&(1..=200).map(|number| order(number, 100)).collect::<Vec<_>>());
+        // One look ahead for each batch; more is somebody who waits.
+        eventually("the journal waits", || ATTEMPTS.load(SeqCst) > 2);
+        let control = first.control();
+        std::thread::scope(|scope| {
+            let limits = [("shares_max".to_owned(), 1000.into())].into_iter().collect();
+            let changing = scope.spawn(|| first.control().set_limits(None, limits));
+            let killing = scope.spawn(|| first.control().kill(None, true));
+            eventually("the switch is on", || control.killed() == ["*"]);
+            assert!(!killing.is_finished() && !changing.is_finished(), "the journal waits still");
+            // The worker has been sent the switch, and has taken it when it comes back for more.
+            for (number, taken) in (1000..).zip(201..=203) {
+                trader.send(&[order(number, 100)]);
+                eventually("the order is taken in", || control.node_stats().orders == taken);
+            }
+            IS_STALLED.store(false, SeqCst);
+            assert!(killing.join().expect("it ends").is_ok());
+            assert_eq!(changing.join().expect("it ends"), Ok(()));
+        });
+        let refused = loop {
+            if let Outbound::Rejected(rejected) = trader.next()
+                && rejected.user_ref_num == 1002
+            {
+                break rejected.reason;
+            }
+        };
+        assert_eq!(refused, reject_reason::FIRM_NOT_AUTHORIZED);
+        drop(trader);
+        end_gateway(first);
+        let second = gateway(driver, 1, works);
+        assert_eq!(second.control().killed(), ["*"], "it was kept");
+        end_gateway(second);
+        end_exchange(venue);
+    }
+}
+
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// The disk of the first worker, which keeps the changes.
+fn lose_first(worker: u16, operation: &Operation) -> Verdict {
+    match operation {
+        Operation::Write { .. } if worker == 0 && IS_LOST.load(SeqCst) => {
+            Verdict::Refuse(io::Error::from_raw_os_error(EIO))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+#[test]
+fn a_kill_switch_that_cannot_be_kept_is_on_all_the_same_and_that_is_said() {
+    for driver in drivers() {
+        println!("{driver}");
+        IS_LOST.store(false, SeqCst);
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 64 << 10,
+            journal_faults: Some(lose_first),
+            route: Route::Own,
+            ..GatewayConfig::demo(2, venue.address().clone())
+        };
+        let gateway = gateway(driver, 2, config);
+        let path = folder.0.join("control.sock");
+        let socket = ControlSocket::bind(&path).expect("the path is free");
+        let _open = socket.answer(gateway.control()).expect("a thread");
+        // It lives on the second worker, whose journal works.
+        let mut trader = Trader::login(&gateway, "C00002", 1);
+        trader.send(&[order(1, 100)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        IS_LOST.store(true, SeqCst);
+        let answer = ask(&path, r#"{"command":"kill","account":null,"on":true}"#);
+        let error = answer.error.expect("it is not kept");
+        for part in ["is on until the gateway ends", "may be off after a restart", "1 orders"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert_eq!((answer.ok, answer.killed), (false, Some(vec!["*".to_owned()])));
+        assert!(matches!(trader.next(), Outbound::Canceled(canceled) if canceled.user_ref_num == 1));
+        trader.send(&[order(2, 100)]);
+        assert_eq!(rejected(&mut trader), (2, reject_reason::FIRM_NOT_AUTHORIZED));
+        // What may end only when that is kept does not end.
+        let error = gateway.control().kill(None, false).expect_err("it is not kept");
+        assert!(error.contains("does not hold"), "{error}");
+        trader.send(&[order(3, 100)]);
+        assert_eq!(rejected(&mut trader), (3, reject_reason::FIRM_NOT_AUTHORIZED));
+        drop(trader);
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
+}
+
+fn restricted(count: u32) -> serde_json::Map<String, serde_json::Value> {
+    let symbols: Vec<String> = (0..count).map(|number| format!("S{number:07}")).collect();
+    [("restricted".to_owned(), symbols.into())].into_iter().collect()
+}
+
+#[test]
+fn a_change_that_no_journal_takes_is_refused_and_orders_go_on() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            journal_segment_bytes: 64 << 10,
+            ..GatewayConfig::demo(1, venue.address().clone())
+        };
+        let gateway = gateway(driver, 1, config);
+        let error = gateway.control().set_limits(None, restricted(9000)).expect_err("it is too long");
+        assert!(error.contains("a change has"), "{error}");
+        assert_eq!(gateway.control().set_limits(None, restricted(5000)), Ok(()));
+        let mut trader = Trader::login(&gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        assert!(matches!(trader.next(), Outbound::Accepted(_)));
+        drop(trader);
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
+}
+
+#[test]
+fn a_record_that_found_no_room_is_not_waited_for() {
+    for driver in drivers() {
+        println!("{driver}");
+        let (venue, folder) = (exchange(driver, loopback()), Folder::new());
+        let config = GatewayConfig {
+            journal: Some((folder.0.clone(), Level::Os)),
+            // Less than the change has.
+            journal_segment_bytes: 8 << 10,
+            ..GatewayConfig::demo(1, venue.address().clone())
+        };
+        let gateway = gateway(driver, 1, config);
+        let control = gateway.control();
+        let error = control.set_limits(None, restricted(1000)).expect_err("it finds no room");
+        assert!(error.contains("the journal has failed"), "{error}");
+        assert_eq!(control.health(), Err("the journal has failed".to_owned()));
+        let error = control.kill(Some("C00001"), true).expect_err("it is not kept");
+        assert!(error.contains("the journal has failed"), "{error}");
+        assert_eq!(control.killed(), ["C00001"]);
+        end_gateway(gateway);
+        end_exchange(venue);
+    }
+}
