@@ -70,7 +70,7 @@ pub(super) struct Common {
     pub(super) symbols: Symbols,
     /// By account: the worker that sends its orders.
     pub(super) senders: Vec<u16>,
-    /// Whether any of them is another than the account's home.
+    /// Whether any of them is another than the account's home, or was when an order was sent that is open.
     pub(super) hands_off: bool,
     pub(super) hop_times: bool,
     /// By upstream session, worker times venues: too much is under way there.

@@ -170,6 +170,11 @@ impl Ledger {
         self.translation.upstream_of(account, user_ref_num).is_some()
     }
 
+    /// Whether an open order is of a client of another worker than this one.
+    pub(super) fn has_orders_of_others(&self, worker: usize) -> bool {
+        self.translation.all_open_orders().any(|(_, origin)| usize::from(origin.home) != worker)
+    }
+
     /// Takes a client's message, at most [`MESSAGE_BYTES_MAX`] long, and appends the frame to send to `out`.
     pub(super) fn send(&mut self, origin: Origin, raw: &[u8], out: &mut Vec<u8>) -> Sending {
         let concerned = match raw.first() {

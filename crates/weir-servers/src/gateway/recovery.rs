@@ -101,6 +101,15 @@ pub(super) struct Recovered {
     pub(super) unsent: Vec<(AccountId, Refusal)>,
 }
 
+impl Recovered {
+    /// Whether an upstream session has an open order of a client of another worker: sent while there was another route,
+    /// or another number of workers.
+    pub(super) fn has_orders_of_others(&self, venues: usize) -> bool {
+        let mut sessions = self.sessions.iter().enumerate();
+        sessions.any(|(index, (ledger, _))| ledger.has_orders_of_others(index / venues))
+    }
+}
+
 impl<'c> Recovering<'c> {
     pub(super) fn new(
         workers: usize,

@@ -134,7 +134,7 @@ struct Prepared {
 impl Prepared {
     /// Recovers what the journals hold.
     fn new(workers: usize, config: GatewayConfig) -> io::Result<Self> {
-        let common = Arc::new(common(&config, workers));
+        let mut common = common(&config, workers);
         let names = |name: &str| account_named(&config, name);
         let limits: Vec<LedgerLimits> = config.venues.iter().map(|venue| venue.limits).collect();
         let controls = Controls {
@@ -146,12 +146,20 @@ impl Prepared {
         let recovery = recover(&orders_config(&config), &mut |record| recovering.take(record))
             .map_err(io::Error::other)?;
         let recovered = recovering.finish(|worker, home| common.feeds(worker, home));
+        common.hands_off |= recovered.has_orders_of_others(config.venues.len());
+        if common.hands_off && config.handoff.strategy == handoff::Strategy::Owner {
+            return Err(invalid(
+                "the journal has open orders that another worker than their client's has sent; their answers have to \
+                 be handed over, which the hand-off owner cannot: start with mesh until they are answered"
+                    .to_owned(),
+            ));
+        }
         let ports = handoff::group::<Task>(workers, &config.handoff);
         let handoff = ports.iter().map(Port::counters).collect();
         let (senders, boxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| mailbox(WAITING_MAX)).unzip();
         let venues = config.venues.len();
         let shared = Arc::new(Shared {
-            common,
+            common: Arc::new(common),
             counters: (0..workers).map(|_| Arc::default()).collect(),
             hops: (0..workers).map(|_| Arc::new(Hops::new())).collect(),
             handoff,

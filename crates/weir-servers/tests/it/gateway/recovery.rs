@@ -81,6 +81,43 @@ fn an_order_without_an_answer_is_sent_again_and_an_answer_is_not_asked_for_twice
 }
 
 #[test]
+fn an_order_that_another_worker_sent_is_answered_after_a_start_in_which_none_hands_over() {
+    beside_each_other(drivers(), |driver| {
+        println!("{driver}");
+        let (venue, folder) = (Script::new(), Folder::new());
+        let first_config = config(&venue, &folder, Route::Other);
+        let starting = std::thread::spawn(move || gateway(driver, 2, first_config));
+        let mut sessions = vec![venue.accept_session("DAY", 1, 1), venue.accept_session("DAY", 1, 1)];
+        let first_gateway = starting.join().expect("it starts");
+        sessions.sort_by_key(|session| session.login.username.as_str() == "G00002");
+        let mut trader = Trader::login(&first_gateway, "C00001", 1);
+        trader.send(&[order(1, 100)]);
+        let unanswered = sessions[1].next();
+        drop(trader);
+        end_gateway(first_gateway);
+        drop(sessions);
+
+        let second_config = config(&venue, &folder, Route::Own);
+        let starting = std::thread::spawn(move || gateway(driver, 2, second_config));
+        let mut sessions = vec![venue.accept(), venue.accept()];
+        sessions.sort_by_key(|session| session.login.username.as_str() == "G00002");
+        for session in &mut sessions {
+            session.let_in("DAY", session.login.sequence);
+            session.answer_query(1);
+        }
+        assert_eq!(sessions[1].next(), unanswered);
+        sessions[1].accept_order(&unanswered);
+        let second_gateway = starting.join().expect("it starts");
+        let mut trader = Trader::login(&second_gateway, "C00001", 1);
+        assert!(matches!(trader.next(), Outbound::Accepted(accepted) if accepted.user_ref_num == 1));
+        trader.send(&[order(2, 100)]);
+        assert!(inbound_user_ref_num(&sessions[0].next()).is_some(), "its own worker sends it now");
+        drop((trader, sessions));
+        end_gateway(second_gateway);
+    });
+}
+
+#[test]
 fn answers_of_a_new_session_are_passed_on_whatever_was_delivered_of_the_old_one() {
     beside_each_other(drivers(), |driver| {
         println!("{driver}");
