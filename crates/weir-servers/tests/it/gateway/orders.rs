@@ -78,16 +78,20 @@ fn every_order_is_answered_once_and_in_order_on_every_driver() {
     }
 }
 
+/// Whether a strategy hands anything off, and can on a driver.
+fn hands_off(driver: Driver, strategy: Strategy) -> bool {
+    match strategy {
+        Strategy::Owner => false,
+        Strategy::MsgRing => driver == Driver::Uring,
+        _ => true,
+    }
+}
+
 #[test]
 fn every_order_is_answered_once_and_in_order_by_every_way_of_handing_off() {
     for driver in drivers() {
         for strategy in Strategy::ALL {
-            let is_possible = match strategy {
-                Strategy::Owner => false,
-                Strategy::MsgRing => driver == Driver::Uring,
-                _ => true,
-            };
-            if is_possible {
+            if hands_off(driver, strategy) {
                 run(driver, 2, Route::Other, strategy);
                 run(driver, 2, Route::Modulo, strategy);
             }
@@ -99,12 +103,7 @@ fn every_order_is_answered_once_and_in_order_by_every_way_of_handing_off() {
 fn queues_between_workers_that_are_full_both_ways_hold_nobody_up_for_ever_and_turn_nothing_round() {
     for driver in drivers() {
         for strategy in Strategy::ALL {
-            let is_possible = match strategy {
-                Strategy::Owner => false,
-                Strategy::MsgRing => driver == Driver::Uring,
-                _ => true,
-            };
-            if is_possible {
+            if hands_off(driver, strategy) {
                 let narrow = Options { strategy, ring_slots: 2, overflow_max: 2, ..Options::default() };
                 run_with(driver, 2, Route::Other, narrow);
             }

@@ -1,0 +1,396 @@
+//! A ledger through sends, answers, lost connections and restarts.
+
+use weir_proto::ouch::{Accepted, Appendage, Cancel, ClientOrderId, Enter, Inbound, Outbound, Symbol};
+
+use super::*;
+
+const LIMITS: LedgerLimits = LedgerLimits { open_max: 4, unanswered_max: 3, when_full: WhenFull::Refuse };
+
+fn origin(account: u32, user_ref_num: u32) -> Origin {
+    Origin { account: AccountId(account), user_ref_num, home: 0, received_ns: 0 }
+}
+
+fn enter(user_ref_num: u32, quantity: u32) -> Vec<u8> {
+    let order = Enter {
+        user_ref_num,
+        side: b'B',
+        quantity,
+        symbol: Symbol(*b"WEIR    "),
+        price: 10_000,
+        time_in_force: b'0',
+        display: b'Y',
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        client_order_id: ClientOrderId(*b"              "),
+    };
+    let mut bytes = Vec::new();
+    Inbound::Enter(order, Appendage::default()).encode(&mut bytes);
+    bytes
+}
+
+fn replace(original: u32, number: u32, quantity: u32) -> Vec<u8> {
+    let mut bytes = vec![b' '; 40];
+    bytes[0] = b'U';
+    bytes[1..5].copy_from_slice(&original.to_be_bytes());
+    bytes[5..9].copy_from_slice(&number.to_be_bytes());
+    bytes[9..13].copy_from_slice(&quantity.to_be_bytes());
+    bytes[38..40].copy_from_slice(&[0, 0]);
+    bytes
+}
+
+fn cancel(user_ref_num: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Inbound::Cancel(Cancel { user_ref_num, quantity: 0 }).encode(&mut bytes);
+    bytes
+}
+
+fn accepted(user_ref_num: u32, order_state: u8) -> Vec<u8> {
+    let message = Outbound::Accepted(Accepted {
+        timestamp_ns: 1,
+        user_ref_num,
+        side: b'B',
+        quantity: 100,
+        symbol: Symbol(*b"WEIR    "),
+        price: 10_000,
+        time_in_force: b'0',
+        display: b'Y',
+        order_reference: 1,
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        order_state,
+        client_order_id: ClientOrderId(*b"              "),
+    });
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    bytes
+}
+
+fn reduced(kind: u8, user_ref_num: u32, by: u32) -> Vec<u8> {
+    let mut bytes = vec![
+        0;
+        match kind {
+            b'C' => 18,
+            b'J' => 29,
+            _ => 36,
+        }
+    ];
+    bytes[0] = kind;
+    bytes[9..13].copy_from_slice(&user_ref_num.to_be_bytes());
+    bytes[13..17].copy_from_slice(&by.to_be_bytes());
+    bytes
+}
+
+fn replaced(original: u32, number: u32, quantity: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 68];
+    bytes[0] = b'U';
+    bytes[9..13].copy_from_slice(&original.to_be_bytes());
+    bytes[13..17].copy_from_slice(&number.to_be_bytes());
+    bytes[18..22].copy_from_slice(&quantity.to_be_bytes());
+    bytes[51] = b'L';
+    bytes
+}
+
+fn number_at(message: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(message[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn answer(ledger: &mut Ledger, mut raw: Vec<u8>) -> Option<(Answer, Vec<u8>)> {
+    let message = Outbound::decode(&raw).expect("a message").0;
+    ledger.answer(&message, &mut raw).map(|answer| (answer, raw))
+}
+
+#[test]
+fn numbers_are_exchanged_on_the_way_out_and_back() {
+    let mut ledger = Ledger::new(50, LIMITS);
+    let mut out = Vec::new();
+    assert_eq!(ledger.send(origin(3, 7), &enter(7, 100), &mut out), Sending::Numbered(50));
+    assert_eq!(out[..3], [0, 48, b'U']);
+    assert_eq!(inbound_user_ref_num(&out[3..]), Some(50));
+    let (found, raw) = answer(&mut ledger, accepted(50, b'L')).expect("it is known");
+    assert_eq!((found.origin.account, outbound_user_ref_num(&raw)), (AccountId(3), Some(7)));
+    assert_eq!(answer(&mut ledger, accepted(51, b'L')), None, "nobody sent that");
+}
+
+#[test]
+fn an_order_is_open_until_its_last_share_is_gone() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    answer(&mut ledger, accepted(1, b'L'));
+    answer(&mut ledger, reduced(b'E', 1, 60));
+    assert_eq!(ledger.open(), 1);
+    assert_eq!(ledger.send(origin(0, 1), &cancel(1), &mut out), Sending::Passed(1));
+    answer(&mut ledger, reduced(b'C', 1, 40));
+    assert_eq!(ledger.open(), 0);
+    assert_eq!(ledger.send(origin(0, 1), &cancel(1), &mut out), Sending::Unknown);
+}
+
+#[test]
+fn a_rejected_or_dead_order_is_not_open() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    for number in 1..=2 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+    }
+    answer(&mut ledger, accepted(1, b'D'));
+    answer(&mut ledger, reduced(b'J', 2, 0));
+    assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+}
+
+#[test]
+fn what_was_not_answered_is_sent_again_with_its_number() {
+    let mut ledger = Ledger::new(10, LIMITS);
+    let mut sent = Vec::new();
+    for number in 1..=3 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut sent);
+    }
+    assert!(ledger.is_full());
+    answer(&mut ledger, accepted(10, b'L'));
+    assert!(!ledger.is_full());
+    let mut again = Vec::new();
+    assert_eq!(ledger.resend(&mut again), 2);
+    assert_eq!(again, sent[sent.len() / 3..]);
+    // An answer to a number speaks for those before it.
+    answer(&mut ledger, accepted(12, b'L'));
+    assert_eq!(ledger.unanswered(), 0);
+}
+
+#[test]
+fn an_order_has_the_time_it_was_handed_to_the_connection_until_its_first_answer() {
+    let mut ledger = Ledger::new(10, LIMITS);
+    let mut out = Vec::new();
+    for number in 1..=3 {
+        let origin = Origin { received_ns: u64::from(number), ..origin(0, number) };
+        ledger.send(origin, &enter(number, 100), &mut out);
+    }
+    let mut received = Vec::new();
+    ledger.stamp(11, 12, 77, |received_ns| received.push(received_ns));
+    assert_eq!(received, [2, 3]);
+    let sent_ns = |found: Option<(Answer, Vec<u8>)>| found.expect("it is known").0.sent_ns;
+    assert_eq!(sent_ns(answer(&mut ledger, accepted(10, b'L'))), 0, "it was not handed over");
+    assert_eq!(sent_ns(answer(&mut ledger, accepted(11, b'L'))), 77);
+    assert_eq!(sent_ns(answer(&mut ledger, reduced(b'E', 11, 1))), 0, "that is not the first");
+}
+
+#[test]
+fn a_replace_moves_the_order_to_its_new_number() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 11), &enter(11, 100), &mut out);
+    answer(&mut ledger, accepted(1, b'L'));
+    out.clear();
+    assert_eq!(ledger.send(origin(0, 12), &replace(11, 12, 50), &mut out), Sending::Numbered(2));
+    assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (1, 2));
+    let (_, raw) = answer(&mut ledger, replaced(1, 2, 50)).expect("it is known");
+    assert_eq!((number_at(&raw, 9), number_at(&raw, 13)), (11, 12));
+    assert_eq!(ledger.open(), 1);
+    answer(&mut ledger, reduced(b'E', 2, 50));
+    assert_eq!(ledger.open(), 0);
+}
+
+#[test]
+fn a_replace_the_exchange_ignored_is_forgotten_when_a_later_order_is_answered() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    ledger.send(origin(0, 2), &replace(1, 2, 50), &mut out);
+    ledger.send(origin(0, 3), &enter(3, 100), &mut out);
+    answer(&mut ledger, accepted(3, b'L'));
+    assert_eq!((ledger.open(), ledger.unanswered()), (2, 0));
+}
+
+#[test]
+fn one_open_order_too_many_is_refused_or_the_oldest_is_forgotten() {
+    let mut out = Vec::new();
+    let mut ledger = Ledger::new(1, LIMITS);
+    for number in 1..=4 {
+        assert_eq!(ledger.send(origin(0, number), &enter(number, 100), &mut out), Sending::Numbered(number));
+    }
+    assert_eq!(ledger.send(origin(0, 5), &enter(5, 100), &mut out), Sending::Full);
+    let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+    for number in 1..=9 {
+        assert_eq!(ledger.send(origin(0, number), &enter(number, 100), &mut out), Sending::Numbered(number));
+    }
+    assert_eq!(ledger.open(), 4);
+    assert_eq!(answer(&mut ledger, accepted(5, b'L')), None);
+    assert!(answer(&mut ledger, accepted(6, b'L')).is_some());
+}
+
+#[test]
+fn an_old_open_order_outlives_many_that_ended() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    answer(&mut ledger, accepted(1, b'L'));
+    for number in 2..=20 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+        answer(&mut ledger, accepted(number, b'D'));
+    }
+    assert_eq!(ledger.open(), 1);
+    assert!(answer(&mut ledger, reduced(b'E', 1, 100)).is_some());
+    assert_eq!(ledger.open(), 0);
+}
+
+#[test]
+fn every_open_order_of_an_account_is_cancelled_in_order() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    for (account, number) in [(0, 1), (1, 1), (0, 2)] {
+        ledger.send(origin(account, number), &enter(number, 100), &mut out);
+    }
+    out.clear();
+    assert_eq!(ledger.last_number(), 3);
+    assert_eq!(ledger.cancel_all(Some(AccountId(0)), 3, &mut out), 2);
+    assert_eq!((number_at(&out[3..], 1), number_at(&out[15..], 1)), (1, 3));
+    assert_eq!(ledger.cancel_all(None, 3, &mut Vec::new()), 3);
+    assert_eq!(ledger.cancel_all(None, 2, &mut Vec::new()), 2, "a later one is not meant");
+    assert_eq!(ledger.cancel_all(Some(AccountId(1)), 1, &mut Vec::new()), 0);
+}
+
+#[test]
+fn a_replace_dies_with_its_original_and_gives_its_number_back() {
+    // Cancelled because of the replace, or executed before it: there is no word about the replace itself.
+    for kind in [b'C', b'E'] {
+        let mut ledger = Ledger::new(1, LIMITS);
+        let mut out = Vec::new();
+        ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+        answer(&mut ledger, accepted(1, b'L'));
+        ledger.send(origin(0, 2), &replace(1, 2, 0), &mut out);
+        ledger.send(origin(0, 3), &replace(2, 3, 50), &mut out);
+        assert_eq!((ledger.open(), ledger.unanswered()), (3, 2));
+        assert!(answer(&mut ledger, reduced(kind, 1, 100)).is_some());
+        assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+        let mut ignored: Vec<u32> = ledger.take_ignored().iter().map(|it| it.user_ref_num).collect();
+        ignored.sort_unstable();
+        assert_eq!(ignored, [2, 3]);
+        assert!(ledger.take_ignored().is_empty());
+    }
+}
+
+#[test]
+fn a_confirmed_replace_outlives_its_original() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    ledger.send(origin(0, 2), &replace(1, 2, 50), &mut out);
+    ledger.send(origin(0, 3), &replace(1, 3, 60), &mut out);
+    answer(&mut ledger, accepted(1, b'L'));
+    answer(&mut ledger, replaced(1, 2, 50));
+    assert_eq!((ledger.open(), ledger.unanswered()), (1, 0), "the other one had lost its original");
+    assert_eq!(ledger.take_ignored(), [origin(0, 3)]);
+}
+
+#[test]
+fn a_replace_whose_original_is_over_when_it_is_restored_names_no_order() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
+    ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+    ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
+    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+    let mut out = Vec::new();
+    assert_eq!(ledger.resend(&mut out), 1);
+    assert_eq!((number_at(&out[3..], 1), number_at(&out[3..], 5)), (0, 71), "1 may be another client's");
+}
+
+#[test]
+fn a_restored_replace_dies_with_its_original() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    assert!(ledger.restore(70, origin(0, 1), &enter(1, 100)));
+    assert!(ledger.restore(71, origin(0, 2), &replace(1, 2, 50)));
+    ledger.restore_answer(AccountId(0), &accepted(1, b'L'));
+    ledger.restore_answer(AccountId(0), &reduced(b'E', 1, 100));
+    assert_eq!((ledger.open(), ledger.unanswered()), (0, 0));
+    // The client may have placed an order with that number since.
+    assert!(ledger.restore(72, origin(0, 2), &enter(2, 100)));
+    assert_eq!((ledger.open(), ledger.take_ignored()), (1, Vec::new()));
+}
+
+#[test]
+fn a_number_that_was_given_back_before_a_restart_is_not_given_back_again() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    for (number, client, raw) in [(70, 1, enter(1, 100)), (71, 2, replace(1, 2, 50)), (72, 3, enter(3, 100))]
+    {
+        assert!(ledger.restore(number, origin(0, client), &raw));
+    }
+    // Ignored, because a later one was answered.
+    ledger.restore_answer(AccountId(0), &accepted(3, b'L'));
+    assert_eq!((ledger.unanswered(), ledger.take_ignored()), (0, Vec::new()));
+}
+
+fn cancel_to(user_ref_num: u32, quantity: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Inbound::Cancel(Cancel { user_ref_num, quantity }).encode(&mut bytes);
+    bytes
+}
+
+/// Kind and number of every message.
+fn kinds(mut frames: &[u8]) -> Vec<(u8, u32)> {
+    let mut found = Vec::new();
+    while let [high, low, _, rest @ ..] = frames {
+        let (message, next) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])) - 1);
+        let at = if message[0] == b'U' { 5 } else { 1 };
+        found.push((message[0], number_at(message, at)));
+        frames = next;
+    }
+    found
+}
+
+#[test]
+fn a_cancel_is_said_again_where_it_was_said_as_long_as_its_order_lives() {
+    let mut ledger = Ledger::new(10, LIMITS);
+    let mut out = Vec::new();
+    ledger.send(origin(0, 1), &enter(1, 100), &mut out);
+    ledger.send(origin(0, 2), &enter(2, 100), &mut out);
+    answer(&mut ledger, accepted(11, b'L'));
+    ledger.send(origin(0, 1), &cancel_to(1, 80), &mut out);
+    ledger.send(origin(0, 1), &cancel_to(1, 50), &mut out);
+    ledger.send(origin(0, 1), &cancel_to(1, 60), &mut out);
+    ledger.send(origin(0, 3), &replace(1, 3, 70), &mut out);
+    ledger.send(origin(0, 2), &cancel(2), &mut out);
+    let mut again = Vec::new();
+    assert_eq!(ledger.resend(&mut again), 3);
+    assert_eq!(kinds(&again), [(b'X', 10), (b'U', 12), (b'X', 11)]);
+    assert_eq!(number_at(&again[3..], 5), 50, "the one that leaves least");
+    answer(&mut ledger, reduced(b'C', 11, 100));
+    answer(&mut ledger, replaced(10, 12, 70));
+    again.clear();
+    assert_eq!((ledger.resend(&mut again), ledger.passed.len()), (0, 0));
+}
+
+#[test]
+fn cancels_of_orders_that_were_forgotten_do_not_pile_up() {
+    let mut ledger = Ledger::new(1, LedgerLimits { when_full: WhenFull::ForgetOldest, ..LIMITS });
+    let mut out = Vec::new();
+    for number in 1..=1000 {
+        ledger.send(origin(0, number), &enter(number, 100), &mut out);
+        ledger.send(origin(0, number), &cancel(number), &mut out);
+        assert!(ledger.passed.len() <= PASSED_SLACK + 2 * 4);
+    }
+}
+
+#[test]
+fn a_journal_gives_the_ledger_back() {
+    let mut ledger = Ledger::new(1, LIMITS);
+    let mut out = Vec::new();
+    let mut journal = Vec::new();
+    for client in 101..=103 {
+        let raw = enter(client, 100);
+        let Sending::Numbered(number) = ledger.send(origin(0, client), &raw, &mut out) else {
+            panic!("there is room")
+        };
+        journal.push((number, client, raw));
+    }
+    let (_, first) = answer(&mut ledger, accepted(1, b'L')).expect("it is known");
+    let mut again = Ledger::new(1, LIMITS);
+    for (number, client, raw) in &journal {
+        assert!(again.restore(*number, origin(0, *client), raw));
+    }
+    again.restore_answer(AccountId(0), &first);
+    assert_eq!((again.open(), again.unanswered(), again.translation.next()), (3, 2, 4));
+    let (mut sent, mut sent_again) = (Vec::new(), Vec::new());
+    ledger.resend(&mut sent);
+    again.resend(&mut sent_again);
+    assert_eq!(sent, sent_again);
+}
