@@ -4,6 +4,7 @@ pub mod aio;
 pub mod blocks;
 pub mod child;
 pub mod clock;
+pub mod output;
 pub mod placement;
 pub mod posix_aio;
 pub mod raw_ring;

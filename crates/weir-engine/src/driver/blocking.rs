@@ -5,16 +5,18 @@
 //! operations at once is an error with that reason, because a thread can block in one call only. Output is written when
 //! the future yields, and blocks the thread until the kernel has taken it. There is no mailbox.
 //!
-//! Another thread reaches this one between two calls, and no call blocks longer than [`SLICE`]: that is what a drain
-//! waits for. Ending the call at once by `shutdown(SHUT_RD)` would cost replies. The kernel answers bytes that arrive
-//! for a socket that was shut down for reading and has sent its own end with a reset, and a reset overtakes whatever
-//! the peer has not read yet or was not sent yet. A listener has no such bytes, and is shut down.
+//! Another thread reaches this one between two calls. A receive blocks no longer than [`PATIENCE`]; a connection that
+//! was silent for so long is waited for together with the wake-up descriptor, by `poll`, and so hears of a drain at
+//! once. A busy connection never pays for that. Ending a receive at once by `shutdown(SHUT_RD)` would cost replies. The
+//! kernel answers bytes that arrive for a socket that was shut down for reading and has sent its own end with a reset,
+//! and a reset overtakes whatever the peer has not read yet or was not sent yet. A listener has no such bytes, and is
+//! shut down.
 //!
 //! Files are read and written by direct calls, which end before the future is asked again.
 //!
 //! A handle that is closed with bytes still queued leaves its socket *lingering*: the turns that follow send the rest
 //! without blocking, until the deadline; then the connection is reset. In a drain our end follows, and what still
-//! arrives is thrown away until the peer ends too.
+//! arrives is thrown away until the peer ends too, or has taken everything.
 
 use std::{
     collections::VecDeque,
@@ -27,7 +29,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
-    net::{RecvFlags, SendFlags, Shutdown, SocketFlags, sockopt::Timeout},
+    net::{RecvFlags, SendFlags, SocketFlags, sockopt::Timeout},
 };
 use socket2::SockRef;
 
@@ -46,7 +48,11 @@ use crate::{
     time::{Instant, monotonic},
 };
 
-/// Longest a call on a connection blocks before the thread looks whether another one wants something of it.
+/// Longest a receive blocks before the thread looks whether another one wants something of it, and from then on waits
+/// for both.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The same for a send and a connect.
 const SLICE: Duration = Duration::from_millis(500);
 
 /// Longest a call blocks while sockets linger, which are looked at between two calls.
@@ -65,6 +71,7 @@ const BUFFER_RETRY: Duration = Duration::from_millis(1);
 /// Most bytes of a file in one call: what the kernel moves at once, so that the call blocks no longer than a send.
 const FILE_CALL_BYTES_MAX: usize = 64 << 10;
 
+mod closing;
 #[cfg(test)]
 mod tests;
 
@@ -97,6 +104,8 @@ struct Socket {
     refusals: u32,
     /// The handle is gone; what is still queued then is lost with a reset.
     closing_at: Option<Instant>,
+    /// The last receive waited in vain: the next one waits for other threads as well.
+    silent: bool,
     /// Our end is sent, and what arrives is thrown away.
     discarding: bool,
 }
@@ -164,6 +173,7 @@ impl Blocking {
             stuck: false,
             refusals: 0,
             closing_at: None,
+            silent: false,
             discarding: false,
         };
         let limit = self.parts.config.limits.sockets_max;
@@ -258,39 +268,6 @@ impl Blocking {
         socket.output.poll_at_most(socket.error, limit_bytes, limit_bytes, waker)
     }
 
-    /// Goes on with the sockets whose handle is gone.
-    fn settle(&mut self) {
-        let now = monotonic();
-        for _ in 0..self.lingering.len() {
-            let Some(id) = self.lingering.pop_front() else { return };
-            if self.settle_one(id, now) {
-                self.lingering.push_back(id);
-            }
-        }
-    }
-
-    /// Sends what is left, without blocking, and closes. True: there is more to do.
-    fn settle_one(&mut self, id: SlotId, now: Instant) -> bool {
-        self.write(id, Duration::ZERO);
-        let Some(socket) = self.sockets.get_mut(id) else { return false };
-        let ends_in_order = self.draining && !socket.end_of_stream;
-        let is_done = if socket.error.is_some() {
-            true
-        } else if socket.output.queue.is_empty() {
-            !ends_in_order || !socket.discard(self.parts.config.limits.turn_bytes_max)
-        } else {
-            false
-        };
-        if is_done {
-            self.release(id);
-        } else if socket.closing_at.is_some_and(|at| at <= now) {
-            self.abort(id);
-        } else {
-            return true;
-        }
-        false
-    }
-
     /// One receive; what it brings is kept in the socket. False: there is no buffer, and a later turn tries again.
     fn receive(&mut self, id: SlotId, limit: Option<Duration>) -> bool {
         let classes = self.parts.receive_pool.classes();
@@ -320,9 +297,13 @@ impl Blocking {
                     counters.buffer_resizes.increment();
                 }
                 socket.received = Some(buffer.lease(length));
+                socket.silent = false;
             }
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => counters.would_block.increment(),
+            Err(Errno::AGAIN) => {
+                counters.would_block.increment();
+                socket.silent = limit != Some(Duration::ZERO);
+            }
             Err(error) => socket.error = Some(StoredError(error)),
         }
         true
@@ -418,17 +399,36 @@ impl Blocking {
     }
 
     /// Performs what the future waits for.
-    fn perform(&mut self, id: SlotId, operation: Operation, limit: Option<Duration>) {
-        let slice = Some(limit.map_or(SLICE, |limit| limit.min(SLICE)));
+    fn perform(&mut self, id: SlotId, operation: Operation, limit: Option<Duration>) -> io::Result<()> {
+        let at_most = |slice: Duration| Some(limit.map_or(slice, |limit| limit.min(slice)));
         match operation {
             // Another thread ends it by shutting the listener down.
             Operation::Accept => self.accept(id, limit),
-            Operation::Connect => self.connect_now(id, slice),
+            Operation::Connect => self.connect_now(id, at_most(SLICE)),
+            Operation::Receive if self.draining => _ = self.receive(id, Some(Duration::ZERO)),
             Operation::Receive => {
-                let limit = if self.draining { Some(Duration::ZERO) } else { slice };
-                self.receive(id, limit);
+                if self.sockets.get(id).is_none_or(|socket| !socket.silent) || self.await_input(id, limit)? {
+                    self.receive(id, at_most(PATIENCE));
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Waits for input of a silent connection, or for another thread. False: there is no input.
+    fn await_input(&mut self, id: SlotId, limit: Option<Duration>) -> io::Result<bool> {
+        let Some(socket) = self.sockets.get(id) else { return Ok(false) };
+        let mut list =
+            [PollFd::new(&*self.parts.wake, PollFlags::IN), PollFd::new(&socket.descriptor, PollFlags::IN)];
+        if !wait_for_any(&mut list, limit)? {
+            return Ok(false);
+        }
+        let has_input = !list[1].revents().is_empty();
+        if !list[0].revents().is_empty() {
+            // A wake-up that somebody else has taken already is as good.
+            let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
+        }
+        Ok(has_input)
     }
 }
 
@@ -481,33 +481,6 @@ impl Socket {
         })?;
         // None: the next bytes of the file are in the queue, and all that was offered has gone into it.
         Ok((sent, if sent == 0 { 0 } else { offered }))
-    }
-
-    fn shut_down_output(&mut self) {
-        if let Err(error) = rustix::net::shutdown(&self.descriptor, Shutdown::Write)
-            && error != Errno::NOTCONN
-        {
-            self.error = Some(StoredError(error));
-        }
-    }
-
-    /// Ends our direction and throws away what has arrived, at most `bytes_max` of it: closing with unread bytes would
-    /// make the kernel send a reset. False: the peer has ended too, or is gone.
-    fn discard(&mut self, bytes_max: usize) -> bool {
-        if !std::mem::replace(&mut self.discarding, true)
-            && rustix::net::shutdown(&self.descriptor, Shutdown::Write).is_err()
-        {
-            return false;
-        }
-        let mut scratch = [0u8; 4096];
-        for _ in 0..bytes_max.div_ceil(scratch.len()) {
-            match rustix::net::recv(&self.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return false,
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return error == Errno::AGAIN,
-            }
-        }
-        true
     }
 }
 
@@ -725,7 +698,7 @@ impl Mechanism for Blocking {
         };
         // Only a look, so that the future shows soon whether it still waits for the other one too.
         let look = if self.displaced.is_some() { Some(Duration::ZERO) } else { look };
-        self.perform(id, operation, look);
+        self.perform(id, operation, look)?;
         self.parts.counters.completions.increment();
         // Whatever came of it, the future asks again, and waits again if there is nothing.
         waker.wake();

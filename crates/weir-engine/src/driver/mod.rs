@@ -9,7 +9,9 @@
 //! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
 //!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
 //! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most
-//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it.
+//!   [`Limits::linger`](crate::config::Limits). A descriptor is closed only after the last operation that names it. In
+//!   a drain our end goes first, and the descriptor is closed when the peer has everything: not before, because bytes
+//!   that cross would be answered with a reset and could cost the peer a reply.
 //! - Nothing fails because a queue of ours is full: a receive without a buffer, a full submission queue and `EMFILE`
 //!   are waited out. So is a send for which the kernel has no memory; on blocking calls for some seconds.
 //! - One `turn` enters the kernel as rarely as the mechanism allows, and wakes whoever can go on.

@@ -7,6 +7,7 @@ use std::{
         unix::fs::{FileTypeExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -172,7 +173,16 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
 /// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
     // Unix sockets have no such option and need none.
-    let _ = SockRef::from(&socket).set_linger(Some(std::time::Duration::ZERO));
+    let _ = SockRef::from(&socket).set_linger(Some(Duration::ZERO));
+}
+
+/// How often a drain looks whether peers have taken everything.
+pub(crate) const DRAIN_LOOK: Duration = Duration::from_millis(10);
+
+/// Whether the peer has everything that was sent, the end of our direction too. A drain then waits for it no longer: it
+/// may keep its own direction open for ever, and what it sends from now on can cost it no reply.
+pub(crate) fn has_taken_all(socket: BorrowedFd<'_>) -> bool {
+    weir_sys::output::outstanding_bytes(socket).is_ok_and(|bytes| bytes == 0)
 }
 
 /// What to do after a failed accept.

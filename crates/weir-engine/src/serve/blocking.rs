@@ -1,8 +1,8 @@
 //! The blocking driver's side of a server: one acceptor, and a thread with a runtime for each connection.
 //!
 //! The acceptor has the next thread and its runtime ready before it accepts, so that a connection for which there is
-//! no thread or descriptor waits in the kernel instead of being closed. A thread that is blocked in a call learns of a
-//! drain when that call has lasted half a second: a shorter drain limit cuts idle connections.
+//! no thread or descriptor waits in the kernel instead of being closed. A thread that waits for its client learns of a
+//! drain after at most 50 ms, one that is blocked in a send after at most half a second.
 
 use std::{
     collections::HashMap,

@@ -29,7 +29,8 @@
 //! How connections end. After a refusal, and whenever the client may not know that nothing more is read, our direction
 //! ends first and what still arrives is thrown away for a while: closing with unread bytes would make the kernel send
 //! a reset, which may overtake the reply. The last reply has the time of every other. A connection that is idle for too
-//! long ends silently; one that has begun a request gets a 408. In a drain, what has arrived is answered.
+//! long ends silently; one that has begun a request gets a 408. In a drain, what has arrived is answered,
+//! and a connection without a request ends at once.
 //!
 //! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
 //! and it compresses nothing.

@@ -302,3 +302,20 @@ fn a_wrong_value_is_told_with_its_flag() {
     let unwritable = ["serve", "http", "--listen", "127.0.0.1:0", "--access-log", "/dev/null/log"];
     expect_refusal(&weir(&unwritable), 1, &["--access-log", "/dev/null/log", "choose another"]);
 }
+
+#[test]
+fn a_client_that_keeps_an_idle_connection_open_does_not_hold_up_the_end() {
+    for driver in DRIVERS {
+        // Whoever waits for this client, waits until the limit and cuts it.
+        let Some(mut server) = HttpServer::start(driver, &["--drain-limit", "4"]) else { continue };
+        let mut client = TcpStream::connect(&server.address).expect("it accepts");
+        client.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        client.write_all(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n").expect("it reads");
+        assert_ne!(client.read(&mut [0; 1024]).expect("a reply"), 0, "{driver}");
+        server.process.signal(Signal::TERM);
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).expect("an end in order");
+        assert_eq!(server.process.wait(PATIENCE), 0, "{driver}");
+        assert_eq!(server.process.rest_of_errors(), "", "{driver}");
+    }
+}

@@ -139,7 +139,8 @@ struct Socket {
     receive_waiter: Option<Waker>,
     output: Output,
     closing: bool,
-    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
+    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
+    /// everything.
     discarding: bool,
     size: SizeChoice,
     /// Is among those that wait for a buffer.
@@ -222,6 +223,8 @@ pub(crate) struct Readiness<B> {
     starved_receivers: VecDeque<SlotId>,
     /// Closing sockets in the order of their linger deadlines.
     lingering: VecDeque<(Instant, SlotId)>,
+    /// When to look whether those that a drain waits for have taken everything.
+    look_at: Option<Instant>,
     turn: u64,
     /// Bytes that were read of files at once since the last turn.
     file_bytes: usize,
@@ -252,6 +255,7 @@ impl<B: Backend> Readiness<B> {
             retry_at: None,
             starved_receivers: VecDeque::new(),
             lingering: VecDeque::new(),
+            look_at: None,
             turn: 0,
             file_bytes: 0,
             draining: false,
@@ -381,7 +385,7 @@ impl<B: Backend> Readiness<B> {
             socket.ended |= event.ended;
             socket.readable |= event.readable || event.ended;
             if socket.discarding {
-                self.discard(id);
+                let _ = self.discard(id);
                 continue;
             }
             if socket.readable {
@@ -454,6 +458,27 @@ impl<B: Backend> Readiness<B> {
             }
             self.lingering.pop_front();
             self.abort(id);
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = None;
+            self.look_at_discarding();
+        }
+    }
+
+    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
+    fn look_at_discarding(&mut self) {
+        for place in 0..self.lingering.len() {
+            let (_, id) = self.lingering[place];
+            if self.sockets.get(id).is_none_or(|socket| !socket.discarding) {
+                continue;
+            }
+            let is_silent = self.discard(id);
+            if is_silent
+                && let Some(socket) = self.sockets.get(id)
+                && socket::has_taken_all(socket.descriptor.as_fd())
+            {
+                self.release(id);
+            }
         }
     }
 }
@@ -703,7 +728,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();
-        if self.retry_at.is_some() || !self.lingering.is_empty() {
+        if self.retry_at.is_some() || self.look_at.is_some() || !self.lingering.is_empty() {
             self.retry(monotonic());
         }
         Ok(())
@@ -711,10 +736,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
 
     fn deadline(&self) -> Option<Instant> {
         let linger = self.lingering.front().map(|(at, _)| *at);
-        match (self.retry_at, linger) {
-            (Some(retry), Some(linger)) => Some(retry.min(linger)),
-            (retry, linger) => retry.or(linger),
-        }
+        [self.retry_at, self.look_at, linger].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {

@@ -16,11 +16,12 @@ use crate::{
     counters::Counters,
     driver::{
         files::{self, Pause},
-        socket::{self, Sent},
+        socket::{self, DRAIN_LOOK, Sent},
     },
     outbound::Front,
     pool::Lease,
     slots::SlotId,
+    time::monotonic,
 };
 
 impl<B: Backend> Readiness<B> {
@@ -101,7 +102,7 @@ impl<B: Backend> Readiness<B> {
             }
         }
         if socket.closing && self.draining && !socket.end_of_stream && socket.error.is_none() {
-            self.discard(id);
+            let _ = self.discard(id);
         } else if socket.closing {
             self.release(id);
         } else if socket.interest.write && !self.backend.is_edge_triggered() {
@@ -111,25 +112,34 @@ impl<B: Backend> Readiness<B> {
     }
 
     /// Ends our direction and throws away what still arrives. Closing with unread bytes would make the kernel send
-    /// a reset, and the peer could lose replies it has not read yet.
-    pub(super) fn discard(&mut self, id: SlotId) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+    /// a reset, and the peer could lose replies it has not read yet. True: nothing has arrived.
+    pub(super) fn discard(&mut self, id: SlotId) -> bool {
+        self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
+        let Some(socket) = self.sockets.get_mut(id) else { return false };
         if !std::mem::replace(&mut socket.discarding, true)
             && rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_err()
         {
-            return self.release(id);
+            self.release(id);
+            return false;
         }
         let mut scratch = [0u8; 4096];
-        let mut left = self.parts.config.limits.turn_bytes_max;
+        let most = self.parts.config.limits.turn_bytes_max;
+        let mut left = most;
         let is_empty = loop {
             match rustix::net::recv(&socket.descriptor, &mut scratch[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return self.release(id),
+                Ok((_, 0)) => {
+                    self.release(id);
+                    return false;
+                }
                 Ok((_, length)) if length < left => left -= length,
                 // A peer that does not stop must not stop everybody else.
                 Ok(_) => break false,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break true,
-                Err(_) => return self.release(id),
+                Err(_) => {
+                    self.release(id);
+                    return false;
+                }
             }
         };
         let known = socket.watched;
@@ -146,6 +156,7 @@ impl<B: Backend> Readiness<B> {
         if watched.is_err() {
             self.release(id);
         }
+        is_empty && left == most
     }
 
     /// One receive into a pooled buffer.

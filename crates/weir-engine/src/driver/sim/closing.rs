@@ -6,7 +6,11 @@ use super::{
     Sim,
     endpoint::{Kind, Socket},
 };
-use crate::{driver::Mechanism, slots::SlotId};
+use crate::{
+    driver::{Mechanism, socket::DRAIN_LOOK},
+    slots::SlotId,
+    time::Instant,
+};
 
 impl Sim {
     /// The handle is gone. What is queued is still sent, for at most the linger time.
@@ -32,6 +36,7 @@ impl Sim {
             return self.release(id);
         }
         socket.discarding = true;
+        self.look_at.get_or_insert(self.network.now() + DRAIN_LOOK);
         self.network.shutdown(end);
         let mut scratch = [0u8; 4096];
         loop {
@@ -77,6 +82,24 @@ impl Sim {
         {
             self.lingering.pop_front();
             self.abort(id);
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = None;
+            self.look_at_discarding(now);
+        }
+    }
+
+    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
+    fn look_at_discarding(&mut self, now: Instant) {
+        for place in 0..self.lingering.len() {
+            let (_, id) = self.lingering[place];
+            let Some(socket) = self.sockets.get(id) else { continue };
+            let Some(end) = socket.stream().filter(|_| socket.discarding) else { continue };
+            if self.network.arrived(end) == 0 && self.network.has_taken_all(end) {
+                self.release(id);
+            } else {
+                self.look_at = Some(now + DRAIN_LOOK);
+            }
         }
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Sim {
     starved_receivers: VecDeque<SlotId>,
     /// Closing sockets in the order of their linger deadlines.
     lingering: VecDeque<(Instant, SlotId)>,
+    /// When to look whether those that a drain waits for have taken everything.
+    look_at: Option<Instant>,
     /// With the answers that are on their way.
     files: Operations<Answer>,
     turn: u64,
@@ -84,6 +86,7 @@ impl Sim {
             retry_at: None,
             starved_receivers: VecDeque::new(),
             lingering: VecDeque::new(),
+            look_at: None,
             turn: 0,
             looks: 0,
             draining: false,
@@ -394,7 +397,7 @@ impl Mechanism for Sim {
 
     fn deadline(&self) -> Option<Instant> {
         let linger = self.lingering.front().map(|(at, _)| *at);
-        self.retry_at.into_iter().chain(linger).min()
+        [self.retry_at, self.look_at, linger].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {

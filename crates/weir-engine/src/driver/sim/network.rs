@@ -314,6 +314,11 @@ impl Network {
         }
     }
 
+    /// Whether the peer has read everything that was sent, and our end has arrived behind it.
+    pub(super) fn has_taken_all(&self, end: End) -> bool {
+        self.side(end.peer()).is_none_or(Side::has_read_all)
+    }
+
     /// Closes the handle: the peer sees the end of the stream, or a reset if bytes were left unread.
     pub(super) fn close(&mut self, end: End) {
         let Some(side) = self.side(end) else { return };

@@ -51,6 +51,11 @@ impl Side {
         self.arrived
     }
 
+    /// The handle is gone, or nothing is left to read or on its way, the end of the stream least of all.
+    pub(super) fn has_read_all(&self) -> bool {
+        self.closed || self.ended && self.bytes.is_empty()
+    }
+
     /// Bytes the sender may still hand over.
     pub(super) fn room(&self, capacity: usize) -> usize {
         capacity.saturating_sub(self.charged)

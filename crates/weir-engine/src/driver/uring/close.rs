@@ -1,12 +1,15 @@
 //! The end of a socket: cancel what is in flight, wait for it, then close; the same for all sockets at teardown.
 
-use std::time::Duration;
+use std::{os::fd::AsFd, time::Duration};
 
 use rustix::{io::Errno, net::Shutdown};
 
-use super::{Kind, SocketKind, TEARDOWN, Uring};
+use super::{Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
-    driver::{Mechanism, socket::StoredError},
+    driver::{
+        Mechanism,
+        socket::{self, DRAIN_LOOK, StoredError},
+    },
     slots::SlotId,
     time::{Instant, monotonic},
 };
@@ -41,6 +44,7 @@ impl Uring {
             if std::mem::replace(&mut socket.discarding, true) {
                 return self.arm_receive(id);
             }
+            self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
             let is_shut_down = rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok();
             self.linger(id);
             if is_shut_down {
@@ -92,6 +96,28 @@ impl Uring {
             }
             self.lingering.pop_front();
             self.abort(id);
+        }
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look_at = None;
+            self.look_at_discarding(now);
+        }
+    }
+
+    /// Closes what a drain waits for if the peer has taken everything and says nothing more.
+    fn look_at_discarding(&mut self, now: Instant) {
+        for place in 0..self.lingering.len() {
+            let (_, id) = self.lingering[place];
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            if !socket.discarding || socket.end_of_stream {
+                continue;
+            }
+            if !has_input(socket) && socket::has_taken_all(socket.descriptor.as_fd()) {
+                // As good as the peer's own end.
+                socket.end_of_stream = true;
+                self.finish_closing(id);
+            } else {
+                self.look_at = Some(now + DRAIN_LOOK);
+            }
         }
     }
 

@@ -199,7 +199,8 @@ struct Socket {
     address: Option<Box<SockAddr>>,
     accepted: VecDeque<OwnedFd>,
     closing: bool,
-    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too.
+    /// The handle is gone and our end is sent: what still arrives is thrown away until the peer ends too, or has taken
+    /// everything.
     discarding: bool,
     /// The socket moves to another runtime: no receive is started any more.
     detaching: bool,
@@ -313,6 +314,8 @@ pub(crate) struct Uring {
     refused: Vec<SlotId>,
     resend_at: Option<Instant>,
     lingering: VecDeque<(Instant, SlotId)>,
+    /// When to look whether those that a drain waits for have taken everything.
+    look_at: Option<Instant>,
     turn: u64,
     /// The turn in which draining began.
     draining: Option<u64>,
@@ -374,6 +377,7 @@ impl Uring {
             refused: Vec::new(),
             resend_at: None,
             lingering: VecDeque::new(),
+            look_at: None,
             turn: 0,
             draining: None,
             recheck: Vec::new(),
@@ -662,7 +666,8 @@ impl Mechanism for Uring {
         self.dispatch();
         self.settle_tried(submitted);
         self.unsent.drain(..messages);
-        if self.retry_at.is_some() || self.resend_at.is_some() || !self.lingering.is_empty() {
+        let deadlines = [self.retry_at, self.resend_at, self.look_at];
+        if !self.lingering.is_empty() || deadlines.iter().any(Option::is_some) {
             self.retry(monotonic());
         }
         for id in std::mem::take(&mut self.recheck) {
@@ -678,7 +683,7 @@ impl Mechanism for Uring {
             return Some(Instant::default());
         }
         let linger = self.lingering.front().map(|(at, _)| *at);
-        [self.retry_at, self.resend_at, linger].into_iter().flatten().min()
+        [self.retry_at, self.resend_at, self.look_at, linger].into_iter().flatten().min()
     }
 
     fn drain(&mut self) {

@@ -305,6 +305,25 @@ fn a_drain_does_not_reset_a_peer_that_still_sends() {
 }
 
 #[test]
+fn a_drain_does_not_wait_for_a_peer_that_has_everything_and_stays_open() {
+    for seed in 0..20 {
+        let runtime = Runtime::new(&config(options(seed))).unwrap();
+        let (client, server) = runtime.block_on(pair());
+        runtime.block_on(async {
+            server.send(b"reply").await.unwrap();
+            assert_eq!(&*client.recv().await.unwrap().unwrap(), b"reply");
+            spawn(async move {
+                crate::draining().await;
+                drop(server);
+            });
+        });
+        // The client's end is left, which nobody closes.
+        assert_eq!(runtime.drain(MILLISECOND * 100), 1, "seed {seed}");
+        drop(client);
+    }
+}
+
+#[test]
 fn a_drain_aborts_what_is_left_at_its_deadline() {
     let runtime = Runtime::new(&config(options(1))).unwrap();
     let (stuck, _peer) = runtime.block_on(pair());
