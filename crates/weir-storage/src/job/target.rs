@@ -7,7 +7,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Seek, SeekFrom},
     os::unix::fs::{FileTypeExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::fs::OFlags;
@@ -23,6 +23,9 @@ const SIZE: Field = Field { flag: "size", key: "size" };
 const OFFSET: Field = Field { flag: "offset", key: "offset" };
 const BLOCK: Field = Field { flag: "bs", key: "bs" };
 
+/// Links that are followed one after the other, as many as the kernel does.
+const LINKS_MAX: usize = 40;
+
 /// The flag without which no block device is written to.
 pub const DESTROY_FLAG: &str = "--i-know-this-destroys-data";
 
@@ -35,13 +38,14 @@ pub struct Target {
     pub size_bytes: u64,
     /// Bytes that the job uses, from its offset on.
     pub used_bytes: u64,
-    /// It was made, or made longer, for this job: its blocks were never written, so the first write to each of them
-    /// costs the file system more than a later one.
+    /// It was made for this job: its blocks were never written, so the first write to each of them costs the file
+    /// system more than a later one.
     pub is_new: bool,
 }
 
-/// Looks at the file of a job. A file of writes alone is made, or made longer, when the job says its size; one that
-/// is read must be there. A device is written to only if that is said to be wanted, and never while it is in use.
+/// Looks at the file of a job. A file of writes alone is made when the job says its size; one that is read must be
+/// there, and one that is there stays as long as it is: it is the user's. A device is written to only if that is said
+/// to be wanted, and never while it is in use.
 pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobError> {
     let path = Path::new(&job.file);
     let refuse = |reason: String| Err(JobError::new(FILE, reason));
@@ -49,7 +53,7 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return match job.size_bytes {
-                Some(size_bytes) if !job.pattern.reads() => extend(job, size_bytes),
+                Some(size_bytes) if !job.pattern.reads() => make(job, size_bytes),
                 _ => refuse(missing(job)),
             };
         }
@@ -66,13 +70,7 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
     let size_bytes = File::open(path)
         .and_then(|mut file| file.seek(SeekFrom::End(0)))
         .map_err(|error| JobError::new(FILE, format!("{} cannot be opened: {error}", job.file)))?;
-    let asked = job.size_bytes.and_then(|asked| job.offset_bytes.checked_add(asked));
-    match asked {
-        Some(end) if end > size_bytes && !is_device && !job.pattern.reads() => {
-            extend(job, end - job.offset_bytes)
-        }
-        _ => used_part(job, is_device, size_bytes),
-    }
+    used_part(job, is_device, size_bytes)
 }
 
 fn missing(job: &StorageJob) -> String {
@@ -87,30 +85,31 @@ fn missing(job: &StorageJob) -> String {
     }
 }
 
-/// Makes the file of a job that only writes, or makes it longer.
-fn extend(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
+/// Makes the file of a job that only writes.
+fn make(job: &StorageJob, used_bytes: u64) -> Result<Target, JobError> {
     let end = job.offset_bytes.saturating_add(used_bytes);
-    let mut options = OpenOptions::new();
-    options.write(true);
-    // Only this tells a name that was free from one that was taken: a link to a file that is not there is somebody's
-    // too.
-    let (made, is_ours) = match options.clone().create_new(true).open(&job.file) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            (options.create(true).truncate(false).open(&job.file), false)
-        }
-        made => {
-            let is_ours = made.is_ok();
-            (made, is_ours)
-        }
-    };
-    made.and_then(|file| file.set_len(end)).map_err(|error| {
-        if is_ours {
-            // Whether it can be removed changes nothing of what is told.
-            let _ = fs::remove_file(&job.file);
-        }
+    let path = behind_links(Path::new(&job.file));
+    let refuse = |error: std::io::Error| {
         JobError::new(FILE, format!("{} cannot be made {} bytes long: {error}", job.file, shown_bytes(end)))
+    };
+    // Whoever was faster has a file that stays as it is.
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(refuse)?;
+    file.set_len(end).map_err(|error| {
+        // Whether it can be removed changes nothing of what is told.
+        let _ = fs::remove_file(&path);
+        refuse(error)
     })?;
     Ok(Target { is_device: false, size_bytes: end, used_bytes, is_new: true })
+}
+
+/// Where a link to a file that is not there leads.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
 }
 
 fn check_device(job: &StorageJob, may_destroy: bool) -> Result<(), JobError> {
@@ -140,6 +139,15 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
     let block = u64::from(job.block_bytes);
     let has = format!("{} has {size_bytes} bytes", job.file);
     let behind = size_bytes.saturating_sub(job.offset_bytes);
+    let from = if job.offset_bytes > 0 { format!(" from {} on", job.offset_bytes) } else { String::new() };
+    if let Some(asked) = job.size_bytes.filter(|asked| *asked > behind && !job.pattern.reads() && !is_device)
+    {
+        let reason = format!(
+            "{has}, and {asked}{from} are asked for; a file that is there is not made longer: ask for less, remove it, \
+             or name one that is not there"
+        );
+        return Err(JobError::new(SIZE, reason));
+    }
     if size_bytes < block {
         return Err(JobError::new(
             BLOCK,
@@ -152,8 +160,6 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
     }
     match job.size_bytes {
         Some(asked) if asked > behind => {
-            let from =
-                if job.offset_bytes > 0 { format!(" from {} on", job.offset_bytes) } else { String::new() };
             Err(JobError::new(SIZE, format!("{has}, and {asked}{from} are asked for; ask for less")))
         }
         asked => Ok(Target { is_device, size_bytes, used_bytes: asked.unwrap_or(behind), is_new: false }),
@@ -215,14 +221,27 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_made_as_long_leaves_none_behind_and_an_old_one_as_it_was() {
+    fn a_file_that_cannot_be_made_as_long_leaves_none_behind() {
         let folder = Folder::new("too-long");
         let job = StorageJob { size_bytes: Some(u64::MAX), ..folder.job("new", AccessPattern::Write) };
         assert!(refusal(&job).contains("cannot be made"));
         assert!(!Path::new(&job.file).exists());
-        fs::write(&job.file, b"precious").expect("a file can be written");
-        assert!(refusal(&job).contains("cannot be made"));
-        assert_eq!(fs::read(&job.file).expect("it is there"), b"precious");
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_never_made_longer_nor_called_ours() {
+        let folder = Folder::new("shorter");
+        for content in [&b""[..], b"precious", &[7; 8192]] {
+            let job = StorageJob { size_bytes: Some(16_384), ..folder.job("theirs", AccessPattern::Write) };
+            fs::write(&job.file, content).expect("a file can be written");
+            for wrong in [job.clone(), StorageJob { size_bytes: Some(u64::MAX), ..job.clone() }] {
+                let text = refusal(&wrong);
+                assert!(text.starts_with("--size: ") && text.contains("is not made longer"), "{text}");
+            }
+            assert_eq!(fs::read(&job.file).expect("it is there"), content);
+        }
+        let job = StorageJob { size_bytes: Some(8192), ..folder.job("theirs", AccessPattern::Write) };
+        assert_eq!(check_target(&job, false).map(|target| target.is_new), Ok(false));
     }
 
     #[test]
@@ -237,6 +256,7 @@ mod tests {
         let too_long = StorageJob { size_bytes: Some(u64::MAX), ..link.clone() };
         assert!(refusal(&too_long).contains("cannot be made"));
         assert!(fs::symlink_metadata(&link.file).expect("it is still there").is_symlink());
+        assert!(!behind.exists(), "what could not be made is not left there");
         let target = check_target(&StorageJob { size_bytes: Some(8192), ..link }, false).expect("it is made");
         assert_eq!((target.size_bytes, fs::metadata(&behind).expect("it is there").len()), (8192, 8192));
     }
