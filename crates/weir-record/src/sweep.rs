@@ -504,6 +504,8 @@ pub struct SweepResult {
     pub series: Vec<MethodSeries>,
     /// Methods without figures, with the reason.
     pub missing: Vec<MissingMethod>,
+    /// What a reader must know besides.
+    pub notes: Vec<String>,
 }
 
 impl SweepResult {

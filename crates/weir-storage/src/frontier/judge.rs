@@ -18,7 +18,11 @@ use super::{
     pareto::{self, Point},
     rows,
 };
-use crate::sweep::methods::{CLAIRVOYANT, CLASSIC, CLASSIC_TRUE, CONSTANT, INTERRUPT};
+use crate::{
+    predict::PredictorSpec,
+    simulate,
+    sweep::methods::{CLAIRVOYANT, CLASSIC, CLASSIC_TRUE, CONSTANT, INTERRUPT},
+};
 
 /// The added p99 at which a volume ends: so many times what the interrupt adds in the same phase.
 pub const ADDED_REFERENCE_INTERRUPTS: f64 = 5.0;
@@ -52,18 +56,37 @@ pub fn judge(plan: &SweepPlan, parts: &[SweepPart]) -> SweepResult {
         .map(|part| (part.method.as_str(), part.seed))
         .collect();
     let planned = plan.methods.len() * plan.seeds.len();
+    let phases: Vec<PhaseResult> = plan.phases.iter().map(|it| phase(&it.name)).collect();
     SweepResult {
         schema_version: SCHEMA_VERSION,
+        notes: phases.iter().filter_map(|phase| never_slept(plan, phase)).collect(),
         plan: plan.clone(),
         candidate: name.map(str::to_owned),
         parts_done: u32::try_from(done.len()).unwrap_or(u32::MAX),
         complete: done.len() == planned,
-        phases: plan.phases.iter().map(|it| phase(&it.name)).collect(),
+        phases,
         frontier: name.map(|name| rows::rows(plan, &figures, name)).unwrap_or_default(),
         gains: name.map(|name| gain::gains(plan, &figures, name)).unwrap_or_default(),
         series: series(plan, parts),
         missing: missing(plan, parts),
     }
+}
+
+/// Methods that sleep and did not in a phase: their misses of nothing are no merit.
+fn never_slept(plan: &SweepPlan, phase: &PhaseResult) -> Option<String> {
+    let has_sleeps = |name: &str| {
+        let method = plan.methods.iter().find(|method| method.name == name);
+        method.is_some_and(|it| it.predictor.parse().is_ok_and(|spec: PredictorSpec| spec.has_sleeps()))
+    };
+    let is_sleepless = |result: &&MethodResult| {
+        let medians = &result.medians;
+        medians.sleep_effective_us == 0.0 && medians.interrupted_rate < 1.0 && has_sleeps(&result.method)
+    };
+    let sleepless: Vec<&MethodResult> = phase.methods.iter().filter(is_sleepless).collect();
+    let names: Vec<String> = sleepless.iter().map(|result| result.method.clone()).collect();
+    let figures = &sleepless.first()?.medians;
+    let elapsed_ns = figures.operations as f64 * 1e9 / figures.iops.max(f64::MIN_POSITIVE);
+    Some(simulate::never_slept(&phase.name, elapsed_ns as u64, &names))
 }
 
 /// A disk gives its phases one by one, so a part may have some of them and not yet the others.

@@ -56,6 +56,14 @@ impl Method {
         Ok(Self::Predicted { predictor, armed, true_times: false })
     }
 
+    /// Whether it is meant to sleep.
+    pub fn has_sleeps(&self) -> bool {
+        match self {
+            Self::Predicted { predictor, .. } => predictor.has_sleeps(),
+            Self::Clairvoyant | Self::ConstantSleep { .. } => true,
+        }
+    }
+
     /// Whether sleeps end at the completion too.
     pub fn armed(&self) -> bool {
         match self {

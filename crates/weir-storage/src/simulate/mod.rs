@@ -52,6 +52,16 @@ pub use scenario::{DeviceModel, HostModel, Lag, LagTail, Phase, Scenario, Scenar
 /// What a reader of any figure from here must know, in one sentence.
 pub const EMULATED: &str = "Everything here is emulated: a queueing model with the constants of a 983 ZET SSD and a Xeon Gold 6230, fitted to \
      published figures; no disk was touched.";
+/// What a reader must know of methods that sleep and did not, in a phase of this length.
+pub fn never_slept(phase: &str, elapsed_ns: u64, methods: &[String]) -> String {
+    format!(
+        "Never slept in {phase}, which lasts {:.1} ms: {}. Their figures are those of polling, with nothing to miss. \
+         Methods that learn over epochs (linux-mean and lmd 100 ms, ehp 10 ms) need several of them.",
+        elapsed_ns as f64 / 1e6,
+        methods.join(", ")
+    )
+}
+
 /// The same for a replayed trace.
 pub const EMULATED_REPLAY: &str = "The latencies were recorded; the host that waits for them is emulated, and waiting otherwise does not change \
      them.";

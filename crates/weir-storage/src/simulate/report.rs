@@ -3,6 +3,8 @@
 use serde::Serialize;
 use weir_record::storage::{WaitingInterval, WaitingReport};
 
+use super::method::Method;
+
 /// One phase, or one replayed trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseReport {
@@ -45,6 +47,11 @@ impl PhaseReport {
     /// From completion at the device to notice, on average.
     pub fn added_ns_mean(&self) -> f64 {
         self.of_operations(self.waiting.total_ns - self.waiting.device_ns)
+    }
+
+    /// Whether a method that sleeps did not: then this is polling under another name, with nothing to miss.
+    pub fn never_slept(&self, method: &Method) -> bool {
+        method.has_sleeps() && self.waiting.slept == 0 && self.waiting.polled > 0
     }
 
     fn of_operations(&self, sum: u64) -> f64 {

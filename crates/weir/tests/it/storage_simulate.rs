@@ -58,6 +58,29 @@ fn a_trace_is_replayed_and_a_malformed_line_is_named() {
 }
 
 #[test]
+fn a_trace_too_short_for_a_method_to_sleep_says_so() {
+    let folder = folder("storage-simulate-short");
+    let path = folder.join("short.txt");
+    let name = path.to_str().expect("a plain path");
+    fs::write(&path, "45us\n".repeat(1000)).expect("the folder is ours");
+    let words = ["storage", "simulate", "--trace", name, "-p", "linux-mean", "-p", "fixed:20us"];
+    let said = weir(&words);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let note = said.stdout.lines().last().expect("it says something");
+    assert!(
+        note.starts_with("Never slept in short.txt, which lasts ") && note.contains("linux-mean"),
+        "{note}"
+    );
+    assert!(!note.contains("fixed"), "{note}");
+    let json = weir(&[&words[..], &["--json"]].concat());
+    let value: serde_json::Value = serde_json::from_str(&json.stdout).expect("one object of JSON");
+    assert_eq!(value["notes"], serde_json::json!([note]));
+    // Long enough for a few epochs.
+    fs::write(&path, "45us\n".repeat(10_000)).expect("the folder is ours");
+    assert!(!weir(&words).stdout.contains("Never slept"));
+}
+
+#[test]
 fn mistakes_are_told_in_one_sentence() {
     let cases: [(&[&str], &[&str]); 8] = [
         (&["-p", "poll", "--armed"], &["--predictor", "poll", "no timed sleep"]),

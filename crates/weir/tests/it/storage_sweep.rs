@@ -21,6 +21,21 @@ fn a_sweep_prints_its_judged_result_as_json() {
 }
 
 #[test]
+fn a_job_too_short_for_a_method_to_sleep_says_so() {
+    let result: SweepResult =
+        serde_json::from_str(&weir(&[&SMALL[..], &["--json"]].concat()).stdout).expect("a result");
+    let of_job = |job: &str| format!("Never slept in {job}, which lasts 20.0 ms: linux-mean:0.5.");
+    for (note, job) in result.notes.iter().zip(["Job1", "Job2", "Job3"]) {
+        assert!(note.starts_with(&of_job(job)), "{note}");
+    }
+    assert_eq!(result.notes.len(), 3);
+    assert!(weir(&SMALL).stdout.contains(&result.notes[2]));
+    let longer =
+        ["storage", "sweep", "--job-time", "300ms", "--seeds", "1", "--methods", "poll linux-mean:0.5"];
+    assert!(!weir(&longer).stdout.contains("Never slept"));
+}
+
+#[test]
 fn the_tables_name_every_phase_and_method() {
     let said = weir(&SMALL);
     assert_eq!(said.code, Some(0), "{}", said.stderr);

@@ -49,14 +49,16 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
     let methods = methods(arguments)?;
     let subject = subject(arguments)?;
     if arguments.json {
-        let results: Vec<_> =
-            methods.iter().map(|method| one_as_json(&subject, method, arguments.seed)).collect();
+        let mut sleepless = Sleepless::default();
+        let one = |method| one_as_json(&subject, method, arguments.seed, &mut sleepless);
+        let results: Vec<_> = methods.iter().map(one).collect();
         let whole = json!({
             "schema_version": SCHEMA_VERSION,
             "emulated": subject.note(),
             "seed": arguments.seed,
             "scenario": subject.scenario(),
             "results": results,
+            "notes": sleepless.notes(),
         });
         output::print(&whole.to_string())?;
         return Ok(Exit::Ok);
@@ -64,12 +66,17 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
     let phase_columns = subject.phase_columns();
     output::print(&format!("{} Seed {}.\n\n{}", subject.note(), arguments.seed, heading(phase_columns)))?;
     let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+    let mut sleepless = Sleepless::default();
     for (index, method) in methods.iter().enumerate() {
         if is_shown {
             output::tell(&format!("{} of {}: {method}", index + 1, methods.len()));
         }
         let (phases, _) = subject.run(method, arguments.seed);
         output::print(&rows(method, &phases, phase_columns))?;
+        sleepless.look(method, &phases);
+    }
+    for note in sleepless.notes() {
+        output::print(&format!("\n{note}"))?;
     }
     Ok(Exit::Ok)
 }
@@ -175,8 +182,37 @@ impl Subject {
     }
 }
 
-fn one_as_json(subject: &Subject, method: &Method, seed: u64) -> serde_json::Value {
+/// Methods that never slept, of each phase. Without a word their rows would look like a success.
+#[derive(Default)]
+struct Sleepless(Vec<(String, u64, Vec<String>)>);
+
+impl Sleepless {
+    fn look(&mut self, method: &Method, phases: &[PhaseReport]) {
+        for phase in phases.iter().filter(|phase| phase.never_slept(method)) {
+            let method = method.to_string();
+            match self.0.iter_mut().find(|(name, ..)| *name == phase.name) {
+                Some((_, _, methods)) => methods.push(method),
+                None => self.0.push((phase.name.clone(), phase.waiting.elapsed_ns, vec![method])),
+            }
+        }
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.0
+            .iter()
+            .map(|(phase, elapsed_ns, methods)| simulate::never_slept(phase, *elapsed_ns, methods))
+            .collect()
+    }
+}
+
+fn one_as_json(
+    subject: &Subject,
+    method: &Method,
+    seed: u64,
+    sleepless: &mut Sleepless,
+) -> serde_json::Value {
     let (phases, events) = subject.run(method, seed);
+    sleepless.look(method, &phases);
     json!({ "method": method.to_string(), "armed": method.armed(), "events": events, "phases": phases })
 }
 

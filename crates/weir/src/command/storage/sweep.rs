@@ -72,6 +72,9 @@ pub(crate) fn run(arguments: &StorageSweep) -> Result<Exit> {
     } else {
         let (width, color) = (output::width_columns(), output::has_color());
         output::print(&weir_report::sweep_terminal(&result, language, width, color))?;
+        for note in &result.notes {
+            output::print(&format!("\n{note}"))?;
+        }
     }
     Ok(exit)
 }
