@@ -211,6 +211,8 @@ pub struct StorageJob {
     pub file: String,
     /// Whether the user named the file: then it is never laid out.
     pub file_given: bool,
+    /// Other runs that say so too may use the file at the same time.
+    pub file_shared: bool,
     /// Bytes of the file that are used; absent means all of it.
     pub size_bytes: Option<u64>,
     /// Where the used part begins.
@@ -265,6 +267,10 @@ pub struct StorageJob {
     pub fsync_every: u32,
     /// Written blocks carry a checksum and are read back when the job is done.
     pub verify_crc32c: bool,
+    /// Nothing is run: what an earlier run of this job wrote is read and checked.
+    pub verify_only: bool,
+    /// File that says which writes were begun and acknowledged; absent for none.
+    pub ledger: Option<String>,
     /// Path before the names of latency and IOPS logs in fio's format; absent for none.
     pub log_prefix: Option<String>,
     /// Mean over so many milliseconds for each line of a log; 0 for every operation.
@@ -284,6 +290,7 @@ impl Default for StorageJob {
             name: "job".to_owned(),
             file: String::new(),
             file_given: false,
+            file_shared: false,
             size_bytes: None,
             offset_bytes: 0,
             block_bytes: 4096,
@@ -311,6 +318,8 @@ impl Default for StorageJob {
             no_random_map: false,
             fsync_every: 0,
             verify_crc32c: false,
+            verify_only: false,
+            ledger: None,
             log_prefix: None,
             log_average_ms: 0,
             percentiles: Vec::new(),
@@ -354,6 +363,14 @@ pub struct StorageJobReport {
     pub verified_blocks: u64,
     /// Blocks whose checksum or header was wrong.
     pub verify_failures: u64,
+    /// Of an earlier run: blocks that were being written when it ended and never acknowledged. They may hold anything.
+    pub unacknowledged_blocks: u64,
+    /// Of an earlier run: blocks that it never wrote.
+    pub never_written_blocks: u64,
+    /// CPU time to make the bytes of one block that is written, before it is issued; absent where nothing is written.
+    pub fill_ns: Option<u64>,
+    /// Reads before the run that measured what waiting costs; no other figure has them.
+    pub calibration_reads: u64,
     /// An error, a wrong block or an interruption makes the run a failed one; what was measured stays.
     pub failed: bool,
     /// CPU of the job.
@@ -380,6 +397,26 @@ pub struct DirectionReport {
     pub completion: LatencySummary,
     /// From the issue, or the intended start when there is a rate, to the completion being noticed.
     pub total: LatencySummary,
+    /// Operations a second, over the whole intervals of the window.
+    pub iops_spread: RateSpread,
+    /// Bytes a second, over the same.
+    pub bandwidth_spread: RateSpread,
+}
+
+/// How a rate differs from interval to interval. All 0 when no whole interval was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateSpread {
+    /// Intervals.
+    pub count: u64,
+    /// Of the slowest one.
+    pub min: f64,
+    /// Of the fastest one.
+    pub max: f64,
+    /// Of all.
+    pub mean: f64,
+    /// Of a sample (divided by one less than the count); 0 for a single one.
+    pub stddev: f64,
 }
 
 /// Operations that were due by the job's rate before its time was over, and that it never began: those in flight took

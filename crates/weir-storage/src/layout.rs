@@ -1,12 +1,12 @@
 //! The file that jobs read: laid out in full before the first read, with seeded data, so that every block has a place
 //! on the device and none is a hole that the file system answers by itself. Files the user named are never touched.
 //!
-//! Behind the data lies one more block, the seal. It says that the file is ours and complete; a file without it is
-//! somebody else's, and is left alone.
+//! Behind the data lies one more block, the seal. It says that the file is ours and complete, or, from the first write
+//! on, ours and being laid out; a file without it is somebody else's, and is left alone, whatever its name is.
 //!
 //! | bytes of the seal | field |
 //! | --- | --- |
-//! | 0..16 | `weir storage fil` |
+//! | 0..16 | `weir storage fil`; `weir storage lay` until the file is complete |
 //! | 16..20 | version, 1 |
 //! | 20..24 | CRC-32C of bytes 24 to 4096 |
 //! | 24..32 | bytes of data before the seal |
@@ -35,7 +35,7 @@ use crate::{
         AlignedBuffer,
         target::{filesystem, length_bytes},
     },
-    verify::fill,
+    verify::{fill, noise},
 };
 
 /// Bytes of the seal, and what sizes are rounded up to.
@@ -45,6 +45,8 @@ pub const SEAL_BYTES: u64 = 4096;
 pub const SIZE_BYTES_DEFAULT: u64 = 4 << 30;
 
 const MAGIC: [u8; 16] = *b"weir storage fil";
+/// Of a file that is not complete.
+const MAGIC_UNFINISHED: [u8; 16] = *b"weir storage lay";
 const VERSION: u32 = 1;
 
 /// Left free on the file system, whatever is asked for.
@@ -95,6 +97,11 @@ pub enum LayoutError {
         "{0} exists and was not laid out by weir; name it as the job's file to read it as it is, or remove it"
     )]
     Foreign(PathBuf),
+    /// There is a file of the name that ours has while it is laid out, and it is not ours.
+    #[error(
+        "{0} is in the way and was not left by weir, or too early to tell; move or remove it, or name another file"
+    )]
+    InTheWay(PathBuf),
     /// Somebody else is laying it out now.
     #[error("{0} is being laid out by another process; wait until it is there, or name another file")]
     Busy(PathBuf),
@@ -123,8 +130,20 @@ pub fn prepare(
     }
     check_space(path, data_bytes + SEAL_BYTES, found.is_some())?;
     let seal = Seal { data_bytes, seed };
-    Partial::create(path)?.write(path, &seal, progress, interrupt)?;
+    Partial::create(path, &seal)?.write(path, &seal, progress, interrupt)?;
     Ok(Layout { path: path.to_owned(), data_bytes, was_reused: false })
+}
+
+/// The seed of a file's data from that of many: no two files have a block in common that storage could keep once.
+pub fn data_seed(path: &Path, seed: u64) -> u64 {
+    let folder = folder(path);
+    let place = folder
+        .canonicalize()
+        .unwrap_or_else(|_| folder.to_owned())
+        .join(path.file_name().unwrap_or_default());
+    // FNV-1a (Fowler, Noll and Vo) of the path.
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    noise(seed, place.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash))
 }
 
 /// Bytes of data in a file that we laid out; absent if it is somebody else's, or none.
@@ -149,9 +168,9 @@ struct Seal {
 }
 
 impl Seal {
-    fn encode(self, block: &mut [u8]) {
+    fn encode(self, magic: &[u8; 16], block: &mut [u8]) {
         block.fill(0);
-        block[0..16].copy_from_slice(&MAGIC);
+        block[0..16].copy_from_slice(magic);
         block[16..20].copy_from_slice(&VERSION.to_le_bytes());
         block[24..32].copy_from_slice(&self.data_bytes.to_le_bytes());
         block[32..40].copy_from_slice(&self.seed.to_le_bytes());
@@ -160,11 +179,11 @@ impl Seal {
     }
 
     /// The seal in the last block of a file of this length.
-    fn decode(block: &[u8], file_bytes: u64) -> Option<Self> {
+    fn decode(magic: &[u8; 16], block: &[u8], file_bytes: u64) -> Option<Self> {
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|index| block[at + index]));
         let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| block[at + index]));
         let is_known = block.len() as u64 == SEAL_BYTES
-            && block[0..16] == MAGIC
+            && block[0..16] == *magic
             && word(16) == VERSION
             && word(20) == crc32c(&block[24..]);
         let seal = is_known.then(|| Self { data_bytes: number(24), seed: number(32) })?;
@@ -185,12 +204,21 @@ fn existing(path: &Path) -> Result<Option<Seal>, LayoutError> {
     };
     let metadata = file.metadata().map_err(failed(path, "examine it"))?;
     let foreign = || LayoutError::Foreign(path.to_owned());
-    if !metadata.is_file() || metadata.len() < SEAL_BYTES {
+    if !metadata.is_file() {
         return Err(foreign());
     }
-    let mut block = vec![0; SEAL_BYTES as usize];
-    file.read_exact_at(&mut block, metadata.len() - SEAL_BYTES).map_err(failed(path, "read it"))?;
-    Seal::decode(&block, metadata.len()).map(Some).ok_or_else(foreign)
+    seal_of(&file, &[MAGIC]).map_err(failed(path, "read it"))?.map(Some).ok_or_else(foreign)
+}
+
+/// The seal at the end of a file, if it is one of these.
+fn seal_of(file: &File, magics: &[[u8; 16]]) -> io::Result<Option<Seal>> {
+    let length = file.metadata()?.len();
+    let at = length.checked_sub(SEAL_BYTES).filter(|at| at.is_multiple_of(SEAL_BYTES));
+    let Some(at) = at else { return Ok(None) };
+    // Its memory may be read into directly.
+    let mut buffer = AlignedBuffer::new(SEAL_BYTES as usize);
+    file.read_exact_at(buffer.as_mut(), at)?;
+    Ok(magics.iter().find_map(|magic| Seal::decode(magic, buffer.as_mut(), length)))
 }
 
 /// Whether no block is missing: a sealed file may have been copied with holes.
@@ -232,20 +260,32 @@ struct Partial {
 }
 
 impl Partial {
-    fn create(path: &Path) -> Result<Self, LayoutError> {
+    /// Makes it, with a seal that says what it is before it has anything else.
+    fn create(path: &Path, seal: &Seal) -> Result<Self, LayoutError> {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".laying-out");
         let partial = path.with_file_name(name);
+        let is_made = match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&partial) {
+            Ok(_) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(failed(&partial, "create it")(error)),
+        };
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o644);
+        options.read(true).write(true);
         // A link of that name would lead to a file that is not ours.
         options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
         let flags = OFlags::NOFOLLOW | OFlags::DIRECT;
         let direct = options.clone().custom_flags(flags.bits() as i32).open(&partial);
         let is_direct = direct.is_ok();
-        let file = direct.or_else(|_| options.open(&partial)).map_err(failed(&partial, "create it"))?;
+        let file = direct.or_else(|_| options.open(&partial)).map_err(failed(&partial, "open it"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(LayoutError::Busy(path.to_owned())),
+            Err(Errno::WOULDBLOCK) => {
+                if is_made {
+                    // Whoever was faster to lock it leaves it alone: it says nothing yet.
+                    let _: io::Result<()> = fs::remove_file(&partial);
+                }
+                return Err(LayoutError::Busy(path.to_owned()));
+            }
             result => result.map_err(io::Error::from).map_err(failed(&partial, "lock it"))?,
         }
         // Whoever held the lock until now may have given this very file its own name.
@@ -255,9 +295,24 @@ impl Partial {
         if !is_named {
             return Err(LayoutError::Busy(path.to_owned()));
         }
-        // Left by a run that was killed.
-        file.set_len(0).map_err(failed(&partial, "empty it"))?;
-        Ok(Self { path: partial, file, is_direct, is_finished: false })
+        if !is_made {
+            // Left by a run that was killed, or somebody else's.
+            let left = seal_of(&file, &[MAGIC_UNFINISHED, MAGIC]).map_err(failed(&partial, "read it"))?;
+            if left.is_none() {
+                return Err(LayoutError::InTheWay(partial));
+            }
+        }
+        let mut made = Self { path: partial, file, is_direct, is_finished: false };
+        // At no moment is its last block anything but a seal of ours.
+        let sealed = made.write_seal(&MAGIC_UNFINISHED, seal);
+        let sealed = sealed.and_then(|()| made.file.set_len(seal.data_bytes + SEAL_BYTES));
+        sealed.map_err(failed(path, "write it")).map(|()| made)
+    }
+
+    fn write_seal(&mut self, magic: &[u8; 16], seal: &Seal) -> io::Result<()> {
+        let mut buffer = AlignedBuffer::new(SEAL_BYTES as usize);
+        seal.encode(magic, buffer.as_mut());
+        self.write_all_at(buffer.as_mut(), seal.data_bytes)
     }
 
     fn write(
@@ -286,9 +341,9 @@ impl Partial {
             done += bytes;
             progress(done, seal.data_bytes);
         }
-        let block = &mut buffer.as_mut()[..SEAL_BYTES as usize];
-        seal.encode(block);
-        self.write_all_at(block, seal.data_bytes).map_err(&writing)?;
+        // Data first: a complete seal is never in front of data that is not there.
+        self.file.sync_data().map_err(&writing)?;
+        self.write_seal(&MAGIC, seal).map_err(&writing)?;
         self.file.sync_all().map_err(&writing)?;
         // Writing took a while: somebody else's file may have come into the way.
         existing(path)?;
@@ -519,7 +574,11 @@ mod tests {
     fn what_a_killed_run_left_is_taken_over_and_a_running_one_is_not() {
         let folder = Folder::new("killed");
         let partial = folder.0.join("data.laying-out");
-        fs::write(&partial, [1; 100]).expect("written");
+        // As it is after the first write.
+        let killed = Partial::create(&folder.file(), &Seal { data_bytes: 1 << 20, seed: 7 }).expect("made");
+        let left = fs::read(&partial).expect("there");
+        drop(killed);
+        fs::write(&partial, left).expect("written");
         let other = File::open(&partial).expect("there");
         flock(&other, FlockOperation::LockExclusive).expect("free");
         assert!(matches!(lay(&folder.file(), 4096, 1), Err(LayoutError::Busy(_))));
@@ -527,6 +586,19 @@ mod tests {
         drop(other);
         lay(&folder.file(), 4096, 1).expect("laid out");
         assert_eq!(folder.names(), ["data"]);
+    }
+
+    #[test]
+    fn a_file_of_that_name_that_is_not_provably_ours_is_left_alone() {
+        let folder = Folder::new("in-the-way");
+        let theirs = folder.0.join("data.laying-out");
+        for content in [&b""[..], b"precious", &[7; 20_000]] {
+            fs::write(&theirs, content).expect("written");
+            let error = lay(&folder.file(), 4096, 1).expect_err("refused");
+            assert!(matches!(error, LayoutError::InTheWay(_)), "{error}");
+            assert_eq!(fs::read(&theirs).expect("there"), content);
+            assert_eq!(folder.names(), ["data.laying-out"]);
+        }
     }
 
     #[test]
@@ -583,13 +655,14 @@ mod tests {
     fn a_seal_is_read_as_it_was_written_and_only_at_its_place() {
         let seal = Seal { data_bytes: 8192, seed: 3 };
         let mut block = vec![1; SEAL_BYTES as usize];
-        seal.encode(&mut block);
-        assert_eq!(Seal::decode(&block, 8192 + SEAL_BYTES), Some(seal));
-        assert_eq!(Seal::decode(&block, 8192), None, "the file was cut or has grown");
+        seal.encode(&MAGIC, &mut block);
+        assert_eq!(Seal::decode(&MAGIC, &block, 8192 + SEAL_BYTES), Some(seal));
+        assert_eq!(Seal::decode(&MAGIC, &block, 8192), None, "the file was cut or has grown");
+        assert_eq!(Seal::decode(&MAGIC_UNFINISHED, &block, 8192 + SEAL_BYTES), None, "it is complete");
         for at in [0, 16, 20, 24, 32, 40, 4095] {
             let mut damaged = block.clone();
             damaged[at] ^= 1;
-            assert_eq!(Seal::decode(&damaged, 8192 + SEAL_BYTES), None, "byte {at}");
+            assert_eq!(Seal::decode(&MAGIC, &damaged, 8192 + SEAL_BYTES), None, "byte {at}");
         }
     }
 }

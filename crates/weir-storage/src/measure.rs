@@ -166,6 +166,11 @@ impl Meter {
         now_ns >= self.current_end_ns
     }
 
+    /// Length of an interval.
+    pub fn interval_ns(&self) -> u64 {
+        self.interval_ns
+    }
+
     /// When the interval ends.
     pub fn due_ns(&self) -> u64 {
         self.current_end_ns

@@ -5,17 +5,24 @@
 //! the end. Latency counts from the issue, or from the intended start where there is a rate: a device that stalls
 //! cannot hide its queue. Failed operations are counted and make the run a failed one; what was measured stays.
 //!
+//! A file belongs to one run at a time. What an earlier run wrote can be checked without a run (`verify_only`), against
+//! the ledger that it kept.
+//!
 //! An interruption ends all jobs after what is in flight, and their figures stay. Nothing is left behind.
 
+mod claim;
 mod contents;
 mod cpu;
 mod gather;
 mod group;
 mod lane;
+mod ledger;
 mod pace;
+mod payload;
 mod recorder;
 mod tracing;
 mod truth;
+mod verify_only;
 mod worker;
 
 use std::{
@@ -23,12 +30,15 @@ use std::{
     fs::File,
     io,
     ops::Range,
+    os::unix::fs::MetadataExt,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
 };
 
+pub use ledger::LedgerError;
 use weir_record::storage::{DeviceClock, StorageJob, StorageJobReport, StorageReport};
 
+use self::claim::{Claim, Claiming, claim};
 use crate::{
     capture::CaptureError,
     engine::{EngineError, probe, target::length_bytes},
@@ -40,7 +50,8 @@ use crate::{
 /// Most memory that all threads may use to remember which blocks were touched, and what was written into them.
 const REMEMBERED_BYTES_MAX: u64 = 4 << 30;
 
-/// Seed of the data in a file of our own. Not the job's, so that jobs with different seeds share the file.
+/// Seed of the data in files of our own, of each with its place. Not the job's, so that jobs with different seeds share
+/// the file.
 pub const LAYOUT_SEED: u64 = 1;
 
 /// What is going on.
@@ -105,6 +116,19 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another run has the file.
+    #[error(
+        "{path} is in use by another run: {holder}; wait until it ends, name another file, or say --share to both"
+    )]
+    InUse {
+        /// The file.
+        path: String,
+        /// Who has it.
+        holder: String,
+    },
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// The job asks for what cannot be.
     #[error("{job}: {reason}")]
     Asked {
@@ -159,7 +183,8 @@ impl RunError {
     /// Whether the command was wrong, not the machine.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Asked { .. } | Self::Pin { .. } => true,
+            Self::Asked { .. } | Self::Pin { .. } | Self::InUse { .. } => true,
+            Self::Ledger(error) => error.is_usage(),
             Self::Engine { source, .. } => {
                 matches!(
                     source,
@@ -198,9 +223,16 @@ pub fn run(
     progress: &dyn Fn(&Progress<'_>),
 ) -> Result<StorageReport, RunError> {
     jobs.iter().try_for_each(check)?;
+    let mut claims = Claims::default();
+    claims.take(jobs)?;
+    if let Some(job) = jobs.iter().find(|job| job.verify_only) {
+        return verify_only(jobs, job, interrupt, progress);
+    }
     let mut report =
         StorageReport { schema_version: weir_record::SCHEMA_VERSION, ..StorageReport::default() };
     let used_bytes = prepare(jobs, interrupt, progress, &mut report.notes)?;
+    // Files that were laid out are others now.
+    claims.take(jobs)?;
     check_memory(jobs, &used_bytes)?;
     for group in groups(jobs) {
         if interrupt.load(Ordering::Relaxed) {
@@ -229,6 +261,48 @@ pub fn run(
     Ok(report)
 }
 
+/// Checks what one job wrote earlier.
+fn verify_only(
+    jobs: &[StorageJob],
+    job: &StorageJob,
+    interrupt: &AtomicBool,
+    progress: &dyn Fn(&Progress<'_>),
+) -> Result<StorageReport, RunError> {
+    if jobs.len() > 1 {
+        let reason =
+            "only what a single job wrote is checked without a run; ask for each by itself".to_owned();
+        return Err(RunError::Asked { job: job.name.clone(), reason });
+    }
+    let mut report = verify_only::run(job, interrupt, progress)?;
+    if interrupt.load(Ordering::Relaxed) {
+        report.notes.push("interrupted: what was found is that of the blocks until then".to_owned());
+    }
+    Ok(report)
+}
+
+/// The files of a run, so that no other run uses them.
+#[derive(Default)]
+struct Claims(HashMap<(u64, u64), Claim>);
+
+impl Claims {
+    /// Takes the files that are there and not taken yet.
+    fn take(&mut self, jobs: &[StorageJob]) -> Result<(), RunError> {
+        for job in jobs {
+            let Ok(metadata) = std::fs::metadata(&job.file) else { continue };
+            let file = (metadata.dev(), metadata.ino());
+            if self.0.contains_key(&file) {
+                continue;
+            }
+            match claim(Path::new(&job.file), job.file_shared) {
+                Claiming::Held(held) => drop(self.0.insert(file, held)),
+                Claiming::Taken(holder) => return Err(RunError::InUse { path: job.file.clone(), holder }),
+                Claiming::Impossible => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What only a run knows to be impossible.
 fn check(job: &StorageJob) -> Result<(), RunError> {
     let refuse = |reason: String| Err(RunError::Asked { job: job.name.clone(), reason });
@@ -242,6 +316,11 @@ fn check(job: &StorageJob) -> Result<(), RunError> {
              io_uring",
             job.engine
         ));
+    }
+    if job.ledger.is_some() && !job.verify_crc32c && !job.verify_only {
+        return refuse(
+            "a ledger (--ledger) is about blocks with checksums; write them with --verify".to_owned(),
+        );
     }
     if job.device_clock == DeviceClock::Tracepoint && (job.depth > 1 || !job.engine.is_asynchronous()) {
         return refuse(
@@ -307,7 +386,8 @@ fn prepare(
                 let tell = |done_bytes, total_bytes| {
                     progress(&Progress::Preparing { path, done_bytes, total_bytes })
                 };
-                layout::prepare(Path::new(path), size, LAYOUT_SEED, &tell, interrupt)?.data_bytes
+                let seed = layout::data_seed(Path::new(path), LAYOUT_SEED);
+                layout::prepare(Path::new(path), size, seed, &tell, interrupt)?.data_bytes
             }
             // Of a file of our own that the user names, the seal behind the data stays whole.
             None => match layout::data_bytes(Path::new(path)) {

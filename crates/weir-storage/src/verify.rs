@@ -74,6 +74,12 @@ pub fn stamp(block: &mut [u8], stamp: &Stamp) {
 
 /// Whether a block is the one that was written, whole.
 pub fn check(block: &[u8], expected: &Stamp) -> Result<(), VerifyError> {
+    let found = read(block)?;
+    if found == *expected { Ok(()) } else { Err(VerifyError::Other { found, expected: *expected }) }
+}
+
+/// The stamp of a block that is whole.
+pub fn read(block: &[u8]) -> Result<Stamp, VerifyError> {
     if block.len() < HEADER_BYTES || block[0..4] != MAGIC {
         return Err(VerifyError::NoHeader);
     }
@@ -83,11 +89,7 @@ pub fn check(block: &[u8], expected: &Stamp) -> Result<(), VerifyError> {
     if found != checksum {
         return Err(VerifyError::Checksum { found, expected: checksum });
     }
-    let found = Stamp { seed: number(8), offset_bytes: number(16), generation: number(24) };
-    if found != *expected {
-        return Err(VerifyError::Other { found, expected: *expected });
-    }
-    Ok(())
+    Ok(Stamp { seed: number(8), offset_bytes: number(16), generation: number(24) })
 }
 
 /// Fills bytes that lie at an offset of a file: each depends on the seed and on its own place alone, so any part of
@@ -108,6 +110,11 @@ pub fn fill(seed: u64, offset_bytes: u64, bytes: &mut [u8]) {
     }
     let rest = words.into_remainder();
     rest.copy_from_slice(&word_at(seed, word)[..rest.len()]);
+}
+
+/// One word of that sequence. Of one seed, no two words are the same.
+pub(crate) fn noise(seed: u64, word: u64) -> u64 {
+    u64::from_le_bytes(word_at(seed, word))
 }
 
 /// The output function of SplitMix64 (Steele, Lea and Flood, 2014) at a place of its sequence.

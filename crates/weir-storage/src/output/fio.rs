@@ -1,7 +1,6 @@
 //! The report as fio writes it, with everything of ours under the one key `weir`. Pure.
 //!
-//! What fio would measure and we do not (page faults, distribution of depths, bandwidth samples) is left out rather
-//! than made up.
+//! What fio would measure and we do not (page faults, distribution of depths) is left out rather than made up.
 
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
@@ -85,6 +84,8 @@ fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64])
     let seconds = elapsed_ns as f64 / 1e9;
     let rate = |amount: u64| if elapsed_ns == 0 { 0.0 } else { amount as f64 / seconds };
     let runtime_ms = if report.operations == 0 { 0 } else { elapsed_ns / 1_000_000 };
+    let (iops, bandwidth) = (&report.iops_spread, &report.bandwidth_spread);
+    let kib = |bytes: f64| bytes / 1024.0;
     json!({
         "io_bytes": report.bytes,
         "io_kbytes": report.bytes / 1024,
@@ -96,6 +97,16 @@ fn one_direction(report: &DirectionReport, elapsed_ns: u64, percentiles: &[f64])
         "slat_ns": latency(&report.submission, None),
         "clat_ns": latency(&report.completion, Some(percentiles)),
         "lat_ns": latency(&report.total, None),
+        "bw_min": kib(bandwidth.min).round() as u64,
+        "bw_max": kib(bandwidth.max).round() as u64,
+        "bw_mean": kib(bandwidth.mean),
+        "bw_dev": kib(bandwidth.stddev),
+        "bw_samples": bandwidth.count,
+        "iops_min": iops.min.round() as u64,
+        "iops_max": iops.max.round() as u64,
+        "iops_mean": iops.mean,
+        "iops_stddev": iops.stddev,
+        "iops_samples": iops.count,
     })
 }
 
@@ -187,6 +198,8 @@ fn options(job: &StorageJob) -> Value {
         ("norandommap", job.no_random_map.then(|| "1".to_owned())),
         ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),
         ("randseed", Some(job.seed.to_string())),
+        ("verify", job.verify_crc32c.then(|| "crc32c".to_owned())),
+        ("verify_only", job.verify_only.then(|| "1".to_owned())),
         (
             "weir_completion",
             (job.completion.predictor != "interrupt").then(|| job.completion.predictor.clone()),
@@ -215,7 +228,10 @@ fn engine(engine: StorageEngine) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{latency::empty_histogram, storage::StorageCpu};
+    use weir_record::{
+        latency::empty_histogram,
+        storage::{RateSpread, StorageCpu},
+    };
 
     use super::*;
 
@@ -234,6 +250,8 @@ mod tests {
             submission: summary(times().map(|time| time / 10)),
             completion: summary(times()),
             total: summary(times().map(|time| time + time / 10)),
+            iops_spread: RateSpread { count: 2, min: 400.4, max: 599.6, mean: 500.0, stddev: 141.0 },
+            bandwidth_spread: RateSpread { count: 2, min: 1024.0, max: 4096.0, mean: 2560.0, stddev: 512.0 },
         };
         let job = StorageJob {
             file: "data".into(),
@@ -264,6 +282,20 @@ mod tests {
         assert_eq!(job["read"]["bw"], 2000);
         assert_eq!(job["read"]["iops"], 500.0);
         assert_eq!(job["read"]["runtime"], 2000);
+        for (key, value) in [
+            ("iops_min", json!(400)),
+            ("iops_max", json!(600)),
+            ("iops_mean", json!(500.0)),
+            ("iops_stddev", json!(141.0)),
+            ("iops_samples", json!(2)),
+            ("bw_min", json!(1)),
+            ("bw_max", json!(4)),
+            ("bw_mean", json!(2.5)),
+            ("bw_dev", json!(0.5)),
+            ("bw_samples", json!(2)),
+        ] {
+            assert_eq!(job["read"][key], value, "{key}");
+        }
         assert_eq!((&job["usr_cpu"], &job["sys_cpu"]), (&json!(25.0), &json!(50.0)));
         assert_eq!(job["write"]["total_ios"], 0);
         assert_eq!(job["write"]["clat_ns"].get("percentile"), None);

@@ -1,9 +1,9 @@
 //! What a job writes, and whether it can be read back.
 //!
-//! Without verification every buffer is filled once with seeded bytes, which costs nothing per operation. With it every
-//! block carries a stamp: the seed of the thread, its place, and how often the thread wrote it before. Two writes of
-//! one block that are in flight together carry the same stamp, for nobody knows which of them is last. A block of which
-//! a write failed is not judged, because nobody knows what it holds.
+//! Without verification every block has bytes that come nowhere else ([`Payload`]). With it every block carries a
+//! stamp: the seed of the thread, its place, and how often the thread wrote it before. Two writes of one block that are
+//! in flight together carry the same stamp, for nobody knows which of them is last. A block of which a write failed is
+//! not judged, because nobody knows what it holds.
 //!
 //! Several threads of one job may write the same block; it is right when it is what any of them wrote last. Jobs that
 //! write to one file side by side spoil each other's blocks: their verification fails, and that is what it is for.
@@ -17,12 +17,21 @@ use std::{
 
 use weir_record::storage::StorageJob;
 
-use crate::verify::{self, HEADER_BYTES, Stamp};
+use super::{
+    ledger::{Ledger, Page, UNSURE},
+    payload::Payload,
+};
+use crate::{
+    verify::{self, HEADER_BYTES, Stamp, VerifyError, noise},
+    wait::time::now_ns,
+};
 
 /// Bytes read at once when blocks are compared.
 const CHUNK_BYTES: u64 = 1 << 20;
+/// Progress is told after so many blocks.
+pub(super) const TELL_EVERY_BLOCKS: u64 = 256;
 /// Of each thread, so that their blocks differ.
-const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(super) const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How often one thread wrote each block; [`UNSURE`] when a write failed.
 #[derive(Clone, Debug)]
@@ -31,7 +40,9 @@ pub(super) struct Written {
     counts: Vec<u32>,
 }
 
-const UNSURE: u32 = u32::MAX;
+/// Bytes that are made to see what that costs, and how often it is tried.
+const REHEARSED_BYTES: u64 = 4 << 20;
+const REHEARSALS: usize = 5;
 
 /// The blocks of one thread.
 #[derive(Clone, Debug)]
@@ -39,16 +50,34 @@ pub(super) struct Contents {
     seed: u64,
     first_byte: u64,
     block_bytes: u64,
+    payload: Payload,
     written: Option<Written>,
-    /// Block that each slot is writing.
-    writing: Vec<Option<u64>>,
+    page: Option<Page>,
+    /// What each slot is doing.
+    slots: Vec<Doing>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// Nothing that changes the file.
+    Nothing,
+    /// A write of this block.
+    Writing(u64),
+    /// An fsync, by what the ledger knows it.
+    Syncing(u64),
 }
 
 impl Contents {
-    /// Contents for one thread of a job that uses so many bytes from its offset on.
-    pub(super) fn new(job: &StorageJob, thread: u32, used_bytes: u64) -> Self {
+    /// Contents for one thread of a job that uses so many bytes from its offset on. `run` tells runs from each other.
+    pub(super) fn new(
+        job: &StorageJob,
+        thread: u32,
+        used_bytes: u64,
+        ledger: Option<&Ledger>,
+        run: u64,
+    ) -> Self {
         let block_bytes = u64::from(job.block_bytes.max(1));
-        let seed = job.seed.wrapping_add(u64::from(thread).wrapping_mul(SEED_STEP));
+        let seed = ledger.map_or_else(|| seed(job, thread), |ledger| ledger.seed(thread));
         let is_stamped =
             job.verify_crc32c && job.pattern.writes() && job.block_bytes as usize >= HEADER_BYTES;
         let blocks = usize::try_from(used_bytes / block_bytes).unwrap_or(usize::MAX);
@@ -56,45 +85,87 @@ impl Contents {
             seed,
             first_byte: job.offset_bytes,
             block_bytes,
+            payload: Payload::new(
+                noise(job.seed, run),
+                job.thread_first.saturating_add(thread),
+                job.block_bytes as usize,
+            ),
             written: is_stamped.then(|| Written { seed, counts: vec![0; blocks] }),
-            writing: vec![None; job.depth as usize],
+            page: ledger.filter(|_| is_stamped).map(|ledger| ledger.page(thread)),
+            slots: vec![Doing::Nothing; job.depth as usize],
         }
     }
 
-    /// Whether blocks carry stamps.
-    pub(super) fn is_stamped(&self) -> bool {
-        self.written.is_some()
+    /// Time to make the bytes of one block: the best of some tries. Nothing of what the job writes depends on it.
+    pub(super) fn fill_ns(&self, buffer: &mut [u8]) -> u64 {
+        let mut payload = self.payload.clone();
+        let rounds = (REHEARSED_BYTES / self.block_bytes).clamp(1, 1000);
+        let mut try_once = || {
+            let start_ns = now_ns();
+            for round in 0..rounds {
+                match self.written {
+                    Some(_) => self.stamp(round * self.block_bytes, round, buffer),
+                    None => payload.fill(buffer),
+                }
+            }
+            (now_ns() - start_ns).div_ceil(rounds)
+        };
+        (0..REHEARSALS).map(|_| try_once()).min().unwrap_or(0)
     }
 
-    /// Fills the buffer of a slot, once.
-    pub(super) fn prepare(&self, slot: u32, buffer: &mut [u8]) {
-        verify::fill(self.seed, u64::from(slot) * self.block_bytes, buffer);
-    }
-
-    /// Stamps the buffer of a slot that is about to be written.
-    pub(super) fn stamp(&mut self, slot: u32, offset_bytes: u64, buffer: &mut [u8]) {
-        let Some(written) = &mut self.written else { return };
+    /// Makes the bytes of a slot that is about to write a block. An error is the ledger's.
+    pub(super) fn write(&mut self, slot: u32, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<()> {
         let block = (offset_bytes - self.first_byte) / self.block_bytes;
-        let Some(count) = written.counts.get_mut(block as usize) else { return };
-        let is_shared = self.writing.contains(&Some(block));
+        let counts = self.written.as_mut().and_then(|written| written.counts.get_mut(block as usize));
+        let Some(count) = counts else {
+            self.payload.fill(buffer);
+            return Ok(());
+        };
+        let is_shared = self.slots.contains(&Doing::Writing(block));
         if !is_shared && *count < UNSURE - 1 {
             *count += 1;
         }
-        self.writing[slot as usize] = Some(block);
-        // All of it depends on the place, so that equal stamps mean equal bytes.
+        let count = *count;
+        self.slots[slot as usize] = Doing::Writing(block);
+        self.stamp(offset_bytes, u64::from(count.saturating_sub(1)), buffer);
+        self.page.as_ref().map_or(Ok(()), |page| page.begin(block, count))
+    }
+
+    /// All of a block depends on its place, so that equal stamps mean equal bytes.
+    fn stamp(&self, offset_bytes: u64, generation: u64, buffer: &mut [u8]) {
         verify::fill(self.seed, offset_bytes, buffer);
-        let generation = u64::from(count.saturating_sub(1));
         verify::stamp(buffer, &Stamp { seed: self.seed, offset_bytes, generation });
     }
 
-    /// A write of a slot ended.
-    pub(super) fn ended(&mut self, slot: u32, succeeded: bool) {
-        let Some(block) = self.writing.get_mut(slot as usize).and_then(Option::take) else { return };
-        if !succeeded
-            && let Some(count) =
-                self.written.as_mut().and_then(|written| written.counts.get_mut(block as usize))
-        {
+    /// A slot is about to sync the file.
+    pub(super) fn sync(&mut self, slot: u32) {
+        if let Some(page) = &self.page {
+            self.slots[slot as usize] = Doing::Syncing(page.sync_begins());
+        }
+    }
+
+    /// The operation of a slot ended. An error is the ledger's.
+    pub(super) fn ended(&mut self, slot: u32, succeeded: bool) -> io::Result<()> {
+        let Some(doing) = self.slots.get_mut(slot as usize) else { return Ok(()) };
+        match std::mem::replace(doing, Doing::Nothing) {
+            Doing::Nothing => Ok(()),
+            Doing::Writing(block) => self.written(block, succeeded),
+            Doing::Syncing(known_by) => {
+                self.page.as_mut().map_or(Ok(()), |page| page.sync_ended(known_by, succeeded))
+            }
+        }
+    }
+
+    fn written(&mut self, block: u64, succeeded: bool) -> io::Result<()> {
+        let counts = self.written.as_mut().and_then(|written| written.counts.get_mut(block as usize));
+        let Some(count) = counts else { return Ok(()) };
+        if !succeeded {
             *count = UNSURE;
+        }
+        match &mut self.page {
+            Some(page) if *count == UNSURE => page.failed(block),
+            Some(page) => page.written(block, *count),
+            None => Ok(()),
         }
     }
 
@@ -102,6 +173,11 @@ impl Contents {
     pub(super) fn into_written(self) -> Option<Written> {
         self.written
     }
+}
+
+/// Seed of what one thread of a job writes, where no ledger tells its runs from each other.
+pub(super) fn seed(job: &StorageJob, thread: u32) -> u64 {
+    job.seed.wrapping_add(u64::from(thread).wrapping_mul(SEED_STEP))
 }
 
 /// What comparing found.
@@ -117,8 +193,54 @@ pub(super) struct Verified {
     pub(super) was_interrupted: bool,
 }
 
-/// Reads what the threads of a job wrote, and compares. The page cache is asked to forget the file first, so that what
-/// is compared comes from the device where that is possible.
+impl Verified {
+    /// A block was compared.
+    pub(super) fn count(&mut self, offset_bytes: u64, result: Result<(), impl std::fmt::Display>) {
+        self.blocks += 1;
+        if let Err(error) = result {
+            self.failures += 1;
+            let first = || format!("the block at {offset_bytes} is wrong: {error}");
+            self.first_failure.get_or_insert_with(first);
+        }
+    }
+}
+
+/// Reads blocks of the job that follow each other, some at a time, and shows each to `compare`, until the last one or
+/// an interruption: false then. Blocks that are not `wanted` may be left out. The page cache is asked to forget the
+/// file first, so that what is compared comes from the device where that is possible.
+pub(super) fn read_blocks(
+    file: &File,
+    job: &StorageJob,
+    blocks: usize,
+    interrupt: &AtomicBool,
+    wanted: impl Fn(usize) -> bool,
+    mut compare: impl FnMut(usize, &[u8], u64),
+) -> io::Result<bool> {
+    // A device or a file system that cannot do this is read all the same.
+    let _ = file.sync_data();
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    let block_bytes = u64::from(job.block_bytes);
+    let per_chunk = (CHUNK_BYTES / block_bytes).max(1) as usize;
+    let mut buffer = vec![0; per_chunk * block_bytes as usize];
+    for first in (0..blocks).step_by(per_chunk) {
+        if interrupt.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let count = per_chunk.min(blocks - first);
+        if !(first..first + count).any(&wanted) {
+            continue;
+        }
+        let bytes = &mut buffer[..count * block_bytes as usize];
+        let offset_bytes = job.offset_bytes + first as u64 * block_bytes;
+        file.read_exact_at(bytes, offset_bytes)?;
+        for (index, block) in bytes.chunks_exact(block_bytes as usize).enumerate() {
+            compare(first + index, block, offset_bytes + index as u64 * block_bytes);
+        }
+    }
+    Ok(true)
+}
+
+/// Reads what the threads of a job wrote, and compares.
 pub(super) fn verify(
     job: &StorageJob,
     threads: &[Written],
@@ -126,32 +248,16 @@ pub(super) fn verify(
     progress: &dyn Fn(u64),
 ) -> io::Result<Verified> {
     let file = File::open(&job.file)?;
-    // A device or a file system that cannot do this is read all the same.
-    let _ = file.sync_data();
-    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     let blocks = threads.iter().map(|written| written.counts.len()).max().unwrap_or(0);
-    let block_bytes = u64::from(job.block_bytes);
-    let per_chunk = (CHUNK_BYTES / block_bytes).max(1) as usize;
-    let mut buffer = vec![0; per_chunk * block_bytes as usize];
     let mut found = Verified::default();
-    for first in (0..blocks).step_by(per_chunk) {
-        if interrupt.load(Ordering::Relaxed) {
-            found.was_interrupted = true;
-            break;
+    let wanted = |block| is_judged(threads, block);
+    let is_done = read_blocks(&file, job, blocks, interrupt, wanted, |index, block, offset_bytes| {
+        compare(threads, index, block, offset_bytes, &mut found);
+        if found.blocks.is_multiple_of(TELL_EVERY_BLOCKS) {
+            progress(found.blocks);
         }
-        let count = per_chunk.min(blocks - first);
-        if !(first..first + count).any(|block| is_judged(threads, block)) {
-            continue;
-        }
-        let bytes = &mut buffer[..count * block_bytes as usize];
-        let offset_bytes = job.offset_bytes + first as u64 * block_bytes;
-        file.read_exact_at(bytes, offset_bytes)?;
-        for (index, block) in bytes.chunks_exact(block_bytes as usize).enumerate() {
-            let offset_bytes = offset_bytes + index as u64 * block_bytes;
-            compare(threads, first + index, block, offset_bytes, &mut found);
-        }
-        progress(found.blocks);
-    }
+    })?;
+    found.was_interrupted = !is_done;
     Ok(found)
 }
 
@@ -170,23 +276,19 @@ fn compare(threads: &[Written], index: usize, block: &[u8], offset_bytes: u64, f
         let stamp = Stamp { seed: written.seed, offset_bytes, generation: u64::from(count - 1) };
         Some(verify::check(block, &stamp))
     };
-    found.blocks += 1;
     let mut first_error = None;
     for result in threads.iter().filter_map(check) {
         match result {
-            Ok(()) => return,
+            Ok(()) => return found.count(offset_bytes, Ok::<(), VerifyError>(())),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    found.failures += 1;
-    if let (None, Some(error)) = (&found.first_failure, first_error) {
-        found.first_failure = Some(format!("the block at {offset_bytes} is wrong: {error}"));
-    }
+    found.count(offset_bytes, first_error.map_or(Ok(()), Err));
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf};
+    use std::{collections::HashSet, fs, path::PathBuf};
 
     use weir_record::storage::AccessPattern;
 
@@ -220,12 +322,12 @@ mod tests {
         fn write(&self, contents: &mut Contents, slot: u32, block: u64, succeeds: bool) {
             let mut buffer = vec![0; BLOCK];
             let offset_bytes = (block + 1) * BLOCK as u64;
-            contents.stamp(slot, offset_bytes, &mut buffer);
+            contents.write(slot, offset_bytes, &mut buffer).expect("no ledger fails");
             if succeeds {
                 let file = fs::OpenOptions::new().write(true).open(&self.0).expect("it is there");
                 file.write_all_at(&buffer, offset_bytes).expect("there is room");
             }
-            contents.ended(slot, succeeds);
+            contents.ended(slot, succeeds).expect("no ledger fails");
         }
 
         fn verify(&self, threads: Vec<Contents>) -> Verified {
@@ -241,7 +343,7 @@ mod tests {
     }
 
     fn contents(scratch: &Scratch, thread: u32) -> Contents {
-        Contents::new(&scratch.job(), thread, 8 * BLOCK as u64)
+        Contents::new(&scratch.job(), thread, 8 * BLOCK as u64, None, 1)
     }
 
     #[test]
@@ -260,8 +362,8 @@ mod tests {
         let mut contents = contents(&scratch, 0);
         scratch.write(&mut contents, 0, 2, true);
         let mut buffer = vec![0; BLOCK];
-        contents.stamp(0, 3 * BLOCK as u64, &mut buffer);
-        contents.ended(0, true);
+        contents.write(0, 3 * BLOCK as u64, &mut buffer).expect("no ledger fails");
+        contents.ended(0, true).expect("no ledger fails");
         let found = scratch.verify(vec![contents]);
         assert_eq!((found.blocks, found.failures), (1, 1));
         let text = found.first_failure.expect("a sentence about it");
@@ -282,12 +384,12 @@ mod tests {
         let scratch = Scratch::new("twice");
         let mut contents = contents(&scratch, 0);
         let (mut first, mut second) = (vec![0; BLOCK], vec![1; BLOCK]);
-        contents.stamp(0, BLOCK as u64, &mut first);
-        contents.stamp(1, BLOCK as u64, &mut second);
+        contents.write(0, BLOCK as u64, &mut first).expect("no ledger fails");
+        contents.write(1, BLOCK as u64, &mut second).expect("no ledger fails");
         assert_eq!(first, second);
-        contents.ended(0, true);
-        contents.ended(1, true);
-        contents.stamp(0, BLOCK as u64, &mut second);
+        contents.ended(0, true).expect("no ledger fails");
+        contents.ended(1, true).expect("no ledger fails");
+        contents.write(0, BLOCK as u64, &mut second).expect("no ledger fails");
         assert_ne!(first, second);
     }
 
@@ -303,15 +405,33 @@ mod tests {
     }
 
     #[test]
-    fn without_verification_buffers_are_filled_once_and_nothing_is_kept() {
+    fn without_verification_every_write_has_bytes_of_its_own_and_nothing_is_kept() {
         let scratch = Scratch::new("plain");
         let job = StorageJob { verify_crc32c: false, ..scratch.job() };
-        let contents = Contents::new(&job, 0, 8 * BLOCK as u64);
-        let mut buffers = [vec![0; BLOCK], vec![0; BLOCK]];
-        for (slot, buffer) in (0..).zip(&mut buffers) {
-            contents.prepare(slot, buffer);
+        let mut contents = Contents::new(&job, 0, 8 * BLOCK as u64, None, 1);
+        let mut seen = HashSet::new();
+        for turn in 0..100 {
+            // Whatever was read into the buffer before, and wherever the block lies.
+            let mut buffer = vec![0; BLOCK];
+            contents.write(turn % 4, BLOCK as u64, &mut buffer).expect("no ledger fails");
+            contents.ended(turn % 4, true).expect("no ledger fails");
+            assert!(buffer.chunks(8).all(|word| seen.insert(word.to_vec())));
         }
-        assert_ne!(buffers[0], buffers[1]);
-        assert!(!contents.is_stamped() && contents.into_written().is_none());
+        assert!(contents.into_written().is_none());
+    }
+
+    #[test]
+    fn what_the_bytes_cost_is_known_and_changes_none_of_them() {
+        let scratch = Scratch::new("cost");
+        for verify_crc32c in [false, true] {
+            let job = StorageJob { verify_crc32c, ..scratch.job() };
+            let mut buffers = [vec![0; BLOCK], vec![0; BLOCK]];
+            let mut contents = [0, 1].map(|_| Contents::new(&job, 0, 8 * BLOCK as u64, None, 1));
+            assert!(contents[0].fill_ns(&mut buffers[0]) > 0);
+            for (contents, buffer) in contents.iter_mut().zip(&mut buffers) {
+                contents.write(0, BLOCK as u64, buffer).expect("no ledger fails");
+            }
+            assert_eq!(buffers[0], buffers[1]);
+        }
     }
 }

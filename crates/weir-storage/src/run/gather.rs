@@ -16,6 +16,8 @@ pub(super) struct LaneReport {
     pub(super) recorder: Recorder,
     /// Why it ended before its time.
     pub(super) broken: Option<String>,
+    /// Time to make the bytes of a block that is written, if this thread measured it.
+    pub(super) fill_ns: Option<u64>,
 }
 
 /// What else is known about a job.
@@ -39,6 +41,7 @@ pub(super) fn job_report(
     let is_broken = lanes.iter().any(|lane| lane.broken.is_some());
     let until_ns = around.captured.map(|captured| compared_until_ns(&lanes, captured));
     let operations = lanes.iter().map(|lane| lane.recorder.operations()).sum();
+    let fill_ns = lanes.iter().find_map(|lane| lane.fill_ns);
     let mut cpu = around.helpers;
     let mut merged: Option<Recorder> = None;
     for mut lane in lanes {
@@ -62,6 +65,9 @@ pub(super) fn job_report(
     };
     let mut report = of_recorder(job, recorder, around, cpu);
     report.failed |= is_broken || around.was_interrupted;
+    report.fill_ns = fill_ns;
+    report.calibration_reads = around.calibration.map_or(0, |calibration| calibration.reads);
+    notes.extend(fill_ns.map(|ns| filled(job, ns)));
     notes.extend(told_partly(job, &report, operations));
     (report, notes)
 }
@@ -118,8 +124,8 @@ fn of_recorder(
     StorageJobReport {
         job: Some(job.clone()),
         elapsed_ns,
-        reads: recorder.reads.report(elapsed_ns),
-        writes: recorder.writes.report(elapsed_ns),
+        reads: recorder.reads.report(elapsed_ns, job.interval_ns),
+        writes: recorder.writes.report(elapsed_ns, job.interval_ns),
         fsyncs: recorder.fsyncs,
         never_begun,
         failed: !errors.is_empty(),
@@ -137,6 +143,15 @@ pub(super) fn empty_meter(job: &StorageJob, calibration: Option<&Calibration>, c
     let mut meter = Meter::new(job.interval_ns, lag_ns, clock);
     meter.expect_device(calibration.map_or(0, |found| found.device_ns));
     meter
+}
+
+/// What a reader must know of the bytes that were written.
+fn filled(job: &StorageJob, fill_ns: u64) -> String {
+    format!(
+        "{}: every block that is written has bytes of its own, which nothing can compress or deduplicate; making them \
+         takes {fill_ns} ns of CPU a block, before it is issued",
+        job.name
+    )
 }
 
 /// Figures of a part of the run say so.
@@ -190,7 +205,7 @@ mod tests {
         };
         recorder.succeeded(&flight, &polled(opened_ns + 1_000, opened_ns + 50_000));
         recorder.close(closed_ns, 10, ThreadUsage { user_ns: 3, system_ns: 4, ..ThreadUsage::default() });
-        LaneReport { thread_number, recorder, broken: None }
+        LaneReport { thread_number, recorder, broken: None, fill_ns: None }
     }
 
     fn surroundings<'a>(machine: &'a MachineBusy, captured: Option<&'a Captured>) -> Surroundings<'a> {
@@ -270,7 +285,7 @@ mod tests {
             requests.push(request(thread_number, started_ns, noticed_ns - 9_000));
         }
         recorder.close(5_000_000_000, 2_500_000_000, ThreadUsage::default());
-        (LaneReport { thread_number, recorder, broken: None }, requests)
+        (LaneReport { thread_number, recorder, broken: None, fill_ns: None }, requests)
     }
 
     fn polled(issued_ns: u64, noticed_ns: u64) -> Measured {

@@ -2,13 +2,14 @@
 
 use std::{
     collections::HashSet,
+    path::Path,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, channel},
     },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use weir_evidence::{
@@ -23,6 +24,7 @@ use super::{
     cpu::{self, Helpers, MachineBusy},
     gather::{LaneReport, Surroundings, job_report},
     lane::Schedule,
+    ledger::Ledger,
     tracing::Tracing,
     worker::{Counter, Crew, Gate, Member, Message, work},
 };
@@ -48,7 +50,10 @@ pub(super) fn run(
     interrupt: &AtomicBool,
     progress: &dyn Fn(&Progress<'_>),
 ) -> Result<Gathered, RunError> {
-    let members = members(jobs, used_bytes);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let run = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    let ledgers = ledgers(jobs, used_bytes, run)?;
+    let members = members(jobs, used_bytes, &ledgers, run);
     let crew = Crew {
         start: Gate::new(),
         release: Gate::new(),
@@ -104,11 +109,26 @@ impl Drop for Dismissal<'_> {
     }
 }
 
-fn members<'a>(jobs: &'a [StorageJob], used_bytes: &[u64]) -> Vec<Member<'a>> {
+/// Made before any block is written.
+fn ledgers(jobs: &[StorageJob], used_bytes: &[u64], run: u64) -> Result<Vec<Option<Ledger>>, RunError> {
+    let ledger = |(job, used_bytes): (&StorageJob, &u64)| {
+        let path = job.ledger.as_ref();
+        path.map(|path| Ledger::create(Path::new(path), job, *used_bytes, run)).transpose()
+    };
+    jobs.iter().zip(used_bytes).map(ledger).collect::<Result<_, _>>().map_err(RunError::Ledger)
+}
+
+fn members<'a>(
+    jobs: &'a [StorageJob],
+    used_bytes: &[u64],
+    ledgers: &'a [Option<Ledger>],
+    run: u64,
+) -> Vec<Member<'a>> {
     let mut members = Vec::new();
-    for (job_index, (job, used_bytes)) in jobs.iter().zip(used_bytes).enumerate() {
+    for (job_index, ((job, used_bytes), ledger)) in jobs.iter().zip(used_bytes).zip(ledgers).enumerate() {
         for thread in 0..job.threads.max(1) {
-            members.push(Member { index: members.len(), job_index, job, thread, used_bytes: *used_bytes });
+            let (index, used_bytes, ledger) = (members.len(), *used_bytes, ledger.as_ref());
+            members.push(Member { index, job_index, job, thread, used_bytes, ledger, run });
         }
     }
     members

@@ -110,10 +110,7 @@ pub(super) struct Parts<'a, T> {
 
 impl<'a, T: Time> Lane<'a, T> {
     pub(super) fn new(parts: Parts<'a, T>) -> Self {
-        let Parts { job, mut engine, waiter, recorder, offsets, contents, schedule, shared } = parts;
-        if job.pattern.writes() {
-            (0..job.depth).for_each(|slot| contents.prepare(slot, engine.buffer(slot)));
-        }
+        let Parts { job, engine, waiter, recorder, offsets, contents, schedule, shared } = parts;
         let depth = job.depth as usize;
         Self {
             pace: Pace::new(job, schedule.begins_ns),
@@ -191,7 +188,7 @@ impl<'a, T: Time> Lane<'a, T> {
             if now_ns >= self.edge_ns {
                 self.edge(now_ns);
             }
-            self.reap(wait);
+            self.reap(wait)?;
         }
     }
 
@@ -242,7 +239,7 @@ impl<'a, T: Time> Lane<'a, T> {
         let mut recent_ns = now_ns;
         loop {
             // What was not taken goes first, and alone.
-            let resumes_ns = if self.batch.is_empty() { self.gather(recent_ns) } else { None };
+            let resumes_ns = if self.batch.is_empty() { self.gather(recent_ns)? } else { None };
             if self.batch.is_empty() {
                 return Ok((recent_ns, resumes_ns));
             }
@@ -256,27 +253,27 @@ impl<'a, T: Time> Lane<'a, T> {
 
     /// Fills the batch; with a pace each operation is one by itself. Returns when more may begin, if that depends on
     /// time.
-    fn gather(&mut self, now_ns: u64) -> Option<u64> {
+    fn gather(&mut self, now_ns: u64) -> io::Result<Option<u64>> {
         while self.is_issuing && self.batch.len() < self.job.batch_max as usize {
-            let slot = *self.idle.last()?;
+            let Some(&slot) = self.idle.last() else { return Ok(None) };
             match self.pace.turn(now_ns) {
-                Turn::At(moment_ns) => return Some(moment_ns),
+                Turn::At(moment_ns) => return Ok(Some(moment_ns)),
                 Turn::Now { intended_ns } => {
-                    let Some(operation) = self.next_operation(slot) else {
+                    let Some(operation) = self.next_operation(slot)? else {
                         self.is_issuing = false;
-                        return None;
+                        return Ok(None);
                     };
                     self.idle.pop();
                     self.pace.begin();
                     self.batch.push(operation);
                     self.intended_ns = intended_ns;
                     if self.is_paced {
-                        return None;
+                        return Ok(None);
                     }
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     /// Hands the batch over; what the kernel did not take stays in it.
@@ -306,30 +303,30 @@ impl<'a, T: Time> Lane<'a, T> {
         Ok(handed_ns)
     }
 
-    fn next_operation(&mut self, slot: u32) -> Option<Operation> {
+    /// An error is that of the ledger: nothing may be written that it does not know of.
+    fn next_operation(&mut self, slot: u32) -> io::Result<Option<Operation>> {
         if self.job.fsync_every > 0 && self.writes_unsynced >= self.job.fsync_every {
             self.writes_unsynced = 0;
-            return Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 });
+            self.contents.sync(slot);
+            return Ok(Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 }));
         }
-        let step = self.offsets.next()?;
+        let Some(step) = self.offsets.next() else { return Ok(None) };
         let (offset_bytes, bytes) = (step.offset_bytes, self.job.block_bytes);
         if step.reads {
-            return Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes });
+            return Ok(Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes }));
         }
         self.writes_unsynced += 1;
-        if self.contents.is_stamped() {
-            self.contents.stamp(slot, offset_bytes, self.engine.buffer(slot));
-        }
-        Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes })
+        self.contents.write(slot, offset_bytes, self.engine.buffer(slot))?;
+        Ok(Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes }))
     }
 
-    fn reap(&mut self, wait: Wait) {
+    fn reap(&mut self, wait: Wait) -> io::Result<()> {
         for index in 0..self.completed.len() {
             let done = self.completed[index];
             let Some(flight) = self.flights.remove(done.slot) else { continue };
             self.idle.push(done.slot);
             let result = outcome(&flight.operation, done);
-            self.contents.ended(done.slot, result.is_ok());
+            self.contents.ended(done.slot, result.is_ok())?;
             let measured = self.waiter.complete(&flight, wait, result.is_ok());
             match result {
                 Ok(()) => {
@@ -341,6 +338,7 @@ impl<'a, T: Time> Lane<'a, T> {
             self.pace.complete(wait.noticed_ns);
         }
         self.shared.completed.store(self.completed_count, Ordering::Relaxed);
+        Ok(())
     }
 
     #[cold]

@@ -1,13 +1,13 @@
 //! What one thread notes down about its operations. Nothing here allocates per operation, except in the journal of a
 //! run that is compared with the kernel's tracepoints.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use hdrhistogram::Histogram;
 use weir_record::{
     latency::empty_histogram,
     load::LatencySummary,
-    storage::{DirectionReport, NeverBegun},
+    storage::{DirectionReport, NeverBegun, RateSpread},
 };
 use weir_sys::usage::ThreadUsage;
 
@@ -23,6 +23,10 @@ pub(super) const JOURNAL_MAX: usize = 1 << 20;
 /// Operations for which room is made at a time.
 const JOURNAL_CHUNK: usize = 1 << 14;
 
+/// Intervals for which room is made beforehand, and the most of which a rate is kept.
+const INTERVALS_USUAL: usize = 256;
+const INTERVALS_MAX: usize = 1 << 20;
+
 /// One direction.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
@@ -31,6 +35,8 @@ pub(super) struct Side {
     submission: Histogram<u64>,
     completion: Histogram<u64>,
     total: Histogram<u64>,
+    /// Operations and bytes of each interval.
+    intervals: Vec<(u64, u64)>,
 }
 
 impl Side {
@@ -41,7 +47,22 @@ impl Side {
             submission: empty_histogram(),
             completion: empty_histogram(),
             total: empty_histogram(),
+            intervals: Vec::with_capacity(INTERVALS_USUAL),
         }
+    }
+
+    fn count(&mut self, interval: u64, bytes: u64) {
+        self.operations += 1;
+        self.bytes += bytes;
+        let index = usize::try_from(interval).unwrap_or(usize::MAX);
+        if index >= INTERVALS_MAX {
+            return;
+        }
+        if index >= self.intervals.len() {
+            self.intervals.resize(index + 1, (0, 0));
+        }
+        self.intervals[index].0 += 1;
+        self.intervals[index].1 += bytes;
     }
 
     fn merge(&mut self, other: &Self) {
@@ -51,11 +72,25 @@ impl Side {
         let _ = self.submission.add(&other.submission);
         let _ = self.completion.add(&other.completion);
         let _ = self.total.add(&other.total);
+        self.intervals.resize(self.intervals.len().max(other.intervals.len()), (0, 0));
+        for (into, from) in self.intervals.iter_mut().zip(&other.intervals) {
+            *into = (into.0 + from.0, into.1 + from.1);
+        }
     }
 
     /// What a report says about it.
-    pub(super) fn report(&self, elapsed_ns: u64) -> DirectionReport {
+    pub(super) fn report(&self, elapsed_ns: u64, interval_ns: u64) -> DirectionReport {
         let seconds = elapsed_ns as f64 / 1e9;
+        let interval_seconds = interval_ns as f64 / 1e9;
+        // A part of an interval has no rate that could be held against the others.
+        let whole = usize::try_from(elapsed_ns / interval_ns.max(1)).unwrap_or(usize::MAX).min(INTERVALS_MAX);
+        let rows = || self.intervals.iter().copied().chain(iter::repeat((0, 0))).take(whole);
+        let spread = |amount: fn((u64, u64)) -> u64| {
+            if self.operations == 0 {
+                return RateSpread::default();
+            }
+            spread(rows().map(|row| amount(row) as f64 / interval_seconds))
+        };
         DirectionReport {
             operations: self.operations,
             bytes: self.bytes,
@@ -63,8 +98,29 @@ impl Side {
             submission: LatencySummary::from_histogram(&self.submission),
             completion: LatencySummary::from_histogram(&self.completion),
             total: LatencySummary::from_histogram(&self.total),
+            iops_spread: spread(|(operations, _)| operations),
+            bandwidth_spread: spread(|(_, bytes)| bytes),
         }
     }
+}
+
+/// How rates differ; the deviation in one pass (Welford, 1962).
+fn spread(rates: impl Iterator<Item = f64>) -> RateSpread {
+    let mut found = RateSpread::default();
+    let mut squares = 0.0;
+    for rate in rates {
+        let is_first = found.count == 0;
+        found.count += 1;
+        found.min = if is_first { rate } else { found.min.min(rate) };
+        found.max = found.max.max(rate);
+        let distance = rate - found.mean;
+        found.mean += distance / found.count as f64;
+        squares += distance * (rate - found.mean);
+    }
+    if found.count > 1 {
+        found.stddev = (squares / (found.count - 1) as f64).sqrt();
+    }
+    found
 }
 
 /// Operations that were due and never begun.
@@ -103,6 +159,7 @@ pub(super) struct Recorder {
     log: Option<OperationLog>,
     usage_before: ThreadUsage,
     is_asynchronous: bool,
+    interval_ns: u64,
 }
 
 impl Recorder {
@@ -119,7 +176,6 @@ impl Recorder {
             fsyncs: 0,
             unbegun: Unbegun::new(),
             errors: Vec::new(),
-            meter,
             usage: ThreadUsage::default(),
             opened_ns: None,
             closed_ns: 0,
@@ -127,6 +183,8 @@ impl Recorder {
             log,
             usage_before: ThreadUsage::default(),
             is_asynchronous,
+            interval_ns: meter.interval_ns(),
+            meter,
         }
     }
 
@@ -173,8 +231,10 @@ impl Recorder {
         let submission_ns = flight.handed_ns - flight.started_ns;
         let completion_ns = noticed_ns.saturating_sub(flight.handed_ns);
         let total_ns = noticed_ns.saturating_sub(flight.intended_ns);
-        side.operations += 1;
-        side.bytes += u64::from(flight.operation.bytes);
+        side.count(
+            noticed_ns.saturating_sub(opened_ns) / self.interval_ns,
+            u64::from(flight.operation.bytes),
+        );
         if self.is_asynchronous {
             side.submission.saturating_record(submission_ns);
         }
@@ -317,7 +377,7 @@ mod tests {
         recorder.succeeded(&flight(OperationKind::Read), &measured());
         recorder.succeeded(&flight(OperationKind::Write), &measured());
         recorder.succeeded(&flight(OperationKind::Fsync), &measured());
-        let side = recorder.reads.report(1_000_000_000);
+        let side = recorder.reads.report(1_000_000_000, 1_000_000_000);
         assert_eq!((side.operations, side.bytes), (1, 4096));
         assert!((side.iops - 1.0).abs() < 1e-9);
         assert_eq!((side.submission.ns_max, side.completion.ns_max), (1_500, 40_511));
@@ -353,7 +413,7 @@ mod tests {
         first.merge(&second);
         let told = first.report_never_begun();
         assert_eq!((told.operations, told.waited.count, told.total_at_least.count), (3, 3, 5));
-        let completed = first.reads.report(1).total;
+        let completed = first.reads.report(1, 1_000_000_000).total;
         assert_eq!(
             (told.total_at_least.ns_min, told.total_at_least.ns_max),
             (completed.ns_min, told.waited.ns_max)
@@ -367,8 +427,8 @@ mod tests {
         let mut recorder = recorder(false, false);
         recorder.open(0, 0, ThreadUsage::default());
         recorder.succeeded(&flight(OperationKind::Read), &measured());
-        assert_eq!(recorder.reads.report(1).submission, LatencySummary::default());
-        assert_eq!(recorder.reads.report(0).iops, 0.0);
+        assert_eq!(recorder.reads.report(1, 1_000_000_000).submission, LatencySummary::default());
+        assert_eq!(recorder.reads.report(0, 1_000_000_000).iops, 0.0);
     }
 
     #[test]
@@ -384,7 +444,7 @@ mod tests {
         first.merge(&second);
         assert_eq!((first.operations(), first.closed_ns, first.opened_ns), (2, 120_000, Some(5_000)));
         assert_eq!(first.errors, [("EIO".into(), 2)]);
-        assert_eq!(first.reads.report(1).total.count, 2);
+        assert_eq!(first.reads.report(1, 1_000_000_000).total.count, 2);
     }
 
     #[test]
@@ -394,5 +454,34 @@ mod tests {
             write_journal(&mut journal, Traced { started_ns: 0, measured: measured() });
         }
         assert_eq!(journal.iter().map(Vec::len).sum::<usize>(), JOURNAL_MAX);
+    }
+
+    #[test]
+    fn rates_of_whole_intervals_differ_by_what_a_sample_does() {
+        let mut side = Side::new();
+        for (interval, operations) in [(0, 2), (1, 0), (2, 4), (3, 1)] {
+            (0..operations).for_each(|_| side.count(interval, 512));
+        }
+        // The fourth interval is no whole one; the second had nothing.
+        let report = side.report(3_500_000_000, 1_000_000_000);
+        assert_eq!(report.iops_spread, RateSpread { count: 3, min: 0.0, max: 4.0, mean: 2.0, stddev: 2.0 });
+        assert_eq!((report.bandwidth_spread.max, report.bandwidth_spread.stddev), (2048.0, 1024.0));
+        let mut other = Side::new();
+        other.count(1, 512);
+        other.merge(&side);
+        let report = other.report(3_000_000_000, 1_000_000_000);
+        assert_eq!((report.iops_spread.min, report.iops_spread.count), (1.0, 3));
+        assert_eq!(side.report(900_000_000, 1_000_000_000).iops_spread, RateSpread::default());
+        assert_eq!(Side::new().report(3_000_000_000, 1_000_000_000).iops_spread, RateSpread::default());
+    }
+
+    #[test]
+    fn rates_are_kept_of_so_many_intervals_and_no_more() {
+        let mut side = Side::new();
+        side.count(INTERVALS_MAX as u64 - 1, 1);
+        side.count(INTERVALS_MAX as u64, 1);
+        side.count(u64::MAX, 1);
+        assert_eq!((side.operations, side.intervals.len()), (3, INTERVALS_MAX));
+        assert_eq!(side.report(u64::MAX, 1).iops_spread.count, INTERVALS_MAX as u64);
     }
 }

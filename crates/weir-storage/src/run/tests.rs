@@ -1,6 +1,6 @@
 //! Whole runs on real files, without a look at how long they take.
 
-use std::{cell::RefCell, fs, path::PathBuf};
+use std::{cell::RefCell, collections::HashMap, fs, path::PathBuf};
 
 use weir_record::storage::{
     AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageEngine, StorageEngineOptions,
@@ -204,6 +204,156 @@ fn a_wrong_block_is_found_and_fails_the_job() {
     assert_eq!(failures, 256, "each block is one of theirs and wrong for the other");
     assert!(report.jobs.iter().any(|job| job.failed));
     assert!(report.notes.iter().any(|note| note.contains("is wrong")), "{:?}", report.notes);
+}
+
+/// Every block of 4 KiB of these files, and every word of 8 bytes in them, by how often it is there at most.
+fn repeats(files: &[PathBuf]) -> (usize, usize) {
+    let (mut blocks, mut words) = (HashMap::<Vec<u8>, usize>::new(), HashMap::<Vec<u8>, usize>::new());
+    for file in files {
+        let bytes = fs::read(file).expect("it is there");
+        for block in bytes[..1 << 20].chunks(4096) {
+            *blocks.entry(block.to_vec()).or_default() += 1;
+            block.chunks(8).for_each(|word| *words.entry(word.to_vec()).or_default() += 1);
+        }
+    }
+    let most = |counts: HashMap<Vec<u8>, usize>| counts.into_values().max().unwrap_or(0);
+    (most(blocks), most(words))
+}
+
+/// Storage that compresses or deduplicates must find nothing to leave out.
+#[test]
+fn what_is_written_never_repeats_within_a_job_or_beside_it() {
+    let folder = Folder::new("unique");
+    quietly(&[folder.job("lay out")]).expect("it runs");
+    let file = folder.0.join("data");
+    for (pattern, depth) in [(AccessPattern::Write, 1), (AccessPattern::RandRw, 4)] {
+        let write = StorageJob {
+            pattern,
+            depth,
+            threads: 2,
+            read_percent: 50,
+            engine: StorageEngine::Threads,
+            ..folder.job("write")
+        };
+        let beside = StorageJob { thread_first: 3, ..write.clone() };
+        let report = quietly(&[write, beside]).expect("it runs");
+        assert!(report.jobs.iter().all(|job| !job.failed && job.fill_ns.is_some_and(|ns| ns > 0)));
+        assert!(report.notes.iter().any(|note| note.contains("bytes of its own")), "{:?}", report.notes);
+        assert_eq!(repeats(std::slice::from_ref(&file)), (1, 1), "{pattern}");
+    }
+}
+
+#[test]
+fn two_files_of_our_own_have_no_block_in_common() {
+    let folder = Folder::new("two-files");
+    let files = [folder.0.join("data"), folder.0.join("other")];
+    let other = StorageJob { file: files[1].to_string_lossy().into_owned(), ..folder.job("b") };
+    quietly(&[folder.job("a"), other]).expect("it runs");
+    assert_eq!(repeats(&files), (1, 1));
+}
+
+/// A verified job of two threads, with a ledger, and the same to be checked alone.
+fn kept(folder: &Folder) -> [StorageJob; 2] {
+    let job = StorageJob {
+        pattern: AccessPattern::RandWrite,
+        verify_crc32c: true,
+        threads: 2,
+        engine: StorageEngine::Threads,
+        depth: 4,
+        fsync_every: 8,
+        ledger: Some(folder.0.join("ledger").to_string_lossy().into_owned()),
+        ..folder.job("kept")
+    };
+    [job.clone(), StorageJob { verify_only: true, ..job }]
+}
+
+fn checked(job: &StorageJob) -> (StorageJobReport, Vec<String>) {
+    let mut report = quietly(std::slice::from_ref(job)).expect("it can be read");
+    (report.jobs.remove(0), report.notes)
+}
+
+#[test]
+fn what_a_run_acknowledged_is_found_by_a_later_one_and_a_lost_write_too() {
+    let folder = Folder::new("kept");
+    let [write, check] = kept(&folder);
+    let written = quietly(std::slice::from_ref(&write)).expect("it runs");
+    assert!(!written.jobs[0].failed, "{:?}", written.notes);
+    let (found, _) = checked(&check);
+    // The last writes of each thread may have had no fsync after them.
+    assert!(
+        found.verified_blocks > 200 && found.verified_blocks + found.unacknowledged_blocks == 256,
+        "{found:?}"
+    );
+    assert_eq!((found.verify_failures, found.never_written_blocks, found.failed), (0, 0, false));
+
+    let again = quietly(std::slice::from_ref(&write)).expect_err("the ledger is there").to_string();
+    assert!(again.contains("exists") && again.contains("--verify-only"), "{again}");
+
+    // A run that came later, without a ledger, is a stranger to it.
+    let stranger = StorageJob { ledger: None, operations_max: Some(10), threads: 1, ..write.clone() };
+    quietly(&[stranger]).expect("it runs");
+    let (found, notes) = checked(&check);
+    assert!(found.failed && (1..=10).contains(&found.verify_failures), "{found:?}");
+    assert!(notes.iter().any(|note| note.contains("another run")), "{notes:?}");
+
+    // A file that lost its end.
+    let file = fs::File::options().write(true).open(&write.file).expect("ours");
+    file.set_len(128 * 4096).expect("cut");
+    let (found, _) = checked(&StorageJob { file_given: true, ..check.clone() });
+    assert!(found.verify_failures > 100, "{found:?}");
+}
+
+#[test]
+fn without_a_ledger_what_carries_a_stamp_must_be_whole() {
+    let folder = Folder::new("no-ledger");
+    let write = StorageJob {
+        pattern: AccessPattern::Write,
+        verify_crc32c: true,
+        operations_max: Some(100),
+        ..folder.job("write")
+    };
+    let check = StorageJob { verify_only: true, ..write.clone() };
+    quietly(std::slice::from_ref(&write)).expect("it runs");
+    let (found, notes) = checked(&check);
+    assert_eq!((found.verified_blocks, found.never_written_blocks, found.failed), (100, 156, false));
+    assert!(notes.iter().any(|note| note.contains("without a ledger")), "{notes:?}");
+    let file = fs::File::options().write(true).open(&write.file).expect("ours");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"!", 7 * 4096 + 1000).expect("written");
+    let (found, notes) = checked(&check);
+    assert_eq!((found.verify_failures, found.failed), (1, true));
+    assert!(notes.iter().any(|note| note.contains("the block at 28672 is wrong")), "{notes:?}");
+    let many = quietly(&[check.clone(), check]).expect_err("one by one").to_string();
+    assert!(many.contains("single job"), "{many}");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_ends_the_run_that_would_be_unknown() {
+    let folder = Folder::new("ledger-nowhere");
+    let [write, _] = kept(&folder);
+    let nowhere = StorageJob { ledger: Some("/nowhere/ledger".to_owned()), ..write.clone() };
+    let error = quietly(&[nowhere]).expect_err("no folder").to_string();
+    assert!(error.contains("/nowhere/ledger"), "{error}");
+    let unverified = StorageJob { verify_crc32c: false, ..write };
+    assert!(quietly(&[unverified]).expect_err("no stamps").is_usage());
+}
+
+#[test]
+fn a_second_run_on_a_file_is_refused_and_told_who_has_it() {
+    let folder = Folder::new("claimed");
+    let job = folder.job("a");
+    let inner = folder.job("b");
+    let refused = RefCell::new(None);
+    let report = run(std::slice::from_ref(&job), &AtomicBool::new(false), &|progress| {
+        if matches!(progress, Progress::Running { .. }) {
+            *refused.borrow_mut() = quietly(std::slice::from_ref(&inner)).err();
+        }
+    });
+    assert!(!report.expect("it runs").jobs[0].failed);
+    let error = refused.into_inner().expect("the second was refused");
+    assert!(error.is_usage(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains(&job.file) && text.contains("in use by another run"), "{text}");
+    quietly(&[inner]).expect("nobody has it any more");
 }
 
 #[test]

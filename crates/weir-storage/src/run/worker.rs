@@ -14,6 +14,7 @@ use super::{
     contents::{Contents, Written},
     gather::{LaneReport, empty_meter},
     lane::{Lane, Parts, Schedule, Shared},
+    ledger::Ledger,
     recorder::Recorder,
 };
 use crate::{
@@ -36,6 +37,9 @@ pub(super) struct Member<'a> {
     pub(super) thread: u32,
     /// Bytes of the file that the job uses.
     pub(super) used_bytes: u64,
+    pub(super) ledger: Option<&'a Ledger>,
+    /// Number of the run.
+    pub(super) run: u64,
 }
 
 /// What a thread tells the one that looks on.
@@ -115,6 +119,7 @@ struct Prepared {
     log: Option<OperationLog>,
     offsets: Offsets,
     contents: Contents,
+    fill_ns: Option<u64>,
 }
 
 /// The life of a thread. Nothing when the group did not start.
@@ -135,6 +140,7 @@ pub(super) fn work(
     let _ = messages.send(Message::Ready(member.index, Ok(number)));
     let start_ns = crew.start.wait()?;
     let calibration = crew.calibrations[member.job_index].get();
+    let fill_ns = prepared.fill_ns;
     let mut lane = match lane(&member, prepared, calibration, crew, start_ns) {
         Ok(lane) => lane,
         Err(mut report) => {
@@ -149,7 +155,7 @@ pub(super) fn work(
     // Threads that work for the engine are looked at before they end.
     crew.release.wait();
     drop(engine);
-    Some((LaneReport { thread_number: number, recorder, broken: broken.or(log) }, written))
+    Some((LaneReport { thread_number: number, recorder, broken: broken.or(log), fill_ns }, written))
 }
 
 fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<Prepared, RunError> {
@@ -180,8 +186,10 @@ fn prepare(member: &Member<'_>, calibration: &OnceLock<Calibration>) -> Result<P
     let log =
         OperationLog::create(job, member.thread).map_err(|source| RunError::Log { job: name(), source })?;
     let offsets = Offsets::new(job, member.thread, member.used_bytes);
-    let contents = Contents::new(job, member.thread, member.used_bytes);
-    Ok(Prepared { engine, log, offsets, contents })
+    let contents = Contents::new(job, member.thread, member.used_bytes, member.ledger, member.run);
+    let wants_cost = member.thread == 0 && job.pattern.writes();
+    let fill_ns = wants_cost.then(|| contents.fill_ns(engine.buffer(0)));
+    Ok(Prepared { engine, log, offsets, contents, fill_ns })
 }
 
 /// A predictor needs to know what waiting costs. With one operation in flight the figures of other methods gain by it
@@ -204,7 +212,7 @@ fn lane<'a>(
     start_ns: u64,
 ) -> Result<Lane<'a, RealTime>, Box<LaneReport>> {
     let job = member.job;
-    let Prepared { engine, log, offsets, contents } = prepared;
+    let Prepared { engine, log, offsets, contents, .. } = prepared;
     let meter = empty_meter(job, calibration, DeviceClock::Observed);
     let keeps_journal = job.device_clock == DeviceClock::Tracepoint;
     let recorder = Recorder::new(meter, log, engine.is_asynchronous(), keeps_journal);
@@ -212,7 +220,7 @@ fn lane<'a>(
     let primitive = calibration.map_or(job.completion.sleep, |found| found.primitive);
     let broken = |mut recorder: Recorder, reason| {
         recorder.close(start_ns, 0, ThreadUsage::default());
-        Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason) })
+        Box::new(LaneReport { thread_number: 0, recorder, broken: Some(reason), fill_ns: None })
     };
     let (method, time) = match (method(job, &costs), RealTime::new(primitive)) {
         (Ok(method), Ok(time)) => (method, time),

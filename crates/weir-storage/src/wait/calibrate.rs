@@ -59,6 +59,8 @@ pub struct Calibration {
     pub lags: Vec<LagRow>,
     /// Median of the device's time, polled; 0 when the file could not be read.
     pub device_ns: u64,
+    /// Reads of the file that this took.
+    pub reads: u64,
     /// How long all this took.
     pub elapsed_ns: u64,
 }
@@ -79,7 +81,11 @@ impl fmt::Display for Calibration {
             us(costs.sleep_cpu_ns),
             us(costs.interrupt_lag_ns),
             us(costs.interrupt_cpu_ns)
-        )
+        )?;
+        match self.reads {
+            0 => Ok(()),
+            reads => write!(formatter, "; found by {reads} reads before the run, which no figure counts"),
+        }
     }
 }
 
@@ -122,10 +128,11 @@ pub fn calibrate(
         .iter()
         .find(|row| row.primitive == primitive && row.requested_ns == COST_LENGTH_NS)
         .map_or(0, |row| row.cpu_ns);
-    let reads = reads(&clock, engine, blocks, seed)?;
-    let costs = costs(reads.as_ref(), sleep_cpu_ns, lag_ns);
-    let device_ns = reads.map_or(0, |reads| reads.polled_ns);
-    Ok(Calibration { costs, primitive, lags, device_ns, elapsed_ns: clock.now_ns() - start_ns })
+    let mut reads = 0;
+    let found = read(&clock, engine, blocks, seed, &mut reads)?;
+    let costs = costs(found.as_ref(), sleep_cpu_ns, lag_ns);
+    let device_ns = found.map_or(0, |found| found.polled_ns);
+    Ok(Calibration { costs, primitive, lags, device_ns, reads, elapsed_ns: clock.now_ns() - start_ns })
 }
 
 fn candidates(asked: SleepPrimitive) -> Vec<SleepPrimitive> {
@@ -204,8 +211,14 @@ struct Reads {
     interrupted_cpu_ns: u64,
 }
 
-/// Reads by turns; nothing when the file cannot be read.
-fn reads<T: Time>(time: &T, engine: &mut dyn Engine, blocks: Blocks, seed: u64) -> io::Result<Option<Reads>> {
+/// Reads by turns; nothing when the file cannot be read. Counts all that the kernel took.
+fn read<T: Time>(
+    time: &T,
+    engine: &mut dyn Engine,
+    blocks: Blocks,
+    seed: u64,
+    count: &mut u64,
+) -> io::Result<Option<Reads>> {
     if !engine.is_asynchronous() || blocks.count == 0 {
         return Ok(None);
     }
@@ -221,6 +234,7 @@ fn reads<T: Time>(time: &T, engine: &mut dyn Engine, blocks: Blocks, seed: u64) 
             if submit_read(engine, blocks, &mut state)? == 0 {
                 return Ok(None);
             }
+            *count += 1;
             let handed_ns = time.now_ns();
             let done = finish_read(engine, polls, &mut completed)?;
             let noticed_ns = time.now_ns();
@@ -347,7 +361,10 @@ mod tests {
         let world = World::default();
         let mut engine = FakeEngine::new(&world, &[41_000]);
         let journal = engine.journal();
-        let reads = reads(&FakeTime(world), &mut engine, BLOCKS, 7).expect("a fake").expect("it can be read");
+        let mut count = 0;
+        let reads = read(&FakeTime(world), &mut engine, BLOCKS, 7, &mut count);
+        let reads = reads.expect("a fake").expect("it can be read");
+        assert_eq!(count, journal.borrow().len() as u64, "every read is counted");
         assert_eq!(reads.submit_ns, SUBMIT_NS);
         assert!((40_000..=40_000 + LOOK_NS).contains(&reads.polled_ns));
         assert_eq!(reads.interrupted_ns, 40_000 + INTERRUPT_NS);
@@ -365,7 +382,9 @@ mod tests {
     fn a_file_that_cannot_be_read_leaves_an_estimate() {
         let world = World::default();
         let mut engine = FakeEngine::new(&world, &[1_000]).failing(&[(0, -9)]);
-        assert_eq!(reads(&FakeTime(world), &mut engine, BLOCKS, 7).expect("a fake"), None);
+        let mut count = 0;
+        assert_eq!(read(&FakeTime(world), &mut engine, BLOCKS, 7, &mut count).expect("a fake"), None);
+        assert_eq!(count, 1);
         let costs = costs(None, 1_500, 20_000);
         assert_eq!((costs.interrupt_lag_ns, costs.interrupt_cpu_ns), (20_000, 1_500));
     }

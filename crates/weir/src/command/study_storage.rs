@@ -154,7 +154,8 @@ fn lay_out(path: &Path, bytes: u64, interrupt: &AtomicBool) -> Result<Ready> {
             output::tell(&format!("laying out {}: {} of {} MiB", path.display(), done >> 20, all >> 20));
         }
     };
-    match layout::prepare(path, bytes, storage::FILE_SEED, &progress, interrupt) {
+    let seed = layout::data_seed(path, storage::FILE_SEED);
+    match layout::prepare(path, bytes, seed, &progress, interrupt) {
         Ok(_) => Ok(Ready::Yes),
         Err(LayoutError::Interrupted) => Ok(Ready::Interrupted),
         Err(error) => Err(RunError::Environment(error.to_string()).into()),

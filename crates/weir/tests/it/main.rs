@@ -20,6 +20,7 @@ mod serve_http;
 mod stop;
 mod storage;
 mod storage_capture;
+mod storage_crash;
 mod storage_failures;
 mod storage_simulate;
 mod storage_sweep;

@@ -39,6 +39,8 @@ fn common(weir: &Path, job: &Job<'_>) -> Vec<String> {
     say("--ramp", format!("{}ms", milliseconds(job.ramp)));
     say("--runtime", format!("{}ms", milliseconds(job.runtime)));
     say("--seed", job.seed.to_string());
+    // The job and the one beside it.
+    words.push("--share".to_owned());
     words
 }
 

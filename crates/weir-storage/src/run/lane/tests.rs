@@ -44,7 +44,7 @@ struct Outcome {
 
 impl Outcome {
     fn reads(&self) -> weir_record::storage::DirectionReport {
-        self.recorder.reads.report(1_000_000_000)
+        self.recorder.reads.report(1_000_000_000, 1_000_000_000)
     }
 
     fn kinds(&self, kind: OperationKind) -> Vec<u64> {
@@ -79,7 +79,7 @@ fn run_with(
             false,
         ),
         offsets: Offsets::new(job, 0, used_bytes),
-        contents: Contents::new(job, 0, used_bytes),
+        contents: Contents::new(job, 0, used_bytes, None, 1),
         schedule: Schedule::new(job, 5_000),
         shared: Shared { stop, completed: &completed },
     });
@@ -307,7 +307,7 @@ fn what_the_kernel_does_not_take_is_offered_again() {
 fn writes_are_synced_every_so_often() {
     let synced = StorageJob { pattern: AccessPattern::RandWrite, fsync_every: 10, depth: 2, ..job() };
     let outcome = run(&synced, Method::Interrupt);
-    assert_eq!(outcome.recorder.writes.report(1).operations, BLOCKS);
+    assert_eq!(outcome.recorder.writes.report(1, 1_000_000_000).operations, BLOCKS);
     assert_eq!((outcome.recorder.fsyncs, outcome.kinds(OperationKind::Fsync).len()), (10, 10));
     let journal = outcome.journal.borrow();
     let first = journal.iter().position(|(_, operation)| operation.kind == OperationKind::Fsync);

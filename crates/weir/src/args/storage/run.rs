@@ -17,6 +17,8 @@ linux-mean:0.3, lmd, ehp, hybrid-iopoll, pas, dpas, ewma, quantile, regime, load
   weir storage run --depth 32 --engine libaio --runtime 30s
   weir storage run --completion quantile:0.01 --armed --cpus 0
   weir storage run --file data.bin --rw randwrite --fsync 64 --verify
+  weir storage run --file data.bin --rw randwrite --fsync 64 --verify --ledger /other/disk/ledger   and, after a crash:
+  weir storage run --file data.bin --rw randwrite --fsync 64 --verify-only --ledger /other/disk/ledger
   weir storage run jobs.fio --json";
 
 /// Yes or no.
@@ -60,6 +62,9 @@ pub(crate) struct Workload {
     /// Bytes of it that are used: 64m, 4g [default: all of FILE; of our own file 4g, or a quarter of what is free]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<String>,
+    /// Other runs that say so too may use the file at the same time
+    #[arg(long)]
+    pub(crate) share: bool,
     /// Where the used part begins
     #[arg(long, default_value = "0", value_name = "BYTES")]
     pub(crate) offset: String,
@@ -111,10 +116,17 @@ pub(crate) struct Workload {
     /// Give written blocks a checksum (CRC-32C) and read them back at the end
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Run nothing: check what an earlier run of the same words wrote with --verify, whole or killed
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) verify_only: bool,
+    /// Enter into this new file which writes were begun and acknowledged (with --fsync: made durable); with
+    /// --verify-only: what they were. Checked against it, a write that was lost is seen
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<String>,
     /// Random blocks may repeat before all were touched
     #[arg(long)]
     pub(crate) no_random_map: bool,
-    /// Seed of offsets and data
+    /// Seed of offsets and of what --verify writes
     #[arg(long, default_value_t = 1, value_parser = number::<u64>)]
     pub(crate) seed: u64,
     /// CPUs to pin the threads to, in turn: 0,2-3

@@ -59,7 +59,8 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
         let text = format!("--read-percent: {} is not mixed; use it with readwrite or randrw", job.pattern);
         return Err(UsageError(text).into());
     }
-    if !job.file_given {
+    check_ledger(workload)?;
+    if !job.file_given && !job.verify_only {
         complete_own_file(&mut job)?;
     }
     job::validate_all(std::slice::from_ref(&job))?;
@@ -69,12 +70,22 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
     Ok(Asked { jobs: vec![job], notes })
 }
 
+fn check_ledger(workload: &Workload) -> Result<()> {
+    if workload.ledger.is_some() && !workload.verify && !workload.verify_only {
+        let text =
+            "--ledger is about blocks with checksums; say --verify too, or --verify-only to check them";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    Ok(())
+}
+
 fn job_of(workload: &Workload) -> Result<StorageJob> {
     let (runtime_ns, time_based) = end(workload)?;
     Ok(StorageJob {
         name: workload.rw.clone(),
         file: workload.file.clone().unwrap_or_else(|| FILE_DEFAULT.to_owned()),
         file_given: workload.file.is_some(),
+        file_shared: workload.share,
         size_bytes: workload.size.as_deref().map(|text| size("--size", text)).transpose()?,
         offset_bytes: size("--offset", &workload.offset)?,
         block_bytes: u32::try_from(size("--bs", &workload.bs)?)
@@ -113,7 +124,9 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
         seed: workload.seed,
         no_random_map: workload.no_random_map,
         fsync_every: workload.fsync,
-        verify_crc32c: workload.verify,
+        verify_crc32c: workload.verify || workload.verify_only,
+        verify_only: workload.verify_only,
+        ledger: workload.ledger.clone(),
         log_prefix: workload.log_prefix.clone(),
         log_average_ms: log_average_ms(workload)?,
         percentiles: percentiles(workload)?,
@@ -146,7 +159,8 @@ fn complete_own_file(job: &mut StorageJob) -> Result<()> {
 
 /// Looks at a file that the user named, and writes down how much of it is used.
 fn find_target(job: &mut StorageJob, may_destroy: bool, notes: &mut Vec<String>) -> Result<(), JobError> {
-    if !job.file_given {
+    // What is only checked is neither made nor laid out, and may have lost its end.
+    if !job.file_given || job.verify_only {
         return Ok(());
     }
     let target = job::check_target(job, may_destroy)?;

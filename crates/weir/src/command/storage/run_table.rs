@@ -31,6 +31,9 @@ pub(super) fn table(report: &StorageReport, width_columns: usize) -> String {
 fn one_job(report: &StorageJobReport) -> Vec<String> {
     let mut rows = report.job.as_ref().map(head).unwrap_or_default();
     let state = if report.failed { " (FAILED: see below)" } else { "" };
+    if report.job.as_ref().is_some_and(|job| job.verify_only) {
+        return checked(rows, report);
+    }
     rows.push(format!("window        {:.2} s{state}", report.elapsed_ns as f64 / 1e9));
     for (name, direction) in [("reads", &report.reads), ("writes", &report.writes)] {
         if direction.operations > 0 {
@@ -216,6 +219,23 @@ fn intervals(report: &StorageJobReport) -> Vec<String> {
     rows
 }
 
+/// What was found of an earlier run.
+fn checked(mut rows: Vec<String>, report: &StorageJobReport) -> Vec<String> {
+    rows.truncate(2);
+    rows.push(format!(
+        "verified      {} blocks read back, {} wrong{}",
+        report.verified_blocks,
+        report.verify_failures,
+        if report.failed { " (FAILED: see below)" } else { "" }
+    ));
+    rows.push(format!(
+        "  apart from  {} that were being written when it ended, never acknowledged",
+        report.unacknowledged_blocks
+    ));
+    rows.push(format!("              {} never written", report.never_written_blocks));
+    rows
+}
+
 /// What makes a run a failed one, and what was found when it was checked.
 fn trouble(report: &StorageJobReport) -> Vec<String> {
     let mut rows = Vec::new();
@@ -278,6 +298,7 @@ mod tests {
             submission: summary(),
             completion: summary(),
             total: summary(),
+            ..DirectionReport::default()
         };
         StorageReport {
             jobs: vec![StorageJobReport {
