@@ -1,10 +1,11 @@
-//! The order protocols against foreign implementations: `cargo xtask interop`. Outside the default tests, because it
+//! What others read and speak against their own programs: `cargo xtask interop`. Outside the default tests, because it
 //! installs libraries of others into folders of its own below `target`.
 //!
 //! 1. A client on Nasdaq's library for Python places orders at our exchange, drops the line, resumes, and compares
 //!    replays; where Maven is, a client on the Java library nassau-core does the same.
 //! 2. The same through our gateway.
 //! 3. Our gateway logs in to an exchange on Nasdaq's library, and our generator places orders through it.
+//! 4. fio-plot, which draws what fio writes, draws what `weir storage run` writes.
 //!
 //! Where tshark is, the exchange's side of the first two steps is captured, and its SoupBinTCP dissector must find
 //! nothing malformed: in what we send, and in what a library sends that keeps to the specification.
@@ -12,6 +13,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 
 mod foreign;
+mod plots;
 mod tools;
 
 use std::{
@@ -43,9 +45,10 @@ pub fn run(root: &Path) -> ExitCode {
 }
 
 fn steps(root: &Path) -> Result<(), String> {
-    let tools = tools::find()?;
     let target = root.join(env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let python = Python::install(root, &target)?;
+    let environment = foreign::environment(&target);
+    let tools = tools::find(&environment)?;
     let mut clients = vec![python.client()];
     if tools.contains(&Tool::Maven) {
         clients.push(foreign::nassau_client(root, &target)?);
@@ -61,7 +64,11 @@ fn steps(root: &Path) -> Result<(), String> {
         at_exchange(&rooms, client)?;
         at_gateway(&rooms, client)?;
     }
-    before_foreign_exchange(&rooms, &python)
+    before_foreign_exchange(&rooms, &python)?;
+    if tools.contains(&Tool::FioPlot) {
+        plots::draw(&rooms.weir, &environment.join("bin/fio-plot"), &rooms.scratch.join("plots"))?;
+    }
+    Ok(())
 }
 
 fn at_exchange(rooms: &Rooms, client: &Client) -> Result<(), String> {

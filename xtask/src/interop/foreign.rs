@@ -15,6 +15,9 @@ use super::run_to_end;
 /// Version of the library the Python steps were written against.
 const NASDAQ_PROTOCOLS: &str = "nasdaq-protocols==1.3.0";
 
+/// What draws reports of storage runs. Without it a step is skipped, so it is installed apart from the library.
+const FIO_PLOT: &str = "fio-plot==1.1.21";
+
 /// A program that places orders, drops the line, resumes and compares; its arguments are the same for all.
 pub struct Client {
     pub library: &'static str,
@@ -33,6 +36,11 @@ impl Client {
     }
 }
 
+/// Where the Python environment lies.
+pub fn environment(target: &Path) -> PathBuf {
+    target.join("interop-python")
+}
+
 /// What runs on Nasdaq's library for Python.
 pub struct Python {
     interpreter: PathBuf,
@@ -42,13 +50,16 @@ pub struct Python {
 impl Python {
     /// Makes an environment of its own that has the library.
     pub fn install(root: &Path, target: &Path) -> Result<Self, String> {
-        let environment = target.join("interop-python");
+        let environment = environment(target);
         let interpreter = environment.join("bin/python");
         if !interpreter.exists() {
             run_to_end(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         }
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", NASDAQ_PROTOCOLS];
         run_to_end(Command::new(&interpreter).args(pip))?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", FIO_PLOT];
+        // Whether it is there is seen afterwards, and said.
+        let _ = run_to_end(Command::new(&interpreter).args(pip));
         Ok(Self { interpreter, script: root.join("interop/orders.py") })
     }
 

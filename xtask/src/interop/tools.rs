@@ -1,9 +1,10 @@
-//! Programs that some steps need and that not every machine has.
+//! Programs that some steps need and that not every machine has, or can get.
 
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
 use std::{
     env,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -15,15 +16,18 @@ const VARIABLE: &str = "WEIR_REQUIRE_TOOLS";
 pub enum Tool {
     Maven,
     Tshark,
+    /// From the package index, into the environment of its own.
+    FioPlot,
 }
 
 impl Tool {
-    const ALL: [Self; 2] = [Self::Maven, Self::Tshark];
+    const ALL: [Self; 3] = [Self::Maven, Self::Tshark, Self::FioPlot];
 
     fn program(self) -> &'static str {
         match self {
             Self::Maven => "mvn",
             Self::Tshark => "tshark",
+            Self::FioPlot => "fio-plot",
         }
     }
 
@@ -32,21 +36,26 @@ impl Tool {
         match self {
             Self::Maven => "no Maven (mvn), so that no client on nassau-core was run",
             Self::Tshark => "no tshark, so that nothing was dissected",
+            Self::FioPlot => "no fio-plot to be had, so that no report of a storage run was drawn",
         }
     }
 
-    fn is_here(self) -> bool {
+    fn is_here(self, environment: &Path) -> bool {
         // One that is here and broken is used, and says itself what it lacks.
-        let mut command = Command::new(self.program());
+        let mut command = match self {
+            Self::FioPlot => Command::new(environment.join("bin").join(self.program())),
+            Self::Maven | Self::Tshark => Command::new(self.program()),
+        };
         command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok()
     }
 }
 
-/// The tools of this machine. Names what is left out without the others, or fails where one of them is required.
-pub fn find() -> Result<Vec<Tool>, String> {
+/// The tools of this machine and of the Python environment. Names what is left out without the others, or fails where
+/// one of them is required.
+pub fn find(environment: &Path) -> Result<Vec<Tool>, String> {
     let required = required(&env::var_os(VARIABLE).unwrap_or_default().to_string_lossy())?;
-    let here: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.is_here()).collect();
+    let here: Vec<Tool> = Tool::ALL.into_iter().filter(|tool| tool.is_here(environment)).collect();
     for line in absences(&here, &required)? {
         println!("{line}");
     }
@@ -57,7 +66,7 @@ fn required(list: &str) -> Result<Vec<Tool>, String> {
     let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
     let tool = |name: &str| {
         let found = Tool::ALL.into_iter().find(|tool| tool.program() == name);
-        found.ok_or_else(|| format!("{VARIABLE} names {name:?}; it can name mvn and tshark"))
+        found.ok_or_else(|| format!("{VARIABLE} names {name:?}; it can name mvn, tshark and fio-plot"))
     };
     names.map(tool).collect()
 }
@@ -79,9 +88,9 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named_and_one_that_is_required_fails() {
-        let lines = absences(&[Tool::Tshark], &[Tool::Tshark]).expect("Maven is not required");
+        let lines = absences(&[Tool::Tshark, Tool::FioPlot], &[Tool::Tshark]).expect("Maven is not required");
         assert_eq!(lines, ["skipped: no Maven (mvn), so that no client on nassau-core was run"]);
-        let error = absences(&[Tool::Tshark], &[Tool::Maven]).expect_err("Maven is required");
+        let error = absences(&[Tool::Tshark, Tool::FioPlot], &[Tool::Maven]).expect_err("Maven is required");
         assert!(error.starts_with("WEIR_REQUIRE_TOOLS names mvn, but: no Maven"), "{error}");
         assert_eq!(absences(&Tool::ALL, &Tool::ALL), Ok(Vec::new()));
     }
@@ -89,7 +98,7 @@ mod tests {
     #[test]
     fn a_requirement_that_nobody_can_meet_is_refused() {
         assert_eq!(required(""), Ok(Vec::new()));
-        assert_eq!(required("tshark, mvn"), Ok(vec![Tool::Tshark, Tool::Maven]));
+        assert_eq!(required("tshark, mvn,fio-plot"), Ok(vec![Tool::Tshark, Tool::Maven, Tool::FioPlot]));
         let error = required("mvn,maven").expect_err("the program is called mvn");
         assert!(error.contains("\"maven\""), "{error}");
     }
