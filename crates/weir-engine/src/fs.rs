@@ -45,12 +45,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::{
+    fs::{FileType, Mode, OFlags},
+    io::Errno,
+};
 
 use crate::{
     driver::{
         Mechanism, dispatch,
-        files::{Answer, Outcome, Request, Stage},
+        files::{self, Answer, Outcome, Request, Stage},
     },
     outbound::Outgoing,
     pool::Lease,
@@ -105,6 +108,8 @@ pub struct Metadata {
     pub modified: SystemTime,
     /// It has bytes at positions, and is no folder, pipe or device.
     pub is_file: bool,
+    /// It is a folder.
+    pub is_folder: bool,
     /// Its number in its file system: together with `device`, which file it is.
     pub inode: u64,
     /// Number of the file system.
@@ -200,10 +205,12 @@ impl File {
     /// As [`Self::open`].
     pub async fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> io::Result<Self> {
         let core = runtime::current()?;
-        let path = CString::new(path.as_ref().as_os_str().as_bytes())
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path has no zero byte in it"))?;
+        let path = path_of(path.as_ref().as_os_str().as_bytes())?;
         let mode = if options.create { Mode::from_raw_mode(options.mode) } else { Mode::empty() };
-        let request = Request::Open { path, flags: options.flags(), mode };
+        Self::perform_open(core, Request::Open { below: None, path, flags: options.flags(), mode }).await
+    }
+
+    async fn perform_open(core: Rc<Core>, request: Request) -> io::Result<Self> {
         match Operation::new(&core, request).await? {
             Outcome::Opened(descriptor) => Ok(Self { core, descriptor: Some(Arc::new(descriptor)) }),
             other => unreachable!("an open was answered by {other:?}"),
@@ -216,6 +223,14 @@ impl File {
     /// Being outside a runtime.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         Ok(Self { core: runtime::current()?, descriptor: Some(Arc::new(descriptor)) })
+    }
+
+    /// The file that a part is of, which stays open for as long as either is there.
+    ///
+    /// # Errors
+    /// Being outside a runtime.
+    pub fn of_part(part: &FilePart) -> io::Result<Self> {
+        Ok(Self { core: runtime::current()?, descriptor: Some(Arc::clone(part.file())) })
     }
 
     fn descriptor(&self) -> &Arc<OwnedFd> {
@@ -303,6 +318,7 @@ impl File {
             len: u64::try_from(found.st_size).unwrap_or(0),
             modified: modified.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(nanoseconds.into()),
             is_file: FileType::from_raw_mode(found.st_mode) == FileType::RegularFile,
+            is_folder: FileType::from_raw_mode(found.st_mode) == FileType::Directory,
             inode: found.st_ino as u64,
             device: found.st_dev as u64,
         })
@@ -335,6 +351,52 @@ impl Drop for File {
             self.core.with_driver(|driver| driver.close_file(descriptor));
         }
     }
+}
+
+/// A folder, for opening what lies below it and nothing else.
+///
+/// The kernel resolves a path (`openat2(2)`), so that a symbolic link may lead elsewhere within the folder but not out
+/// of it, whoever changes it meanwhile. It belongs to no runtime; clones are the same folder, also when it is renamed.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    descriptor: Arc<OwnedFd>,
+}
+
+impl Folder {
+    /// Opens the folder; the thread waits for the disk.
+    ///
+    /// # Errors
+    /// Those of `open(2)`; `Unsupported` where the kernel has no `openat2` or forbids it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let descriptor = rustix::fs::open(path, flags, Mode::empty())?;
+        match files::open_below(&descriptor, c".", READ_WITHOUT_WAITING, Mode::empty()) {
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
+                let reason =
+                    "the kernel does not let this process use openat2, which keeps files below the folder";
+                Err(io::Error::new(io::ErrorKind::Unsupported, reason))
+            }
+            outcome => Ok(outcome.map(|_| Self { descriptor: Arc::new(descriptor) })?),
+        }
+    }
+
+    /// Opens for reading what a path names below the folder. Never waits for the other end of a pipe.
+    ///
+    /// # Errors
+    /// Those of `openat2(2)`: EXDEV for a path that leads out of the folder; being outside a runtime.
+    pub async fn open_file(&self, path: &[u8]) -> io::Result<File> {
+        let (below, path) = (Some(Arc::clone(&self.descriptor)), path_of(path)?);
+        let request = Request::Open { below, path, flags: READ_WITHOUT_WAITING, mode: Mode::empty() };
+        File::perform_open(runtime::current()?, request).await
+    }
+}
+
+/// What is opened for others to see may be a pipe or a terminal.
+const READ_WITHOUT_WAITING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+fn path_of(bytes: &[u8]) -> io::Result<CString> {
+    CString::new(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a path has no zero byte in it"))
 }
 
 /// Whether a file can have these bytes; the kernel counts them in signed numbers, and some calls take the highest

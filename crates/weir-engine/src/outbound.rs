@@ -72,6 +72,10 @@ impl FilePart {
         Self { file: Arc::clone(&self.file), offset: self.offset + skipped as u64, length }
     }
 
+    pub(crate) fn file(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
     /// Bytes in it.
     pub fn len(&self) -> usize {
         self.length

@@ -168,6 +168,7 @@ conformance! {
     "F11" a_peer_that_goes_away_in_a_file_leaves_nothing_behind = cases::sendfile::given_up, Here, 20;
     "F12" whoever_reads_a_file_that_is_in_memory_lets_others_run = cases::files::lets_others_run, Here, 20,
         except BLOCKING: NO_TASKS;
+    "F13" what_is_opened_below_a_folder_lies_below_it = cases::files::below_folder, Here, 20;
     "29" the_same_script_gives_the_same_transcript = cases::equivalence::random_scripts, Here, 60;
 }
 

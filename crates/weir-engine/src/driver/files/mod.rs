@@ -7,7 +7,7 @@
 //! (a file system on a network may ask its server), and so does [`try_now`] with what the page cache has.
 
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     io::{self, IoSliceMut},
     os::fd::OwnedFd,
     rc::Rc,
@@ -39,10 +39,22 @@ const TRIED_BYTES_MAX: usize = 1 << 20;
 /// Most bytes for which the pool of a runtime has a buffer.
 const POOLED_BYTES_MAX: usize = CLASS_BYTES[CLASS_BYTES.len() - 1] as usize;
 
+/// How a path is resolved below a folder. Links of `/proc` could lead anywhere.
+pub(crate) const RESOLVE_BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
+/// How often a resolution that a rename has disturbed is tried.
+const RESOLVE_TRIES_MAX: usize = 4;
+
+/// What a path fails with for good: an answer of the kernel's that does not depend on what is in memory.
+const PATH_ERRORS: [Errno; 6] =
+    [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::XDEV, Errno::LOOP, Errno::NAMETOOLONG];
+
 /// One operation.
 #[derive(Debug)]
 pub(crate) enum Request {
     Open {
+        /// Nothing outside of it is opened, whatever the path and the links on it say.
+        below: Option<Arc<OwnedFd>>,
         path: CString,
         flags: OFlags,
         mode: Mode,
@@ -128,9 +140,12 @@ impl Storage {
 /// Performs an operation; blocks the thread for as long as the disk takes.
 pub(crate) fn perform(request: Request) -> io::Result<Outcome<Vec<u8>>> {
     match request {
-        Request::Open { path, flags, mode } => {
+        Request::Open { below: None, path, flags, mode } => {
             let opened = again(|| rustix::fs::open(path.as_c_str(), flags | OFlags::CLOEXEC, mode));
             Ok(Outcome::Opened(opened?))
+        }
+        Request::Open { below: Some(folder), path, flags, mode } => {
+            Ok(Outcome::Opened(open_below(&folder, &path, flags, mode)?))
         }
         Request::Read { file, offset, length } => {
             let mut bytes = vec![0; length];
@@ -170,12 +185,19 @@ pub(crate) fn perform_here(request: Request, pool: &Rc<Pool>) -> Answer {
 /// Performs an operation if that cannot block. `None`: it might, or failed in a way that [`perform`] is to confirm.
 pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
     match request {
-        Request::Open { path, flags, mode } => {
+        Request::Open { below, path, flags, mode } => {
             let flags = *flags | OFlags::CLOEXEC;
             // Fails with EAGAIN where a part of the path is not in memory, and for files that are to be made.
-            match rustix::fs::openat2(CWD, path.as_c_str(), flags, *mode, ResolveFlags::CACHED) {
+            let outcome = match below {
+                None => rustix::fs::openat2(CWD, path.as_c_str(), flags, *mode, ResolveFlags::CACHED),
+                Some(folder) => {
+                    let resolve = RESOLVE_BELOW | ResolveFlags::CACHED;
+                    rustix::fs::openat2(folder, path.as_c_str(), flags, *mode, resolve)
+                }
+            };
+            match outcome {
                 Ok(descriptor) => Some(Ok(Outcome::Opened(descriptor))),
-                Err(Errno::NOENT) => Some(Err(Errno::NOENT.into())),
+                Err(error) if PATH_ERRORS.contains(&error) => Some(Err(error.into())),
                 Err(_) => None,
             }
         }
@@ -188,6 +210,24 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
         // Few file systems promise not to block a write, and none a sync.
         Request::Write { .. } | Request::Sync { .. } => None,
     }
+}
+
+/// Opens what a path names below a folder; blocks the thread for as long as the disk takes.
+pub(crate) fn open_below(
+    folder: &OwnedFd,
+    path: &CStr,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    let mut outcome = Err(Errno::AGAIN);
+    for _ in 0..RESOLVE_TRIES_MAX {
+        outcome =
+            again(|| rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, mode, RESOLVE_BELOW));
+        if !matches!(outcome, Err(Errno::AGAIN)) {
+            break;
+        }
+    }
+    outcome
 }
 
 fn read_pooled(

@@ -200,7 +200,7 @@ mod tests {
     fn request() -> Stage {
         let path = c"/nowhere".to_owned();
         let (flags, mode) = (rustix::fs::OFlags::empty(), rustix::fs::Mode::empty());
-        Stage::New(Request::Open { path, flags, mode })
+        Stage::New(Request::Open { below: None, path, flags, mode })
     }
 
     fn admit(operations: &mut Operations<()>, stage: &mut Stage) -> Option<SlotId> {

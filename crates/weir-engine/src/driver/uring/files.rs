@@ -13,13 +13,16 @@ use std::{
 
 use io_uring::{
     opcode,
-    types::{Fd, FsyncFlags},
+    types::{Fd, FsyncFlags, OpenHow},
 };
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
 
 use super::{Kind, Uring};
 use crate::{
-    driver::files::{Answer, Outcome, Request, Stage, Step, Storage},
+    driver::files::{Answer, Outcome, RESOLVE_BELOW, Request, Stage, Step, Storage},
     slots::SlotId,
 };
 
@@ -32,6 +35,8 @@ pub(super) struct Flight {
     request: Request,
     /// Of a read.
     storage: Option<Storage>,
+    /// Of an open below a folder; in a box, so that the flight may move.
+    how: Option<Box<OpenHow>>,
     /// Bytes read or written so far.
     done: usize,
 }
@@ -46,7 +51,8 @@ impl Uring {
                     Request::Read { length, .. } => Some(Storage::take(&self.parts.send_pool, *length)),
                     Request::Open { .. } | Request::Write { .. } | Request::Sync { .. } => None,
                 };
-                let id = self.files.begin(stage, waker, Flight { request, storage, done: 0 });
+                let flight = Flight { request, storage, how: None, done: 0 };
+                let id = self.files.begin(stage, waker, flight);
                 self.submit_operation(id);
                 Poll::Pending
             }
@@ -55,10 +61,14 @@ impl Uring {
 
     /// Submits an operation, or the rest of it.
     fn submit_operation(&mut self, id: SlotId) {
-        let Some(Flight { request, storage, done }) = self.files.work(id) else { return };
+        let Some(Flight { request, storage, how, done }) = self.files.work(id) else { return };
         let done = *done;
         let entry = match request {
-            Request::Open { path, flags, mode } => {
+            Request::Open { below: Some(folder), path, flags, mode } => {
+                let how = how.get_or_insert_with(|| Box::new(self::how(*flags, *mode)));
+                opcode::OpenAt2::new(Fd(folder.as_raw_fd()), path.as_ptr(), &raw const **how).build()
+            }
+            Request::Open { below: None, path, flags, mode } => {
                 let flags = (*flags | OFlags::CLOEXEC).bits() as i32;
                 opcode::OpenAt::new(Fd(libc::AT_FDCWD), path.as_ptr()).flags(flags).mode(mode.bits()).build()
             }
@@ -117,6 +127,13 @@ impl Uring {
         self.files_closing += 1;
         self.push(entry.user_data(Kind::CloseFile.token(SlotId { index: 0, generation: 0 })));
     }
+}
+
+/// How a path is opened below a folder.
+fn how(flags: OFlags, mode: Mode) -> OpenHow {
+    let flags = flags | OFlags::CLOEXEC;
+    let how = OpenHow::new().flags(flags.bits().into()).mode(mode.bits().into());
+    how.resolve(RESOLVE_BELOW.bits())
 }
 
 impl Flight {

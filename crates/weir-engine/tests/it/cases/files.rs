@@ -1,9 +1,9 @@
 //! Files: every byte where it belongs, whatever is dropped, full or missing.
 
-use std::{cell::Cell, future::Future, rc::Rc, task::Poll};
+use std::{cell::Cell, fs, future::Future, os::unix::fs::symlink, rc::Rc, task::Poll};
 
 use weir_engine::{
-    fs::{File, OpenOptions, READ_BYTES_MAX},
+    fs::{File, Folder, OpenOptions, READ_BYTES_MAX},
     spawn, time,
 };
 
@@ -250,6 +250,55 @@ pub fn errors(rig: &mut Rig) {
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
         assert_eq!(&read_only.read_at(4, 100).await.expect("nothing has changed")[..], b"thing");
     });
+}
+
+/// A folder gives what lies below it and nothing else, in whatever words it is asked for.
+pub fn below_folder(rig: &mut Rig) {
+    let place = Scratch::new(&mut rig.random);
+    let inside = place.path().join("inside");
+    fs::create_dir_all(inside.join("deeper")).expect("a folder can be made");
+    fs::write(place.path().join("secret"), b"secret").expect("a file can be made");
+    fs::write(inside.join("file"), b"something").expect("a file can be made");
+    for (target, link) in
+        [("../file", "deeper/up"), ("../secret", "out"), ("/etc/passwd", "absolute"), ("loop", "loop")]
+    {
+        symlink(target, inside.join(link)).expect("a link can be made");
+    }
+    let folder = Folder::open(&inside).expect("it is there");
+    assert!(Folder::open(&inside.join("file")).is_err() && Folder::open(&inside.join("nothing")).is_err());
+    rig.runtime().block_on(async {
+        for path in ["file", "deeper/up", "deeper/../file"] {
+            let file = folder.open_file(path.as_bytes()).await.expect("it lies below");
+            assert_eq!(&file.read_at(4, 100).await.expect("it is open")[..], b"thing", "{path}");
+        }
+        for (path, expected) in [
+            ("nothing", libc::ENOENT),
+            ("file/below", libc::ENOTDIR),
+            ("../secret", libc::EXDEV),
+            ("out", libc::EXDEV),
+            ("absolute", libc::EXDEV),
+            ("/etc/passwd", libc::EXDEV),
+            ("loop", libc::ELOOP),
+        ] {
+            let error = folder.open_file(path.as_bytes()).await.expect_err(path);
+            assert_eq!(error.raw_os_error(), Some(expected), "{path}: {error}");
+        }
+        let error = folder.open_file(b"zero\0byte").await.expect_err("no file is called that");
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
+        let deeper = folder.open_file(b"deeper").await.expect("a folder can be opened");
+        let told = deeper.metadata().await.expect("it is open");
+        assert!(told.is_folder && !told.is_file, "{told:?}");
+        // What was opened is the same file, and the folder the same folder, whatever their names are now.
+        let file = folder.open_file(b"file").await.expect("it is there");
+        fs::rename(&inside, place.path().join("moved")).expect("it is ours");
+        let again = folder.open_file(b"file").await.expect("the folder is open");
+        assert_eq!(file.metadata().await.expect("it is open"), again.metadata().await.expect("it is open"));
+        let part = file.part(0, 9).expect("a part");
+        drop(file);
+        let same = File::of_part(&part).expect("a runtime");
+        assert_eq!(&same.read_at(0, 9).await.expect("the part keeps it open")[..], b"something");
+    });
+    fs::remove_dir_all(place.path()).expect("it is ours");
 }
 
 /// A thousand reads at a time, by one task.
