@@ -107,7 +107,8 @@ pub fn survey(
 fn arms() -> Vec<ArmSpec> {
     let from_file = |name: &str, how: &str| {
         let driver = name.split('-').next().unwrap_or(name);
-        arm(name, driver, &[], &["--root", "{content_dir}", "--file-io", how])
+        // What reading costs is the question, so nothing is kept in memory between requests.
+        arm(name, driver, &[], &["--root", "{content_dir}", "--file-io", how, "--file-cache", "0"])
     };
     let (go, drivers) = IN_MEMORY.split_last().expect("the list is not empty");
     let mut arms: Vec<ArmSpec> = drivers.iter().map(|driver| arm(driver, driver, &[], &[])).collect();
@@ -197,7 +198,7 @@ mod tests {
             let Subject::Weir { driver: chosen, arguments, .. } = &arm.subject else { panic!("{arm:?}") };
             let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
             assert_eq!(chosen, driver);
-            assert_eq!(words, ["--root", "{content_dir}", "--file-io", "read"]);
+            assert_eq!(words, ["--root", "{content_dir}", "--file-io", "read", "--file-cache", "0"]);
         }
         let large: Vec<&CellSpec> = spec.cells.iter().filter(|cell| cell.connections == 300).collect();
         let ids: Vec<&str> = large.iter().map(|cell| cell.id.as_str()).collect();

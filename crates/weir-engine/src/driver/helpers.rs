@@ -214,7 +214,12 @@ mod tests {
     }
 
     fn open(path: &std::ffi::CStr) -> Stage {
-        Stage::New(Request::Open { below: None, path: path.to_owned(), flags: OFlags::RDONLY, mode: Mode::empty() })
+        Stage::New(Request::Open {
+            below: None,
+            path: path.to_owned(),
+            flags: OFlags::RDONLY,
+            mode: Mode::empty(),
+        })
     }
 
     /// Blocks until a thread announces something, as a runtime's wait does.

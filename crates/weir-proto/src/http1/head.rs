@@ -34,8 +34,14 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    pub(super) fn of_lines(lines: &'a [u8]) -> Self {
+    /// Fields that were kept: what [`Self::lines`] gave.
+    pub fn of_lines(lines: &'a [u8]) -> Self {
         Self { lines }
+    }
+
+    /// The fields as they were written, for whoever needs them when the bytes they came in are gone.
+    pub fn lines(self) -> &'a [u8] {
+        self.lines
     }
 
     /// Names as they were written, and values without the whitespace around them.

@@ -25,7 +25,31 @@ pub enum Body {
         root: Root,
         /// How content reaches the sockets.
         io: FileIo,
+        /// What is kept of files between requests.
+        cache: FileCache,
     },
+}
+
+/// What is kept of files between requests: of short ones the bytes, of others the descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileCache {
+    /// Files kept at a time, by all workers together; 0: every request opens its file. Not more than a quarter of the
+    /// descriptors that the process may open are kept open.
+    pub files_max: usize,
+    /// For how long a file is served as it was when its path was last looked at. Something of a clock's tick comes on
+    /// top of it.
+    pub validity: Duration,
+}
+
+impl FileCache {
+    /// Nothing is kept.
+    pub const OFF: Self = Self { files_max: 0, validity: Duration::ZERO };
+}
+
+impl Default for FileCache {
+    fn default() -> Self {
+        Self { files_max: 1024, validity: Duration::from_secs(1) }
+    }
 }
 
 impl Body {

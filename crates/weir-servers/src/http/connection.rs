@@ -5,7 +5,6 @@ use std::{io, rc::Rc, thread, time::Duration};
 
 use weir_engine::{
     Lease,
-    fs::File,
     net::Stream,
     time::{self, Instant},
 };
@@ -17,25 +16,22 @@ use weir_proto::http1::{
 use super::{
     config::{Body, Timeouts},
     counters::Refusal,
-    files::{Answer, Asked, FileFault, FileIo, FileSlice},
+    files::{Answer, Asked, FileFault, FileReply, Unopened},
     input::Input,
-    replies::{Form, Replies, write_head, write_refusal},
+    replies::{COPIED_BYTES_MAX, Form, Replies, write_head, write_refusal},
+    served::FileSlice,
     stored::Stored,
     worker::Worker,
 };
 use crate::deadline::Deadline;
+
+mod sending;
 
 /// Replies are sent when a batch has reached this size, although more requests are there.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
 /// Content that [`Timeouts::content`](super::Timeouts::content) is for, in either direction.
 const CONTENT_WINDOW_BYTES: usize = 256 << 10;
-
-/// What is read of a file at a time: the largest of the engine's buffers, which are warm and need no zeroing.
-const FILE_READ_BYTES: u64 = 128 << 10;
-
-/// What one connection may be sent before others get their turn, however fast it takes that.
-const SHARE_BYTES_MAX: usize = 1 << 20;
 
 /// What the access log says of a target: its queue is bounded in lines.
 const LOGGED_TARGET_BYTES_MAX: usize = 1024;
@@ -129,6 +125,8 @@ enum Behind {
     None,
     Stored(Stored),
     File(FileSlice),
+    /// The head too: the file is not open yet.
+    Unopened(Box<(Unopened, Request, Form)>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +155,7 @@ struct Connection {
     /// The target of the last request, if there is a log.
     target: String,
     /// What the request gets, where that is a file.
-    answer: Option<Box<Answer>>,
+    file: Option<FileReply>,
 }
 
 impl Connection {
@@ -175,7 +173,7 @@ impl Connection {
             queued_bytes: 0,
             share_bytes: 0,
             target: String::new(),
-            answer: None,
+            file: None,
             stream,
             worker,
         }
@@ -228,96 +226,6 @@ impl Connection {
         }
     }
 
-    /// Hands the batch, and what a pause adds to it, to the engine. False: the client is gone, or does not read.
-    async fn send(&mut self, pause: Pause, replies: &Replies) -> bool {
-        let limit = self.worker.shared.config.timeouts.content;
-        if !self.batch.is_empty() {
-            let batch = std::mem::take(&mut self.batch);
-            let sent = self.deadline.within(limit, self.stream.send_slice(&batch)).await;
-            let batch_bytes = batch.len();
-            self.queued_bytes += batch_bytes as u64;
-            self.worker.give_back(batch);
-            if !self.is_sent(&sent) {
-                return false;
-            }
-            self.share(batch_bytes).await;
-        }
-        if let Some(form) = pause.rendered {
-            let bytes = replies.bytes(form);
-            self.queued_bytes += bytes.len() as u64;
-            let sent = self.deadline.within(limit, self.stream.send_slice(bytes)).await;
-            if !self.is_sent(&sent) {
-                return false;
-            }
-        }
-        match pause.content {
-            Behind::None => {}
-            Behind::Stored(content) => {
-                let content_bytes = content.len();
-                self.queued_bytes += content_bytes as u64;
-                for offset in (0..content_bytes).step_by(CONTENT_WINDOW_BYTES) {
-                    let piece = content.piece(offset, CONTENT_WINDOW_BYTES);
-                    let sent = self.deadline.within(limit, self.stream.send(piece)).await;
-                    if !self.is_sent(&sent) {
-                        return false;
-                    }
-                    self.share((content_bytes - offset).min(CONTENT_WINDOW_BYTES)).await;
-                }
-            }
-            // In a box, because few connections send files and all of them would have to have room for it.
-            Behind::File(slice) => return Box::pin(self.send_file(slice, limit)).await,
-        }
-        true
-    }
-
-    /// Sends a part of a file, one window after the other.
-    async fn send_file(&mut self, slice: FileSlice, limit: Duration) -> bool {
-        let FileSlice { descriptor, mut offset, length } = slice;
-        let end = offset + length;
-        self.queued_bytes += length;
-        let Ok(file) = File::from_descriptor(descriptor) else { return false };
-        let Body::Files { io, .. } = self.worker.shared.config.body else { return false };
-        while offset < end {
-            let most = match io {
-                FileIo::Sendfile => CONTENT_WINDOW_BYTES as u64,
-                FileIo::Read => FILE_READ_BYTES,
-            };
-            let window = (end - offset).min(most);
-            let sent = match io {
-                FileIo::Sendfile => {
-                    self.deadline.within(limit, self.stream.send_file(&file, offset, window)).await
-                }
-                FileIo::Read => match file.read_at(offset, window as usize).await {
-                    Ok(bytes) if bytes.len() as u64 == window => {
-                        self.deadline.within(limit, self.stream.send(bytes)).await
-                    }
-                    // The head has promised more than there is: an early end is the only way to say so.
-                    outcome => {
-                        let fault = if outcome.is_ok() { FileFault::Shrunk } else { FileFault::Failed };
-                        self.count_refusal(Refusal::File(fault));
-                        return false;
-                    }
-                },
-            };
-            if !self.is_sent(&sent) {
-                return false;
-            }
-            self.share(window as usize).await;
-            offset += window;
-        }
-        true
-    }
-
-    /// Lets others have their turn, once in a while.
-    #[inline]
-    async fn share(&mut self, sent_bytes: usize) {
-        self.share_bytes += sent_bytes;
-        if self.share_bytes >= SHARE_BYTES_MAX {
-            self.share_bytes = 0;
-            time::yield_now().await;
-        }
-    }
-
     fn is_sent(&self, outcome: &Option<io::Result<()>>) -> bool {
         match outcome {
             Some(Ok(())) => return true,
@@ -331,6 +239,7 @@ impl Connection {
     fn failed(&self, error: &io::Error) -> Ending {
         if error.kind() == io::ErrorKind::UnexpectedEof {
             self.count_refusal(Refusal::File(FileFault::Shrunk));
+            self.worker.distrust_files();
         }
         Ending::Gone
     }
@@ -411,7 +320,7 @@ impl Connection {
         loop {
             let begins = self.request.is_none() && self.decoder.is_between_messages();
             let rest = input.rest();
-            let (consumed, found) = match self.next(rest, replies) {
+            let (consumed, found) = match self.next(rest, replies, now) {
                 Ok(found) => found,
                 Err(fault) => {
                     let explains = self.may_explain(begins, rest);
@@ -443,7 +352,12 @@ impl Connection {
 
     /// One step of the decoder.
     #[inline]
-    fn next<'i>(&mut self, input: &'i [u8], replies: &Replies) -> Result<(usize, Found<'i>), Fault> {
+    fn next<'i>(
+        &mut self,
+        input: &'i [u8],
+        replies: &Replies,
+        now: Instant,
+    ) -> Result<(usize, Found<'i>), Fault> {
         let step = self.decoder.decode(input)?;
         let found = match step.event {
             Event::NeedMore => Found::More,
@@ -457,15 +371,10 @@ impl Connection {
                         _ => self.target.push_str(head.target),
                     }
                 }
-                if let Body::Files { root, .. } = &self.worker.shared.config.body {
+                if let Body::Files { .. } = &self.worker.shared.config.body {
                     let now_seconds = replies.seconds();
-                    let asked = Asked {
-                        method: head.method,
-                        target: head.target,
-                        headers: head.headers,
-                        now_seconds,
-                    };
-                    self.answer = Some(Box::new(root.answer(&asked)));
+                    let asked = Asked { method: head.method, headers: head.headers, now_seconds };
+                    self.file = Some(self.worker.look_up(head.target, &asked, now));
                 }
                 Found::Request(Request {
                     method: head.method,
@@ -557,8 +466,21 @@ impl Connection {
         self.requests_answered += 1;
         let form = Form { after: self.after(&request), head_only: request.method == Method::Head };
         let (mut rendered, mut content) = (None, Behind::None);
-        if let Some(answer) = self.answer.take() {
-            content = self.answer_with_file(*answer, &request, form, replies);
+        if let Some(reply) = self.file.take() {
+            content = match reply {
+                FileReply::Plain(file) if form.after == AfterMessage::Unsaid => {
+                    file.write_head(self.batch(), replies.date());
+                    let sent_bytes = if form.head_only { 0 } else { file.bytes };
+                    self.log(Some(&request), 200, replies, sent_bytes);
+                    self.add_file(FileSlice::whole(file), form)
+                }
+                FileReply::Plain(file) => {
+                    let answer = Answer::of_whole(file, replies.seconds());
+                    self.answer_with_file(answer, &request, form, replies)
+                }
+                FileReply::Answer(answer) => self.answer_with_file(*answer, &request, form, replies),
+                FileReply::Unopened(unopened) => Behind::Unopened(Box::new((*unopened, request, form))),
+            };
         } else if matches!(self.worker.shared.config.body, Body::Echo) {
             if !request.is_replied {
                 self.reply_early(&mut request, replies);
@@ -607,9 +529,21 @@ impl Connection {
         answer.write(self.batch(), replies.date(), form.after, form.head_only);
         let sent_bytes = if form.head_only { 0 } else { answer.content_bytes };
         self.log(Some(request), answer.status, replies, sent_bytes);
-        match answer.part {
-            Some(part) if !form.head_only && part.length > 0 => Behind::File(part),
-            _ => Behind::None,
+        answer.part.map_or(Behind::None, |part| self.add_file(part, form))
+    }
+
+    /// The content of a reply: behind its head if it is short and in memory, else from where it lies.
+    #[inline]
+    fn add_file(&mut self, slice: FileSlice, form: Form) -> Behind {
+        if form.head_only || slice.length == 0 {
+            return Behind::None;
+        }
+        match slice.in_memory() {
+            Some(bytes) if bytes.len() <= COPIED_BYTES_MAX => {
+                self.batch().extend_from_slice(bytes);
+                Behind::None
+            }
+            _ => Behind::File(slice),
         }
     }
 
@@ -717,6 +651,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.worker.shared.counters.add_requests(self.requests_answered);
+        self.worker.tell_counts();
     }
 }
 

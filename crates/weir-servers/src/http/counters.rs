@@ -10,7 +10,7 @@ use std::{
 
 use weir_proto::http1::Fault;
 
-use super::files::FileFault;
+use super::{files::FileFault, kept::FileCacheCounts};
 
 /// Why a request was not answered as asked, or a connection not served on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,10 @@ pub struct HttpCounters {
     idle_closed: AtomicU64,
     log_lines_dropped: AtomicU64,
     log_lines_failed: AtomicU64,
+    file_hits: AtomicU64,
+    file_misses: AtomicU64,
+    file_revalidations: AtomicU64,
+    file_evictions: AtomicU64,
     /// As many entries as there are kinds, at most.
     refusals: Mutex<Vec<(Refusal, u64)>>,
 }
@@ -83,6 +87,17 @@ impl HttpCounters {
         self.log_lines_failed.load(Relaxed)
     }
 
+    /// How often files were kept and found again. Counted when a connection ends, and once a second by workers that
+    /// are busy.
+    pub fn files(&self) -> FileCacheCounts {
+        FileCacheCounts {
+            hits: self.file_hits.load(Relaxed),
+            misses: self.file_misses.load(Relaxed),
+            revalidations: self.file_revalidations.load(Relaxed),
+            evictions: self.file_evictions.load(Relaxed),
+        }
+    }
+
     /// How often each kind was refused, the most frequent first.
     pub fn refusals(&self) -> Vec<(Refusal, u64)> {
         let mut all = self.lock().clone();
@@ -92,6 +107,13 @@ impl HttpCounters {
 
     pub(super) fn add_requests(&self, count: u64) {
         self.requests.fetch_add(count, Relaxed);
+    }
+
+    pub(super) fn add_files(&self, counts: FileCacheCounts) {
+        self.file_hits.fetch_add(counts.hits, Relaxed);
+        self.file_misses.fetch_add(counts.misses, Relaxed);
+        self.file_revalidations.fetch_add(counts.revalidations, Relaxed);
+        self.file_evictions.fetch_add(counts.evictions, Relaxed);
     }
 
     pub(super) fn count_idle(&self) {

@@ -1,40 +1,40 @@
 //! Files below a root: which one a target names, and what a request gets of it. Decided when the head is there, without
-//! waiting; what waits is only the content, in `connection`.
+//! waiting, if the file is kept (`kept.rs`); else the path is opened, off the worker's thread where that may wait for a
+//! disk, when the whole request is there.
 //!
 //! Nothing outside the root is ever opened: targets with `..` are refused as text, and the kernel resolves what is left
-//! with `openat2` and `RESOLVE_BENEATH`, so that a symbolic link may point elsewhere within the root but not out of it,
-//! whoever changes it meanwhile. Links of `/proc` are not followed.
+//! (`weir_engine::fs::Folder`), so that a symbolic link may point elsewhere within the root but not out of it, whoever
+//! changes it meanwhile. Links of `/proc` are not followed.
 //!
-//! What it is not: it lists no folders, guesses no content type from content, and keeps no file open between requests.
+//! What it is not: it lists no folders, and guesses no content type from content.
 
-use std::{fmt, io, os::fd::OwnedFd, path::Path, sync::Arc};
+use std::{fmt, io, path::Path, rc::Rc};
 
-use rustix::{
-    fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2},
-    io::Errno,
-};
+use rustix::io::Errno;
+use weir_engine::fs::{File, Folder};
 use weir_proto::http1::{
     Headers, Method,
     conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
     date::{self, DATE_BYTES},
     encode::{AfterMessage, Framing, reason},
-    media_type,
     range::{ContentRange, Selection, select},
     target::{self, TargetFault},
 };
 
-use super::replies::write_head;
+use super::{
+    config::Clock,
+    kept::KeptFiles,
+    replies::write_head,
+    served::{Content, FileSlice, Served},
+};
 
 /// What a folder is answered with.
 const INDEX: &[u8] = b"index.html";
 
-/// How often a resolution that a rename has disturbed is tried.
-const RESOLVE_TRIES_MAX: usize = 4;
-
 /// A folder whose files are served.
 #[derive(Clone, Debug)]
 pub struct Root {
-    folder: Arc<OwnedFd>,
+    folder: Folder,
 }
 
 impl Root {
@@ -43,62 +43,96 @@ impl Root {
     /// # Errors
     /// Those of `open(2)`; `Unsupported` where the kernel has no `openat2` or forbids it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = Self { folder: Arc::new(open(path, flags, Mode::empty())?) };
-        match root.open_below(b".") {
-            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {
-                let reason =
-                    "the kernel does not let this process use openat2, which keeps files below the root";
-                Err(io::Error::new(io::ErrorKind::Unsupported, reason))
-            }
-            outcome => outcome.map(|_| root).map_err(io::Error::from),
-        }
+        Folder::open(path).map(|folder| Self { folder })
     }
 
-    /// Opens what a path names below the root. Never waits for the other end of a pipe.
-    fn open_below(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let mut outcome = Err(Errno::AGAIN);
-        for _ in 0..RESOLVE_TRIES_MAX {
-            outcome = openat2(&*self.folder, path, flags, Mode::empty(), resolve);
-            if !matches!(outcome, Err(Errno::AGAIN | Errno::INTR)) {
-                break;
+    /// Opens a file; if descriptors have run out, at the price of those that are kept.
+    async fn open_file(&self, path: &[u8], kept: Option<&Rc<KeptFiles>>) -> io::Result<File> {
+        match self.folder.open_file(path).await {
+            Err(error) if FileFault::of(&error) == FileFault::Exhausted => {
+                if kept.is_some_and(|kept| kept.close_all()) {
+                    self.folder.open_file(path).await
+                } else {
+                    Err(error)
+                }
             }
+            outcome => outcome,
         }
-        outcome
+    }
+}
+
+/// The path below the root that a target names, in `buffer`. True: it was named as a folder.
+pub(super) fn name(target: &str, buffer: &mut Vec<u8>) -> Result<bool, FileFault> {
+    let path = target::decode(target, buffer).map_err(FileFault::Target)?;
+    let names_folder = path.ends_with_slash();
+    if names_folder {
+        if !buffer.is_empty() {
+            buffer.push(b'/');
+        }
+        buffer.extend_from_slice(INDEX);
+    }
+    Ok(names_folder)
+}
+
+/// What a request for a file gets.
+#[derive(Debug)]
+pub(super) enum FileReply {
+    /// All of a file that is kept, as everybody gets it who has no conditions.
+    Plain(Rc<Served>),
+    Answer(Box<Answer>),
+    /// What the path names must be found out first.
+    Unopened(Box<Unopened>),
+}
+
+/// A request whose file is not open yet.
+#[derive(Debug)]
+pub(super) struct Unopened {
+    path: Vec<u8>,
+    names_folder: bool,
+    method: Method,
+    header_lines: Vec<u8>,
+}
+
+impl Unopened {
+    pub(super) fn new(path: &[u8], names_folder: bool, asked: &Asked<'_>) -> Self {
+        let header_lines = asked.headers.lines().to_vec();
+        Self { path: path.to_vec(), names_folder, method: asked.method, header_lines }
     }
 
-    /// What a request gets.
-    pub(super) fn answer(&self, asked: &Asked<'_>) -> Answer {
-        self.find(asked).unwrap_or_else(Answer::of_fault)
+    /// Opens the file, keeps it if files are kept, and answers.
+    pub(super) async fn answer(
+        &self,
+        root: &Root,
+        kept: Option<&Rc<KeptFiles>>,
+        clock: Clock,
+    ) -> Box<Answer> {
+        Box::new(self.find(root, kept, clock).await.unwrap_or_else(Answer::of_fault))
     }
 
-    fn find(&self, asked: &Asked<'_>) -> Result<Answer, FileFault> {
-        let mut buffer = Vec::new();
-        let path = target::decode(asked.target, &mut buffer).map_err(FileFault::Target)?;
-        let names_folder = path.ends_with_slash();
-        if names_folder {
-            if !buffer.is_empty() {
-                buffer.push(b'/');
-            }
-            buffer.extend_from_slice(INDEX);
+    async fn find(
+        &self,
+        root: &Root,
+        kept: Option<&Rc<KeptFiles>>,
+        clock: Clock,
+    ) -> Result<Answer, FileFault> {
+        let looked_at = clock.now();
+        let fault = |error: io::Error| FileFault::of(&error);
+        let file = root.open_file(&self.path, kept).await.map_err(fault)?;
+        let metadata = file.metadata().await.map_err(fault)?;
+        if metadata.is_folder && !self.names_folder {
+            return Ok(Answer::redirect(&self.path));
         }
-        let descriptor = self.open_below(&buffer).map_err(FileFault::of)?;
-        let found = fstat(&descriptor).map_err(FileFault::of)?;
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => {}
-            FileType::Directory if !names_folder => return Ok(Answer::redirect(&buffer)),
-            _ => return Err(FileFault::Missing),
+        if !metadata.is_file {
+            return Err(FileFault::Missing);
         }
-        let file = Served {
-            descriptor,
-            media_type: media_type::of_path(&buffer),
-            bytes: u64::try_from(found.st_size).unwrap_or(0),
-            modified_seconds: u64::try_from(found.st_mtime as i64).unwrap_or(0),
-            modified_nanoseconds: found.st_mtime_nsec as u32,
-        };
-        Ok(file.answer(asked))
+        let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(fault)?;
+        let now_seconds = clock.wall().as_secs().min(date::SECONDS_MAX);
+        let served = Served::new(&self.path, &metadata, content, now_seconds);
+        if let Some(kept) = kept {
+            kept.keep(&self.path, &served, looked_at);
+        }
+        let headers = Headers::of_lines(&self.header_lines);
+        Ok(Answer::of(&served, &Asked { method: self.method, headers, now_seconds }))
     }
 }
 
@@ -112,12 +146,22 @@ pub enum FileIo {
     Sendfile,
 }
 
-/// A request for a file.
+/// A request for a file, as far as its answer depends on it.
 pub(super) struct Asked<'a> {
     pub(super) method: Method,
-    pub(super) target: &'a str,
     pub(super) headers: Headers<'a>,
     pub(super) now_seconds: u64,
+}
+
+impl Asked<'_> {
+    /// Whether all of the file is asked for, whatever the client has already.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_condition = |name: &[u8]| match name {
+            [b'i' | b'I', b'f' | b'F', b'-', ..] => true,
+            name => name.eq_ignore_ascii_case(b"range"),
+        };
+        !self.headers.iter().any(|(name, _)| is_condition(name))
+    }
 }
 
 /// Why a file is not served.
@@ -138,8 +182,8 @@ pub enum FileFault {
 }
 
 impl FileFault {
-    fn of(error: Errno) -> Self {
-        match error {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error).unwrap_or(Errno::IO) {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO => FileFault::Missing,
             Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => FileFault::Forbidden,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => FileFault::Exhausted,
@@ -172,70 +216,6 @@ impl fmt::Display for FileFault {
     }
 }
 
-/// A file that is there.
-struct Served {
-    descriptor: OwnedFd,
-    media_type: &'static str,
-    bytes: u64,
-    modified_seconds: u64,
-    modified_nanoseconds: u32,
-}
-
-impl Served {
-    /// Preconditions first, then the range (RFC 9110, 13.2.2).
-    fn answer(self, asked: &Asked<'_>) -> Answer {
-        let tag = FileTag::new(self.bytes, self.modified_seconds, self.modified_nanoseconds);
-        let validators = Validators { tag: Some(tag.tag()), modified_seconds: Some(self.modified_seconds) };
-        let mut answer = Answer {
-            status: 200,
-            fault: None,
-            media_type: self.media_type,
-            // A clock that was set back makes no file younger than its reply.
-            modified: Some(date::format(self.modified_seconds.min(asked.now_seconds))),
-            tag: Some(tag),
-            range: None,
-            location: None,
-            text: String::new(),
-            part: None,
-            content_bytes: 0,
-        };
-        match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
-            Verdict::Proceed => {}
-            Verdict::NotModified => return Answer { status: 304, ..answer },
-            Verdict::Failed => return Answer { status: 412, ..answer },
-        }
-        let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
-            select(asked.method, asked.headers, self.bytes)
-        } else {
-            Selection::Whole
-        };
-        let (offset, length) = match selection {
-            Selection::Whole => (0, self.bytes),
-            Selection::Part(part) => {
-                answer.status = 206;
-                let range = ContentRange { part: Some(part), content_bytes: self.bytes };
-                answer.range = Some(range.to_string());
-                (part.first(), part.length())
-            }
-            Selection::Unsatisfiable => {
-                let range = ContentRange { part: None, content_bytes: self.bytes };
-                return Answer { status: 416, range: Some(range.to_string()), ..answer };
-            }
-        };
-        answer.content_bytes = length;
-        answer.part = Some(FileSlice { descriptor: self.descriptor, offset, length });
-        answer
-    }
-}
-
-/// Bytes of an open file.
-#[derive(Debug)]
-pub(super) struct FileSlice {
-    pub(super) descriptor: OwnedFd,
-    pub(super) offset: u64,
-    pub(super) length: u64,
-}
-
 /// What a request gets: a head and, behind it, a text or a part of a file.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -254,6 +234,61 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// All of a file.
+    pub(super) fn whole(file: &Served, now_seconds: u64) -> Self {
+        Self {
+            status: 200,
+            fault: None,
+            media_type: file.media_type,
+            // A clock that was set back makes no file younger than its reply.
+            modified: Some(date::format(file.modified_seconds.min(now_seconds))),
+            tag: Some(file.tag),
+            range: None,
+            location: None,
+            text: String::new(),
+            part: None,
+            content_bytes: file.bytes,
+        }
+    }
+
+    /// The same, with the content behind it.
+    pub(super) fn of_whole(file: Rc<Served>, now_seconds: u64) -> Self {
+        Self { part: Some(FileSlice::whole(Rc::clone(&file))), ..Self::whole(&file, now_seconds) }
+    }
+
+    /// What a request gets of a file. Preconditions first, then the range (RFC 9110, 13.2.2).
+    pub(super) fn of(file: &Rc<Served>, asked: &Asked<'_>) -> Self {
+        let modified_seconds = Some(file.modified_seconds);
+        let validators = Validators { tag: Some(file.tag.tag()), modified_seconds };
+        let mut answer = Self { content_bytes: 0, ..Self::whole(file, asked.now_seconds) };
+        match evaluate(asked.method, asked.headers, &validators, asked.now_seconds) {
+            Verdict::Proceed => {}
+            Verdict::NotModified => return Answer { status: 304, ..answer },
+            Verdict::Failed => return Answer { status: 412, ..answer },
+        }
+        let selection = if range_applies(asked.headers, &validators, asked.now_seconds) {
+            select(asked.method, asked.headers, file.bytes)
+        } else {
+            Selection::Whole
+        };
+        let (offset, length) = match selection {
+            Selection::Whole => (0, file.bytes),
+            Selection::Part(part) => {
+                answer.status = 206;
+                let range = ContentRange { part: Some(part), content_bytes: file.bytes };
+                answer.range = Some(range.to_string());
+                (part.first(), part.length())
+            }
+            Selection::Unsatisfiable => {
+                let range = ContentRange { part: None, content_bytes: file.bytes };
+                return Answer { status: 416, range: Some(range.to_string()), ..answer };
+            }
+        };
+        answer.content_bytes = length;
+        answer.part = Some(FileSlice { file: Rc::clone(file), offset, length });
+        answer
+    }
+
     fn of_text(status: u16, sentence: &str) -> Self {
         let text = format!("{status} {}: {sentence}\n", reason(status));
         Self {
@@ -270,7 +305,7 @@ impl Answer {
         }
     }
 
-    fn of_fault(fault: FileFault) -> Self {
+    pub(super) fn of_fault(fault: FileFault) -> Self {
         let status = fault.status().unwrap_or(500);
         Self { fault: Some(fault), ..Self::of_text(status, &fault.to_string()) }
     }

@@ -20,6 +20,9 @@
 //! sealed file in memory, whose pages no reply copies. A connection has one timer, which is moved only when it fires or
 //! when something nearer is waited for.
 //!
+//! A file below the root is kept for a second, short ones as bytes with their head, longer ones open ([`FileCache`]); a
+//! path that is not kept is opened off the worker's thread where that may wait for a disk.
+//!
 //! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
 //! its bytes drip; content, in both directions, by a time for each quarter of a mebibyte; the replies that wait for a
 //! client by the engine's high-water mark, above which nothing more is read. However fast a client takes a reply, after
@@ -35,13 +38,17 @@
 //! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
 //! and it compresses nothing.
 
+mod cache;
 mod config;
 mod connection;
 mod counters;
 mod files;
 mod input;
+mod kept;
 mod log;
 mod replies;
+mod room;
+mod served;
 mod stored;
 mod worker;
 
@@ -49,9 +56,10 @@ use std::{future::Future, io, sync::Arc};
 
 use weir_engine::net::Stream;
 
-pub use config::{Body, Clock, HttpConfig, HttpLogs, LargeContent, Timeouts};
+pub use config::{Body, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, Timeouts};
 pub use counters::{HttpCounters, Refusal};
 pub use files::{FileFault, FileIo, Root};
+pub use kept::FileCacheCounts;
 
 use worker::{Shared, Worker};
 
@@ -78,6 +86,12 @@ impl HttpServer {
     /// What was answered and refused so far. Requests count when their connection ends.
     pub fn counters(&self) -> &HttpCounters {
         &self.shared.counters
+    }
+
+    /// Files that are kept now, and how many of them are kept open.
+    pub fn files_kept(&self) -> (usize, usize) {
+        let room = &self.shared.room;
+        (room.entries.taken(), room.descriptors.taken())
     }
 
     /// Writes what the access log still holds. Lines of connections that go on are dropped, and counted.

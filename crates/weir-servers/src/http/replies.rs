@@ -9,7 +9,7 @@ use weir_proto::http1::{
 use super::stored::Stored;
 
 /// Content up to this size is copied behind its head; larger content is sent from where it lies.
-const COPIED_BYTES_MAX: usize = 8 << 10;
+pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// Which of the forms a fixed reply has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

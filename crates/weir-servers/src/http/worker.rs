@@ -18,8 +18,11 @@ use weir_proto::http1::date;
 use super::{
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
+    files::{Answer, Asked, FileFault, FileReply, Unopened, name},
+    kept::KeptFiles,
     log::AccessLog,
     replies::Replies,
+    room::Room,
     stored::Stored,
 };
 
@@ -32,6 +35,7 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
+    pub(super) room: Arc<Room>,
     media_type: &'static str,
     content: Stored,
     connection_log: Option<File>,
@@ -47,8 +51,13 @@ impl Shared {
         };
         let counters = Arc::new(HttpCounters::default());
         let start = |sink| AccessLog::start(sink, Arc::clone(&counters));
+        let room = match &config.body {
+            Body::Files { cache, .. } => Room::in_process(cache.files_max),
+            Body::Fixed(_) | Body::Echo => Room::in_process(0),
+        };
         Ok(Self {
             config,
+            room: Arc::new(room),
             access_log: logs.access.map(start).transpose()?,
             counters,
             media_type,
@@ -85,6 +94,9 @@ pub(super) struct Worker {
     replies: RefCell<Rc<Replies>>,
     second_ends: Cell<Instant>,
     batch: Cell<Vec<u8>>,
+    /// A path, while it is looked for.
+    path: Cell<Vec<u8>>,
+    kept: Option<Rc<KeptFiles>>,
 }
 
 impl Worker {
@@ -98,11 +110,19 @@ impl Worker {
 
     fn new(shared: Arc<Shared>) -> Self {
         let replies = Replies::new(shared.media_type, shared.content);
+        let kept = match shared.config.body {
+            Body::Files { cache, .. } if cache.files_max > 0 => {
+                Some(Rc::new(KeptFiles::new(cache, shared.config.clock, Arc::clone(&shared.room))))
+            }
+            _ => None,
+        };
         Self {
             shared,
             replies: RefCell::new(Rc::new(replies)),
             second_ends: Cell::new(Instant::default()),
             batch: Cell::default(),
+            path: Cell::default(),
+            kept,
         }
     }
 
@@ -123,6 +143,43 @@ impl Worker {
         self.second_ends.set(now + left);
         // Replies that are being sent keep their date.
         Rc::make_mut(&mut self.replies.borrow_mut()).set_date(wall.as_secs().min(date::SECONDS_MAX));
+        self.tell_counts();
+    }
+
+    /// Brings the counters of the server up to date.
+    pub(super) fn tell_counts(&self) {
+        if let Some(kept) = &self.kept {
+            kept.tell(&self.shared.counters);
+        }
+    }
+
+    /// What a request for a file gets, as far as that is known without opening it.
+    pub(super) fn look_up(&self, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
+        let mut path = self.path.take();
+        let reply = match name(target, &mut path) {
+            Err(fault) => FileReply::Answer(Box::new(Answer::of_fault(fault))),
+            Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
+                Some(file) if asked.is_plain() => FileReply::Plain(file),
+                Some(file) => FileReply::Answer(Box::new(Answer::of(&file, asked))),
+                None => FileReply::Unopened(Box::new(Unopened::new(&path, names_folder, asked))),
+            },
+        };
+        self.path.set(path);
+        reply
+    }
+
+    /// Opens the file of a request, and answers it.
+    pub(super) async fn open(&self, unopened: &Unopened) -> Box<Answer> {
+        let HttpConfig { body, clock, .. } = &self.shared.config;
+        let Body::Files { root, .. } = body else { return Box::new(Answer::of_fault(FileFault::Missing)) };
+        unopened.answer(root, self.kept.as_ref(), *clock).await
+    }
+
+    /// A file was shorter than it was when it was opened: none that is open is trusted any more.
+    pub(super) fn distrust_files(&self) {
+        if let Some(kept) = &self.kept {
+            kept.close_all();
+        }
     }
 
     /// What replies of this turn are made of.

@@ -10,7 +10,7 @@ use std::{
 
 use weir_engine::Driver;
 use weir_proto::http1::Method;
-use weir_servers::http::{Body, FileFault, FileIo, HttpConfig, HttpLogs, Refusal, Root};
+use weir_servers::http::{Body, FileCache, FileFault, FileIo, HttpConfig, HttpLogs, Refusal, Root};
 
 use crate::{
     client::{Response, get},
@@ -24,11 +24,11 @@ const MODIFIED_SECONDS: u64 = 784_111_777;
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
 /// A folder of one test, removed at its end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
     /// A site, and beside it something that nobody may see.
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("weir-servers-{name}-{}", std::process::id()));
         if path.exists() {
             fs::remove_dir_all(&path).expect("what a killed run left can be removed");
@@ -64,8 +64,12 @@ impl Folder {
     }
 
     fn config(&self, io: FileIo) -> HttpConfig {
+        self.config_with(io, FileCache::default())
+    }
+
+    pub fn config_with(&self, io: FileIo, cache: FileCache) -> HttpConfig {
         let root = Root::open(&self.0.join("site")).expect("the folder is there");
-        HttpConfig::new(Body::Files { root, io })
+        HttpConfig::new(Body::Files { root, io, cache })
     }
 }
 
@@ -85,11 +89,11 @@ impl Drop for Folder {
     }
 }
 
-fn large() -> Vec<u8> {
+pub fn large() -> Vec<u8> {
     random::bytes(&mut Random::seeded(7), LARGE_BYTES)
 }
 
-fn get_with(target: &str, fields: &str) -> String {
+pub fn get_with(target: &str, fields: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n")
 }
 

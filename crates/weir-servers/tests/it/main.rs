@@ -10,6 +10,7 @@ mod cable;
 mod client;
 mod endings;
 mod exchange;
+mod file_cache;
 mod files;
 mod gateway;
 mod journal;

@@ -96,6 +96,15 @@ pub(crate) struct ServeHttp {
     /// How the content of files reaches the sockets
     #[arg(long, value_enum, default_value = "sendfile", requires = "root")]
     pub(crate) file_io: FileIo,
+    /// Most files kept between requests, by all workers together: up to 32 KiB their bytes, longer ones open, these at
+    /// most a quarter of the descriptors allowed. 0 opens a file for each request
+    #[arg(long, default_value_t = 1024, requires = "root", value_name = "COUNT",
+          value_parser = RangedU64ValueParser::<usize>::new().range(0..=1_048_576))]
+    pub(crate) file_cache: usize,
+    /// How long a kept file is served before its path is looked at anew: what is replaced, changed or removed is seen
+    /// after that
+    #[arg(long, default_value = "1s", requires = "root", value_name = "TIME")]
+    pub(crate) file_cache_time: String,
     #[command(flatten)]
     pub(crate) shared: ServeShared,
     /// Longest pause between two requests; then the connection ends silently

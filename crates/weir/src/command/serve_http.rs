@@ -10,7 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
 use weir_servers::http::{
-    Body, Clock, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, Root, Timeouts,
+    Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, Root,
+    Timeouts,
 };
 
 use super::{engine, serve};
@@ -68,7 +69,7 @@ fn body(arguments: &ServeHttp) -> Result<Body> {
             args::FileIo::Read => FileIo::Read,
             args::FileIo::Sendfile => FileIo::Sendfile,
         };
-        return Ok(Body::Files { root, io });
+        return Ok(Body::Files { root, io, cache: file_cache(arguments)? });
     }
     let text = arguments.body.as_str();
     if text == "echo" {
@@ -78,6 +79,16 @@ fn body(arguments: &ServeHttp) -> Result<Body> {
         let sizes = format!("a number of bytes up to {CONTENT_BYTES_MAX}");
         UsageError(format!("--body {text:?} is not known; use html, image, echo or {sizes}")).into()
     })
+}
+
+fn file_cache(arguments: &ServeHttp) -> Result<FileCache> {
+    let text = &arguments.file_cache_time;
+    let validity = engine::time("--file-cache-time", text)?;
+    if validity.is_zero() {
+        let way_out = "write more than 0, or --file-cache 0 to open files for each request";
+        return Err(UsageError(format!("--file-cache-time {text} would keep nothing; {way_out}")).into());
+    }
+    Ok(FileCache { files_max: arguments.file_cache, validity })
 }
 
 fn limit(flag: &str, text: &str) -> Result<Duration> {

@@ -286,8 +286,10 @@ fn the_access_log_can_be_standard_output() {
 
 #[test]
 fn a_wrong_value_is_told_with_its_flag() {
-    let cases: [(&[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (&["--root", "/dev/null"], &["--root", "/dev/null", "choose a folder"]),
+        (&["--root", "/", "--file-cache-time", "0s"], &["--file-cache-time", "--file-cache 0"]),
+        (&["--file-cache", "10"], &["--file-cache", "--root"]),
         (&["--body", "purple"], &["--body", "purple", "html, image, echo"]),
         (&["--body", "99999999999"], &["--body", "number of bytes up to"]),
         (&["--idle-timeout", "soon"], &["--idle-timeout", "soon", "500ms"]),

@@ -213,16 +213,10 @@ pub(crate) fn try_now(request: &Request, pool: &Rc<Pool>) -> Option<Answer> {
 }
 
 /// Opens what a path names below a folder; blocks the thread for as long as the disk takes.
-pub(crate) fn open_below(
-    folder: &OwnedFd,
-    path: &CStr,
-    flags: OFlags,
-    mode: Mode,
-) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(folder: &OwnedFd, path: &CStr, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     let mut outcome = Err(Errno::AGAIN);
     for _ in 0..RESOLVE_TRIES_MAX {
-        outcome =
-            again(|| rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, mode, RESOLVE_BELOW));
+        outcome = again(|| rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, mode, RESOLVE_BELOW));
         if !matches!(outcome, Err(Errno::AGAIN)) {
             break;
         }

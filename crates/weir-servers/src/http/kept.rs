@@ -1,0 +1,259 @@
+//! The files that one worker keeps between requests: their bytes if they are short, else their descriptors.
+//!
+//! What is kept is used for [`FileCache::validity`] from the moment it was looked at, and then the path is opened anew
+//! under the rules of the first time: a file that was replaced, changed, removed, hidden or moved out of the root
+//! meanwhile is seen after that time at the latest, whatever the file system says about its times. So nothing is
+//! compared, and nothing has to be trusted.
+//!
+//! What is bounded. Files and descriptors of all workers together, by [`Room`]; bytes by the number of files, each of
+//! at most 32 KiB and its head. Files that went while they are being sent stay open until that is over. Requests that
+//! find nothing open the path each for itself: as many at a time as the engine allows operations on files. A task
+//! closes what nobody has asked for during three validities; it lives as long as something is kept.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use weir_engine::{
+    draining,
+    time::{Instant, timeout},
+    try_spawn,
+};
+
+use super::{
+    cache::{Cache, Look},
+    config::{Clock, FileCache},
+    counters::HttpCounters,
+    room::{Pot, Room},
+    served::Served,
+};
+
+/// What a worker counts; the server's counters are those of all workers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCacheCounts {
+    /// Requests for which nothing was opened.
+    pub hits: u64,
+    /// Requests for a path that was not kept.
+    pub misses: u64,
+    /// Requests for a path that was kept for so long that it was opened anew.
+    pub revalidations: u64,
+    /// Files that were given up before their time was over, because others needed the room or had become shorter.
+    pub evictions: u64,
+}
+
+/// The kept files of one worker.
+#[derive(Debug)]
+pub(super) struct KeptFiles {
+    cache: RefCell<Cache<Rc<Served>>>,
+    /// How many of them are open.
+    open: Cell<usize>,
+    room: Arc<Room>,
+    validity: Duration,
+    clock: Clock,
+    /// What the server's counters do not have yet.
+    counts: Cell<FileCacheCounts>,
+    is_swept: Cell<bool>,
+}
+
+impl KeptFiles {
+    pub(super) fn new(config: FileCache, clock: Clock, room: Arc<Room>) -> Self {
+        room.enter();
+        Self {
+            cache: RefCell::new(Cache::new(config.validity)),
+            open: Cell::new(0),
+            room,
+            validity: config.validity,
+            clock,
+            counts: Cell::default(),
+            is_swept: Cell::new(false),
+        }
+    }
+
+    /// The file under a path, if it is kept and may be used.
+    #[inline]
+    pub(super) fn find(&self, path: &[u8], now: Instant) -> Option<Rc<Served>> {
+        let look = self.cache.borrow_mut().look(path, now);
+        self.count(|counts| match look {
+            Look::Fresh(_) => counts.hits += 1,
+            Look::Expired => counts.revalidations += 1,
+            Look::Absent => counts.misses += 1,
+        });
+        match look {
+            Look::Fresh(file) => Some(file),
+            Look::Expired | Look::Absent => None,
+        }
+    }
+
+    /// Keeps a file that was looked at then, if there is room or can be made.
+    pub(super) fn keep(self: &Rc<Self>, path: &[u8], file: &Rc<Served>, looked_at: Instant) {
+        // Its room is needed first, and may be all there is.
+        let older = self.cache.borrow_mut().remove(path);
+        older.iter().for_each(|file| self.let_go(file));
+        if !self.take(&self.room.entries, |_| true, || self.cache.borrow().len()) {
+            return;
+        }
+        if file.is_open() {
+            if !self.take(&self.room.descriptors, |other| other.is_open(), || self.open.get()) {
+                return self.room.entries.give_back();
+            }
+            self.open.set(self.open.get() + 1);
+        }
+        self.cache.borrow_mut().insert(path, Rc::clone(file), looked_at);
+        if !self.is_swept.get() {
+            // Where there can be no task, on blocking calls, all of it goes with the connection's thread.
+            self.is_swept.set(try_spawn(sweep(Rc::clone(self))).is_ok());
+        }
+    }
+
+    /// Closes every file that is open: descriptors are needed elsewhere, or one of them is not what it was. False:
+    /// there was none.
+    pub(super) fn close_all(&self) -> bool {
+        let mut closed = false;
+        while self.evict(|file| file.is_open()) {
+            closed = true;
+        }
+        closed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.cache.borrow().len() == 0
+    }
+
+    /// Adds what was counted to the counters of the server.
+    pub(super) fn tell(&self, counters: &HttpCounters) {
+        counters.add_files(self.counts.take());
+    }
+
+    /// Takes one from a pot, and makes room for it among those of ours that have one, of which there are `own`.
+    fn take(&self, pot: &Pot, has_one: impl Fn(&Served) -> bool, own: impl Fn() -> usize) -> bool {
+        loop {
+            if own() < self.room.share(pot) && pot.try_take() {
+                return true;
+            }
+            if !self.evict(&has_one) {
+                return false;
+            }
+        }
+    }
+
+    fn evict(&self, may_go: impl Fn(&Served) -> bool) -> bool {
+        let gone = self.cache.borrow_mut().evict(self.clock.now(), |file| may_go(file));
+        if let Some(file) = &gone {
+            self.let_go(file);
+            self.count(|counts| counts.evictions += 1);
+        }
+        gone.is_some()
+    }
+
+    /// Gives the room of a file back that is not kept any more.
+    fn let_go(&self, file: &Served) {
+        self.room.entries.give_back();
+        if file.is_open() {
+            self.room.descriptors.give_back();
+            self.open.set(self.open.get() - 1);
+        }
+    }
+
+    fn count(&self, add: impl FnOnce(&mut FileCacheCounts)) {
+        let mut counts = self.counts.get();
+        add(&mut counts);
+        self.counts.set(counts);
+    }
+}
+
+impl Drop for KeptFiles {
+    fn drop(&mut self) {
+        let all = self.cache.get_mut().expire(Instant::from_nanos(u64::MAX));
+        all.iter().for_each(|file| self.let_go(file));
+        self.room.leave();
+    }
+}
+
+/// Lets go of what nobody has asked for since its time was over, until nothing is kept or the server drains.
+async fn sweep(kept: Rc<KeptFiles>) {
+    let _ends = Sweeping(&kept);
+    while !kept.is_empty() && timeout(kept.validity, draining()).await.is_err() {
+        // Not at once: what is asked for all the time is looked at anew by whoever asks.
+        let gone = kept.cache.borrow_mut().expire(kept.clock.now() - kept.validity);
+        gone.iter().for_each(|file| kept.let_go(file));
+    }
+}
+
+/// Whatever ends the task, another one may start.
+struct Sweeping<'a>(&'a KeptFiles);
+
+impl Drop for Sweeping<'_> {
+    fn drop(&mut self) {
+        self.0.is_swept.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use weir_engine::fs::Metadata;
+
+    use super::*;
+    use crate::http::served::Content;
+
+    fn file() -> Rc<Served> {
+        let metadata = Metadata {
+            len: 5,
+            modified: SystemTime::UNIX_EPOCH,
+            is_file: true,
+            is_folder: false,
+            inode: 1,
+            device: 1,
+        };
+        Served::new(b"a", &metadata, Content::Memory(b"bytes"[..].into()), 0)
+    }
+
+    fn kept(room: &Arc<Room>) -> Rc<KeptFiles> {
+        let config = FileCache { files_max: 4, validity: Duration::from_secs(3600) };
+        Rc::new(KeptFiles::new(config, Clock::Kernel, Arc::clone(room)))
+    }
+
+    #[test]
+    fn workers_share_the_room_and_whoever_has_too_much_gives_way() {
+        let room = Arc::new(Room::new(4, None));
+        let now = Clock::Kernel.now();
+        let first = kept(&room);
+        for path in [b"a", b"b", b"c", b"d", b"e"] {
+            first.keep(path, &file(), now);
+        }
+        assert_eq!((first.cache.borrow().len(), room.entries.taken()), (4, 4));
+        let second = kept(&room);
+        second.keep(b"a", &file(), now);
+        assert_eq!(second.cache.borrow().len(), 0, "the first one has taken everything");
+        first.keep(b"f", &file(), now);
+        assert_eq!((first.cache.borrow().len(), room.entries.taken()), (2, 2), "its share is a half now");
+        for path in [b"a", b"b", b"c"] {
+            second.keep(path, &file(), now);
+        }
+        assert_eq!((second.cache.borrow().len(), room.entries.taken()), (2, 4));
+        drop(first);
+        assert_eq!(room.entries.taken(), 2, "what it had is free");
+        second.keep(b"d", &file(), now);
+        assert_eq!((second.cache.borrow().len(), room.entries.taken()), (3, 3));
+    }
+
+    #[test]
+    fn a_file_that_is_looked_at_anew_takes_the_room_of_the_old_one() {
+        let room = Arc::new(Room::new(1, None));
+        let (kept, now) = (kept(&room), Clock::Kernel.now());
+        for _ in 0..3 {
+            kept.keep(b"a", &file(), now);
+        }
+        let counters = HttpCounters::default();
+        assert!(kept.find(b"a", now).is_some() && kept.find(b"b", now).is_none());
+        assert!(kept.find(b"a", now + Duration::from_secs(3600)).is_none());
+        kept.tell(&counters);
+        kept.tell(&counters);
+        let expected = FileCacheCounts { hits: 1, misses: 1, revalidations: 1, evictions: 0 };
+        assert_eq!((room.entries.taken(), counters.files()), (1, expected));
+    }
+}

@@ -1,0 +1,118 @@
+//! How many files all workers of a server may keep together, in entries and in descriptors. Touched only when an entry
+//! comes or goes, so that finding one costs no other core anything.
+//!
+//! A worker whose share is used up makes room among its own; one that finds everything taken by others, whose shares
+//! were larger when there were fewer of them, goes without.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use rustix::process::{Resource, getrlimit};
+
+/// Of the descriptors that the process may open, one in so many is a kept file's.
+const DESCRIPTORS_PART: u64 = 4;
+
+/// The room of one server.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Files, however they are kept.
+    pub(super) entries: Pot,
+    /// Those of them that are kept open.
+    pub(super) descriptors: Pot,
+    workers: AtomicUsize,
+}
+
+impl Room {
+    /// For so many files, and so many descriptors of the process.
+    pub(super) fn new(files_max: usize, descriptors_max: Option<u64>) -> Self {
+        let descriptors = descriptors_max.map_or(u64::MAX, |most| most / DESCRIPTORS_PART);
+        let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(files_max);
+        Self {
+            entries: Pot::new(files_max),
+            descriptors: Pot::new(descriptors),
+            workers: AtomicUsize::new(0),
+        }
+    }
+
+    /// For so many files, in this process.
+    pub(super) fn in_process(files_max: usize) -> Self {
+        Self::new(files_max, getrlimit(Resource::Nofile).current)
+    }
+
+    pub(super) fn enter(&self) {
+        self.workers.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn leave(&self) {
+        self.workers.fetch_sub(1, Relaxed);
+    }
+
+    /// What one worker may have of a pot.
+    pub(super) fn share(&self, pot: &Pot) -> usize {
+        (pot.most / self.workers.load(Relaxed).max(1)).max(1)
+    }
+}
+
+/// A number of things that may be taken.
+#[derive(Debug)]
+pub(super) struct Pot {
+    most: usize,
+    taken: AtomicUsize,
+}
+
+impl Pot {
+    fn new(most: usize) -> Self {
+        Self { most, taken: AtomicUsize::new(0) }
+    }
+
+    /// False: none is left.
+    pub(super) fn try_take(&self) -> bool {
+        let next = |taken| (taken < self.most).then_some(taken + 1);
+        self.taken.fetch_update(Relaxed, Relaxed, next).is_ok()
+    }
+
+    pub(super) fn give_back(&self) {
+        self.taken.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pot_gives_what_it_has_and_no_more() {
+        let pot = Pot::new(2);
+        assert!(pot.try_take() && pot.try_take() && !pot.try_take());
+        pot.give_back();
+        assert_eq!(pot.taken(), 1);
+        assert!(pot.try_take() && !pot.try_take());
+        assert!(!Pot::new(0).try_take());
+    }
+
+    #[test]
+    fn descriptors_are_a_part_of_those_of_the_process_and_no_more_than_files() {
+        let most = |files_max, descriptors_max| Room::new(files_max, descriptors_max).descriptors.most;
+        assert_eq!(most(1000, Some(1024)), 256);
+        assert_eq!(most(100, Some(1024)), 100);
+        assert_eq!(most(1000, Some(3)), 0);
+        assert_eq!(most(1000, None), 1000);
+    }
+
+    #[test]
+    fn workers_share_and_each_may_have_one() {
+        let room = Room::new(10, None);
+        assert_eq!(room.share(&room.entries), 10);
+        for (workers, share) in [(1, 10), (2, 5), (3, 3), (4, 2)] {
+            room.enter();
+            assert_eq!(room.share(&room.entries), share, "{workers} workers");
+        }
+        (0..20).for_each(|_| room.enter());
+        assert_eq!(room.share(&room.entries), 1);
+        (0..23).for_each(|_| room.leave());
+        assert_eq!(room.share(&room.entries), 10);
+    }
+}
