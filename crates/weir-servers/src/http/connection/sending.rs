@@ -2,10 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use weir_engine::{
-    fs::{File, FilePart},
-    time,
-};
+use weir_engine::{Outgoing, fs::File, time};
 
 use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause, Request};
 use crate::http::{
@@ -44,15 +41,20 @@ impl Connection {
                 self.queued_bytes += content_bytes as u64;
                 for offset in (0..content_bytes).step_by(CONTENT_WINDOW_BYTES) {
                     let piece = content.piece(offset, CONTENT_WINDOW_BYTES);
-                    let sent = self.deadline.within(limit, self.stream.send(piece)).await;
-                    if !self.is_sent(&sent) {
+                    let piece_bytes = (content_bytes - offset).min(CONTENT_WINDOW_BYTES);
+                    if !self.send_piece(piece, piece_bytes, limit).await {
                         return false;
                     }
-                    self.share((content_bytes - offset).min(CONTENT_WINDOW_BYTES)).await;
                 }
             }
-            // In a box, because few connections send files and all of them would have to have room for it.
-            Behind::File(slice) => return Box::pin(self.send_file(slice, limit)).await,
+            Behind::File(slice) => {
+                self.queued_bytes += slice.length;
+                let Some(whole) = self.at_once(&slice) else {
+                    // In a box, because few connections send long files and all of them would have to have room for it.
+                    return Box::pin(self.send_part(slice, limit)).await;
+                };
+                return self.send_piece(whole, slice.length as usize, limit).await;
+            }
             Behind::Unopened(request) => return Box::pin(self.open_and_send(*request, limit)).await,
         }
         true
@@ -74,6 +76,16 @@ impl Connection {
         true
     }
 
+    /// Queues a piece of content, of so many bytes.
+    async fn send_piece(&mut self, piece: Outgoing, piece_bytes: usize, limit: Duration) -> bool {
+        let sent = self.deadline.within(limit, self.stream.send(piece)).await;
+        if !self.is_sent(&sent) {
+            return false;
+        }
+        self.share(piece_bytes).await;
+        true
+    }
+
     /// Opens the file of a request, which may wait for a disk, and sends the reply.
     async fn open_and_send(&mut self, request: (Unopened, Request, Form), limit: Duration) -> bool {
         let (unopened, request, form) = request;
@@ -84,26 +96,30 @@ impl Connection {
         if !self.send_batch(limit).await {
             return false;
         }
-        match content {
-            Behind::File(slice) => self.send_file(slice, limit).await,
-            _ => true,
+        let Behind::File(slice) = content else { return true };
+        self.queued_bytes += slice.length;
+        match self.at_once(&slice) {
+            Some(whole) => self.send_piece(whole, slice.length as usize, limit).await,
+            None => self.send_part(slice, limit).await,
         }
     }
 
-    /// Sends bytes of a file from where they are.
-    async fn send_file(&mut self, slice: FileSlice, limit: Duration) -> bool {
-        self.queued_bytes += slice.length;
-        let Some(part) = slice.part() else {
-            let Some(bytes) = slice.to_outgoing() else { return false };
-            let sent = self.deadline.within(limit, self.stream.send(bytes)).await;
-            return self.is_sent(&sent);
-        };
-        self.send_part(part, slice.offset, slice.length, limit).await
+    /// What can be sent of a file in one piece: bytes in memory, and no more of an open file than a window.
+    fn at_once(&self, slice: &FileSlice) -> Option<Outgoing> {
+        let sends_pages = matches!(self.worker.shared.config.body, Body::Files { io: FileIo::Sendfile, .. });
+        match slice.part() {
+            None => slice.to_outgoing(),
+            Some(part) if sends_pages && slice.length <= CONTENT_WINDOW_BYTES as u64 => {
+                Some(part.slice(slice.offset as usize, slice.length as usize).into())
+            }
+            Some(_) => None,
+        }
     }
 
     /// Sends a part of an open file, one window after the other.
-    async fn send_part(&mut self, part: &FilePart, mut offset: u64, length: u64, limit: Duration) -> bool {
-        let end = offset + length;
+    async fn send_part(&mut self, slice: FileSlice, limit: Duration) -> bool {
+        let (Some(part), mut offset) = (slice.part(), slice.offset) else { return false };
+        let end = offset + slice.length;
         let Ok(file) = File::of_part(part) else { return false };
         let Body::Files { io, .. } = self.worker.shared.config.body else { return false };
         while offset < end {
