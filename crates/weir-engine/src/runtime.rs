@@ -238,7 +238,9 @@ impl Core {
         let future: BoxedTask = Box::pin(Finishing::new(future, Rc::clone(&state)));
         let task = Task { future: Some(future), queued: true, rank };
         let limit = || io::Error::other("the runtime's limit of tasks is reached");
-        let slot = self.tasks.borrow_mut().insert(task).map_err(|_| limit())?;
+        let inserted = self.tasks.borrow_mut().insert(task);
+        // A rejected future is dropped when no table is borrowed: what it owns may wake or spawn tasks.
+        let slot = inserted.map_err(|_rejected| limit())?;
         self.queue(rank).borrow_mut().push_back(slot);
         Ok(JoinHandle::new(state, Rc::downgrade(self), slot))
     }
@@ -621,6 +623,38 @@ mod tests {
         });
         assert_eq!(other, Ok(7));
         assert_eq!(first.core.tasks.borrow().len(), 0, "aborted");
+    }
+
+    /// Does something when it is dropped, as a guard in a task does.
+    struct OnDrop<F: FnMut()>(F);
+
+    impl<F: FnMut()> Drop for OnDrop<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    #[test]
+    fn a_task_rejected_at_the_limit_may_wake_others_when_it_is_dropped() {
+        let mut config = Config::with_driver(Driver::Poll);
+        config.limits.tasks_max = 1;
+        let runtime = Runtime::new(&config).expect("poll runs everywhere");
+        runtime.block_on(async {
+            let waiting = Rc::new(RefCell::new(None::<Waker>));
+            let waker = Rc::clone(&waiting);
+            let first = spawn(std::future::poll_fn(move |context| {
+                match waker.borrow_mut().replace(context.waker().clone()) {
+                    Some(_) => Poll::Ready(7),
+                    None => Poll::Pending,
+                }
+            }));
+            yield_now().await;
+            let guard = OnDrop(move || waiting.borrow().as_ref().expect("it has run").wake_by_ref());
+            let rejected = try_spawn(async move { drop(guard) });
+            let error = rejected.expect_err("there is room for one task");
+            assert_eq!(error.to_string(), "the runtime's limit of tasks is reached");
+            assert_eq!(first.await, 7, "woken by what the rejected task owned");
+        });
     }
 
     #[test]
