@@ -93,6 +93,8 @@ struct Socket {
     connected: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
+    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    has_rest: bool,
     output: Output,
     size: SizeChoice,
     /// The time limits set on the socket, to set them only when they change.
@@ -166,6 +168,7 @@ impl Blocking {
             connected,
             end_of_stream: false,
             error: None,
+            has_rest: false,
             output: Output::default(),
             size: SizeChoice::default(),
             receive_limit: None,
@@ -288,6 +291,8 @@ impl Blocking {
             rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), flags).map(|(_, length)| length)
         });
         match outcome {
+            // There was no more before it failed.
+            Ok(0) | Err(Errno::AGAIN) if socket.has_rest => socket.has_rest = false,
             Ok(0) => socket.end_of_stream = true,
             Ok(length) => {
                 counters.receives.increment();
@@ -304,7 +309,10 @@ impl Blocking {
                 counters.would_block.increment();
                 socket.silent = limit != Some(Duration::ZERO);
             }
-            Err(error) => socket.error = Some(StoredError(error)),
+            Err(error) => {
+                socket.error.get_or_insert(StoredError(error));
+                socket.has_rest = false;
+            }
         }
         true
     }
@@ -434,7 +442,10 @@ impl Blocking {
 
 impl Socket {
     fn fail(&mut self, error: Errno) {
-        self.error.get_or_insert(StoredError(error));
+        if self.error.is_none() {
+            self.error = Some(StoredError(error));
+            self.has_rest = socket::is_over(error) && !self.end_of_stream;
+        }
         if !self.output.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd());
             self.output.queue.clear();
@@ -596,7 +607,9 @@ impl Mechanism for Blocking {
             self.displaced = None;
             return Poll::Ready(Ok(None));
         }
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.error
+            && !socket.has_rest
+        {
             self.displaced = None;
             return Poll::Ready(Err(error.into()));
         }

@@ -5,7 +5,7 @@
 //! - A socket is named by a [`SlotId`]; a name from the past is answered with an error, never with somebody else's
 //!   socket.
 //! - Received bytes belong to the connection: `poll_receive` only takes what is there, so dropping the future that
-//!   called it loses nothing.
+//!   called it loses nothing. What had arrived before a send found the connection over is received before the error.
 //! - `push` queues; `flush` (called whenever a task yields) hands the queues to the kernel; at most one send is in
 //!   flight for a socket, so bytes leave in order. `poll_room` waits while the queue is above the high-water mark.
 //! - `close` is the end of the handle, not of the bytes: what is queued is still sent, for at most

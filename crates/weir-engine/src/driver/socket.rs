@@ -170,6 +170,15 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
+/// Whether a send that failed like this found the connection over: nothing more arrives, and what had arrived before is
+/// still there. A server that is too busy answers early and closes with unread input; the reset must not hide its answer.
+pub(crate) fn is_over(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH
+    )
+}
+
 /// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
 pub(crate) fn reset_on_close(socket: BorrowedFd<'_>) {
     // Unix sockets have no such option and need none.

@@ -136,6 +136,8 @@ struct Socket {
     ended: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
+    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    has_rest: bool,
     receive_waiter: Option<Waker>,
     output: Output,
     closing: bool,
@@ -165,6 +167,7 @@ impl Socket {
             ended: false,
             end_of_stream: false,
             error: None,
+            has_rest: false,
             receive_waiter: None,
             output: Output::default(),
             closing: false,
@@ -179,7 +182,12 @@ impl Socket {
     }
 
     fn fail(&mut self, error: Errno) {
-        self.error.get_or_insert(StoredError(error));
+        if self.error.is_none() {
+            self.error = Some(StoredError(error));
+            self.has_rest = socket::is_over(error) && !self.end_of_stream;
+            // Nothing need be reported any more for it to be there.
+            self.readable |= self.has_rest;
+        }
         if !self.output.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd());
             self.output.queue.clear();
@@ -608,7 +616,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
     fn poll_receive(&mut self, stream: SlotId, waker: &Waker) -> Poll<io::Result<Option<Lease>>> {
         let turn = self.turn;
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.error
+            && !socket.has_rest
+        {
             return Poll::Ready(Err(error.into()));
         }
         if socket.end_of_stream || self.draining && !socket.readable {

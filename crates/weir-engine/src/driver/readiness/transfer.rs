@@ -177,7 +177,14 @@ impl<B: Backend> Readiness<B> {
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
-            match rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT) {
+            let received = rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT);
+            if let Some(error) = socket.error
+                && !matches!(received, Ok((_, 1..)) | Err(Errno::INTR))
+            {
+                socket.has_rest = false;
+                return Poll::Ready(Err(error.into()));
+            }
+            match received {
                 Ok((_, 0)) => {
                     socket.end_of_stream = true;
                     return Poll::Ready(Ok(None));
@@ -189,7 +196,7 @@ impl<B: Backend> Readiness<B> {
                     let full = length == capacity as usize;
                     if full {
                         counters.receives_full.increment();
-                    } else if !socket.ended && self.backend.trusts_short_reads() {
+                    } else if !socket.ended && !socket.has_rest && self.backend.trusts_short_reads() {
                         socket.readable = false;
                     }
                     if socket.size.observe(length, capacity, classes) {
@@ -208,6 +215,7 @@ impl<B: Backend> Readiness<B> {
                 }
                 Err(error) => {
                     socket.fail(error);
+                    socket.has_rest = false;
                     return Poll::Ready(Err(error.into()));
                 }
             }

@@ -183,6 +183,10 @@ struct Socket {
     nonempty: bool,
     end_of_stream: bool,
     error: Option<StoredError>,
+    /// It failed in sending, and what had arrived may still be there: that is received before the error shows.
+    has_rest: bool,
+    /// The turn in which a receive first asked for it.
+    rest_since: Option<u64>,
     receive_waiter: Option<Waker>,
     output: Output,
     /// Bytes of the send in flight; zero: none. One while the front of the queue is a file that waits for room.
@@ -221,6 +225,8 @@ impl Socket {
             nonempty: false,
             end_of_stream: false,
             error: None,
+            has_rest: false,
+            rest_since: None,
             receive_waiter: None,
             output: Output::default(),
             sending: 0,
@@ -240,7 +246,10 @@ impl Socket {
     }
 
     fn fail(&mut self, error: Errno) {
-        self.error.get_or_insert(StoredError(error));
+        if self.error.is_none() {
+            self.error = Some(StoredError(error));
+            self.has_rest = socket::is_over(error) && !self.end_of_stream;
+        }
         if !self.output.queue.is_empty() {
             socket::reset_on_close(self.descriptor.as_fd());
         }
@@ -538,17 +547,20 @@ impl Mechanism for Uring {
             return Poll::Ready(Ok(Some(lease)));
         }
         // The error first: a reset that a send has met shows to receives as an end.
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.error
+            && !socket.has_rest
+        {
             return Poll::Ready(Err(error.into()));
         }
         if socket.end_of_stream {
             return Poll::Ready(Ok(None));
         }
-        if let Some(since) = self.draining {
+        let failed = socket.has_rest.then(|| *socket.rest_since.get_or_insert(self.turn));
+        if let Some(since) = failed.or(self.draining) {
             if self.turn <= since + 1 || self.ring.has_completions() {
                 self.recheck.push(stream);
             } else if !has_input(socket) {
-                return Poll::Ready(Ok(None));
+                return Poll::Ready(socket.error.map_or(Ok(None), |error| Err(error.into())));
             }
         }
         match &mut socket.receive_waiter {

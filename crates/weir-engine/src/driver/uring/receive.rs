@@ -22,7 +22,7 @@ impl Uring {
     /// Starts a receive, unless one is in flight or nothing may arrive any more.
     pub(super) fn arm_receive(&mut self, id: SlotId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let ended = socket.end_of_stream || socket.error.is_some();
+        let ended = socket.end_of_stream || socket.error.is_some() && !socket.has_rest;
         if socket.arm != Arm::Idle || ended || socket.detaching || socket.closing && !socket.discarding {
             return;
         }
@@ -159,7 +159,8 @@ impl Uring {
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if result == 0 {
-            socket.end_of_stream = true;
+            // Of a connection that has failed the error shows, not the end.
+            socket.end_of_stream = !std::mem::take(&mut socket.has_rest);
             return socket.wake_receiver();
         }
         match Errno::from_raw_os_error(-result) {
@@ -178,7 +179,10 @@ impl Uring {
                 }
             }
             Errno::CANCELED | Errno::INTR | Errno::AGAIN => {}
-            error => socket.fail(error),
+            error => {
+                socket.fail(error);
+                socket.has_rest = false;
+            }
         }
     }
 

@@ -1,4 +1,5 @@
-//! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop.
+//! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop, and nothing lost
+//! that had arrived.
 
 use weir_engine::{net::Stream, time};
 
@@ -7,6 +8,9 @@ use crate::{board::Board, rig::Rig};
 
 /// Turns that a quiet window may take: far fewer than a loop that does not sleep.
 const TURNS_MAX: u64 = 40;
+
+/// An answer that takes several receives, and that a socket's buffers have room for.
+const ANSWER_BYTES: usize = 20_000;
 
 /// How a connection ended for its handler, as a note.
 fn ending<T>(outcome: std::io::Result<Option<T>>) -> &'static str {
@@ -120,6 +124,47 @@ pub fn reset_while_writing(rig: &mut Rig) {
         let turns = turns_of_a_quiet_window(&network, &mut observer).await;
         assert!(turns < TURNS_MAX, "{turns} turns in a window in which nothing happened");
         assert_eq!(board.lines(), ["error"; 5]);
+    });
+    served.expect_clean();
+}
+
+/// The peer answers early and closes with input that it has not read, as a server that is too busy does. The reset is
+/// first seen by a send; what the peer had answered is received all the same.
+pub fn reset_met_by_a_send(rig: &mut Rig) {
+    // More than may be received before somebody asks for it: the rest is still the kernel's.
+    rig.config.limits.input_high_water_bytes = 8 << 10;
+    let board = Board::new();
+    let notes = board.clone();
+    let (pattern, answer) = (rig.pattern.clone(), rig.pattern.bytes(7, ANSWER_BYTES));
+    let expected = answer.clone();
+    let handler = move |stream: Stream| {
+        let (notes, pattern, expected) = (notes.clone(), pattern.clone(), expected.clone());
+        async move {
+            let Ok(Some(_)) = stream.recv().await else { return };
+            while stream.send(pattern.bytes(0, 4 << 10)).await.is_ok() && stream.flush().await.is_ok() {}
+            let mut received = Vec::new();
+            let end = loop {
+                match stream.recv().await {
+                    Ok(Some(lease)) => received.extend_from_slice(&lease),
+                    other => break ending(other),
+                }
+            };
+            notes.post(if received == expected { "the answer" } else { "something else" });
+            notes.post(end);
+            notes.post(ending(stream.recv().await));
+        }
+    };
+    let served = rig.serve(handler, async |network| {
+        for round in 1..=5 {
+            let mut peer = network.connect().await;
+            peer.write(b"r").await.expect("the server listens");
+            peer.read_exact(1).await.expect("the request comes");
+            peer.write(&answer).await.expect("there is room for the answer");
+            drop(peer);
+            board.reached(3 * round).await;
+        }
+        let expected = ["the answer", "error", "error"].repeat(5);
+        assert_eq!(board.lines(), expected);
     });
     served.expect_clean();
 }
