@@ -49,7 +49,7 @@ pub enum Arrivals {
 /// A run, complete.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// Address of the server: `HOST:PORT`, `[IPV6]:PORT`, `unix:/path` or `@name`.
+    /// Address of the server: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path` or `@name`. Names are looked up before.
     pub target: String,
     /// Connections that carry messages.
     pub connections: u32,

@@ -4,7 +4,8 @@ use std::{fmt, io, net::SocketAddr, net::ToSocketAddrs, path::PathBuf, str::From
 
 use socket2::SockAddr;
 
-/// An address. Text forms: `HOST:PORT`, `[::1]:PORT`, `unix:/path`, `@name` (abstract).
+/// An address. Text forms: `IPV4:PORT`, `[IPV6]:PORT`, `unix:/path`, `@name` (abstract). Parsing looks nothing up;
+/// [`Address::resolve`] takes names of hosts as well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// IPv4 or IPv6.
@@ -17,8 +18,24 @@ pub enum Address {
 
 /// A text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not an address; use HOST:PORT, [IPV6]:PORT, unix:/path or @name")]
+#[error("{0:?} is not an address; use IP:PORT, [IPV6]:PORT, unix:/path or @name")]
 pub struct AddressError(pub String);
+
+/// A text that no address was found for.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Neither an address nor a host with a port.
+    #[error("{0:?} is not an address; use HOST:PORT, [IPV6]:PORT, unix:/path or @name")]
+    NotAnAddress(String),
+    /// The system's resolver knows no address of the host, or could not ask.
+    #[error("{text:?}: no address is known for this host ({source}); write the address itself")]
+    Unknown {
+        /// What was to be resolved.
+        text: String,
+        /// What the resolver says.
+        source: io::Error,
+    },
+}
 
 impl FromStr for Address {
     type Err = AddressError;
@@ -39,11 +56,7 @@ impl FromStr for Address {
                 Ok(Address::Unix(path.into()))
             };
         }
-        if let Ok(address) = text.parse() {
-            return Ok(Address::Tcp(address));
-        }
-        let resolved = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-        resolved.map(Address::Tcp).ok_or_else(wrong)
+        text.parse().map(Address::Tcp).map_err(|_| wrong())
     }
 }
 
@@ -64,6 +77,29 @@ impl From<SocketAddr> for Address {
 }
 
 impl Address {
+    /// As parsing, but the host may be a name (`localhost:80`): the first address the system's resolver has for it.
+    ///
+    /// This may ask name servers and blocks until they answer, for seconds where they are silent. It belongs to the
+    /// start of a program, not on a runtime's thread.
+    pub fn resolve(text: &str) -> Result<Self, ResolveError> {
+        if let Ok(address) = text.parse() {
+            return Ok(address);
+        }
+        // What is no host with a port must not be asked of name servers.
+        let is_host = text.rsplit_once(':').is_some_and(|(host, port)| {
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            let is_address = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            !is_address && host.bytes().all(is_name) && port.parse::<u16>().is_ok()
+        });
+        if !is_host {
+            return Err(ResolveError::NotAnAddress(text.into()));
+        }
+        let unknown = |source| ResolveError::Unknown { text: text.into(), source };
+        let mut addresses = text.to_socket_addrs().map_err(unknown)?;
+        let nothing = || unknown(io::Error::new(io::ErrorKind::NotFound, "the resolver has none"));
+        addresses.next().map(Address::Tcp).ok_or_else(nothing)
+    }
+
     pub(crate) fn to_socket_address(&self) -> io::Result<SockAddr> {
         match self {
             Address::Tcp(address) => Ok(SockAddr::from(*address)),
@@ -97,6 +133,31 @@ mod tests {
         }
         for text in ["", "80", "127.0.0.1", "@", "unix:", "127.0.0.1:99999"] {
             assert!(text.parse::<Address>().is_err(), "{text}");
+            assert!(matches!(Address::resolve(text), Err(ResolveError::NotAnAddress(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn parsing_asks_nobody_for_the_address_of_a_name() {
+        // Every system has this one, and would answer.
+        assert!("localhost:80".parse::<Address>().is_err());
+        let Ok(Address::Tcp(address)) = Address::resolve("localhost:80") else {
+            panic!("the system knows it")
+        };
+        assert!(address.ip().is_loopback() && address.port() == 80, "{address}");
+        assert_eq!(Address::resolve("@weir").ok(), Some(Address::Abstract("weir".into())));
+    }
+
+    #[test]
+    fn a_host_without_an_address_is_told_from_a_text_that_is_none() {
+        // The name ends with a dot and is too long for the resolver to ask anybody.
+        let text = format!("{}.:80", "x".repeat(64));
+        let error = Address::resolve(&text).expect_err("no host has this name");
+        assert!(matches!(error, ResolveError::Unknown { .. }), "{error}");
+        assert!(error.to_string().contains("write the address itself"), "{error}");
+        for text in ["10.0.0:80", "a b:80", ":80", "host:"] {
+            let error = Address::resolve(text).expect_err(text);
+            assert!(matches!(error, ResolveError::NotAnAddress(_)), "{text}: {error}");
         }
     }
 }

@@ -4,7 +4,7 @@ mod address;
 mod listener;
 mod stream;
 
-pub use address::{Address, AddressError};
+pub use address::{Address, AddressError, ResolveError};
 pub use listener::Listener;
 pub use stream::Stream;
 

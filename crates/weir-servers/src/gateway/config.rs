@@ -157,7 +157,7 @@ impl GatewayConfig {
 }
 
 /// Reads a configuration from the text of a file. `environment` looks up variables that passwords are in. The path is
-/// for messages only.
+/// for messages only. Names of hosts are looked up, which may block: this belongs to the start of a program.
 ///
 /// # Errors
 /// The first thing that is wrong, with its line.
@@ -334,9 +334,7 @@ impl Listen {
         }
         if let Some(orders) = &self.orders {
             let at = orders.span().start;
-            orders
-                .get_ref()
-                .parse::<Address>()
+            Address::resolve(orders.get_ref())
                 .map_err(|error| Fault { at, message: format!("orders: {error}") })?;
         }
         Ok(Listeners { orders: self.orders.map(Spanned::into_inner), control: self.control, metrics })
@@ -438,7 +436,7 @@ fn venues(
 
 impl Venue {
     fn resolve(self, at: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<VenueConfig, Fault> {
-        let address = match self.address.get_ref().parse() {
+        let address = match Address::resolve(self.address.get_ref()) {
             Ok(address) => address,
             Err(error) => return fault(self.address.span().start, format!("address: {error}")),
         };

@@ -68,19 +68,9 @@ pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<
     Ok(Some(format!("driver auto: {driver} ({why})")))
 }
 
-/// An address, with the flag it was given by.
+/// An address, with the flag it was given by. The name of a host is looked up, which may take its time.
 pub(crate) fn address(flag: &str, text: &str) -> Result<Address> {
-    let has_port = text.rsplit_once(':').is_some_and(|(host, port)| {
-        !host.is_empty() && !text.starts_with("unix:") && port.parse::<u16>().is_ok()
-    });
-    text.parse().map_err(|error| {
-        UsageError(if has_port {
-            format!("{flag} {text}: no address is known for this host; write the address itself")
-        } else {
-            format!("{flag} {error}")
-        })
-        .into()
-    })
+    Address::resolve(text).map_err(|error| UsageError(format!("{flag} {error}")).into())
 }
 
 /// Refuses CPUs that this process may not run on.

@@ -34,8 +34,7 @@ pub(crate) fn run(load: &Load) -> Result<Exit> {
 
 fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
     let LoadEcho { target, message_bytes, messages, shared } = arguments;
-    let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, target, *messages)? };
-    engine::address("--target", target)?;
+    let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, "--target", target, *messages)? };
     check(&mut spec, shared)?;
     let (report, exit) = carry_out(&spec, shared.json, "messages", with_flag)?;
     let text = if shared.json { serde_json::to_string(&report)? } else { table(&report) };
@@ -68,8 +67,9 @@ pub(super) fn carry_out(
     Ok((report, exit))
 }
 
-/// What every load is asked, without what is special to a protocol; `messages` is the number of a counted run.
-pub(super) fn spec(shared: &LoadShared, target: &str, messages: Option<u64>) -> Result<LoadSpec> {
+/// What every load is asked, without what is special to a protocol; `flag` gave the target, and `messages` is the
+/// number of a counted run.
+pub(super) fn spec(shared: &LoadShared, flag: &str, target: &str, messages: Option<u64>) -> Result<LoadSpec> {
     let arrivals = match shared.rate {
         Some(rate_per_second) => weir_load::Arrivals::Open {
             rate_per_second,
@@ -81,7 +81,7 @@ pub(super) fn spec(shared: &LoadShared, target: &str, messages: Option<u64>) -> 
     // A counted run measures all its messages: there is nothing to warm up for.
     let warmup = if messages.is_some() { "0s" } else { &shared.warmup_max };
     Ok(LoadSpec {
-        target: target.to_owned(),
+        target: engine::address(flag, target)?.to_string(),
         connections: shared.connections,
         idle_connections: shared.idle_connections,
         depth: shared.depth,

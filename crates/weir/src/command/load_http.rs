@@ -15,7 +15,7 @@ use weir_proto::{
 };
 use weir_record::load::{LoadReport, SecondRow};
 
-use super::{engine, load, load_http_table};
+use super::{load, load_http_table};
 use crate::{
     args::LoadHttp,
     exit::{Exit, UsageError},
@@ -43,7 +43,9 @@ fn spec(arguments: &LoadHttp) -> Result<LoadSpec> {
     let connections = arguments.shared.connections.into();
     let messages = arguments.requests.map(|each| each.saturating_mul(connections));
     let http = Some(http(arguments, &urls)?);
-    Ok(LoadSpec { http, ..load::spec(&arguments.shared, &target(&urls)?, messages)? })
+    let (text, target) = target(&urls)?;
+    // A host without an address is told with its URL, as it was written.
+    Ok(LoadSpec { http, ..load::spec(&arguments.shared, text, &target, messages)? })
 }
 
 fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
@@ -83,8 +85,8 @@ fn urls(texts: &[String]) -> Result<Vec<(String, Url)>> {
     texts.iter().map(read).collect()
 }
 
-/// The one server that all URLs are on.
-fn target(urls: &[(String, Url)]) -> Result<String> {
+/// The one server that all URLs are on, and the first URL as it was written.
+fn target(urls: &[(String, Url)]) -> Result<(&str, String)> {
     let Some((first, rest)) = urls.split_first() else {
         return Err(usage("no URL: write http://HOST:PORT/".into()));
     };
@@ -95,8 +97,7 @@ fn target(urls: &[(String, Url)]) -> Result<String> {
     }
     let (host, port) = server(&first.1);
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    // A host without an address is told with its URL, as it was written.
-    engine::address(&first.0, &target).map(|_| target)
+    Ok((&first.0, target))
 }
 
 fn method(name: Option<&str>, has_content: bool) -> Result<Method> {
@@ -214,7 +215,8 @@ mod tests {
     fn all_urls_are_on_one_server() {
         let target = |texts: &[&str]| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            urls(&texts).and_then(|urls| target(&urls)).map_err(|error| error.to_string())
+            let urls = urls(&texts).map_err(|error| error.to_string())?;
+            target(&urls).map(|(_, target)| target).map_err(|error| error.to_string())
         };
         assert_eq!(
             target(&["http://127.0.0.1:8088/a", "http://127.0.0.1:8088/b?c"]).as_deref(),

@@ -4,10 +4,7 @@ use anyhow::Result;
 use weir_load::{LoadError, LoadSpec, OrderMix, OrdersSpec, Password};
 use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 
-use super::{
-    engine,
-    load::{self, failures, generator, latency, server},
-};
+use super::load::{self, failures, generator, latency, server};
 use crate::{
     args::LoadOrders,
     exit::{Exit, UsageError},
@@ -21,7 +18,6 @@ const PASSWORD_DEMO: &str = "DEMO";
 
 pub(crate) fn run(arguments: &LoadOrders) -> Result<Exit> {
     let mut spec = spec(arguments)?;
-    engine::address("--target", &arguments.target)?;
     load::check(&mut spec, &arguments.shared)?;
     let (report, exit) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
     let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report) };
@@ -42,7 +38,7 @@ fn spec(arguments: &LoadOrders) -> Result<LoadSpec> {
         reconnect_every: arguments.reconnect_every,
         resume: arguments.resume,
     };
-    let shared = load::spec(&arguments.shared, &arguments.target, messages)?;
+    let shared = load::spec(&arguments.shared, "--target", &arguments.target, messages)?;
     // All that is in flight may be on one session.
     let depth = arguments.in_flight_total.map_or(shared.depth, |total| total.max(1));
     Ok(LoadSpec { depth, orders: Some(orders), ..shared })
