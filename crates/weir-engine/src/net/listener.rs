@@ -39,7 +39,9 @@ impl Listener {
         Ok(Self { core, slot, path })
     }
 
-    /// Accepts on a socket that listens already, possibly shared with other runtimes. It is not removed on drop.
+    /// Accepts on a socket that listens already, possibly shared with other runtimes or processes. It is not removed on
+    /// drop. Whether it blocks is a property that all who share it have in common: epoll, poll and select make it
+    /// non-blocking and blocking calls make it blocking, io_uring leaves it as it is.
     pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
         let core = runtime::current()?;
         let slot = core.with_driver(|driver| driver.adopt_listener(descriptor))?;
@@ -67,9 +69,10 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.core.with_driver(|driver| driver.close(self.slot));
+        // While somebody listens there, nobody replaces the path.
         if let Some(path) = &self.path {
             path.remove();
         }
+        self.core.with_driver(|driver| driver.close(self.slot));
     }
 }

@@ -74,7 +74,8 @@ impl Uring {
         let error = Errno::from_raw_os_error(-completion.result);
         match socket::accept_failure(error) {
             _ if error == Errno::CANCELED => self.arm_accept(id),
-            AcceptFailure::Empty | AcceptFailure::Again => self.arm_accept(id),
+            AcceptFailure::Empty => self.await_arrival(id),
+            AcceptFailure::Again => self.arm_accept(id),
             AcceptFailure::Starved => {
                 self.parts.counters.accepts_starved.increment();
                 self.starved_listeners.push(id);
@@ -82,6 +83,21 @@ impl Uring {
             }
             AcceptFailure::Broken => socket.fail(error),
         }
+    }
+
+    /// An accept that found nobody ended instead of waiting. Before 5.18 (and the stable kernels that have its fix) it
+    /// does so on a listener that is non-blocking, and started again at once it would spin. The flag belongs to
+    /// everybody who shares the listener, also to other processes, so it stays as it is: an arrival is waited for
+    /// first.
+    fn await_arrival(&mut self, id: SlotId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if self.draining.is_some() {
+            return;
+        }
+        socket.arm = Arm::Polling;
+        socket.operations += 1;
+        let entry = opcode::PollAdd::new(socket.fd(), libc::POLLIN as u32).build();
+        self.push(entry.user_data(Kind::Readable.token(id)));
     }
 
     pub(super) fn on_connect(&mut self, id: SlotId, result: i32) {

@@ -4,7 +4,7 @@ use std::{os::fd::AsFd, time::Duration};
 
 use rustix::{io::Errno, net::Shutdown};
 
-use super::{Kind, SocketKind, TEARDOWN, Uring, has_input};
+use super::{Arm, Kind, SocketKind, TEARDOWN, Uring, has_input};
 use crate::{
     driver::{
         Mechanism,
@@ -23,6 +23,7 @@ impl Uring {
         }
         let (kind, sending, awaits_room) = (socket.kind, socket.sending > 0, socket.awaits_room);
         match kind {
+            SocketKind::Listener if socket.arm == Arm::Polling => self.cancel(Kind::Readable, id),
             SocketKind::Listener => self.cancel(Kind::Accept, id),
             SocketKind::Connecting => self.cancel(Kind::Connect, id),
             SocketKind::Stream => self.stop_receive(id),

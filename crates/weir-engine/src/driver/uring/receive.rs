@@ -3,7 +3,9 @@
 use io_uring::{opcode, squeue::Flags};
 use rustix::io::Errno;
 
-use super::{Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, Uring, ring::Completion};
+use super::{
+    Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Uring, ring::Completion,
+};
 use crate::{config::ReceiveMode, pool::CLASS_BYTES, slots::SlotId};
 
 /// Up to this much memory for one size, buffers are added as soon as the kernel has found none. Beyond it only when
@@ -80,6 +82,9 @@ impl Uring {
         };
         socket.operations -= 1;
         socket.arm = Arm::Idle;
+        if socket.kind == SocketKind::Listener {
+            return if socket.closing { self.finish_closing(id) } else { self.arm_accept(id) };
+        }
         // A wait that failed or was cancelled says nothing about data.
         socket.nonempty = result >= 0;
         if result < 0 && !matches!(-result, libc::ECANCELED | libc::EINTR | libc::EAGAIN) {

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::{event::EventfdFlags, io::Errno};
 
-use super::{Arm, Uring};
+use super::{Arm, Uring, ring::Completion};
 use crate::{
     Runtime,
     config::{Config, Driver, KernelMask},
@@ -164,6 +164,41 @@ fn a_send_for_which_the_kernel_has_no_memory_is_tried_again() {
     }
     assert_eq!(read_all(&mut peer), b"later still");
     assert_eq!(driver.deadline(), None, "nobody waits any more");
+}
+
+#[test]
+fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
+    let counters = Arc::new(Counters::default());
+    for gives_up in [false, true] {
+        let Some(mut driver) = small_driver(&counters) else { return };
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        listener.set_nonblocking(true).expect("a socket can be made non-blocking");
+        let shared = listener.try_clone().expect("another descriptor");
+        let id = driver.adopt_listener(listener.into()).expect("there is room");
+        // As a kernel before 5.18 answers an accept on such a listener.
+        driver.sockets.get_mut(id).expect("it is open").operations += 1;
+        driver.on_accept(id, Completion { token: 0, result: -libc::EAGAIN, flags: 0 });
+        look(&mut driver);
+        assert_eq!(driver.sockets.get(id).expect("it is open").arm, Arm::Polling, "no accept that spins");
+        if gives_up {
+            driver.close(id);
+            let is_closed = (0..TURNS).any(|_| {
+                look(&mut driver);
+                driver.sockets() == 0
+            });
+            assert!(is_closed, "nothing is left of the wait");
+            continue;
+        }
+        let _peer = std::net::TcpStream::connect(address).expect("it listens");
+        let is_accepted = (0..TURNS).any(|_| {
+            look(&mut driver);
+            matches!(driver.poll_accept(id, Waker::noop()), Poll::Ready(Ok(_)))
+        });
+        assert!(is_accepted);
+        let flags = rustix::fs::fcntl_getfl(&shared).expect("it is open");
+        assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "who shares it relies on that");
+    }
 }
 
 #[test]
