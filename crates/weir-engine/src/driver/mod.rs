@@ -58,12 +58,14 @@ mod readiness;
 mod select;
 mod sim;
 mod socket;
+mod unix_path;
 mod uring;
 
 pub(crate) use probe::start_runtime;
 pub use probe::{DriverReport, StartError, probe};
 pub use socket::ListenOptions;
-pub(crate) use socket::{BoundPath, open_listener};
+pub(crate) use socket::open_listener;
+pub(crate) use unix_path::BoundPath;
 
 /// How long a turn may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,7 @@
 
 use std::{
     io::{self, IoSlice},
-    os::{
-        fd::{AsFd, BorrowedFd, OwnedFd},
-        unix::fs::{FileTypeExt, MetadataExt},
-    },
-    path::{Path, PathBuf},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     time::Duration,
 };
 
@@ -16,7 +12,7 @@ use rustix::{
 };
 use socket2::{Domain, SockRef, Socket, Type};
 
-use super::files::FILE_ENDED;
+use super::{files::FILE_ENDED, unix_path};
 use crate::{
     net::Address,
     outbound::{Front, Outbound},
@@ -64,16 +60,14 @@ pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<O
             socket.set_only_v6(true)?;
         }
     }
-    let name = address.to_socket_address()?;
-    if let Err(error) = socket.bind(&name) {
-        let Address::Unix(path) = address else { return Err(error) };
-        if error.kind() != io::ErrorKind::AddrInUse || !is_dead(path, address)? {
-            return Err(error);
+    let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
+    match address {
+        Address::Unix(path) => unix_path::listen(&socket, path, backlog)?,
+        Address::Tcp(_) | Address::Abstract(_) => {
+            socket.bind(&address.to_socket_address()?)?;
+            socket.listen(backlog)?;
         }
-        std::fs::remove_file(path)?;
-        socket.bind(&name)?;
     }
-    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
     Ok(socket.into())
 }
 
@@ -82,43 +76,6 @@ pub(crate) fn open_listener(address: &Address, options: &ListenOptions) -> io::R
     let descriptor = listen(address, options)?;
     let bound = local_address(descriptor.as_fd())?;
     Ok((descriptor, bound))
-}
-
-/// A Unix socket's path in the file system, and which file it was when the socket was bound: another server may have
-/// bound the path anew since.
-#[derive(Clone, Debug)]
-pub(crate) struct BoundPath {
-    path: PathBuf,
-    file: (u64, u64),
-}
-
-impl BoundPath {
-    /// `None` for addresses without a path, and when the file is gone already.
-    pub(crate) fn of(address: &Address) -> Option<Self> {
-        let Address::Unix(path) = address else { return None };
-        Some(Self { path: path.clone(), file: file_of(path)? })
-    }
-
-    /// Removes the path, unless it is another file by now.
-    pub(crate) fn remove(&self) {
-        if file_of(&self.path) == Some(self.file) {
-            // Gone already is as good.
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn file_of(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
-}
-
-/// Whether a path is a Unix socket that nobody listens on any more.
-fn is_dead(path: &Path, address: &Address) -> io::Result<bool> {
-    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
-        return Ok(false);
-    }
-    let attempt = open(address)?.connect(&address.to_socket_address()?);
-    Ok(matches!(attempt, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused))
 }
 
 /// A socket for connecting to `address`.
@@ -171,12 +128,10 @@ pub(crate) fn take_error(socket: impl AsFd) -> io::Result<()> {
 }
 
 /// Whether a send that failed like this found the connection over: nothing more arrives, and what had arrived before is
-/// still there. A server that is too busy answers early and closes with unread input; the reset must not hide its answer.
+/// still there. A server that is too busy answers early and closes with unread input; the reset must not hide its
+/// answer.
 pub(crate) fn is_over(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH
-    )
+    matches!(error, Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH)
 }
 
 /// Makes the coming close a reset: the peer must not take a stream that was cut short for a whole one.
