@@ -113,7 +113,7 @@ pub enum ServeError {
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "; another process has the port: choose another one, or port 0 for a free one"
+            ", and stayed so for a second: `ss -tlnp` shows who listens; choose another port, or port 0 for a free one"
         }
         io::ErrorKind::PermissionDenied => "; ports below 1024 need a privilege: choose a higher one",
         io::ErrorKind::AddrNotAvailable => "; this machine has no such address",

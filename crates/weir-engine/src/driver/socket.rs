@@ -24,6 +24,10 @@ pub(crate) const SLICES_MAX: usize = 16;
 /// What the kernel moves in one call.
 const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
+/// How often an address that is taken is tried when a server starts, and the pause between: a second in all.
+const TAKEN_TRIES_MAX: u32 = 101;
+const TAKEN_PAUSE: Duration = Duration::from_millis(10);
+
 /// How a listener is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
@@ -71,11 +75,25 @@ pub(crate) fn listen(address: &Address, options: &ListenOptions) -> io::Result<O
     Ok(socket.into())
 }
 
-/// A listening socket that belongs to no driver yet, and the address it got.
+/// A listening socket that belongs to no driver yet, and the address it got. An address that is taken is waited for,
+/// for about a second: see [`until_free`]. It blocks, and is for the start of a server.
 pub(crate) fn open_listener(address: &Address, options: &ListenOptions) -> io::Result<(OwnedFd, Address)> {
-    let descriptor = listen(address, options)?;
+    let descriptor = until_free(|| listen(address, options), || std::thread::sleep(TAKEN_PAUSE))?;
     let bound = local_address(descriptor.as_fd())?;
     Ok((descriptor, bound))
+}
+
+/// Tries again while an address is taken, a stated number of times. The kernel takes the ring of a process that was
+/// killed down after the process is gone, and the ring's listener with it: for some milliseconds nobody has the
+/// address, and it is taken all the same.
+fn until_free<T>(mut attempt: impl FnMut() -> io::Result<T>, mut pause: impl FnMut()) -> io::Result<T> {
+    for _ in 1..TAKEN_TRIES_MAX {
+        match attempt() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => pause(),
+            outcome => return outcome,
+        }
+    }
+    attempt()
 }
 
 /// A socket for connecting to `address`.
@@ -212,5 +230,34 @@ impl From<StoredError> for io::Error {
             return io::Error::new(io::ErrorKind::UnexpectedEof, reason);
         }
         error.0.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_stays_taken_is_tried_a_hundred_and_one_times() {
+        let (mut tries, mut pauses) = (0, 0);
+        let outcome: io::Result<()> = until_free(
+            || {
+                tries += 1;
+                Err(io::ErrorKind::AddrInUse.into())
+            },
+            || pauses += 1,
+        );
+        assert_eq!(outcome.expect_err("it is never free").kind(), io::ErrorKind::AddrInUse);
+        assert_eq!((tries, pauses), (TAKEN_TRIES_MAX, TAKEN_TRIES_MAX - 1));
+    }
+
+    #[test]
+    fn an_address_is_taken_once_it_is_free_and_other_errors_are_told_at_once() {
+        let mut answers = [Err(io::ErrorKind::AddrInUse), Err(io::ErrorKind::AddrInUse), Ok(7)].into_iter();
+        let found = until_free(|| answers.next().expect("three").map_err(io::Error::from), || {});
+        assert_eq!(found.expect("it is free by then"), 7);
+        let refused: io::Result<()> =
+            until_free(|| Err(io::ErrorKind::PermissionDenied.into()), || panic!("nothing to wait for"));
+        assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::PermissionDenied);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    os::unix::fs::FileTypeExt,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -186,17 +185,16 @@ fn explain(error: ServeError, listen: &Address) -> anyhow::Error {
     let is_in_use = matches!(&error, ServeError::Listen { source, .. }
         if source.kind() == std::io::ErrorKind::AddrInUse);
     match listen {
-        Address::Unix(path) if is_in_use => {
-            let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-            let way_out = if is_socket {
-                "another process listens there; end it or choose another path"
-            } else {
-                "the path is taken by something that is no socket; choose another path or remove it"
-            };
-            anyhow::anyhow!("--listen {listen}: {way_out}")
+        Address::Unix(_) if is_in_use => {
+            anyhow::anyhow!(
+                "--listen {listen}: another process listens there, and did so for a second; end it (`ss -xlp` shows it) \
+                 or choose another path"
+            )
         }
         Address::Abstract(_) if is_in_use => {
-            anyhow::anyhow!("--listen {listen}: another process has this name; choose another one")
+            anyhow::anyhow!(
+                "--listen {listen}: the name stayed taken for a second; `ss -xlp` shows who has it; choose another one"
+            )
         }
         _ => error.into(),
     }

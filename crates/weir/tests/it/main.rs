@@ -9,6 +9,7 @@ mod chaos;
 mod filled_disk;
 mod harness;
 mod interrupt;
+mod killed;
 mod load_http;
 mod load_orders;
 mod mistakes;
