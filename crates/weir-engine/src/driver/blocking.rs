@@ -750,6 +750,11 @@ impl Mechanism for Blocking {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
         socket::local_address(socket.descriptor.as_fd())
     }
+
+    fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
+        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        socket::peer_address(socket.descriptor.as_fd())
+    }
 }
 
 impl Drop for Blocking {

@@ -244,6 +244,9 @@ pub(crate) trait Mechanism {
     /// The address a socket is bound to.
     fn local_address(&self, socket: SlotId) -> io::Result<Address>;
 
+    /// The address of a stream's other end.
+    fn peer_address(&self, stream: SlotId) -> io::Result<Address>;
+
     /// Where other runtimes may leave a message that wakes this one; an error where there is no such thing.
     fn message_ring(&self) -> io::Result<OwnedFd> {
         let reason = "messages from ring to ring are io_uring's";

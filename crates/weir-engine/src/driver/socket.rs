@@ -109,6 +109,10 @@ pub(crate) fn local_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
     Address::from_socket_address(&SockRef::from(&socket).local_addr()?)
 }
 
+pub(crate) fn peer_address(socket: BorrowedFd<'_>) -> io::Result<Address> {
+    Address::from_socket_address(&SockRef::from(&socket).peer_addr()?)
+}
+
 /// What became of one send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {

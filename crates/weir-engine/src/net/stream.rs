@@ -185,6 +185,15 @@ impl Stream {
     pub fn local_address(&self) -> io::Result<Address> {
         self.core.with_driver(|driver| driver.local_address(self.slot))
     }
+
+    /// The address of the other end. Asks the kernel each time.
+    ///
+    /// # Errors
+    /// Those of `getpeername(2)`: a connection that was reset has none any more. `Unsupported` for a Unix socket
+    /// without a name, as those that connect usually are.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        self.core.with_driver(|driver| driver.peer_address(self.slot))
+    }
 }
 
 impl Drop for Stream {

@@ -92,6 +92,7 @@ conformance! {
     "3b" requests_split_into_single_bytes_are_understood = cases::streams::split_requests, Here, 20;
     "A14" messages_of_exactly_the_buffer_size_come_back = cases::streams::exact_sizes, Here, 20;
     "A14b" every_kind_of_address_works = cases::streams::addresses, Here, 20;
+    "A14c" the_address_of_the_other_end_is_known = cases::streams::other_end, Here, 20;
     "4" after_half_close_every_reply_still_arrives = cases::streams::half_close, Here, 20;
     "4b" a_server_that_ends_first_goes_on_receiving = cases::relay::server_ends_first, Here, 20;
     "A14d" the_engine_connects_and_is_refused = cases::relay::connects, Here, 20;

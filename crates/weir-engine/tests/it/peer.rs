@@ -75,6 +75,14 @@ impl Unconnected {
 }
 
 impl Peer {
+    /// The address of this end, if it has one.
+    pub fn address(&self) -> Option<Address> {
+        match self {
+            Peer::Socket(socket) => socket.local_addr().ok()?.as_socket().map(Address::Tcp),
+            Peer::Simulated { stream, .. } => stream.local_address().ok(),
+        }
+    }
+
     /// Sends all bytes.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {

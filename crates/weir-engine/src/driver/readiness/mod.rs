@@ -782,4 +782,9 @@ impl<B: Backend> Mechanism for Readiness<B> {
         let socket = self.sockets.get(socket).ok_or_else(socket::gone)?;
         socket::local_address(socket.descriptor.as_fd())
     }
+
+    fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
+        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        socket::peer_address(socket.descriptor.as_fd())
+    }
 }

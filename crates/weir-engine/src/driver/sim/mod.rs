@@ -428,11 +428,19 @@ impl Mechanism for Sim {
             Kind::Listener(listener) => self.network.listener_address(listener),
             Kind::Connecting(end) | Kind::Stream(end) => self.network.address(end),
         };
-        let unnamed = || io::Error::new(io::ErrorKind::Unsupported, "the socket has no name");
         name.cloned().ok_or_else(unnamed)
+    }
+
+    fn peer_address(&self, id: SlotId) -> io::Result<Address> {
+        let end = self.sockets.get(id).and_then(Socket::stream).ok_or_else(socket::gone)?;
+        self.network.peer_address(end).cloned().ok_or_else(unnamed)
     }
 
     fn virtual_now(&self) -> Option<Instant> {
         Some(self.network.now())
     }
+}
+
+fn unnamed() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the socket has no name")
 }

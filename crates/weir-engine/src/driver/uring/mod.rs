@@ -730,6 +730,11 @@ impl Mechanism for Uring {
         socket::local_address(socket.descriptor.as_fd())
     }
 
+    fn peer_address(&self, stream: SlotId) -> io::Result<Address> {
+        let socket = self.sockets.get(stream).ok_or_else(socket::gone)?;
+        socket::peer_address(socket.descriptor.as_fd())
+    }
+
     fn message_ring(&self) -> io::Result<OwnedFd> {
         self.ring.for_messages()
     }

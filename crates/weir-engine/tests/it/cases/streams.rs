@@ -242,6 +242,29 @@ pub fn addresses(rig: &mut Rig) {
     assert!(!path.exists(), "the server removes the path it made");
 }
 
+/// Case A14c: a handler is told who is there, on TCP; who connects to a Unix socket has no name.
+pub fn other_end(rig: &mut Rig) {
+    let mut addresses = vec![rig.listen.clone(), rig.abstract_address()];
+    let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+    addresses.extend(has_ipv6.then(|| "[::1]:0".parse().expect("an address")));
+    for address in addresses {
+        rig.listen = address;
+        let tells = |stream: Stream| async move {
+            let told =
+                stream.peer_address().map_or_else(|error| format!("{:?}", error.kind()), |at| at.to_string());
+            let _ = stream.send(told.into_bytes()).await;
+        };
+        let served = rig.serve(tells, async |network| {
+            for mut peer in network.connect_many(2).await {
+                let expected = peer.address().map_or_else(|| "Unsupported".into(), |at| at.to_string());
+                let (told, ending) = peer.read_to_end().await;
+                assert_eq!((String::from_utf8_lossy(&told).as_ref(), ending), (&*expected, Ending::End));
+            }
+        });
+        served.expect_clean();
+    }
+}
+
 /// Case 4: the client has said everything; the replies still come, then the end.
 pub fn half_close(rig: &mut Rig) {
     let length = 1 << 20;
