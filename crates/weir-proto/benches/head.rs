@@ -11,16 +11,10 @@ mod heads;
 
 use std::{hint::black_box, mem::MaybeUninit, time::Instant};
 
-use weir_proto::http1::{
-    Event, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules, limits::HEADER_COUNT_MAX,
-};
+use weir_proto::http1::{Event, Limits, Method, RequestDecoder, ResponseDecoder, limits::HEADER_COUNT_MAX};
 
 const BLOCKS: usize = 101;
 const READINGS: u32 = 20_000;
-const RULES: Rules = Rules {
-    methods: MethodSet::of(&[Method::Get, Method::Head, Method::Post]),
-    length_required: MethodSet::NONE,
-};
 
 fn main() {
     let titles = ["head", "bytes", "httparse ns", "weir ns", "ratio", "allocations"];
@@ -29,7 +23,7 @@ fn main() {
         titles[0], titles[1], titles[2], titles[3], titles[4], titles[5]
     );
     for (name, head) in [("browser", heads::BROWSER), ("small", heads::SMALL)] {
-        let mut decoder = RequestDecoder::new(Limits::default(), RULES);
+        let mut decoder = RequestDecoder::new(Limits::default());
         compare(name, head, parse_request, |head| read_request(&mut decoder, head));
     }
     let mut decoder = ResponseDecoder::new(Limits::default());

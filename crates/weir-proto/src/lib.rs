@@ -6,12 +6,11 @@
 //!
 //! ```
 //! use weir_proto::http1::{
-//!     Event, Limits, Method, MethodSet, RequestDecoder, Rules, Version,
+//!     Event, Limits, RequestDecoder, Version,
 //!     encode::{AfterMessage, Framing, HeadWriter},
 //! };
 //!
-//! let rules = Rules { methods: MethodSet::of(&[Method::Get, Method::Post]), length_required: MethodSet::NONE };
-//! let mut decoder = RequestDecoder::new(Limits::default(), rules);
+//! let mut decoder = RequestDecoder::new(Limits::default());
 //!
 //! // Two pipelined requests as a peer may send them, cut in the middle of the second head.
 //! let pieces: [&[u8]; 2] = [

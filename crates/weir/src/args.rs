@@ -20,7 +20,7 @@ pub(crate) use journal::JournalFlags;
 pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
 pub(crate) use load_http::LoadHttp;
 pub(crate) use load_orders::LoadOrders;
-pub(crate) use serve::{Accept, FileIo, LargeContent, ServeEcho, ServeHttp, ServeShared};
+pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, ServeHttp, ServeShared};
 pub(crate) use serve_exchange::ServeExchange;
 pub(crate) use serve_gateway::ServeGateway;
 pub(crate) use storage::{

@@ -117,7 +117,7 @@ impl Body {
     fn step(&mut self, byte: u8, limits: &Limits) -> Result<State, Fault> {
         match (self.state, byte) {
             (State::Size { digits, value }, _) if byte.is_ascii_hexdigit() => {
-                if digits == CHUNK_SIZE_DIGITS_MAX {
+                if digits == CHUNK_SIZE_DIGITS_MAX || value > u64::MAX >> 4 {
                     return Err(Fault::ChunkSize);
                 }
                 Ok(State::Size { digits: digits + 1, value: value << 4 | u64::from(hex_value(byte)) })

@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use super::{date, head::Headers, method::Method};
+use super::{date, encoding::Coding, head::Headers, method::Method};
 
 /// An entity tag (8.8.3).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl fmt::Debug for EntityTag<'_> {
     }
 }
 
-const FILE_TAG_BYTES_MAX: usize = "\"0123456789abcdef-01234567-0123456789abcdef\"".len();
+const FILE_TAG_BYTES_MAX: usize = "\"0123456789abcdef-01234567-0123456789abcdef-zstd\"".len();
 
 /// The strong tag of a file: seconds and nanoseconds of its last change and its length, in hexadecimal.
 ///
@@ -86,7 +86,21 @@ pub struct FileTag {
 impl FileTag {
     /// The tag of a file with this length and time of last change. Times before 1970 count as 1970.
     pub fn new(file_bytes: u64, modified_seconds: u64, modified_nanoseconds: u32) -> Self {
+        Self::encoded(None, file_bytes, modified_seconds, modified_nanoseconds)
+    }
+
+    /// The same for a file with the content in a coding: it is no other one's, however alike length and time are.
+    pub fn encoded(
+        coding: Option<Coding>,
+        file_bytes: u64,
+        modified_seconds: u64,
+        modified_nanoseconds: u32,
+    ) -> Self {
         let mut tag = Self { text: [b'"'; FILE_TAG_BYTES_MAX], start: FILE_TAG_BYTES_MAX - 1 };
+        if let Some(coding) = coding {
+            coding.name().bytes().rev().for_each(|byte| tag.prepend(byte));
+            tag.prepend(b'-');
+        }
         tag.prepend_hex(file_bytes);
         tag.prepend(b'-');
         tag.prepend_hex(modified_nanoseconds.into());
@@ -330,6 +344,9 @@ mod tests {
             assert_eq!(EntityTag::parse(tag.as_bytes()), Some(tag.tag()));
         }
         assert!(!FileTag::new(1, 2, 3).tag().matches_weakly(FileTag::new(1, 2, 4).tag()));
+        let longest = FileTag::encoded(Some(Coding::Zstandard), u64::MAX, u64::MAX, u32::MAX);
+        assert_eq!(longest.as_bytes(), b"\"ffffffffffffffff-ffffffff-ffffffffffffffff-zstd\"");
+        assert_eq!(FileTag::encoded(Some(Coding::Brotli), 1, 2, 3).as_bytes(), b"\"2-3-1-br\"");
     }
 
     #[test]

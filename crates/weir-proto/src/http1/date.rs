@@ -1,4 +1,10 @@
 //! HTTP dates (RFC 9110, 5.6.7): seconds since 1970 to text and back, without a clock or a time zone.
+//!
+//! Recipients shall be robust: the day of the week has to be one, but it says nothing that the date does not say, and
+//! is not compared with it. nginx, Apache and Go read dates so too.
+//!
+//! Of our own because the crate `httpdate` reads 30 February, refuses leap seconds, gives a year of two digits the
+//! same century for ever, and panics in the year 10000.
 
 /// The length of an IMF-fixdate.
 pub const DATE_BYTES: usize = 29;
@@ -31,8 +37,7 @@ pub fn format(seconds: u64) -> [u8; DATE_BYTES] {
 }
 
 /// Reads any of the three forms a recipient must know. `now` settles which century a year of two digits
-/// belongs to: none that lies more than fifty years ahead. Dates before 1970 and impossible ones give `None`,
-/// and so does a day of the week that is not the date's.
+/// belongs to: none that lies more than fifty years ahead. Dates before 1970 and impossible ones give `None`.
 pub fn parse(text: &[u8], now_seconds: u64) -> Option<u64> {
     match text.iter().position(|byte| *byte == b',') {
         Some(3) => parse_fixdate(text),
@@ -49,14 +54,14 @@ fn parse_fixdate(text: &[u8]) -> Option<u64> {
     if !separators {
         return None;
     }
-    let year = number(&text[12..16])?;
-    seconds_of(year, month(&text[8..11])?, number(&text[5..7])?, &text[17..25], short_weekday(&text[..3])?)
+    check_short_weekday(&text[..3])?;
+    seconds_of(number(&text[12..16])?, month(&text[8..11])?, number(&text[5..7])?, &text[17..25])
 }
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
 fn parse_rfc850(text: &[u8], now_seconds: u64) -> Option<u64> {
     let comma = text.iter().position(|byte| *byte == b',')?;
-    let weekday = WEEKDAYS_LONG.iter().position(|name| name.as_bytes() == &text[..comma])?;
+    WEEKDAYS_LONG.iter().find(|name| name.as_bytes() == &text[..comma])?;
     let rest = text[comma..].strip_prefix(b", ")?;
     let separators =
         rest.len() == 22 && (rest[2], rest[6], rest[9]) == (b'-', b'-', b' ') && rest.ends_with(b" GMT");
@@ -69,7 +74,7 @@ fn parse_rfc850(text: &[u8], now_seconds: u64) -> Option<u64> {
     while year > year_now + 50 {
         year -= 100;
     }
-    seconds_of(year, month, day, &rest[10..18], weekday)
+    seconds_of(year, month, day, &rest[10..18])
 }
 
 /// `Sun Nov  6 08:49:37 1994`
@@ -79,11 +84,11 @@ fn parse_asctime(text: &[u8]) -> Option<u64> {
         return None;
     }
     let day = number(if text[8] == b' ' { &text[9..10] } else { &text[8..10] })?;
-    let (month, weekday) = (month(&text[4..7])?, short_weekday(&text[..3])?);
-    seconds_of(number(&text[20..24])?, month, day, &text[11..19], weekday)
+    check_short_weekday(&text[..3])?;
+    seconds_of(number(&text[20..24])?, month(&text[4..7])?, day, &text[11..19])
 }
 
-fn seconds_of(year: u64, month: u64, day: u64, time: &[u8], named: usize) -> Option<u64> {
+fn seconds_of(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
     if (time[2], time[5]) != (b':', b':') || year < 1970 || day == 0 || day > month_days(year, month) {
         return None;
     }
@@ -92,8 +97,7 @@ fn seconds_of(year: u64, month: u64, day: u64, time: &[u8], named: usize) -> Opt
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let days = days_from_civil(year, month, day);
-    (weekday(days) == named).then_some(days * DAY_SECONDS + hour * 3600 + minute * 60 + second)
+    Some(days_from_civil(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second)
 }
 
 fn weekday(days: u64) -> usize {
@@ -101,8 +105,8 @@ fn weekday(days: u64) -> usize {
     ((days + 4) % 7) as usize
 }
 
-fn short_weekday(text: &[u8]) -> Option<usize> {
-    WEEKDAYS.iter().position(|name| name.as_slice() == text)
+fn check_short_weekday(text: &[u8]) -> Option<()> {
+    WEEKDAYS.iter().find(|name| name.as_slice() == text).map(|_| ())
 }
 
 fn month(text: &[u8]) -> Option<u64> {
@@ -192,6 +196,15 @@ mod tests {
     }
 
     #[test]
+    fn a_day_of_the_week_that_is_not_the_dates_changes_nothing() {
+        for form in
+            ["Mon, 06 Nov 1994 08:49:37 GMT", "Friday, 06-Nov-94 08:49:37 GMT", "Sat Nov  6 08:49:37 1994"]
+        {
+            assert_eq!(parse(form.as_bytes(), 1_700_000_000), Some(EXAMPLE), "{form}");
+        }
+    }
+
+    #[test]
     fn a_year_of_two_digits_is_at_most_fifty_years_ahead() {
         let year_2023 = 1_700_000_000;
         let found = |form: &str| parse(form.as_bytes(), year_2023).map(text);
@@ -206,7 +219,8 @@ mod tests {
             ",",
             "Sun, 06 Nov 1994 08:49:37",
             "Sun, 06 Nov 1994 08:49:37 CET",
-            "Mon, 06 Nov 1994 08:49:37 GMT",
+            "Xyz, 06 Nov 1994 08:49:37 GMT",
+            "Someday, 06-Nov-94 08:49:37 GMT",
             "Sun, 06 nov 1994 08:49:37 GMT",
             "Sun, 00 Nov 1994 08:49:37 GMT",
             "Wed, 29 Feb 2023 00:00:00 GMT",

@@ -5,7 +5,7 @@
 use super::{
     body::{self, Body, BodyLength},
     fault::Fault,
-    head::{self, Attempt, Grammar, Headers, Plan, RequestHead, Requests, ResponseHead, Responses, Rules},
+    head::{self, Attempt, Grammar, Headers, Plan, RequestHead, Requests, ResponseHead, Responses},
     limits::{EMPTY_LINES_MAX, INTERIM_RESPONSES_MAX, Limits},
     method::Method,
     scan::{self, Bounds, Scanner, Section},
@@ -54,19 +54,18 @@ pub enum Ending {
 /// Reads requests, for servers.
 #[derive(Debug)]
 pub struct RequestDecoder {
-    rules: Rules,
     core: Core,
 }
 
 impl RequestDecoder {
     /// A decoder at the start of a connection.
-    pub fn new(limits: Limits, rules: Rules) -> Self {
-        Self { rules, core: Core::new(limits) }
+    pub fn new(limits: Limits) -> Self {
+        Self { core: Core::new(limits) }
     }
 
     /// Reads up to the next event. Call it again with the rest of the input until it needs more.
     pub fn decode<'h, 'i: 'h>(&'h mut self, input: &'i [u8]) -> Result<Step<'h, 'i, RequestHead<'h>>, Fault> {
-        self.core.decode(&Requests(self.rules), input)
+        self.core.decode(&Requests, input)
     }
 
     /// The peer sends nothing more, and everything it sent has been decoded.
@@ -79,10 +78,24 @@ impl RequestDecoder {
         self.core.is_between_messages()
     }
 
+    /// Whether the head that is under way, or was refused, is that of a HEAD or may still become one: then a refusal
+    /// has no content.
+    pub fn may_be_head(&self) -> bool {
+        match self.core.message.phase {
+            Phase::Failed(_) => self.core.refused_head,
+            _ => may_be_head(self.core.scanner.bytes()),
+        }
+    }
+
     /// Bytes held on the heap: none unless a head or trailer section is split.
     pub fn held_bytes(&self) -> usize {
         self.core.scanner.capacity_bytes()
     }
+}
+
+/// Whether a request that begins with these bytes can be a HEAD.
+fn may_be_head(start: &[u8]) -> bool {
+    b"HEAD ".starts_with(&start[..start.len().min(5)])
 }
 
 /// Reads responses, for clients.
@@ -174,6 +187,8 @@ struct Core {
     limits: Limits,
     message: Message,
     scanner: Scanner,
+    /// The message that was refused is a HEAD, or may have become one.
+    refused_head: bool,
     /// The last event showed the scanner's bytes; they go at the next call.
     shown: bool,
 }
@@ -182,7 +197,7 @@ impl Core {
     fn new(limits: Limits) -> Self {
         let body = Body::new(BodyLength::None);
         let message = Message { phase: Phase::Head, body, keep_alive: true, interim_count: 0 };
-        Self { limits, message, scanner: Scanner::default(), shown: false }
+        Self { limits, message, scanner: Scanner::default(), refused_head: false, shown: false }
     }
 
     fn decode<'h, 'i: 'h, G: Grammar>(
@@ -221,7 +236,10 @@ impl Core {
                     self.scanner.reset();
                     return Ok(Step { consumed: consumed + size, event: Event::Head(head) });
                 }
-                Attempt::Refused(fault) => return Err(self.message.fail(fault)),
+                Attempt::Refused(fault) => {
+                    self.refused_head = may_be_head(rest);
+                    return Err(self.message.fail(fault));
+                }
                 Attempt::Unfit(_) => {}
             }
         }
@@ -232,12 +250,15 @@ impl Core {
                 scan::Progress::More => return Ok(Step { consumed, event: Event::NeedMore }),
                 scan::Progress::FirstLine => {
                     let line = self.scanner.bytes().strip_suffix(b"\r\n").unwrap_or_default();
-                    grammar.check_first_line(line).map_err(|fault| self.message.fail(fault))?;
+                    self.refused_head = may_be_head(line);
+                    let minor = grammar.check_first_line(line).map_err(|fault| self.message.fail(fault))?;
+                    self.scanner.lower_to_one(minor);
                 }
                 scan::Progress::End => break,
             }
         }
         self.shown = true;
+        self.refused_head = may_be_head(self.scanner.bytes());
         match grammar.parse(self.scanner.bytes(), &self.limits) {
             Attempt::Head(_, head) => {
                 self.message.begin(&G::plan(&head))?;
@@ -268,6 +289,7 @@ impl Core {
             bytes: if in_trailer { self.limits.trailer_bytes } else { self.limits.head_bytes },
         };
         self.scanner.push(piece, &bounds).map_err(|fault| {
+            self.refused_head = may_be_head(self.scanner.bytes());
             self.scanner.reset();
             self.message.fail(fault)
         })

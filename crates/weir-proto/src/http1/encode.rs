@@ -189,21 +189,9 @@ impl<'o, O: Output> HeadWriter<'o, O> {
 
     /// Adds a field.
     pub fn header(&mut self, name: &str, value: &[u8]) -> Result<&mut Self, EncodeFault> {
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(EncodeFault::HeaderName);
-        }
-        if ["content-length", "transfer-encoding", "connection"]
-            .iter()
-            .any(|framing| framing.eq_ignore_ascii_case(name))
-        {
-            return Err(EncodeFault::FramingHeader);
-        }
+        check_header(name, value)?;
         if matches!(self.kind, Kind::Request) && name.eq_ignore_ascii_case("host") {
             return Err(EncodeFault::Host);
-        }
-        let padded = value.trim_ascii().len() != value.len();
-        if padded || value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-            return Err(EncodeFault::HeaderValue);
         }
         self.append_field(name, value)?;
         Ok(self)
@@ -264,6 +252,22 @@ impl<O: Output> Drop for HeadWriter<'_, O> {
     }
 }
 
+/// Whether a field could be added to a response: for whoever takes fields from elsewhere, before there is a response.
+pub fn check_header(name: &str, value: &[u8]) -> Result<(), EncodeFault> {
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(EncodeFault::HeaderName);
+    }
+    let framing = ["content-length", "transfer-encoding", "connection"];
+    if framing.iter().any(|framing| framing.eq_ignore_ascii_case(name)) {
+        return Err(EncodeFault::FramingHeader);
+    }
+    let padded = value.trim_ascii().len() != value.len();
+    if padded || value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(EncodeFault::HeaderValue);
+    }
+    Ok(())
+}
+
 /// The bytes that close one chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
@@ -318,7 +322,6 @@ pub fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
-        411 => "Length Required",
         412 => "Precondition Failed",
         413 => "Content Too Large",
         414 => "URI Too Long",

@@ -29,7 +29,7 @@ pub enum Fault {
     /// The status line is not `version SP status SP [reason]`.
     #[error("a malformed status line")]
     StatusLine,
-    /// A version of HTTP other than 1.0 and 1.1.
+    /// A version of HTTP other than 1.0, 1.1 and what follows as 1.x.
     #[error("an unsupported version of HTTP")]
     Version,
     /// The first line is longer than allowed.
@@ -38,9 +38,6 @@ pub enum Fault {
     /// A method outside [`Method`](super::Method).
     #[error("an unknown method")]
     MethodUnknown,
-    /// A known method that this server does not allow.
-    #[error("a method that is not allowed")]
-    MethodNotAllowed,
     /// A header name that is no token; whitespace between name and colon is one cause.
     #[error("a malformed header name")]
     HeaderName,
@@ -81,9 +78,6 @@ pub enum Fault {
     /// A transfer coding other than `chunked` in front of it.
     #[error("an unknown transfer coding")]
     TransferCodingUnknown,
-    /// A request whose method needs a declared length here, without one.
-    #[error("no length of the content")]
-    LengthRequired,
     /// The content is longer than allowed.
     #[error("the content is too large")]
     BodyTooLarge,
@@ -116,11 +110,9 @@ pub enum Fault {
 impl Fault {
     /// The status a server answers with before it closes. For a client the number says the same in short.
     ///
-    /// 408 is not here: what comes too late is for the one who reads the clock.
+    /// 405 and 408 are not here: what a target allows, and what comes too late, is for others to know.
     pub fn status(self) -> u16 {
         match self {
-            Self::MethodNotAllowed => 405,
-            Self::LengthRequired => 411,
             Self::BodyTooLarge => 413,
             Self::FirstLineTooLong => 414,
             Self::Expectation => 417,

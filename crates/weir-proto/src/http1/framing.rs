@@ -113,17 +113,9 @@ impl Fields {
         Ok(Some(BodyLength::Chunked))
     }
 
-    pub(super) fn request_body(
-        &self,
-        version: Version,
-        length_required: bool,
-        limits: &Limits,
-    ) -> Result<BodyLength, Fault> {
-        match self.declared(version)? {
-            Some(length) => within(length, limits),
-            None if length_required => Err(Fault::LengthRequired),
-            None => Ok(BodyLength::None),
-        }
+    /// A request without a length has no content, whatever its method (RFC 9112, 6.3).
+    pub(super) fn request_body(&self, version: Version, limits: &Limits) -> Result<BodyLength, Fault> {
+        within(self.declared(version)?.unwrap_or(BodyLength::None), limits)
     }
 
     pub(super) fn response_body(

@@ -2,8 +2,9 @@
 //!
 //! `httparse` finds the parts. It is more lenient than this module wants to be, and these are checked here or
 //! by the scanner: it takes a lone line feed as a line end, any number of empty lines in front, any visible or
-//! non-ASCII character in a target, and it does not tell an unknown version from no version at all. Left as
-//! lenient as it is: a status line without the space before an absent reason, bytes above 0x7F in values.
+//! non-ASCII character in a target, and it knows neither minor versions after 1.1 nor an unknown version from no
+//! version at all. Left as lenient as it is: a status line without the space before an absent reason, bytes above
+//! 0x7F in values.
 
 use std::mem::MaybeUninit;
 
@@ -13,7 +14,7 @@ use super::{
     fault::Fault,
     framing::Fields,
     limits::{HEADER_COUNT_MAX, Limits},
-    method::{Method, MethodSet},
+    method::Method,
     scan::Section,
 };
 
@@ -22,7 +23,7 @@ use super::{
 pub enum Version {
     /// HTTP/1.0: a connection carries one message unless it says otherwise.
     Http10,
-    /// HTTP/1.1.
+    /// HTTP/1.1, or a later one of the same major version, which is read as this one.
     Http11,
 }
 
@@ -107,15 +108,6 @@ impl ResponseHead<'_> {
     }
 }
 
-/// Which requests a server takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// Methods that are allowed. Others are answered with 405 if they are known, and with 501 if not.
-    pub methods: MethodSet,
-    /// Methods whose requests must declare a length, zero if need be; without one: 411.
-    pub length_required: MethodSet,
-}
-
 /// What a decoder must know of a head.
 pub(super) struct Plan {
     pub(super) body: BodyLength,
@@ -139,20 +131,21 @@ pub(super) trait Grammar {
     type Head<'a>;
     const SECTION: Section;
 
-    /// Judges the first line alone, without its line end: a wrong one is not worth waiting for the rest.
-    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault>;
+    /// Judges the first line alone, without its line end: a wrong one is not worth waiting for the rest. Gives the
+    /// place of the digit for the minor version: a later one than ours is read as ours (RFC 9110, 2.5).
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault>;
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<Self::Head<'a>>;
     fn plan(head: &Self::Head<'_>) -> Plan;
 }
 
-/// Requests, as a server with these rules reads them.
-pub(super) struct Requests(pub(super) Rules);
+/// Requests, as a server reads them.
+pub(super) struct Requests;
 
 impl Grammar for Requests {
     type Head<'a> = RequestHead<'a>;
     const SECTION: Section = Section::Request;
 
-    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault> {
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault> {
         let mut parts = line.split(|byte| *byte == b' ');
         let (Some(method), Some(target), Some(version), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -163,7 +156,8 @@ impl Grammar for Requests {
             return Err(Fault::RequestLine);
         }
         check_version(version).map_err(|fault| fault.unwrap_or(Fault::RequestLine))?;
-        check_target(method, target)
+        check_target(method, target)?;
+        Ok(line.len() - 1)
     }
 
     fn parse<'a>(&self, bytes: &'a [u8], limits: &Limits) -> Attempt<RequestHead<'a>> {
@@ -214,10 +208,7 @@ impl Requests {
         let fields = Fields::gather(headers)?;
         fields.check_host(version)?;
         let method = Method::from_name(method).ok_or(Fault::MethodUnknown)?;
-        if !self.0.methods.contains(method) {
-            return Err(Fault::MethodNotAllowed);
-        }
-        let body = fields.request_body(version, self.0.length_required.contains(method), limits)?;
+        let body = fields.request_body(version, limits)?;
         Ok(RequestHead {
             method,
             target: "",
@@ -237,12 +228,12 @@ impl Grammar for Responses {
     type Head<'a> = ResponseHead<'a>;
     const SECTION: Section = Section::Response;
 
-    fn check_first_line(&self, line: &[u8]) -> Result<(), Fault> {
+    fn check_first_line(&self, line: &[u8]) -> Result<usize, Fault> {
         let (version, rest) = line.split_at_checked(8).ok_or(Fault::StatusLine)?;
         check_version(version).map_err(|fault| fault.unwrap_or(Fault::StatusLine))?;
         match rest {
             [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9']
-            | [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b' ', ..] => Ok(()),
+            | [b' ', b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b' ', ..] => Ok(version.len() - 1),
             _ => Err(Fault::StatusLine),
         }
     }
@@ -318,7 +309,7 @@ pub(super) fn fault_of(error: Option<httparse::Error>, section: Section) -> Faul
 /// `Err(None)`: not a version at all.
 fn check_version(text: &[u8]) -> Result<(), Option<Fault>> {
     match text {
-        b"HTTP/1.0" | b"HTTP/1.1" => Ok(()),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'] => Ok(()),
         [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Err(Some(Fault::Version)),
         _ => Err(None),
     }

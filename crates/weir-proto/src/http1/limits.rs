@@ -9,8 +9,8 @@ pub const EMPTY_LINES_MAX: u8 = 2;
 /// Interim responses (1xx) accepted in front of one final response.
 pub const INTERIM_RESPONSES_MAX: u8 = 16;
 
-/// Hexadecimal digits of a chunk size, leading zeros included: as many as 64 bits have.
-pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
+/// Hexadecimal digits of a chunk size, leading zeros included. Without those it has at most the 16 of 64 bits.
+pub const CHUNK_SIZE_DIGITS_MAX: u8 = 64;
 
 /// Bounds for one message. A message exactly at a bound is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@
 //! * [`encode`] writes heads and chunk framing into the caller's buffer, and refuses what would not be one
 //!   message to every reader.
 //! * [`date`] formats and reads HTTP dates, [`range`] reads `Range`, [`conditional`] judges preconditions,
-//!   [`target`] decodes paths, [`media_type`] names files, and [`url`] is what a client is pointed at.
+//!   [`encoding`] says which codings a client reads, [`target`] decodes paths, [`media_type`] names files, and
+//!   [`url`] is what a client is pointed at.
 //!
 //! How a message is cut never changes its events: not the heads, not the joined content, not the [`Fault`].
 //!
@@ -18,8 +19,8 @@
 //! feed ends no line, and responses with a transfer coding other than `chunked` are refused instead of being
 //! read until the connection closes.
 //!
-//! Left to the caller: a target in absolute form outranks `Host` (RFC 9112, 3.2.2), and a 100 Continue may be
-//! left out when bytes of the content are already there.
+//! Left to the caller: which methods a target has (405); a target in absolute form outranks `Host` (RFC 9112, 3.2.2),
+//! and a 100 Continue may be left out when bytes of the content are already there.
 //!
 //! What it is not: it times nothing (408 is the caller's), knows no connection and no file, follows no redirect,
 //! and treats CONNECT and 101 as the end of HTTP on the connection.
@@ -27,6 +28,7 @@
 pub mod conditional;
 pub mod date;
 pub mod encode;
+pub mod encoding;
 pub mod limits;
 pub mod media_type;
 pub mod range;
@@ -45,6 +47,6 @@ mod scan;
 pub use body::BodyLength;
 pub use decoder::{Ending, Event, RequestDecoder, ResponseDecoder, Step};
 pub use fault::Fault;
-pub use head::{Headers, RequestHead, ResponseHead, Rules, Version};
+pub use head::{Headers, RequestHead, ResponseHead, Version};
 pub use limits::Limits;
 pub use method::{Method, MethodSet};

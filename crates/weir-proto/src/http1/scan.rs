@@ -6,6 +6,9 @@
 
 use super::{fault::Fault, limits::EMPTY_LINES_MAX};
 
+/// What is kept of a piece that is refused: enough to tell one method from another.
+const METHOD_BYTES: usize = 8;
+
 /// What is being gathered, and how much of it is allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
@@ -63,14 +66,28 @@ impl Scanner {
         self.buffer.capacity()
     }
 
-    /// Takes bytes of `piece` up to the next event and says how many.
+    /// A digit at this place that is larger than one becomes one.
+    pub(super) fn lower_to_one(&mut self, place: usize) {
+        if let Some(digit @ b'2'..=b'9') = self.buffer.get_mut(place) {
+            *digit = b'1';
+        }
+    }
+
+    /// Takes bytes of `piece` up to the next event and says how many. After a fault `bytes` has at least the start of
+    /// the section, with what was wrong if that is there.
     pub(super) fn push(&mut self, piece: &[u8], bounds: &Bounds) -> Result<(usize, Progress), Fault> {
         let mut copied = 0;
         for (index, byte) in piece.iter().enumerate() {
-            let Some(line) = self.step(*byte, self.buffer.len() + index - copied + 1, bounds)? else {
-                continue;
-            };
             let taken = index + 1;
+            let line = match self.step(*byte, self.buffer.len() + taken - copied, bounds) {
+                Ok(Some(line)) => line,
+                Ok(None) => continue,
+                Err(fault) => {
+                    let start = &piece[copied..taken];
+                    self.keep(&start[..start.len().min(METHOD_BYTES)], bounds.bytes);
+                    return Err(fault);
+                }
+            };
             match line {
                 Line::Leading => {
                     self.buffer.clear();

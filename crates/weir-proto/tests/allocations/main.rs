@@ -8,7 +8,7 @@ mod orders;
 use counting::allocations;
 use weir_proto::{
     http1::{
-        Event, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules, Version,
+        Event, Limits, Method, RequestDecoder, ResponseDecoder, Version,
         conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
         date,
         encode::{AfterMessage, Framing, HeadWriter, Window},
@@ -23,10 +23,8 @@ use weir_proto::{
     },
 };
 
-const EVERYTHING: Rules = Rules { methods: MethodSet::of(&Method::ALL), length_required: MethodSet::NONE };
-
 fn server() -> RequestDecoder {
-    RequestDecoder::new(Limits::default(), EVERYTHING)
+    RequestDecoder::new(Limits::default())
 }
 
 /// Decodes to the end of the input and says how many heads and ends there were.

@@ -1,8 +1,8 @@
 //! Well-formed messages of every kind, the stock of the properties; and what a few of them mean.
 
-use weir_proto::http1::{Ending, Event, Limits, Method, RequestDecoder};
+use weir_proto::http1::{Ending, Event, Fault, Limits, Method, RequestDecoder};
 
-use crate::transcript::{EVERYTHING, Reader, Seen, lies_in};
+use crate::transcript::{Reader, Seen, cut, lies_in};
 
 pub const REQUESTS: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -33,7 +33,7 @@ pub const RESPONSES: &[&[u8]] = &[
 ];
 
 fn server(input: &[u8]) -> Vec<Seen> {
-    Reader::Server(EVERYTHING).read_whole(input)
+    Reader::Server.read_whole(input)
 }
 
 fn client(request: Method, input: &[u8]) -> Vec<Seen> {
@@ -51,6 +51,68 @@ fn pipelined_messages_are_read_one_after_the_other_until_one_says_close() {
     assert_eq!(seen.last(), Some(&Seen::Finished));
     let continued = seen.iter().filter(|event| **event == Seen::Continue).count();
     assert_eq!(continued, 1, "neither HTTP/1.0 nor an empty content waits for 100 Continue");
+}
+
+#[test]
+fn a_later_minor_version_reads_as_the_latest_known() {
+    for later in ["HTTP/1.2", "HTTP/1.9"] {
+        let request = format!("GET / {later}\r\nHost: x\r\n\r\n");
+        let response = format!("{later} 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let known = |text: &str| text.replace(later, "HTTP/1.1").into_bytes();
+        assert_eq!(server(request.as_bytes()), server(&known(&request)));
+        assert_eq!(client(Method::Get, response.as_bytes()), client(Method::Get, &known(&response)));
+        let places: Vec<usize> = (0..request.len()).collect();
+        let cut = cut(request.as_bytes(), &places);
+        assert_eq!(Reader::Server.read(Limits::default(), cut), server(&known(&request)));
+        let hostless = server(format!("GET / {later}\r\n\r\n").as_bytes());
+        assert_eq!(hostless, [Seen::Fault(Fault::HostMissing)]);
+    }
+}
+
+#[test]
+fn a_chunk_size_may_be_padded_with_zeros() {
+    let request = |size: &str| {
+        let head = "POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+        server(format!("{head}{size}\r\n0123456789\r\n0000000000000000000000000\r\n\r\n").as_bytes())
+    };
+    assert_eq!(request("000000000000000000000000A"), request("A"));
+    assert!(request("A").contains(&Seen::Body(b"0123456789".to_vec())));
+}
+
+#[test]
+fn a_refused_request_is_known_to_be_a_head_however_it_came() {
+    let may_be_head = |input: &[u8], places: &[usize]| {
+        let mut decoder = RequestDecoder::new(Limits::default());
+        let refused = cut(input, places).into_iter().any(|piece| {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                match decoder.decode(rest) {
+                    Ok(step) => rest = &rest[step.consumed..],
+                    Err(_) => return true,
+                }
+            }
+            false
+        });
+        assert!(refused, "{}", input.escape_ascii());
+        decoder.may_be_head()
+    };
+    let long = "x".repeat(20_000);
+    for (input, expected) in [
+        (format!("HEAD /{long} HTTP/1.1\r\n"), true),
+        (format!("GET /{long} HTTP/1.1\r\n"), false),
+        (format!("HEAD / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n"), true),
+        (format!("\r\nGET / HTTP/1.1\r\nHost: x\r\nA: {long}\r\n"), false),
+        ("HEAD / HTTP/1.1\r\n\r\n".into(), true),
+        ("HEAD / HTTP/3.0\r\n\r\n".into(), true),
+        ("GET / HTTP/1.1\r\n\r\n".into(), false),
+        ("HEA\0".into(), false),
+        ("\r\n\r\n\r\n".into(), false),
+    ] {
+        let places: Vec<usize> = (0..input.len()).collect();
+        for places in [&places[..], &[], &[3], &[input.len() - 1]] {
+            assert_eq!(may_be_head(input.as_bytes(), places), expected, "{}", &input[..input.len().min(60)]);
+        }
+    }
 }
 
 #[test]
@@ -148,7 +210,7 @@ fn answers_without_content_end_with_their_head_whatever_they_declare() {
 #[test]
 fn a_head_in_one_piece_is_slices_of_the_input_and_holds_no_memory() {
     let input = REQUESTS[2];
-    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    let mut decoder = RequestDecoder::new(Limits::default());
     let step = decoder.decode(input).expect("well formed");
     let Event::Head(head) = step.event else { panic!("{:?}", step.event) };
     assert!(lies_in(head.target.as_bytes(), input));
@@ -162,7 +224,7 @@ fn a_head_in_one_piece_is_slices_of_the_input_and_holds_no_memory() {
 #[test]
 fn the_memory_of_a_split_head_goes_back_with_the_next_call() {
     let (first, second) = REQUESTS[3].split_at(20);
-    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    let mut decoder = RequestDecoder::new(Limits::default());
     assert_eq!(decoder.decode(first).map(|step| step.consumed), Ok(20));
     assert!(decoder.held_bytes() >= 20 && !decoder.is_between_messages());
     let consumed = decoder.decode(second).expect("well formed").consumed;
@@ -175,7 +237,7 @@ fn the_memory_of_a_split_head_goes_back_with_the_next_call() {
 
 #[test]
 fn chunks_that_arrive_with_their_plain_end_hold_no_memory() {
-    let mut decoder = RequestDecoder::new(Limits::default(), EVERYTHING);
+    let mut decoder = RequestDecoder::new(Limits::default());
     let mut rest = REQUESTS[6];
     loop {
         let step = decoder.decode(rest).expect("well formed");

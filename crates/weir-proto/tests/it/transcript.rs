@@ -1,9 +1,7 @@
 //! A reader of either kind, driven over pieces of input, and what it said; with the promises every step keeps.
 
 use proptest::prelude::ProptestConfig;
-use weir_proto::http1::{
-    Ending, Event, Fault, Headers, Limits, Method, MethodSet, RequestDecoder, ResponseDecoder, Rules,
-};
+use weir_proto::http1::{Ending, Event, Fault, Headers, Limits, Method, RequestDecoder, ResponseDecoder};
 
 /// One event in a form that outlives its input. Neighbouring pieces of content are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,12 +17,9 @@ pub enum Seen {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    Server(Rules),
+    Server,
     Client(Method),
 }
-
-pub const EVERYTHING: Rules =
-    Rules { methods: MethodSet::of(&Method::ALL), length_required: MethodSet::NONE };
 
 enum Decoder {
     Server(RequestDecoder),
@@ -35,7 +30,7 @@ impl Reader {
     /// Decodes the pieces to the end of the connection.
     pub fn read<'a>(self, limits: Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Seen> {
         let mut decoder = match self {
-            Self::Server(rules) => Decoder::Server(RequestDecoder::new(limits, rules)),
+            Self::Server => Decoder::Server(RequestDecoder::new(limits)),
             Self::Client(method) => Decoder::Client(ResponseDecoder::new(limits), method),
         };
         let mut seen = Vec::new();

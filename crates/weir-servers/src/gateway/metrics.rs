@@ -14,7 +14,7 @@ use std::{
 };
 
 use weir_proto::http1::{
-    Event, Limits, Method, MethodSet, RequestDecoder, Rules, Version,
+    Event, Limits, Method, MethodSet, RequestDecoder, Version,
     encode::{AfterMessage, Framing, HeadWriter},
 };
 use weir_record::{
@@ -120,9 +120,7 @@ fn accept(listener: &TcpListener, control: &GatewayControl) {
 /// One request, one answer, and the connection ends.
 fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    let rules =
-        Rules { methods: MethodSet::of(&[Method::Get, Method::Head]), length_required: MethodSet::NONE };
-    let mut decoder = RequestDecoder::new(Limits::default(), rules);
+    let mut decoder = RequestDecoder::new(Limits::default());
     let mut input = Vec::new();
     let mut place = [0; 1024];
     let asked = loop {
@@ -147,7 +145,12 @@ fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
             Err(_) => None,
         };
     };
+    let allowed = MethodSet::of(&[Method::Get, Method::Head]);
+    let is_allowed = asked.as_ref().is_none_or(|(method, _)| allowed.contains(*method));
     let (status, reason, kind, body) = match asked.as_ref().map(|(_, target)| target.as_str()) {
+        Some(_) if !is_allowed => {
+            (405, "Method Not Allowed", "text/plain; charset=utf-8", format!("{allowed}\n"))
+        }
         Some("/metrics") => {
             let text = render(&control.node_stats(), &control.server_stats(), &control.facts());
             (200, "OK", "text/plain; version=0.0.4; charset=utf-8", text)
@@ -163,6 +166,9 @@ fn answer(mut stream: TcpStream, control: &GatewayControl) -> io::Result<()> {
     let mut head =
         HeadWriter::response(&mut reply, Version::Http11, status, reason).map_err(io::Error::other)?;
     head.header("Content-Type", kind.as_bytes()).map_err(io::Error::other)?;
+    if !is_allowed {
+        head.header("Allow", allowed.to_string().as_bytes()).map_err(io::Error::other)?;
+    }
     head.finish(Framing::Length(body.len() as u64), AfterMessage::Close).map_err(io::Error::other)?;
     if !matches!(asked, Some((Method::Head, _))) {
         reply.extend_from_slice(body.as_bytes());

@@ -6,10 +6,13 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_engine::time::Instant;
 use weir_proto::{
     content::Content,
-    http1::{Limits, Method, MethodSet, Rules},
+    http1::{Limits, Method, MethodSet},
 };
 
-use super::files::{FileIo, Root};
+use super::{
+    files::{FileIo, Root},
+    headers::ReplyHeaders,
+};
 
 /// What requests are answered with.
 #[derive(Clone, Debug)]
@@ -53,18 +56,15 @@ impl Default for FileCache {
 }
 
 impl Body {
-    /// Which requests are taken: those whose content is read must declare its length.
-    pub(super) fn rules(&self) -> Rules {
-        let with_content = MethodSet::of(&[Method::Post, Method::Put]);
+    /// What can be asked of every target. No page needs content: what is sent to a fixed one is read and thrown away.
+    #[inline]
+    pub(super) fn methods(&self) -> MethodSet {
+        const FILES: MethodSet = MethodSet::of(&[Method::Get, Method::Head, Method::Options]);
+        const PAGES: MethodSet =
+            MethodSet::of(&[Method::Get, Method::Head, Method::Post, Method::Put, Method::Options]);
         match self {
-            Body::Fixed(_) | Body::Echo => Rules {
-                methods: MethodSet::of(&[Method::Get, Method::Head, Method::Post, Method::Put]),
-                length_required: with_content,
-            },
-            Body::Files { .. } => Rules {
-                methods: MethodSet::of(&[Method::Get, Method::Head]),
-                length_required: MethodSet::NONE,
-            },
+            Body::Fixed(_) | Body::Echo => PAGES,
+            Body::Files { .. } => FILES,
         }
     }
 }
@@ -114,6 +114,14 @@ pub struct HttpConfig {
     pub timeouts: Timeouts,
     /// Requests answered on one connection; the last of them is told that the connection closes.
     pub requests_max: u64,
+    /// Connections at a time; one more is answered with 503 and closed.
+    pub connections_max: usize,
+    /// … of one client: an IPv4 address, or the first 64 bits of an IPv6 address.
+    pub client_connections_max: Option<usize>,
+    /// Fields for every reply with a status below 400.
+    pub headers: ReplyHeaders,
+    /// What a line of the access log says.
+    pub log_format: LogFormat,
     /// An experiment: every reply says `Connection: close`, and the connection goes on all the same.
     pub say_close: bool,
     /// An experiment: the worker's thread sleeps this long for every request.
@@ -131,11 +139,30 @@ impl HttpConfig {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             requests_max: u64::MAX,
+            connections_max: CONNECTIONS_MAX,
+            client_connections_max: None,
+            headers: ReplyHeaders::default(),
+            log_format: LogFormat::default(),
             say_close: false,
             handler_time: Duration::ZERO,
             clock: Clock::Kernel,
         }
     }
+}
+
+/// Connections at a time, unless more or fewer are asked for.
+pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// What a line of the access log says. Bytes are those of the content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// The Common Log Format: client, time, request, status, bytes.
+    Common,
+    /// The Combined Log Format: the same with referrer and user agent.
+    #[default]
+    Combined,
+    /// The same, and the microseconds from the request's first byte until its reply was handed over.
+    Timed,
 }
 
 /// Where the time comes from.

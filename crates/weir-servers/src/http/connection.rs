@@ -1,30 +1,34 @@
 //! One connection: what arrives is decoded and answered in order, without waiting, into a batch; then the batch is
 //! sent. Everything that waits is in [`Connection::run`] and below; everything that decides is plain code.
 
-use std::{io, rc::Rc, thread, time::Duration};
+use std::{io, net::IpAddr, rc::Rc, thread, time::Duration};
 
 use weir_engine::{
     Lease,
-    net::Stream,
+    net::{Address, Stream},
     time::{self, Instant},
 };
 use weir_proto::http1::{
     BodyLength, Event, Fault, Method, RequestDecoder, Version,
-    encode::{self, AfterMessage, Framing},
+    encode::{self, AfterMessage},
 };
 
 use super::{
+    access::ConnectionLog,
+    admission::Admitted,
     config::{Body, Timeouts},
     counters::Refusal,
     files::{Answer, Asked, FileFault, FileReply, Unopened},
     input::Input,
-    replies::{COPIED_BYTES_MAX, Form, Replies, write_head, write_refusal},
+    replies::{COPIED_BYTES_MAX, Form, Head, Replies, write_head, write_refusal},
     served::FileSlice,
     stored::Stored,
     worker::Worker,
 };
 use crate::deadline::Deadline;
 
+mod content;
+mod refusals;
 mod sending;
 
 /// Replies are sent when a batch has reached this size, although more requests are there.
@@ -32,9 +36,6 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 
 /// Content that [`Timeouts::content`](super::Timeouts::content) is for, in either direction.
 const CONTENT_WINDOW_BYTES: usize = 256 << 10;
-
-/// What the access log says of a target: its queue is bounded in lines.
-const LOGGED_TARGET_BYTES_MAX: usize = 1024;
 
 /// How long a connection that we end may take to see that.
 const LINGER: Duration = Duration::from_secs(2);
@@ -45,11 +46,29 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 /// Serves one connection to its end.
 pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
     let now = worker.greet();
-    let mut connection = Connection::new(worker, stream, now);
+    let client = client(&worker, &stream);
+    let mut connection = Connection::new(worker, stream, client, now);
+    if let Some(refusal) = connection.enter(client) {
+        // In a box, because it is rare and every connection would have to have room for it.
+        return Box::pin(connection.turn_away(refusal)).await;
+    }
     match connection.run().await {
         Ending::Gone => {}
         Ending::Done => connection.finish().await,
         Ending::Ours => connection.linger().await,
+    }
+}
+
+/// Who is at the other end, if that matters to anybody and is known: it costs a system call.
+fn client(worker: &Worker, stream: &Stream) -> Option<IpAddr> {
+    let shared = &worker.shared;
+    if shared.access_log.is_none() && !shared.admission.tells_clients_apart() {
+        return None;
+    }
+    match stream.peer_address() {
+        Ok(Address::Tcp(address)) => Some(address.ip()),
+        // A Unix socket, or gone already.
+        _ => None,
     }
 }
 
@@ -68,6 +87,7 @@ enum Ending {
 #[derive(Clone, Copy, Debug)]
 struct Request {
     method: Method,
+    purpose: Purpose,
     version: Version,
     body: BodyLength,
     keep_alive: bool,
@@ -75,6 +95,17 @@ struct Request {
     is_replied: bool,
     /// Content that was sent back.
     echoed_bytes: u64,
+}
+
+/// What becomes of a request that could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// It gets the page.
+    Page,
+    /// It is told which methods there are.
+    Options,
+    /// Its method is none of them.
+    Refused,
 }
 
 /// What the next bytes are, without a tie to the decoder.
@@ -126,7 +157,7 @@ enum Behind {
     Stored(Stored),
     File(FileSlice),
     /// The head too: the file is not open yet.
-    Unopened(Box<(Unopened, Request, Form)>),
+    Unopened(Box<(Unopened, Form)>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +169,8 @@ enum Then {
 
 struct Connection {
     worker: Rc<Worker>,
+    /// It counts among the connections that there may be.
+    _admitted: Option<Admitted>,
     stream: Stream,
     decoder: RequestDecoder,
     deadline: Deadline,
@@ -152,18 +185,20 @@ struct Connection {
     queued_bytes: u64,
     /// Bytes sent since others had their turn.
     share_bytes: usize,
-    /// The target of the last request, if there is a log.
-    target: String,
+    /// What the access log is told, if there is one.
+    log: Option<Box<ConnectionLog>>,
     /// What the request gets, where that is a file.
     file: Option<FileReply>,
 }
 
 impl Connection {
-    fn new(worker: Rc<Worker>, stream: Stream, now: Instant) -> Self {
+    fn new(worker: Rc<Worker>, stream: Stream, client: Option<IpAddr>, now: Instant) -> Self {
         let config = &worker.shared.config;
+        let log = || Box::new(ConnectionLog::new(config.log_format, client));
         let until = now + config.timeouts.idle;
         Self {
-            decoder: RequestDecoder::new(config.limits, config.body.rules()),
+            _admitted: None,
+            decoder: RequestDecoder::new(config.limits),
             deadline: Deadline::new(),
             waiting: Waiting { stage: Stage::Request, until, content_bytes: 0 },
             request: None,
@@ -172,7 +207,7 @@ impl Connection {
             batch: Vec::new(),
             queued_bytes: 0,
             share_bytes: 0,
-            target: String::new(),
+            log: worker.shared.access_log.is_some().then(log),
             file: None,
             stream,
             worker,
@@ -202,6 +237,9 @@ impl Connection {
 
     /// Answers what a lease completes. `None`: the connection goes on.
     async fn take(&mut self, lease: Lease) -> Option<Ending> {
+        if let Some(log) = &mut self.log {
+            log.arrive(self.request.is_none() && self.decoder.is_between_messages());
+        }
         let mut input = Input::Lease(lease);
         loop {
             let now = self.worker.tick();
@@ -209,7 +247,9 @@ impl Connection {
             let pause = self.answer(&mut input, &replies, now);
             input.release();
             let then = pause.then;
-            if !self.send(pause, &replies).await {
+            let is_sent = self.send(pause, &replies).await;
+            self.flush_log();
+            if !is_sent {
                 return Some(Ending::Gone);
             }
             match then {
@@ -261,8 +301,7 @@ impl Connection {
         };
         self.worker.tick();
         let replies = self.worker.replies();
-        let explains = self.request.is_some_and(|request| request.method != Method::Head);
-        let pause = self.refuse(refusal, explains, &replies);
+        let pause = self.refuse(refusal, &replies);
         Some(if self.send(pause, &replies).await { Ending::Ours } else { Ending::Gone })
     }
 
@@ -318,14 +357,10 @@ impl Connection {
     /// Decodes and answers until the input is used up, or something has to be sent first.
     fn answer(&mut self, input: &mut Input, replies: &Replies, now: Instant) -> Pause {
         loop {
-            let begins = self.request.is_none() && self.decoder.is_between_messages();
             let rest = input.rest();
             let (consumed, found) = match self.next(rest, replies, now) {
                 Ok(found) => found,
-                Err(fault) => {
-                    let explains = self.may_explain(begins, rest);
-                    return self.refuse(Refusal::Fault(fault), explains, replies);
-                }
+                Err(fault) => return self.refuse(Refusal::Fault(fault), replies),
             };
             let is_last = consumed == rest.len();
             let mut ended = false;
@@ -335,7 +370,11 @@ impl Connection {
                     return Pause::batch_then(Then::Receive);
                 }
                 Found::Request(request) => self.begin(request),
-                Found::Continue => self.go_ahead(is_last),
+                Found::Continue => {
+                    if let Some(pause) = self.go_ahead(is_last, replies) {
+                        return pause;
+                    }
+                }
                 Found::Content(bytes) => self.take_content(bytes, replies),
                 Found::End => ended = true,
                 Found::Finished => return Pause::batch_then(Then::End(Ending::Ours)),
@@ -362,22 +401,23 @@ impl Connection {
         let found = match step.event {
             Event::NeedMore => Found::More,
             Event::Head(head) => {
-                if self.worker.shared.access_log.is_some() {
-                    self.target.clear();
-                    match head.target.get(..LOGGED_TARGET_BYTES_MAX) {
-                        Some(start) if start.len() < head.target.len() => {
-                            self.target.extend([start, "..."]);
-                        }
-                        _ => self.target.push_str(head.target),
-                    }
+                let config = &self.worker.shared.config;
+                let purpose = match head.method {
+                    method if !config.body.methods().contains(method) => Purpose::Refused,
+                    Method::Options => Purpose::Options,
+                    _ => Purpose::Page,
+                };
+                if let Some(log) = &mut self.log {
+                    log.begin(&head);
                 }
-                if let Body::Files { .. } = &self.worker.shared.config.body {
+                if let (Body::Files { root, .. }, Purpose::Page) = (&config.body, purpose) {
                     let now_seconds = replies.seconds();
                     let asked = Asked { method: head.method, headers: head.headers, now_seconds };
-                    self.file = Some(self.worker.look_up(head.target, &asked, now));
+                    self.file = Some(self.worker.look_up(root, head.target, &asked, now));
                 }
                 Found::Request(Request {
                     method: head.method,
+                    purpose,
                     version: head.version,
                     body: head.body,
                     keep_alive: head.keep_alive,
@@ -400,61 +440,6 @@ impl Connection {
         self.request = Some(request);
     }
 
-    /// The client waits to be told that it may send its content; not if some of it is there already.
-    fn go_ahead(&mut self, nothing_came: bool) {
-        if nothing_came {
-            self.batch().extend_from_slice(encode::CONTINUE);
-        }
-    }
-
-    /// An echo replies when the first of the content is there: it goes back as it comes.
-    fn reply_early(&mut self, request: &mut Request, replies: &Replies) {
-        let framing = match request.body {
-            BodyLength::Length(bytes) => Framing::Length(bytes),
-            BodyLength::Chunked => Framing::Chunked,
-            BodyLength::None | BodyLength::UntilClose => Framing::Length(0),
-        };
-        let after = self.after(request);
-        let fields = [("Content-Type", &b"application/octet-stream"[..])];
-        write_head(self.batch(), 200, replies.date(), &fields, framing, after);
-        request.is_replied = true;
-    }
-
-    /// Content of the request.
-    fn take_content(&mut self, bytes: &[u8], replies: &Replies) {
-        self.waiting.content_bytes += bytes.len();
-        if self.waiting.content_bytes >= CONTENT_WINDOW_BYTES {
-            // The next window has its own time.
-            self.waiting.stage = Stage::Request;
-        }
-        let Some(mut request) = self.request else { return };
-        if !matches!(self.worker.shared.config.body, Body::Echo) {
-            return;
-        }
-        if !request.is_replied {
-            self.reply_early(&mut request, replies);
-        }
-        if request.method != Method::Head {
-            self.echo(&mut request, bytes);
-        }
-        self.request = Some(request);
-    }
-
-    /// Sends content back, in the framing it came in.
-    fn echo(&mut self, request: &mut Request, bytes: &[u8]) {
-        request.echoed_bytes += bytes.len() as u64;
-        let is_chunked = request.body == BodyLength::Chunked;
-        let batch = self.batch();
-        if is_chunked {
-            // Content comes in pieces that are never empty, the only reason to refuse one.
-            let _ = encode::chunk_start(batch, bytes.len() as u64);
-        }
-        batch.extend_from_slice(bytes);
-        if is_chunked {
-            batch.extend_from_slice(encode::CHUNK_END);
-        }
-    }
-
     /// The request is there as a whole: what is left of its reply.
     #[inline]
     fn complete(&mut self, is_last: bool, replies: &Replies, now: Instant) -> Option<Pause> {
@@ -466,39 +451,12 @@ impl Connection {
         self.requests_answered += 1;
         let form = Form { after: self.after(&request), head_only: request.method == Method::Head };
         let (mut rendered, mut content) = (None, Behind::None);
-        if let Some(reply) = self.file.take() {
-            content = match reply {
-                FileReply::Plain(file) if form.after == AfterMessage::Unsaid => {
-                    file.write_head(self.batch(), replies.date());
-                    let sent_bytes = if form.head_only { 0 } else { file.bytes };
-                    self.log(Some(&request), 200, replies, sent_bytes);
-                    self.add_file(FileSlice::whole(file), form)
-                }
-                FileReply::Plain(file) => {
-                    let answer = Answer::of_whole(file, replies.seconds());
-                    self.answer_with_file(answer, &request, form, replies)
-                }
-                FileReply::Answer(answer) => self.answer_with_file(*answer, &request, form, replies),
-                FileReply::Unopened(unopened) => Behind::Unopened(Box::new((*unopened, request, form))),
-            };
-        } else if matches!(self.worker.shared.config.body, Body::Echo) {
-            if !request.is_replied {
-                self.reply_early(&mut request, replies);
+        match request.purpose {
+            Purpose::Page => {
+                (rendered, content) = self.answer_with_page(&mut request, form, is_last, replies)
             }
-            if request.body == BodyLength::Chunked && !form.head_only {
-                self.batch().extend_from_slice(encode::LAST_CHUNK);
-            }
-            self.log(Some(&request), 200, replies, request.echoed_bytes);
-        } else {
-            self.log(Some(&request), 200, replies, replies.content_bytes(form));
-            let behind = replies.behind(form);
-            content = if behind.len() == 0 { Behind::None } else { Behind::Stored(behind) };
-            if is_last && self.batch.is_empty() {
-                // The usual case: one request, one reply, copied once.
-                rendered = Some(form);
-            } else {
-                self.batch().extend_from_slice(replies.bytes(form));
-            }
+            Purpose::Options => self.tell_options(form.after, replies),
+            Purpose::Refused => self.refuse_method(form, replies),
         }
         let then = if !request.keep_alive || self.requests_left == 0 {
             // Who asked for the end, and has nothing more on its way, needs no time to see it.
@@ -515,21 +473,70 @@ impl Connection {
         Some(Pause { rendered, content, then })
     }
 
-    /// Writes the head of a file's reply, and gives what follows it.
-    fn answer_with_file(
+    /// Writes the page, or says where it lies.
+    #[inline]
+    fn answer_with_page(
         &mut self,
-        answer: Answer,
-        request: &Request,
+        request: &mut Request,
         form: Form,
+        is_last: bool,
         replies: &Replies,
-    ) -> Behind {
+    ) -> (Option<Form>, Behind) {
+        if let Some(reply) = self.file.take() {
+            return (None, self.answer_with_reply(reply, form, replies));
+        }
+        if matches!(self.worker.shared.config.body, Body::Echo) {
+            if !request.is_replied {
+                self.reply_early(request, replies);
+            }
+            if request.body == BodyLength::Chunked && !form.head_only {
+                self.batch().extend_from_slice(encode::LAST_CHUNK);
+            }
+            self.log(200, replies, request.echoed_bytes, false);
+            return (None, Behind::None);
+        }
+        let behind = replies.behind(form);
+        let content = if behind.len() == 0 { Behind::None } else { Behind::Stored(behind) };
+        self.log(200, replies, replies.content_bytes(form), behind.len() > 0);
+        if is_last && self.batch.is_empty() {
+            // The usual case: one request, one reply, copied once.
+            return (Some(form), content);
+        }
+        self.batch().extend_from_slice(replies.bytes(form));
+        (None, content)
+    }
+
+    /// Answers with a file that is kept, or says that it must be opened first.
+    fn answer_with_reply(&mut self, reply: FileReply, form: Form, replies: &Replies) -> Behind {
+        match reply {
+            FileReply::Plain(file) if form.after == AfterMessage::Unsaid => {
+                file.write_head(self.batch(), replies.date());
+                let sent_bytes = if form.head_only { 0 } else { file.bytes };
+                let content = self.add_file(FileSlice::whole(file), form);
+                self.log(200, replies, sent_bytes, !matches!(content, Behind::None));
+                content
+            }
+            FileReply::Plain(file) => {
+                self.answer_with_file(Answer::of_whole(file, replies.seconds()), form, replies)
+            }
+            FileReply::Answer(answer) => self.answer_with_file(*answer, form, replies),
+            FileReply::Unopened(unopened) => Behind::Unopened(Box::new((*unopened, form))),
+        }
+    }
+
+    /// Writes the head of a file's reply, and gives what follows it.
+    fn answer_with_file(&mut self, answer: Answer, form: Form, replies: &Replies) -> Behind {
         if let Some(fault) = answer.fault {
             self.count_refusal(Refusal::File(fault));
         }
-        answer.write(self.batch(), replies.date(), form.after, form.head_only);
+        let worker = Rc::clone(&self.worker);
+        let headers = &worker.shared.config.headers;
+        answer.write(self.batch(), headers, replies.date(), form.after, form.head_only);
         let sent_bytes = if form.head_only { 0 } else { answer.content_bytes };
-        self.log(Some(request), answer.status, replies, sent_bytes);
-        answer.part.map_or(Behind::None, |part| self.add_file(part, form))
+        let status = answer.status;
+        let content = answer.part.map_or(Behind::None, |part| self.add_file(part, form));
+        self.log(status, replies, sent_bytes, !matches!(content, Behind::None));
+        content
     }
 
     /// The content of a reply: behind its head if it is short and in memory, else from where it lies.
@@ -544,31 +551,6 @@ impl Connection {
                 Behind::None
             }
             _ => Behind::File(slice),
-        }
-    }
-
-    /// The last reply of a connection, to whoever asked wrongly or too slowly.
-    #[cold]
-    fn refuse(&mut self, refusal: Refusal, explains: bool, replies: &Replies) -> Pause {
-        self.count_refusal(refusal);
-        let request = self.request.take();
-        // A reply that has begun cannot become another one: it stays unfinished, which the client sees.
-        if let Some(status) = refusal.status()
-            && !request.is_some_and(|request| request.is_replied)
-        {
-            let sentence = explains.then(|| refusal.to_string());
-            let allowed = self.worker.shared.config.body.rules().methods;
-            write_refusal(self.batch(), status, replies.date(), allowed, sentence.as_deref());
-            self.log(request.as_ref(), status, replies, 0);
-        }
-        Pause::batch_then(Then::End(Ending::Ours))
-    }
-
-    /// Whether a refusal may have content: not if the request is a HEAD, and a head that came in pieces may be one.
-    fn may_explain(&self, begins: bool, input: &[u8]) -> bool {
-        match self.request {
-            Some(request) => request.method != Method::Head,
-            None => begins && !input.trim_ascii_start().starts_with(b"HEAD "),
         }
     }
 
@@ -625,31 +607,32 @@ impl Connection {
         self.worker.shared.counters.count_refusal(refusal);
     }
 
+    fn write_head(&mut self, head: &Head<'_>) {
+        let worker = Rc::clone(&self.worker);
+        write_head(self.batch(), &worker.shared.config.headers, head);
+    }
+
+    /// A reply is decided.
     #[inline]
-    fn log(&self, request: Option<&Request>, status: u16, replies: &Replies, content_bytes: u64) {
-        if let Some(log) = &self.worker.shared.access_log {
-            log.line(self.line(request, status, replies, content_bytes));
+    fn log(&mut self, status: u16, replies: &Replies, content_bytes: u64, is_behind: bool) {
+        if let Some(log) = &mut self.log {
+            log.reply(replies.date(), status, content_bytes, is_behind);
         }
     }
 
-    /// `[date] "GET /path HTTP/1.1" 200 615`; of a request that could not be read, dashes.
-    fn line(&self, request: Option<&Request>, status: u16, replies: &Replies, content_bytes: u64) -> String {
-        let date = String::from_utf8_lossy(replies.date());
-        let asked = request.map_or_else(
-            || "-".to_owned(),
-            |request| {
-                let version = if request.version == Version::Http10 { "1.0" } else { "1.1" };
-                // The only visible character that would end the field.
-                let target = self.target.replace('"', "%22");
-                format!("{} {target} HTTP/{version}", request.method.name())
-            },
-        );
-        format!("[{date}] \"{asked}\" {status} {content_bytes}\n")
+    /// What was decided is handed over.
+    #[inline]
+    fn flush_log(&mut self) {
+        if let (Some(log), Some(queue)) = (&mut self.log, &self.worker.shared.access_log) {
+            log.flush(queue);
+        }
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // What a drain has cut is in the log, as far as it went.
+        self.flush_log();
         self.worker.shared.counters.add_requests(self.requests_answered);
         self.worker.tell_counts();
     }

@@ -23,6 +23,12 @@ pub enum Refusal {
     ContentLate,
     /// The client took no more of a reply in time.
     ReplyNotTaken,
+    /// A method that the target does not have; the connection goes on.
+    Method,
+    /// As many connections as may be were there.
+    TooManyConnections,
+    /// The client had as many connections as one may have.
+    TooManyOfClient,
     /// There was no file to answer with; the connection goes on.
     File(FileFault),
 }
@@ -34,6 +40,8 @@ impl Refusal {
             Refusal::Fault(Fault::Truncated) | Refusal::ReplyNotTaken => None,
             Refusal::Fault(fault) => Some(fault.status()),
             Refusal::HeadLate | Refusal::ContentLate => Some(408),
+            Refusal::Method => Some(405),
+            Refusal::TooManyConnections | Refusal::TooManyOfClient => Some(503),
             Refusal::File(fault) => fault.status(),
         }
     }
@@ -46,6 +54,9 @@ impl fmt::Display for Refusal {
             Refusal::HeadLate => formatter.write_str("the head took too long"),
             Refusal::ContentLate => formatter.write_str("the content took too long"),
             Refusal::ReplyNotTaken => formatter.write_str("the reply was not taken"),
+            Refusal::Method => formatter.write_str("a method that is not allowed"),
+            Refusal::TooManyConnections => formatter.write_str("too many connections"),
+            Refusal::TooManyOfClient => formatter.write_str("too many connections of one client"),
             Refusal::File(fault) => fault.fmt(formatter),
         }
     }

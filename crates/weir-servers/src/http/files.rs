@@ -11,30 +11,37 @@
 use std::{fmt, io, path::Path, rc::Rc};
 
 use rustix::io::Errno;
-use weir_engine::fs::{File, Folder};
+use weir_engine::fs::{File, Folder, Metadata};
 use weir_proto::http1::{
     Headers, Method,
     conditional::{FileTag, Validators, Verdict, evaluate, range_applies},
     date::{self, DATE_BYTES},
     encode::{AfterMessage, Framing, reason},
+    encoding::{Coding, Preferences},
     range::{ContentRange, Selection, select},
     target::{self, TargetFault},
 };
 
 use super::{
-    config::Clock,
+    config::HttpConfig,
+    headers::ReplyHeaders,
     kept::KeptFiles,
-    replies::write_head,
-    served::{Content, FileSlice, Served},
+    replies::{Head, write_head},
+    served::{Content, FileSlice, Served, StoredForm},
 };
 
 /// What a folder is answered with.
 const INDEX: &[u8] = b"index.html";
 
+/// What ends a path in the name of what is kept: no path has this byte.
+const CODINGS: u8 = 0;
+
 /// A folder whose files are served.
 #[derive(Clone, Debug)]
 pub struct Root {
     folder: Folder,
+    shows_dotfiles: bool,
+    serves_precompressed: bool,
 }
 
 impl Root {
@@ -43,7 +50,38 @@ impl Root {
     /// # Errors
     /// Those of `open(2)`; `Unsupported` where the kernel has no `openat2` or forbids it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Folder::open(path).map(|folder| Self { folder })
+        Folder::open(path).map(|folder| Self { folder, shows_dotfiles: false, serves_precompressed: false })
+    }
+
+    /// Serves files and folders whose names begin with a dot as well.
+    #[must_use]
+    pub fn with_dotfiles(self) -> Self {
+        Self { shows_dotfiles: true, ..self }
+    }
+
+    /// Serves what lies compressed beside a file instead of it, to clients that can read it.
+    #[must_use]
+    pub fn with_precompressed(self) -> Self {
+        Self { serves_precompressed: true, ..self }
+    }
+
+    /// The first of these codings in which a file lies beside it, and is no older. What cannot be opened is not there.
+    async fn open_encoded(
+        &self,
+        path: &[u8],
+        codings: impl Iterator<Item = Coding>,
+        plain: &Metadata,
+        kept: Option<&Rc<KeptFiles>>,
+    ) -> Option<(File, Metadata, Coding)> {
+        for coding in codings {
+            let path = [path, coding.extension().as_bytes()].concat();
+            let Ok(file) = self.open_file(&path, kept).await else { continue };
+            let Ok(metadata) = file.metadata().await else { continue };
+            if metadata.is_file && metadata.modified >= plain.modified {
+                return Some((file, metadata, coding));
+            }
+        }
+        None
     }
 
     /// Opens a file; if descriptors have run out, at the price of those that are kept.
@@ -62,8 +100,19 @@ impl Root {
 }
 
 /// The path below the root that a target names, in `buffer`. True: it was named as a folder.
-pub(super) fn name(target: &str, buffer: &mut Vec<u8>) -> Result<bool, FileFault> {
+///
+/// Where compressed files are served, [`CODINGS`] follows and then those that the client reads: what is kept is kept
+/// for each order of them.
+pub(super) fn name(
+    root: &Root,
+    target: &str,
+    headers: Headers<'_>,
+    buffer: &mut Vec<u8>,
+) -> Result<bool, FileFault> {
     let path = target::decode(target, buffer).map_err(FileFault::Target)?;
+    if !root.shows_dotfiles && is_hidden(path) {
+        return Err(FileFault::Hidden);
+    }
     let names_folder = path.ends_with_slash();
     if names_folder {
         if !buffer.is_empty() {
@@ -71,7 +120,19 @@ pub(super) fn name(target: &str, buffer: &mut Vec<u8>) -> Result<bool, FileFault
         }
         buffer.extend_from_slice(INDEX);
     }
+    if root.serves_precompressed {
+        buffer.push(CODINGS);
+        buffer.extend(Preferences::of(headers).ordered().map(|coding| coding as u8));
+    }
     Ok(names_folder)
+}
+
+/// A path, and the codings that follow it.
+fn split_codings(name: &[u8]) -> (&[u8], impl Iterator<Item = Coding>) {
+    let end = name.iter().position(|byte| *byte == CODINGS).unwrap_or(name.len());
+    let (path, codings) = name.split_at(end);
+    let coding = |byte: &u8| Coding::ALL.into_iter().find(|coding| *coding as u8 == *byte);
+    (path, codings.iter().skip(1).filter_map(coding))
 }
 
 /// What a request for a file gets.
@@ -87,16 +148,17 @@ pub(super) enum FileReply {
 /// A request whose file is not open yet.
 #[derive(Debug)]
 pub(super) struct Unopened {
-    path: Vec<u8>,
+    /// Its path, and the codings that the client reads.
+    name: Vec<u8>,
     names_folder: bool,
     method: Method,
     header_lines: Vec<u8>,
 }
 
 impl Unopened {
-    pub(super) fn new(path: &[u8], names_folder: bool, asked: &Asked<'_>) -> Self {
+    pub(super) fn new(name: &[u8], names_folder: bool, asked: &Asked<'_>) -> Self {
         let header_lines = asked.headers.lines().to_vec();
-        Self { path: path.to_vec(), names_folder, method: asked.method, header_lines }
+        Self { name: name.to_vec(), names_folder, method: asked.method, header_lines }
     }
 
     /// Opens the file, keeps it if files are kept, and answers.
@@ -104,36 +166,48 @@ impl Unopened {
         &self,
         root: &Root,
         kept: Option<&Rc<KeptFiles>>,
-        clock: Clock,
+        config: &HttpConfig,
     ) -> Box<Answer> {
-        Box::new(self.find(root, kept, clock).await.unwrap_or_else(Answer::of_fault))
+        Box::new(self.find(root, kept, config).await.unwrap_or_else(Answer::of_fault))
     }
 
     async fn find(
         &self,
         root: &Root,
         kept: Option<&Rc<KeptFiles>>,
-        clock: Clock,
+        config: &HttpConfig,
     ) -> Result<Answer, FileFault> {
-        let looked_at = clock.now();
+        let looked_at = config.clock.now();
         let fault = |error: io::Error| FileFault::of(&error);
-        let file = root.open_file(&self.path, kept).await.map_err(fault)?;
+        let (path, codings) = split_codings(&self.name);
+        let file = root.open_file(path, kept).await.map_err(fault)?;
         let metadata = file.metadata().await.map_err(fault)?;
         if metadata.is_folder && !self.names_folder {
-            return Ok(Answer::redirect(&self.path));
+            return Ok(Answer::redirect(path));
         }
         if !metadata.is_file {
             return Err(FileFault::Missing);
         }
+        let (file, metadata, coding) = match root.open_encoded(path, codings, &metadata, kept).await {
+            Some((file, metadata, coding)) => (file, metadata, Some(coding)),
+            None => (file, metadata, None),
+        };
         let content = Content::of(&file, &metadata, kept.is_some()).await.map_err(fault)?;
-        let now_seconds = clock.wall().as_secs().min(date::SECONDS_MAX);
-        let served = Served::new(&self.path, &metadata, content, now_seconds);
+        let now_seconds = config.clock.wall().as_secs().min(date::SECONDS_MAX);
+        let form = StoredForm { coding, is_one_of_several: root.serves_precompressed };
+        let served = Served::new(path, &metadata, form, content, now_seconds, &config.headers);
         if let Some(kept) = kept {
-            kept.keep(&self.path, &served, looked_at);
+            kept.keep(&self.name, &served, looked_at);
         }
         let headers = Headers::of_lines(&self.header_lines);
         Ok(Answer::of(&served, &Asked { method: self.method, headers, now_seconds }))
     }
+}
+
+/// Whether a path has a name that begins with a dot. `/.well-known/` is there to be seen (RFC 8615).
+fn is_hidden(path: target::Path<'_>) -> bool {
+    let mut segments = path.segments().enumerate();
+    segments.any(|(depth, name)| name.starts_with(b".") && !(depth == 0 && name == b".well-known"))
 }
 
 /// How the content of files reaches the sockets.
@@ -171,8 +245,14 @@ pub enum FileFault {
     Target(TargetFault),
     /// Nothing is there, or nothing that has content.
     Missing,
-    /// It may not be read, or lies outside the root.
+    /// Its path has a name that begins with a dot. Whether it is there was not looked at.
+    Hidden,
+    /// It may not be read.
     Forbidden,
+    /// On the way there is a symbolic link that leads out of the root, or is absolute.
+    LinkOutside,
+    /// On the way there are symbolic links that lead nowhere but to links, or one of `/proc`'s.
+    LinkRefused,
     /// There are no descriptors or no memory at the moment.
     Exhausted,
     /// The file system failed.
@@ -185,7 +265,9 @@ impl FileFault {
     fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error).unwrap_or(Errno::IO) {
             Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO => FileFault::Missing,
-            Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::LOOP => FileFault::Forbidden,
+            Errno::ACCESS | Errno::PERM => FileFault::Forbidden,
+            Errno::XDEV => FileFault::LinkOutside,
+            Errno::LOOP => FileFault::LinkRefused,
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => FileFault::Exhausted,
             _ => FileFault::Failed,
         }
@@ -194,8 +276,8 @@ impl FileFault {
     pub(super) fn status(self) -> Option<u16> {
         match self {
             FileFault::Target(fault) => Some(fault.status()),
-            FileFault::Missing => Some(404),
-            FileFault::Forbidden => Some(403),
+            FileFault::Missing | FileFault::Hidden => Some(404),
+            FileFault::Forbidden | FileFault::LinkOutside | FileFault::LinkRefused => Some(403),
             FileFault::Exhausted => Some(503),
             FileFault::Failed => Some(500),
             FileFault::Shrunk => None,
@@ -208,7 +290,10 @@ impl fmt::Display for FileFault {
         formatter.write_str(match self {
             FileFault::Target(fault) => return fault.fmt(formatter),
             FileFault::Missing => "no such file",
+            FileFault::Hidden => "a name that begins with a dot",
             FileFault::Forbidden => "a file that may not be read",
+            FileFault::LinkOutside => "a symbolic link that is absolute or leads out of the root",
+            FileFault::LinkRefused => "a symbolic link that leads in a circle and is not followed",
             FileFault::Exhausted => "no descriptor or memory for a file",
             FileFault::Failed => "the file system failed",
             FileFault::Shrunk => "a file that became shorter while it was sent",
@@ -229,6 +314,7 @@ pub(super) struct Answer {
     media_type: &'static str,
     modified: Option<[u8; DATE_BYTES]>,
     tag: Option<FileTag>,
+    form: StoredForm,
     range: Option<String>,
     location: Option<String>,
 }
@@ -243,6 +329,7 @@ impl Answer {
             // A clock that was set back makes no file younger than its reply.
             modified: Some(date::format(file.modified_seconds.min(now_seconds))),
             tag: Some(file.tag),
+            form: file.form,
             range: None,
             location: None,
             text: String::new(),
@@ -300,6 +387,7 @@ impl Answer {
             media_type: "text/plain; charset=utf-8",
             modified: None,
             tag: None,
+            form: StoredForm::default(),
             range: None,
             location: None,
         }
@@ -328,13 +416,20 @@ impl Answer {
     pub(super) fn write(
         &self,
         output: &mut Vec<u8>,
+        headers: &ReplyHeaders,
         date: &[u8; DATE_BYTES],
         after: AfterMessage,
         head_only: bool,
     ) {
-        let mut fields: Vec<(&str, &[u8])> = Vec::with_capacity(6);
+        let mut fields: Vec<(&str, &[u8])> = Vec::with_capacity(8);
         if self.content_bytes > 0 || self.status == 200 {
             fields.push(("Content-Type", self.media_type.as_bytes()));
+        }
+        if let (Some(coding), 200 | 206) = (self.form.coding, self.status) {
+            fields.push(("Content-Encoding", coding.name().as_bytes()));
+        }
+        if self.form.is_one_of_several {
+            fields.push(("Vary", b"Accept-Encoding"));
         }
         if let Some(modified) = &self.modified {
             fields.push(("Last-Modified", modified));
@@ -353,7 +448,8 @@ impl Answer {
             304 => Framing::NoContent,
             _ => Framing::Length(self.content_bytes),
         };
-        write_head(output, self.status, date, &fields, framing, after);
+        let head = Head { status: self.status, date, fields: &fields, framing, after };
+        write_head(output, headers, &head);
         if !head_only {
             output.extend_from_slice(self.text.as_bytes());
         }

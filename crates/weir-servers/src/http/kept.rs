@@ -209,7 +209,14 @@ mod tests {
             inode: 1,
             device: 1,
         };
-        Served::new(b"a", &metadata, Content::Memory(b"bytes"[..].into()), 0)
+        Served::new(
+            b"a",
+            &metadata,
+            Default::default(),
+            Content::Memory(b"bytes"[..].into()),
+            0,
+            &Default::default(),
+        )
     }
 
     fn kept(room: &Arc<Room>) -> Rc<KeptFiles> {

@@ -23,9 +23,10 @@
 //! A file below the root is kept for a second, short ones as bytes with their head, longer ones open ([`FileCache`]); a
 //! path that is not kept is opened off the worker's thread where that may wait for a disk.
 //!
-//! What is bounded. A head and a content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however
-//! its bytes drip; content, in both directions, by a time for each quarter of a mebibyte; the replies that wait for a
-//! client by the engine's high-water mark, above which nothing more is read. However fast a client takes a reply, after
+//! What is bounded. Connections by their number, all together and of one client; one more gets a 503. A head and a
+//! content by [`Limits`](weir_proto::http1::Limits); a head by its total time, however its bytes drip; content, in both
+//! directions, by a time for each quarter of a mebibyte; the replies that wait for a client by the engine's high-water
+//! mark, above which nothing more is read. However fast a client takes a reply, after
 //! a mebibyte of it others have their turn. A lease never waits for a client: what is left of it is copied before a
 //! send can wait.
 //!
@@ -38,11 +39,14 @@
 //! What it is not: it has no routes (every path has the same content, or names a file) and no TLS, it upgrades nothing,
 //! and it compresses nothing.
 
+mod access;
+mod admission;
 mod cache;
 mod config;
 mod connection;
 mod counters;
 mod files;
+mod headers;
 mod input;
 mod kept;
 mod log;
@@ -56,9 +60,12 @@ use std::{future::Future, io, sync::Arc};
 
 use weir_engine::net::Stream;
 
-pub use config::{Body, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, Timeouts};
+pub use config::{
+    Body, CONNECTIONS_MAX, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, LogFormat, Timeouts,
+};
 pub use counters::{HttpCounters, Refusal};
 pub use files::{FileFault, FileIo, Root};
+pub use headers::{HeaderFault, ReplyHeaders};
 pub use kept::FileCacheCounts;
 
 use worker::{Shared, Worker};

@@ -6,7 +6,7 @@ use weir_proto::http1::{
     encode::{AfterMessage, EncodeFault, Framing, HeadWriter, reason},
 };
 
-use super::stored::Stored;
+use super::{headers::ReplyHeaders, stored::Stored};
 
 /// Content up to this size is copied behind its head; larger content is sent from where it lies.
 pub(super) const COPIED_BYTES_MAX: usize = 8 << 10;
@@ -40,7 +40,7 @@ pub(super) struct Replies {
 
 impl Replies {
     /// Those with this content, in the first second of 1970: `set_date` comes next.
-    pub(super) fn new(media_type: &str, content: Stored) -> Self {
+    pub(super) fn new(media_type: &str, content: Stored, headers: &ReplyHeaders) -> Self {
         let date = format(0);
         let (copied, behind) = match content {
             Stored::Memory(bytes) if bytes.len() <= COPIED_BYTES_MAX => (bytes, Stored::NOTHING),
@@ -49,8 +49,8 @@ impl Replies {
         let render = |after| {
             let mut bytes = Vec::new();
             let framing = Framing::Length(content.len() as u64);
-            let fields = [("Content-Type", media_type.as_bytes())];
-            write_head(&mut bytes, 200, &date, &fields, framing, after);
+            let fields = &[("Content-Type", media_type.as_bytes())];
+            write_head(&mut bytes, headers, &Head { status: 200, date: &date, fields, framing, after });
             let head_bytes = bytes.len();
             let date_offset = bytes.windows(DATE_BYTES).position(|window| window == date).unwrap_or(0);
             bytes.extend_from_slice(copied);
@@ -102,45 +102,46 @@ impl Replies {
     }
 }
 
-/// A head with the date and these fields.
-pub(super) fn write_head(
-    output: &mut Vec<u8>,
-    status: u16,
-    date: &[u8; DATE_BYTES],
-    fields: &[(&str, &[u8])],
-    framing: Framing,
-    after: AfterMessage,
-) {
-    let written = try_write_head(output, status, date, fields, framing, after);
-    // Nothing in our own heads comes from a peer.
+/// What a head says.
+pub(super) struct Head<'a> {
+    pub(super) status: u16,
+    pub(super) date: &'a [u8; DATE_BYTES],
+    pub(super) fields: &'a [(&'a str, &'a [u8])],
+    pub(super) framing: Framing,
+    pub(super) after: AfterMessage,
+}
+
+/// Writes a head; `headers` are added unless it is a refusal.
+pub(super) fn write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>) {
+    let written = try_write_head(output, headers, head);
+    // Nothing in our own heads comes from a peer, and what is added was checked.
     written.expect("our own heads are valid");
 }
 
-fn try_write_head(
-    output: &mut Vec<u8>,
-    status: u16,
-    date: &[u8; DATE_BYTES],
-    fields: &[(&str, &[u8])],
-    framing: Framing,
-    after: AfterMessage,
-) -> Result<(), EncodeFault> {
-    let mut head = HeadWriter::response(output, Version::Http11, status, reason(status))?;
-    head.header("Date", date)?;
-    for (name, value) in fields {
-        head.header(name, value)?;
+fn try_write_head(output: &mut Vec<u8>, headers: &ReplyHeaders, head: &Head<'_>) -> Result<(), EncodeFault> {
+    let mut writer = HeadWriter::response(output, Version::Http11, head.status, reason(head.status))?;
+    writer.header("Date", head.date)?;
+    for (name, value) in head.fields {
+        writer.header(name, value)?;
     }
-    head.finish(framing, after)
+    if head.status < 400 {
+        for (name, value) in headers.iter() {
+            writer.header(name, value)?;
+        }
+    }
+    writer.finish(head.framing, head.after)
 }
 
-/// The whole answer to a request that is refused. `sentence` is its content; `None` for a client that asked with HEAD,
-/// or may have.
+/// The whole answer to a request that is refused, and the size of its content. `sentence` is that content; `None` for a
+/// client that asked with HEAD, or may have.
 pub(super) fn write_refusal(
     output: &mut Vec<u8>,
     status: u16,
     date: &[u8; DATE_BYTES],
     allowed: MethodSet,
     sentence: Option<&str>,
-) {
+    after: AfterMessage,
+) -> u64 {
     let allow = allowed.to_string();
     let mut fields: Vec<(&str, &[u8])> = Vec::new();
     if status == 405 {
@@ -152,8 +153,10 @@ pub(super) fn write_refusal(
     }
     let content = text.as_deref().unwrap_or_default().as_bytes();
     let framing = Framing::Length(content.len() as u64);
-    write_head(output, status, date, &fields, framing, AfterMessage::Close);
+    let head = Head { status, date, fields: &fields, framing, after };
+    write_head(output, &ReplyHeaders::default(), &head);
     output.extend_from_slice(content);
+    content.len() as u64
 }
 
 #[cfg(test)]
@@ -168,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_small_reply_lies_whole_in_each_form() {
-        let mut replies = Replies::new("text/plain", Stored::Memory(b"hello"));
+        let mut replies = Replies::new("text/plain", Stored::Memory(b"hello"), &ReplyHeaders::default());
         replies.set_date(784_111_777);
         let head = "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: text/plain\r\n\
                     Content-Length: 5\r\n";
@@ -183,29 +186,46 @@ mod tests {
     }
 
     #[test]
+    fn added_fields_are_in_what_is_sent_and_in_no_refusal() {
+        let mut headers = ReplyHeaders::default();
+        headers.add("Cache-Control: no-store").expect("a field");
+        let head = |status, framing| {
+            let mut output = Vec::new();
+            let head = Head { status, date: &format(0), fields: &[], framing, after: AfterMessage::Unsaid };
+            write_head(&mut output, &headers, &head);
+            text(&output).contains("\r\nCache-Control: no-store\r\n")
+        };
+        assert!(head(200, Framing::Length(1)) && head(304, Framing::NoContent));
+        assert!(!head(404, Framing::Length(1)) && !head(503, Framing::Length(1)));
+        let replies = Replies::new("text/plain", Stored::Memory(b"hello"), &headers);
+        assert!(text(replies.bytes(FORM)).contains("\r\nCache-Control: no-store\r\n"));
+    }
+
+    #[test]
     fn a_large_reply_is_a_head_and_the_content_where_it_lies() {
         static LARGE: [u8; COPIED_BYTES_MAX + 1] = [b'x'; COPIED_BYTES_MAX + 1];
-        let replies = Replies::new("image/jpeg", Stored::Memory(&LARGE));
+        let replies = Replies::new("image/jpeg", Stored::Memory(&LARGE), &ReplyHeaders::default());
         assert!(replies.bytes(FORM).ends_with(b"Content-Length: 8193\r\n\r\n"));
         let Stored::Memory(behind) = replies.behind(FORM) else { panic!("it lies in memory") };
         assert!(std::ptr::eq(behind, LARGE.as_slice()));
         assert_eq!(replies.behind(Form { head_only: true, ..FORM }).len(), 0);
-        let limit = Replies::new("image/jpeg", Stored::Memory(&LARGE[1..]));
+        let limit = Replies::new("image/jpeg", Stored::Memory(&LARGE[1..]), &ReplyHeaders::default());
         assert!(limit.behind(FORM).len() == 0 && limit.bytes(FORM).ends_with(b"xxx"));
     }
 
     #[test]
-    fn a_refusal_closes_and_names_what_is_allowed() {
+    fn a_refusal_names_what_is_allowed() {
         use weir_proto::http1::Method;
         let allowed = MethodSet::of(&[Method::Get, Method::Head]);
         let mut output = Vec::new();
-        write_refusal(&mut output, 405, &format(0), allowed, Some("no"));
+        let bytes = write_refusal(&mut output, 405, &format(0), allowed, Some("no"), AfterMessage::Close);
+        assert_eq!(bytes, 27);
         let told = text(&output).to_owned();
         assert!(told.starts_with("HTTP/1.1 405 Method Not Allowed\r\nDate: "), "{told}");
         assert!(told.contains("\r\nAllow: GET, HEAD\r\n") && told.contains("\r\nConnection: close\r\n"));
         assert!(told.ends_with("\r\n\r\n405 Method Not Allowed: no\n"), "{told}");
         output.clear();
-        write_refusal(&mut output, 431, &format(0), allowed, None);
+        assert_eq!(write_refusal(&mut output, 431, &format(0), allowed, None, AfterMessage::Close), 0);
         let mute = text(&output);
         assert!(mute.contains("\r\nContent-Length: 0\r\n") && mute.ends_with("\r\n\r\n"), "{mute}");
         assert!(!mute.contains("Allow"));

@@ -10,13 +10,22 @@ use weir_proto::http1::{
     conditional::FileTag,
     date::{DATE_BYTES, format},
     encode::AfterMessage,
+    encoding::Coding,
     media_type,
 };
 
-use super::files::Answer;
+use super::{files::Answer, headers::ReplyHeaders};
 
 /// Files up to this size are kept as bytes, longer ones open: from here on sending pages is cheaper than copying.
 pub(super) const MEMORY_BYTES_MAX: u64 = 32 << 10;
+
+/// In which form a file has the content that was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StoredForm {
+    pub(super) coding: Option<Coding>,
+    /// Others may get another form: caches have to know.
+    pub(super) is_one_of_several: bool,
+}
 
 /// A file as it was when it was looked at. Shared between the replies that send it.
 #[derive(Debug)]
@@ -25,6 +34,7 @@ pub(super) struct Served {
     pub(super) bytes: u64,
     pub(super) modified_seconds: u64,
     pub(super) tag: FileTag,
+    pub(super) form: StoredForm,
     content: Content,
     /// The head of the reply to a GET without conditions, with the date of another second in it.
     head: Vec<u8>,
@@ -55,21 +65,29 @@ impl Content {
 }
 
 impl Served {
-    pub(super) fn new(path: &[u8], metadata: &Metadata, content: Content, now_seconds: u64) -> Rc<Self> {
+    pub(super) fn new(
+        path: &[u8],
+        metadata: &Metadata,
+        form: StoredForm,
+        content: Content,
+        now_seconds: u64,
+        headers: &ReplyHeaders,
+    ) -> Rc<Self> {
         // Times before 1970 count as 1970.
         let modified = metadata.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut served = Self {
             media_type: media_type::of_path(path),
             bytes: metadata.len,
             modified_seconds: modified.as_secs(),
-            tag: FileTag::new(metadata.len, modified.as_secs(), modified.subsec_nanos()),
+            tag: FileTag::encoded(form.coding, metadata.len, modified.as_secs(), modified.subsec_nanos()),
+            form,
             content,
             head: Vec::new(),
             date_offset: 0,
         };
         let date = format(0);
         let mut head = Vec::new();
-        Answer::whole(&served, now_seconds).write(&mut head, &date, AfterMessage::Unsaid, true);
+        Answer::whole(&served, now_seconds).write(&mut head, headers, &date, AfterMessage::Unsaid, true);
         served.date_offset = head.windows(DATE_BYTES).position(|window| window == date).unwrap_or(0);
         served.head = head;
         Rc::new(served)

@@ -16,9 +16,10 @@ use weir_engine::time::Instant;
 use weir_proto::http1::date;
 
 use super::{
+    admission::Admission,
     config::{Body, HttpConfig, HttpLogs},
     counters::HttpCounters,
-    files::{Answer, Asked, FileFault, FileReply, Unopened, name},
+    files::{Answer, Asked, FileFault, FileReply, Root, Unopened, name},
     kept::KeptFiles,
     log::AccessLog,
     replies::Replies,
@@ -36,6 +37,7 @@ pub(super) struct Shared {
     pub(super) counters: Arc<HttpCounters>,
     pub(super) access_log: Option<AccessLog>,
     pub(super) room: Arc<Room>,
+    pub(super) admission: Arc<Admission>,
     media_type: &'static str,
     content: Stored,
     connection_log: Option<File>,
@@ -56,6 +58,7 @@ impl Shared {
             Body::Fixed(_) | Body::Echo => Room::in_process(0),
         };
         Ok(Self {
+            admission: Admission::new(config.connections_max, config.client_connections_max),
             config,
             room: Arc::new(room),
             access_log: logs.access.map(start).transpose()?,
@@ -109,7 +112,7 @@ impl Worker {
     }
 
     fn new(shared: Arc<Shared>) -> Self {
-        let replies = Replies::new(shared.media_type, shared.content);
+        let replies = Replies::new(shared.media_type, shared.content, &shared.config.headers);
         let kept = match shared.config.body {
             Body::Files { cache, .. } if cache.files_max > 0 => {
                 Some(Rc::new(KeptFiles::new(cache, shared.config.clock, Arc::clone(&shared.room))))
@@ -154,9 +157,9 @@ impl Worker {
     }
 
     /// What a request for a file gets, as far as that is known without opening it.
-    pub(super) fn look_up(&self, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
+    pub(super) fn look_up(&self, root: &Root, target: &str, asked: &Asked<'_>, now: Instant) -> FileReply {
         let mut path = self.path.take();
-        let reply = match name(target, &mut path) {
+        let reply = match name(root, target, asked.headers, &mut path) {
             Err(fault) => FileReply::Answer(Box::new(Answer::of_fault(fault))),
             Ok(names_folder) => match self.kept.as_ref().and_then(|kept| kept.find(&path, now)) {
                 Some(file) if asked.is_plain() => FileReply::Plain(file),
@@ -170,9 +173,11 @@ impl Worker {
 
     /// Opens the file of a request, and answers it.
     pub(super) async fn open(&self, unopened: &Unopened) -> Box<Answer> {
-        let HttpConfig { body, clock, .. } = &self.shared.config;
-        let Body::Files { root, .. } = body else { return Box::new(Answer::of_fault(FileFault::Missing)) };
-        unopened.answer(root, self.kept.as_ref(), *clock).await
+        let config = &self.shared.config;
+        let Body::Files { root, .. } = &config.body else {
+            return Box::new(Answer::of_fault(FileFault::Missing));
+        };
+        unopened.answer(root, self.kept.as_ref(), config).await
     }
 
     /// A file was shorter than it was when it was opened: none that is open is trusted any more.

@@ -40,9 +40,9 @@ fn refused() -> Vec<(Vec<u8>, u16)> {
         (chunked("ffffffffffffffff0\r\n"), 400),
         (chunked("1\r\nabc"), 400),
         (chunked(&format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(5000))), 400),
-        ("DELETE / HTTP/1.1\r\nHost: x\r\n\r\n".into(), 405),
         ("CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n".into(), 405),
-        (post("", ""), 411),
+        ("DELETE / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n".into(), 405),
+        (chunked(&format!("{:0>65}\r\na", 1)), 400),
         (post("Content-Length: 1000000000000\r\n", ""), 413),
         (chunked("ffffffff\r\n"), 413),
         (format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(9000)), 414),
@@ -98,12 +98,35 @@ fn each_wrong_request_gets_its_status_and_an_end_and_nobody_else_notices() {
 #[test]
 fn a_wrong_head_request_gets_no_content() {
     on_every_driver(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
-        let mut client = network.connect().await;
-        client.write("HEAD / HTTP/1.1\r\n\r\n").await;
-        let (bytes, ending) = client.rest().await;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        assert!(text.starts_with("HTTP/1.1 400 ") && text.ends_with("\r\n\r\n"), "{text}");
-        assert_eq!((text.matches("\r\n\r\n").count(), ending), (1, Ending::End));
+        for (request, start) in [
+            ("HEAD / HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 400 "),
+            (format!("HEAD /{} HTTP/1.1\r\n", "a".repeat(20_000)), "HTTP/1.1 414 "),
+        ] {
+            let mut client = network.connect().await;
+            let _ = client.try_write(request.as_bytes()).await;
+            let (bytes, ending) = client.rest().await;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            assert!(text.starts_with(start) && text.ends_with("\r\n\r\n"), "{text}");
+            assert_eq!((text.matches("\r\n\r\n").count(), ending), (1, Ending::End));
+        }
+    });
+}
+
+#[test]
+fn a_head_that_is_too_large_is_told_why_however_it_came() {
+    on_every_driver(HttpConfig::new(Body::Fixed(Content::Html)), async |network| {
+        for (start, sentence) in [
+            ("GET /", "414 URI Too Long: the first line is too long\n"),
+            ("GET / HTTP/1.1\r\nA: ", "431 Request Header Fields Too Large: the head is too large\n"),
+        ] {
+            let mut client = network.connect().await;
+            for piece in [start, &"a".repeat(5_000), &"a".repeat(20_000)] {
+                let _ = client.try_write(piece.as_bytes()).await;
+            }
+            let reply = client.response(Method::Get).await.expect("a refusal");
+            assert_eq!(String::from_utf8_lossy(&reply.content), sentence);
+            client.expect_end().await;
+        }
     });
 }
 

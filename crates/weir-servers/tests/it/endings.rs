@@ -1,9 +1,4 @@
-//! How connections end: limits, half-closed clients, drains; and what is written about them.
-
-use std::{
-    io::{self, Write},
-    sync::{Arc, Mutex},
-};
+//! How connections end: limits, half-closed clients, drains; and the log that has a line for each.
 
 use weir_engine::Driver;
 use weir_proto::{
@@ -115,50 +110,6 @@ fn a_drain_answers_what_was_asked_and_ends_in_order() {
         }
         assert_eq!(busy.rest().await, (Vec::new(), Ending::End));
     });
-}
-
-/// Lines written so far.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn the_access_log_has_a_line_for_each_request_in_order() {
-    for driver in Driver::ALL {
-        let lines = Lines::default();
-        let logs = HttpLogs { access: Some(Box::new(lines.clone())), connections: None };
-        let served = on_driver(driver, html(), logs, async |network| {
-            let mut client = network.connect().await;
-            client.ask(Method::Get, get("/a?\"b\"")).await;
-            client.ask(Method::Head, "HEAD /c HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
-            client.ask(Method::Get, get(&format!("/{}", "\"".repeat(5000)))).await;
-            client.ask(Method::Get, "\u{16}\u{3}\u{1}").await;
-        });
-        let Some(served) = served else { continue };
-        let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
-        let length = Content::Html.bytes().len();
-        let told: Vec<&str> =
-            text.lines().map(|line| &line[line.find("] ").expect("a date") + 2..]).collect();
-        let expected = [
-            format!("\"GET /a?%22b%22 HTTP/1.1\" 200 {length}"),
-            "\"HEAD /c HTTP/1.0\" 200 0".to_owned(),
-            // A queue of lines is bounded only if lines are.
-            format!("\"GET /{}... HTTP/1.1\" 200 {length}", "%22".repeat(1023)),
-            "\"-\" 400 0".to_owned(),
-        ];
-        assert_eq!(told, expected, "{driver}");
-        assert_eq!(served.http.counters().log_lines_dropped(), 0);
-    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn files_folders_and_links_inside_are_served_in_both_ways() {
             assert_eq!((empty.status, empty.header("content-length")), (200, Some("0")));
             let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx";
             let refused = client.ask(Method::Post, post).await;
-            assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD")));
+            assert_eq!((refused.status, refused.header("allow")), (405, Some("GET, HEAD, OPTIONS")));
         });
     }
 }
@@ -203,7 +203,52 @@ fn nothing_outside_the_root_is_served_and_what_is_missing_ends_nothing() {
         let Some(served) = served else { continue };
         let refusals = served.http.counters().refusals();
         assert!(refusals.contains(&(Refusal::File(FileFault::Missing), 8)), "{refusals:?}");
-        assert!(refusals.contains(&(Refusal::File(FileFault::Forbidden), 5)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileFault::LinkOutside), 4)), "{refusals:?}");
+        assert!(refusals.contains(&(Refusal::File(FileFault::LinkRefused), 1)), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_not_followed_is_called_one() {
+    let folder = Folder::new("links");
+    on_every_driver(folder.config(FileIo::default()), async |network| {
+        let mut client = network.connect().await;
+        for (target, sentence) in [
+            ("/outside", "a symbolic link that is absolute or leads out of the root"),
+            ("/absolute", "a symbolic link that is absolute or leads out of the root"),
+            ("/loop", "a symbolic link that leads in a circle and is not followed"),
+        ] {
+            let reply = client.ask(Method::Get, get(target)).await;
+            let text = String::from_utf8(reply.content).expect("text");
+            assert_eq!(text, format!("403 Forbidden: {sentence}\n"), "{target}");
+        }
+    });
+}
+
+#[test]
+fn names_that_begin_with_a_dot_are_hidden_unless_asked_for() {
+    let folder = Folder::new("dotfiles");
+    for folder in [folder.join("site/.git"), folder.join("site/.well-known/.git")] {
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::write(folder.join("config"), "secret").expect("a file can be written");
+    }
+    fs::write(folder.join("site/.htaccess"), "secret").expect("a file can be written");
+    fs::write(folder.join("site/.well-known/security.txt"), "Contact").expect("a file can be written");
+    let hidden =
+        ["/.htaccess", "/%2ehtaccess", "/.git/config", "/.git", "/.nothing", "/.well-known/.git/config"];
+    let root = Root::open(&folder.join("site")).expect("the folder is there");
+    for (root, status) in [(root.clone(), 404), (root.with_dotfiles(), 200)] {
+        on_every_driver(
+            HttpConfig::new(Body::Files { root, io: FileIo::default(), cache: FileCache::default() }),
+            async |network| {
+                let mut client = network.connect().await;
+                for target in hidden.into_iter().filter(|target| status == 404 || target.contains("config")) {
+                    assert_eq!(client.ask(Method::Get, get(target)).await.status, status, "{target}");
+                }
+                let public = client.ask(Method::Get, get("/.well-known/security.txt")).await;
+                assert_eq!((public.status, &public.content[..]), (200, &b"Contact"[..]));
+            },
+        );
     }
 }
 
@@ -220,6 +265,8 @@ fn what_a_client_has_already_is_not_sent_again() {
             ("If-None-Match: \"x\"\r\n".into(), 200),
             (format!("If-Modified-Since: {MODIFIED}\r\n"), 304),
             ("If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n".into(), 200),
+            // The day of the week is not compared.
+            ("If-Modified-Since: Fri, 06 Nov 1994 08:49:37 GMT\r\n".into(), 304),
             ("If-Match: \"x\"\r\n".into(), 412),
             (format!("If-Match: {tag}\r\n"), 200),
         ];

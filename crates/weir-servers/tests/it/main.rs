@@ -5,6 +5,8 @@
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
+mod access_log;
+mod admission;
 mod bad_input;
 mod cable;
 mod client;
@@ -14,9 +16,11 @@ mod file_cache;
 mod files;
 mod gateway;
 mod journal;
+mod methods;
 mod orders;
 mod panics;
 mod pipelines;
+mod precompressed;
 mod random;
 mod rig;
 mod timeouts;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 
+use weir_servers::http::CONNECTIONS_MAX;
+
 use super::{fraction, number};
 
 /// How connections reach the workers.
@@ -69,6 +71,17 @@ pub(crate) enum FileIo {
     Sendfile,
 }
 
+/// What a line of the access log says.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Common Log Format: client, time, request, status, bytes of content
+    Common,
+    /// Combined Log Format: the same with referrer and user agent
+    Combined,
+    /// Combined, and the microseconds until the reply was handed over
+    Timed,
+}
+
 /// Where a body of 32 KiB or more lies.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LargeContent {
@@ -105,6 +118,15 @@ pub(crate) struct ServeHttp {
     /// after that
     #[arg(long, default_value = "1s", requires = "root", value_name = "TIME")]
     pub(crate) file_cache_time: String,
+    /// Serve files and folders whose names begin with a dot as well (/.well-known/ always is)
+    #[arg(long, requires = "root")]
+    pub(crate) dotfiles: bool,
+    /// Send FILE.br, FILE.zst or FILE.gz instead of FILE to clients that read it, where it is no older than FILE
+    #[arg(long, requires = "root")]
+    pub(crate) precompressed: bool,
+    /// Add this field to every reply that is no refusal, repeatable: 'Cache-Control: max-age=60'
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
     #[command(flatten)]
     pub(crate) shared: ServeShared,
     /// Longest pause between two requests; then the connection ends silently
@@ -126,10 +148,20 @@ pub(crate) struct ServeHttp {
     /// Most requests on one connection [default: no limit]
     #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     pub(crate) requests_max: Option<u64>,
+    /// Most connections at a time; one more is answered with 503 and closed
+    #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) connections_max: usize,
+    /// Most connections at a time of one IPv4 address, or of one /64 of IPv6 [default: no limit]
+    #[arg(long, value_name = "COUNT", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) connections_max_per_client: Option<usize>,
     /// Write a line for each request to this file, or to standard output: -. Lines are dropped, and counted, when they
     /// come faster than they are written
     #[arg(long, value_name = "FILE")]
     pub(crate) access_log: Option<PathBuf>,
+    /// What a line of the access log says
+    #[arg(long, value_enum, default_value = "combined", requires = "access_log", value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
     /// Experiment: the worker itself writes a line to this file for each connection, and flushes it
     #[arg(long, value_name = "FILE", help_heading = "Experiments")]
     pub(crate) log_connections: Option<PathBuf>,

@@ -4,14 +4,16 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
 use weir_servers::http::{
-    Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, Root,
-    Timeouts,
+    Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, LogFormat,
+    ReplyHeaders, Root, Timeouts,
 };
 
 use super::{engine, serve};
@@ -21,16 +23,44 @@ use crate::{
     output,
 };
 
+/// How often a running server looks for lost lines of its logs. Whoever reads the log wants to know before the end.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
 pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
     let config = config(arguments)?;
     let prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
     let http =
         HttpServer::start(config, logs(arguments)?).context("cannot start a thread for the access log")?;
     let handler = http.clone();
+    let watch = match arguments.access_log {
+        Some(_) => Some(watch(http.clone()).context("cannot start a thread for the access log")?),
+        None => None,
+    };
     prepared.run(move |stream| handler.serve(stream))?;
+    drop(watch);
     http.finish();
     tell(http.counters());
     Ok(Exit::Ok)
+}
+
+/// Says once a second how many lines the logs have lost, if that has become more; until what comes back is dropped.
+fn watch(http: HttpServer) -> io::Result<mpsc::Sender<()>> {
+    let (alive, ended) = mpsc::channel();
+    let look = move || {
+        let mut known = 0;
+        while ended.recv_timeout(WATCH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let counters = http.counters();
+            let (dropped, failed) = (counters.log_lines_dropped(), counters.log_lines_failed());
+            if dropped + failed > known {
+                known = dropped + failed;
+                output::tell(&format!(
+                    "log lines lost so far: {known} ({failed} could not be written, {dropped} came too fast)"
+                ));
+            }
+        }
+    };
+    thread::Builder::new().name("weir-log-watch".into()).spawn(look)?;
+    Ok(alive)
 }
 
 fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
@@ -53,6 +83,14 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
             content: limit("--body-timeout", &arguments.body_timeout)?,
         },
         requests_max: arguments.requests_max.unwrap_or(u64::MAX),
+        connections_max: arguments.connections_max,
+        client_connections_max: arguments.connections_max_per_client,
+        headers: headers(&arguments.headers)?,
+        log_format: match arguments.log_format {
+            args::LogFormat::Common => LogFormat::Common,
+            args::LogFormat::Combined => LogFormat::Combined,
+            args::LogFormat::Timed => LogFormat::Timed,
+        },
         say_close: arguments.say_close,
         handler_time: engine::time("--handler-time", &arguments.handler_time)?,
         clock: Clock::Kernel,
@@ -65,6 +103,8 @@ fn body(arguments: &ServeHttp) -> Result<Body> {
             let path = path.display();
             UsageError(format!("--root {path} cannot be served: {error}; choose a folder that can be read"))
         })?;
+        let root = if arguments.dotfiles { root.with_dotfiles() } else { root };
+        let root = if arguments.precompressed { root.with_precompressed() } else { root };
         let io = match arguments.file_io {
             args::FileIo::Read => FileIo::Read,
             args::FileIo::Sendfile => FileIo::Sendfile,
@@ -89,6 +129,18 @@ fn file_cache(arguments: &ServeHttp) -> Result<FileCache> {
         return Err(UsageError(format!("--file-cache-time {text} would keep nothing; {way_out}")).into());
     }
     Ok(FileCache { files_max: arguments.file_cache, validity })
+}
+
+fn headers(lines: &[String]) -> Result<ReplyHeaders> {
+    let mut headers = ReplyHeaders::default();
+    for line in lines {
+        headers.add(line).map_err(|fault| {
+            UsageError(format!(
+                "--header {line:?} {fault}; write 'Name: value', as in 'Cache-Control: max-age=60'"
+            ))
+        })?;
+    }
+    Ok(headers)
 }
 
 fn limit(flag: &str, text: &str) -> Result<Duration> {

@@ -4,7 +4,7 @@ use std::{rc::Rc, time::Duration};
 
 use weir_engine::{Outgoing, fs::File, time};
 
-use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause, Request};
+use super::{Behind, CONTENT_WINDOW_BYTES, Connection, Form, Pause};
 use crate::http::{
     config::Body,
     counters::Refusal,
@@ -82,17 +82,18 @@ impl Connection {
         if !self.is_sent(&sent) {
             return false;
         }
+        self.log_sent(piece_bytes);
         self.share(piece_bytes).await;
         true
     }
 
     /// Opens the file of a request, which may wait for a disk, and sends the reply.
-    async fn open_and_send(&mut self, request: (Unopened, Request, Form), limit: Duration) -> bool {
-        let (unopened, request, form) = request;
+    async fn open_and_send(&mut self, request: (Unopened, Form), limit: Duration) -> bool {
+        let (unopened, form) = request;
         let worker = Rc::clone(&self.worker);
         let answer = worker.open(&unopened).await;
         worker.tick();
-        let content = self.answer_with_file(*answer, &request, form, &worker.replies());
+        let content = self.answer_with_file(*answer, form, &worker.replies());
         if !self.send_batch(limit).await {
             return false;
         }
@@ -148,10 +149,19 @@ impl Connection {
             if !self.is_sent(&sent) {
                 return false;
             }
+            self.log_sent(window as usize);
             self.share(window as usize).await;
             offset += window;
         }
         true
+    }
+
+    /// Content behind a head has been handed over.
+    #[inline]
+    fn log_sent(&mut self, bytes: usize) {
+        if let Some(log) = &mut self.log {
+            log.add_sent(bytes as u64);
+        }
     }
 
     /// Lets others have their turn, once in a while.
