@@ -9,7 +9,8 @@
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
-    future::poll_fn,
+    future::{Future, poll_fn},
+    pin::pin,
     rc::Rc,
     task::{Context, Poll, Waker, ready},
 };
@@ -35,7 +36,7 @@ pub(crate) struct OpenLoop<W: Workload> {
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
-    /// The dispatcher, when it waits for a free connection.
+    /// The dispatcher, when it waits for a free connection or for a start that comes back.
     dispatcher: RefCell<Option<Waker>>,
     /// How long before a start the dispatcher stops sleeping.
     spin_ns: u64,
@@ -109,9 +110,11 @@ impl<W: Workload> OpenLoop<W> {
         again as u64 + self.backlog.pass_over(open_ns, close_ns)
     }
 
-    /// Takes starts back, to be made again at once. Their intended times stay what they were.
+    /// Takes starts back, to be made again at once. Their intended times stay what they were. They are in the budget
+    /// again already: the dispatcher may have used it up and wait for them.
     pub(crate) fn give_back(&self, flights: &VecDeque<Flight>) {
         self.returned.borrow_mut().extend(flights.iter().map(|flight| flight.intended_ns));
+        self.wake_dispatcher();
     }
 
     /// Intended time of the next start.
@@ -126,9 +129,10 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    /// Makes every start when it is due, until the run ends.
+    /// Makes every start when it is due, until the run ends: when all are made, some may still come back.
     pub(crate) async fn dispatch(&self, shared: &Shared<W>) {
-        while shared.may_start() {
+        while shared.is_running() {
+            self.wait_for(|| shared.may_start()).await;
             let next_ns = self.next_ns();
             let now_ns = now().as_nanos();
             if now_ns < next_ns {
@@ -136,7 +140,7 @@ impl<W: Workload> OpenLoop<W> {
                 continue;
             }
             let Some((place, seat)) = self.take_free() else {
-                self.wait_for_free().await;
+                self.wait_for(|| !self.free.borrow().is_empty()).await;
                 continue;
             };
             let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
@@ -163,11 +167,11 @@ impl<W: Workload> OpenLoop<W> {
 
     async fn wait_until(&self, shared: &Shared<W>, next_ns: u64) {
         if !self.may_spin.get() {
-            return sleep_until(Instant::from_nanos(next_ns)).await;
+            return self.sleep_until(next_ns, next_ns).await;
         }
-        sleep_until(Instant::from_nanos(next_ns.saturating_sub(self.spin_ns))).await;
+        self.sleep_until(next_ns.saturating_sub(self.spin_ns), next_ns).await;
         let mut before_ns = now().as_nanos();
-        while before_ns < next_ns && shared.is_running() {
+        while before_ns < next_ns && self.next_ns() >= next_ns && shared.is_running() {
             let events_before = shared.recorder.borrow().completed();
             yield_now().await;
             let after_ns = now().as_nanos();
@@ -178,15 +182,33 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    async fn wait_for_free(&self) {
+    /// Sleeps until a moment, or until a start comes back that is due before `next_ns`.
+    async fn sleep_until(&self, until_ns: u64, next_ns: u64) {
+        let mut sleep = pin!(sleep_until(Instant::from_nanos(until_ns)));
+        let mut returned = pin!(self.wait_for(|| self.next_ns() < next_ns));
+        poll_fn(|context| match returned.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => sleep.as_mut().poll(context),
+        })
+        .await;
+    }
+
+    /// Waits for what [`Self::wake_dispatcher`] tells of.
+    async fn wait_for(&self, is_there: impl Fn() -> bool) {
         poll_fn(|context| {
-            if !self.free.borrow().is_empty() {
+            if is_there() {
                 return Poll::Ready(());
             }
             *self.dispatcher.borrow_mut() = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
+    }
+
+    fn wake_dispatcher(&self) {
+        if let Some(waker) = self.dispatcher.borrow_mut().take() {
+            waker.wake();
+        }
     }
 
     fn take_free(&self) -> Option<(usize, Seat<W>)> {
@@ -210,9 +232,7 @@ impl<W: Workload> OpenLoop<W> {
     fn set_free(&self, place: usize) {
         if !std::mem::replace(&mut self.is_free.borrow_mut()[place], true) {
             self.free.borrow_mut().push_back(place);
-            if let Some(waker) = self.dispatcher.borrow_mut().take() {
-                waker.wake();
-            }
+            self.wake_dispatcher();
         }
     }
 
@@ -298,6 +318,10 @@ fn poll_due<W: Workload>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use weir_engine::{Config, Driver, Runtime};
+
     use super::*;
     use crate::{
         echo::Echo,
@@ -328,6 +352,26 @@ mod tests {
         open.made();
         assert_eq!(open.next_ns(), 4_000_000);
         assert_eq!(open.pass_over(4_000_000, 7_000_000), 3, "one again, and two that are still to come");
+    }
+
+    #[test]
+    fn a_start_that_comes_back_is_not_left_until_the_next_one_is_due() {
+        let runtime = Runtime::new(&Config::with_driver(Driver::Sim)).expect("the simulator runs everywhere");
+        let slept = runtime.block_on(async {
+            let open = Rc::new(open());
+            let next_ns = now().as_nanos() + 1_000_000_000_000;
+            while open.next_ns() < next_ns {
+                open.made();
+            }
+            let (began, again) = (now(), Rc::clone(&open));
+            weir_engine::spawn(async move {
+                sleep_until(began + Duration::from_secs(1)).await;
+                again.give_back(&VecDeque::from([Flight { intended_ns: 1, started_ns: 2 }]));
+            });
+            open.sleep_until(next_ns, open.next_ns()).await;
+            now().since(began)
+        });
+        assert_eq!(slept, Duration::from_secs(1));
     }
 
     #[test]

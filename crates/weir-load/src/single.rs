@@ -4,6 +4,7 @@
 //! has closed the connection, or has not done so for too long.
 
 use std::{
+    cell::Cell,
     collections::VecDeque,
     future::poll_fn,
     rc::Rc,
@@ -25,22 +26,29 @@ use crate::{
 
 /// What tells a user to begin.
 pub(crate) enum Turns<W: Workload> {
-    /// The answer to the message before, and a pause.
-    Closed { think: Duration },
-    /// The schedule.
+    /// The answer to the message before, and a pause; so many messages in all.
+    Closed { think: Duration, quota: Cell<u64> },
+    /// The schedule, which no place has a part of: whoever is free carries the next message.
     Open { open: Rc<OpenLoop<W>>, place: usize },
 }
 
-/// One user: sends messages one after the other until the run ends or `quota` is used up. The first may use a
+impl<W: Workload> Turns<W> {
+    /// Whether the place has started all the messages it may.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Turns::Closed { quota, .. } if quota.get() == 0)
+    }
+}
+
+/// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
 /// connection that is there already.
 pub(crate) async fn keep_asking<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
-    let Seat { place, connected: mut first, begin_at, turns, quota, .. } = seat;
+    let Seat { place, connected: mut first, begin_at, turns, .. } = seat;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     let mut is_first = true;
-    while quota.get() > 0 && shared.is_running() {
+    while !turns.is_over() && shared.is_running() {
         let flight = match &turns {
-            Turns::Closed { think } => {
+            Turns::Closed { think, quota } => {
                 if !std::mem::take(&mut is_first) && !think.is_zero() {
                     sleep(*think).await;
                 }
@@ -51,11 +59,11 @@ pub(crate) async fn keep_asking<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W
                 let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
                 shared.started(flight);
                 shared.spend();
+                quota.set(quota.get() - 1);
                 flight
             }
             Turns::Open { open, place } => open.turn(*place).await,
         };
-        quota.set(quota.get() - 1);
         match ask(&shared, flight, first.take(), place).await {
             Ok(()) => pauses.reset(),
             Err(_) => pauses.pause().await,

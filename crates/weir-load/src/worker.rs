@@ -231,7 +231,7 @@ impl Plan<'_> {
         self.spec.http.as_ref().is_some_and(|http| http.connection_per_request)
     }
 
-    /// Messages that one connection, and those that follow it in its place, may start.
+    /// Messages that one connection of a closed loop, and those that follow it in its place, may start.
     fn quota(&self) -> u64 {
         let http = self.spec.http.as_ref().and_then(|http| http.requests_each);
         let orders = self.spec.orders.as_ref().and_then(|orders| orders.orders_each);
@@ -321,7 +321,6 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
                 connected,
                 begin_at: plan.begin_at(origin_ns, place),
                 turns,
-                quota: Cell::new(plan.quota()),
                 is_single: plan.is_single(),
             };
             weir_engine::spawn(W::keep(Rc::clone(&shared), seat));
@@ -397,8 +396,6 @@ pub(crate) struct Seat<W: Workload> {
     pub(crate) connected: Option<Connected>,
     pub(crate) begin_at: Instant,
     pub(crate) turns: Turns<W>,
-    /// Messages that may be started.
-    pub(crate) quota: Cell<u64>,
     /// Every message has a connection of its own.
     pub(crate) is_single: bool,
 }
@@ -410,7 +407,7 @@ fn turns<W: Workload>(
     place: usize,
 ) -> Option<Turns<W>> {
     match plan.spec.arrivals {
-        Arrivals::Closed { think } => Some(Turns::Closed { think }),
+        Arrivals::Closed { think } => Some(Turns::Closed { think, quota: Cell::new(plan.quota()) }),
         Arrivals::Open { .. } => open_loop.map(|open| Turns::Open { open: Rc::clone(open), place }),
     }
 }
@@ -426,7 +423,7 @@ pub(crate) async fn keep<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
 
 /// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
 async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
-    let Seat { place, mut connected, begin_at, turns, quota, .. } = seat;
+    let Seat { place, mut connected, begin_at, turns, .. } = seat;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     while shared.is_running() {
@@ -443,7 +440,7 @@ async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
             }
         };
         let outcome = match &turns {
-            Turns::Closed { think } => closed::exchange(&shared, &lane, *think, &quota).await,
+            Turns::Closed { think, quota } => closed::exchange(&shared, &lane, *think, quota).await,
             Turns::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
         };
         let Err(end) = outcome else { return };
@@ -452,30 +449,24 @@ async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
             pauses.reset();
         }
         let is_fruitful = lane.completed() > 0 && !has_failed;
-        leave(&shared, &turns, &quota, lane, end).await;
-        if shared.is_spent() || quota.get() == 0 {
+        leave(&shared, &turns, lane, end).await;
+        if shared.is_spent() || turns.is_over() {
             return;
         }
         match &turns {
             _ if !is_fruitful => pauses.pause().await,
-            Turns::Closed { think } if !think.is_zero() => sleep(*think).await,
+            Turns::Closed { think, .. } if !think.is_zero() => sleep(*think).await,
             Turns::Closed { .. } | Turns::Open { .. } => {}
         }
     }
 }
 
 /// Takes leave of a connection that came to its end.
-async fn leave<W: Workload>(
-    shared: &Shared<W>,
-    turns: &Turns<W>,
-    quota: &Cell<u64>,
-    lane: Rc<Lane<W>>,
-    end: End,
-) {
+async fn leave<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, lane: Rc<Lane<W>>, end: End) {
     if let End::Failed(failure) = &end {
         shared.lost(&lane, failure);
     } else {
-        withdraw(shared, turns, quota, &lane);
+        withdraw(shared, turns, &lane);
     }
     // The dispatcher holds a connection only for the moment of a start.
     let Some(lane) = Rc::into_inner(lane) else { return };
@@ -488,7 +479,7 @@ async fn leave<W: Workload>(
 
 /// Takes back what was sent behind an answer that closed its connection: the server has said that it will not be
 /// answered, so it is sent again.
-fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, quota: &Cell<u64>, lane: &Lane<W>) {
+fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, lane: &Lane<W>) {
     let flights = lane.take_flights();
     let messages = flights.len() as u64;
     if messages == 0 {
@@ -497,7 +488,7 @@ fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, quota: &Cell<u64>
     shared.recorder.borrow_mut().withdrawn(now().as_nanos(), messages);
     shared.budget.set(shared.budget.get().saturating_add(messages));
     match turns {
-        Turns::Closed { .. } => quota.set(quota.get().saturating_add(messages)),
+        Turns::Closed { quota, .. } => quota.set(quota.get().saturating_add(messages)),
         Turns::Open { open, .. } => open.give_back(&flights),
     }
 }

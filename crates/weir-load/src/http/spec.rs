@@ -63,7 +63,7 @@ pub struct HttpSpec {
     pub expect_status: Vec<u16>,
     /// Contents that are right.
     pub expect_content: ExpectedContent,
-    /// With a counted run: exactly so many requests for each of the connections.
+    /// With a counted run: exactly so many requests for each of the connections; in an open loop as many in all.
     pub requests_each: Option<u64>,
     /// Local addresses to connect from, in turn; empty leaves the choice to the kernel.
     pub source_addresses: Vec<IpAddr>,

@@ -136,7 +136,7 @@ impl Account {
         orders.set_lane(self.place, Some(Rc::clone(&lane)));
         let outcome = match (&self.turns, orders.ring()) {
             (_, Some(ring)) => Err(ring::exchange(shared, ring, &lane).await),
-            (Turns::Closed { think }, None) => {
+            (Turns::Closed { think, .. }, None) => {
                 closed::exchange(shared, &lane, *think, orders.quota(self.place)).await
             }
             (Turns::Open { open, place }, None) => open::exchange(shared, open, *place, &lane).await,

@@ -109,7 +109,7 @@ pub struct OrdersSpec {
     /// Requests in flight over the whole run, handed from session to session in turn; otherwise each session has its
     /// own.
     pub in_flight_total: Option<u32>,
-    /// With a counted run: exactly so many requests for each session.
+    /// With a counted run: exactly so many requests for each session; in an open loop as many in all.
     pub orders_each: Option<u64>,
     /// Kinds of requests.
     pub mix: OrderMix,

@@ -213,6 +213,48 @@ fn a_server_that_ends_connections_as_it_says_is_right_and_its_requests_are_made_
 }
 
 #[test]
+fn requests_of_a_schedule_that_a_closing_server_left_unanswered_are_made_again_to_the_last() {
+    // All four are on their way before the first is answered; the third answer closes the connection.
+    let address = serve(|connection, mut stream| {
+        let (mut seen, mut piece) = (Vec::new(), [0; 4096]);
+        let expected = if connection == 0 { 4 } else { 1 };
+        while seen.windows(4).filter(|window| window == b"\r\n\r\n").count() < expected {
+            let Ok(count @ 1..) = stream.read(&mut piece) else { return };
+            seen.extend_from_slice(&piece[..count]);
+        }
+        let closing = response("200 OK", "Connection: close\r\n", PAGE);
+        let replies = if connection == 0 { [ok(PAGE), ok(PAGE), closing].concat() } else { closing };
+        let _ = stream.write_all(&replies);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        while matches!(stream.read(&mut piece), Ok(1..)) {}
+    });
+    let base = LoadSpec { depth: 4, messages: Some(4), arrivals: open(1000.0), ..spec(address) };
+    let (report, http) = right(&with(base, |http| http.requests_each = Some(4)), 4);
+    assert_eq!((report.missed_starts, http.requests_withdrawn, http.connections_opened), (0, 1, 2));
+}
+
+#[test]
+fn with_a_rate_the_number_is_that_of_the_whole_run_and_a_slow_connection_takes_fewer() {
+    for close in [false, true] {
+        let answered = Arc::new(AtomicUsize::new(0));
+        let address = serve_http(move |connection, _, _| {
+            // The first connection gets its first answer when all the others have theirs.
+            while connection == 0 && answered.load(Ordering::SeqCst) < 19 {
+                std::thread::yield_now();
+            }
+            answered.fetch_add(1, Ordering::SeqCst);
+            match close {
+                true => Reply::close(response("200 OK", "Connection: close\r\n", PAGE)),
+                false => Reply::stay(ok(PAGE)),
+            }
+        });
+        let base = LoadSpec { connections: 2, messages: Some(20), arrivals: open(2000.0), ..spec(address) };
+        let spec = with(base, |http| (http.connection_per_request, http.requests_each) = (close, Some(10)));
+        right(&spec, 20);
+    }
+}
+
+#[test]
 fn a_server_that_ends_idle_connections_between_requests_is_no_failure() {
     // A request a second at most on each connection; the server lets go after each response, without a word.
     let address = serve_http(|_, _, _| Reply::close(ok(PAGE)));

@@ -21,7 +21,8 @@ pub(crate) struct LoadHttp {
     /// What to ask for: http://HOST[:PORT]/PATH; several on one server are asked for in turn
     #[arg(required = true, value_name = "URL")]
     pub(crate) urls: Vec<String>,
-    /// Exactly so many requests on each connection, without a warm-up; --duration is then the limit
+    /// Exactly so many requests on each connection, without a warm-up; with --rate as many in all, each on a connection
+    /// that is free then. --duration is the limit
     #[arg(long, short = 'n', value_parser = number::<u64>)]
     pub(crate) requests: Option<u64>,
     /// A new connection for each request, closed by the server after it

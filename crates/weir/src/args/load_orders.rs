@@ -39,7 +39,8 @@ pub(crate) struct LoadOrders {
     /// Orders in flight over the whole run, handed from session to session in turn
     #[arg(long, value_name = "K", conflicts_with_all = ["depth", "rate"], value_parser = number::<u32>)]
     pub(crate) in_flight_total: Option<u32>,
-    /// Exactly so many orders on each session, without a warm-up; --duration is then the limit
+    /// Exactly so many orders on each session, without a warm-up; with --rate as many in all, each on a session that is
+    /// free then. --duration is the limit
     #[arg(long, short = 'n', value_name = "N", value_parser = number::<u64>)]
     pub(crate) orders: Option<u64>,
     /// Kinds of orders: enter; enter,cancel; enter,replace,cancel; with shares enter=6,replace=1,cancel=3
