@@ -160,8 +160,8 @@ fn bytes_verified(loads: &[&LoadReport]) -> Check {
     check("bytes-verified", verified == expected && wrong == 0 && expected > 0, detail)
 }
 
-/// The same for HTTP, where every response has its framing and its length checked, and large ones are compared byte for
-/// byte in a share.
+/// The same for HTTP, where every response has its framing and its length checked, and is compared byte for byte where
+/// its content is known.
 fn responses_checked(loads: &[&LoadReport]) -> Check {
     let verified: u64 = loads.iter().map(|load| load.bytes_verified).sum();
     let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();

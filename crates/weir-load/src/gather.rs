@@ -42,8 +42,8 @@ pub struct Sum {
     pub messages: u64,
     /// Bytes compared.
     pub bytes: u64,
-    /// Messages started.
-    pub started: u64,
+    /// Messages started, without those taken back.
+    pub started: i64,
     /// Failures.
     pub errors: u64,
     /// Service times.
@@ -151,7 +151,7 @@ mod tests {
             stretch,
             messages,
             bytes: 10 * messages,
-            started: messages,
+            started: messages as i64,
             errors: 0,
             service,
             paced: None,

@@ -78,10 +78,7 @@ mod recorder;
 mod report;
 mod summary;
 
-pub use http::spec::{
-    COMPARED_ALWAYS_BYTES, ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, LARGE_PER_COMPARED,
-    SOURCE_ADDRESSES_MAX, URLS_MAX,
-};
+pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADDRESSES_MAX, URLS_MAX};
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
 pub use run::run;

@@ -86,8 +86,8 @@ pub struct Part {
     pub messages: u64,
     /// Bytes of those messages that were compared.
     pub bytes: u64,
-    /// Messages started.
-    pub started: u64,
+    /// Messages started, without those taken back: these may have been started in an earlier stretch.
+    pub started: i64,
     /// Failures of all classes.
     pub errors: u64,
     /// From actual start to last byte.
@@ -148,8 +148,20 @@ pub struct Recorder {
     failures: FailureCounts,
     completed: u64,
     completed_ns: u64,
+    failure_first: Option<FirstFailure>,
     failure_last: Option<String>,
     connections: Option<ConnectionNotes>,
+}
+
+/// A failure that none came before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstFailure {
+    /// When it was noted.
+    pub at_ns: u64,
+    /// Its class.
+    pub class: Class,
+    /// What it said.
+    pub text: String,
 }
 
 /// What is left when a worker ends.
@@ -177,6 +189,7 @@ impl Recorder {
             failures: FailureCounts::default(),
             completed: 0,
             completed_ns: 0,
+            failure_first: None,
             failure_last: None,
             connections: keeps.responses.then(ConnectionNotes::default),
         };
@@ -270,7 +283,7 @@ impl Recorder {
     pub fn withdrawn(&mut self, now_ns: u64, messages: u64) {
         self.advance(now_ns);
         self.in_flight.ended(now_ns, messages);
-        self.part.started = self.part.started.saturating_sub(messages);
+        self.part.started -= messages as i64;
         if let Some(connections) = &mut self.connections {
             connections.withdrawn += messages;
         }
@@ -289,6 +302,7 @@ impl Recorder {
         self.in_flight.ended(now_ns, in_flight);
         self.part.errors += failures;
         failure::count(&mut self.failures, class, failures);
+        self.failure_first.get_or_insert_with(|| FirstFailure { at_ns: now_ns, class, text: text.clone() });
         self.failure_last = Some(text);
     }
 
@@ -310,6 +324,11 @@ impl Recorder {
     /// Failures so far.
     pub fn failures(&self) -> &FailureCounts {
         &self.failures
+    }
+
+    /// The first failure.
+    pub fn failure_first(&self) -> Option<&FirstFailure> {
+        self.failure_first.as_ref()
     }
 
     /// What the last failure said.
@@ -400,9 +419,33 @@ mod tests {
         recorder.arrived(now_ns, &arrival, std::iter::once(flight));
     }
 
-    fn parts(outbox: &Outbox) -> Vec<(Stretch, u64, u64)> {
+    fn parts(outbox: &Outbox) -> Vec<(Stretch, u64, i64)> {
         let parts = outbox.lock().expect("no thread panicked");
         parts.iter().map(|part| (part.stretch, part.messages, part.started)).collect()
+    }
+
+    #[test]
+    fn what_is_taken_back_in_a_later_stretch_was_not_started() {
+        let edges = Arc::new(Edges::default());
+        edges.open(1000);
+        let (mut recorder, outbox) = recorder(&edges, false);
+        start(&mut recorder, 2000, 2000);
+        start(&mut recorder, 3000, 3000);
+        recorder.withdrawn(1_500_000_000, 1);
+        edges.close(1_600_000_000);
+        recorder.finish(1_700_000_000);
+        let started: i64 = parts(&outbox).iter().map(|(_, _, started)| started).sum();
+        assert_eq!(started, 1);
+    }
+
+    #[test]
+    fn the_first_failure_is_kept_and_the_last_is_told() {
+        let (mut recorder, _) = recorder(&Arc::new(Edges::default()), false);
+        for (now_ns, text) in [(2000, "one"), (3000, "two")] {
+            recorder.failed(now_ns, Class::Short, 0, text.into());
+        }
+        let first = FirstFailure { at_ns: 2000, class: Class::Short, text: "one".into() };
+        assert_eq!((recorder.failure_first(), recorder.failure_last()), (Some(&first), Some("two")));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_record::{
     SCHEMA_VERSION,
-    load::{FailureCounts, LatencySummary, LoadReport},
+    load::{FailureCounts, FailureSample, LatencySummary, LoadReport},
     trial::ObservedWindow,
 };
 
@@ -60,6 +60,9 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         None => (service.clone(), LatencySummary::default()),
     };
     let busy_max = busy_max(measured);
+    let started = u64::try_from(gather.window.started).unwrap_or(0);
+    let messages_whole_run: u64 = ends.iter().map(|end| end.completed).sum();
+    let first = ends.iter().filter_map(|end| end.failure_first.as_ref()).min_by_key(|first| first.at_ns);
     let messages = gather.window.messages;
     let mut report = LoadReport {
         schema_version: SCHEMA_VERSION,
@@ -79,10 +82,15 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         warmup_steady: measured.warmup_steady,
         window_ns,
         messages,
-        messages_started: gather.window.started,
+        messages_asked: spec.messages,
+        messages_started: started,
+        messages_whole_run,
         throughput_per_second: if window_ns == 0 { 0.0 } else { messages as f64 * 1e9 / window_ns as f64 },
         bytes_verified: gather.window.bytes,
         failures,
+        error_share: error_share(failures.errors(), messages_whole_run),
+        failure_first: first
+            .map(|first| FailureSample { class: first.class.name().into(), text: first.text.clone() }),
         littles_law: littles_law(area, window_ns, messages, service.ns_mean),
         response,
         service,
@@ -90,7 +98,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         missed_starts,
         generator_cpu_ns: measured.thread_cpu_ns.iter().sum(),
         generator_busy_max: busy_max,
-        generator_bound: busy_max > BUSY_MAX || is_late(missed_starts, gather.window.started),
+        generator_bound: busy_max > BUSY_MAX || is_late(missed_starts, started),
         seconds: gather.seconds.clone(),
         observed: measured.observed.clone(),
         http: None,
@@ -109,6 +117,11 @@ fn busy_max(measured: &Measured) -> f64 {
     busy.map(|(cpu_ns, spun_ns)| cpu_ns.saturating_sub(*spun_ns) as f64 / window_ns)
         .fold(0.0, f64::max)
         .min(1.0)
+}
+
+/// Failures among all that ended.
+fn error_share(errors: u64, messages: u64) -> f64 {
+    if errors == 0 { 0.0 } else { errors as f64 / (errors + messages) as f64 }
 }
 
 fn is_late(missed: u64, started: u64) -> bool {
@@ -135,6 +148,11 @@ mod tests {
     fn the_busiest_worker_counts_without_its_spinning_and_without_the_coordinator() {
         assert_eq!(busy_max(&measured(vec![900, 990, 1000], vec![0, 590])), 0.9);
         assert_eq!(busy_max(&measured(vec![1200, 10], vec![0])), 1.0);
+    }
+
+    #[test]
+    fn the_share_of_errors_is_one_of_all_that_ended() {
+        assert_eq!((error_share(0, 0), error_share(3, 0), error_share(1, 3)), (0.0, 1.0, 0.25));
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn http_common(
     }
     .unzip();
     let standards = Arc::new(Standards::new(http));
-    Ok(Some((HttpCommon { standards, edges: Arc::clone(edges), journal }, writer)))
+    Ok(Some((HttpCommon { standards, journal }, writer)))
 }
 
 /// Refuses what the limits of this process cannot carry, with the way out.

@@ -29,7 +29,7 @@ use crate::{
     echo::Echo,
     failure,
     http::{
-        notes::ConnectionNotes,
+        notes::{ConnectionNotes, HttpTotals},
         workload::{Http, HttpCommon},
     },
     lane::Lane,
@@ -40,7 +40,7 @@ use crate::{
     },
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     patience::Patience,
-    recorder::{Edges, Leftover, Outbox, Recorder},
+    recorder::{Edges, FirstFailure, Leftover, Outbox, Recorder},
     shared::{Connected, Pauses, Shared},
     single::{Turns, keep_asking},
     spec::{Arrivals, LoadError, LoadSpec},
@@ -102,9 +102,12 @@ pub(crate) enum Event {
 pub(crate) struct Outcome {
     pub(crate) leftover: Leftover,
     pub(crate) missed_starts: u64,
+    /// Messages completed since the beginning.
+    pub(crate) completed: u64,
+    pub(crate) failure_first: Option<FirstFailure>,
     /// HTTP only.
     pub(crate) connections: Option<ConnectionNotes>,
-    pub(crate) redirect_location: Option<String>,
+    pub(crate) http: Option<HttpTotals>,
     /// Orders only.
     pub(crate) orders: Option<OrderTotals>,
 }
@@ -114,6 +117,7 @@ pub(crate) struct Outcome {
 struct Opened {
     connections: Vec<Option<Connected>>,
     failures: FailureCounts,
+    failure_first: Option<FirstFailure>,
     failure_last: Option<String>,
 }
 
@@ -135,9 +139,7 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
     events.send(ready).ok()?;
     let stage = Stage { plan, runtime: &runtime, events, begin };
     match (&plan.spec.http, &plan.http, &plan.spec.orders) {
-        (Some(spec), Some(common), _) => {
-            stage.perform(Http::new(plan.spec, spec, common.clone(), plan.worker))
-        }
+        (Some(spec), Some(common), _) => stage.perform(Http::new(spec, common.clone())),
         (_, _, Some(spec)) => stage.perform(Orders::new(plan.spec, spec, plan.orders_part())),
         _ => stage.perform(Echo::new(plan.spec.seed, plan.spec.message_bytes)),
     }
@@ -293,7 +295,10 @@ async fn open_connections<W: Workload>(
                     Ok(connected) => opened.connections[place] = Some(connected),
                     Err(error) => {
                         failure::count(&mut opened.failures, error.class, 1);
-                        opened.failure_last = Some(error.text);
+                        let (class, text) = (error.class, error.text);
+                        let first = FirstFailure { at_ns: now().as_nanos(), class, text: text.clone() };
+                        opened.failure_first.get_or_insert(first);
+                        opened.failure_last = Some(text);
                     }
                 }
                 left.set(left.get() - 1);
@@ -344,8 +349,10 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
     Outcome {
         leftover,
         missed_starts,
+        completed: recorder.completed(),
+        failure_first: opened.failure_first.or_else(|| recorder.failure_first().cloned()),
         connections: recorder.connections().map(|notes| notes.clone()),
-        redirect_location: shared.workload.redirect_location(),
+        http: shared.workload.http_totals(),
         orders: shared.workload.order_totals(),
     }
 }

@@ -17,6 +17,7 @@ use weir_engine::net::Stream;
 use crate::{
     connector::{Connected, Connector},
     failure::{Class, Stage, classify},
+    http::notes::HttpTotals,
     orders::notes::OrderTotals,
     recorder::{Flight, Recorder},
     shared::Shared,
@@ -79,8 +80,8 @@ pub(crate) trait Workload: Sized + 'static {
         None
     }
 
-    /// Where the first redirect pointed to.
-    fn redirect_location(&self) -> Option<String> {
+    /// What became of all responses of HTTP.
+    fn http_totals(&self) -> Option<HttpTotals> {
         None
     }
 }

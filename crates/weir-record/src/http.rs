@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::LatencySummary;
+use crate::load::{FailureSample, LatencySummary};
 
 /// The part of a load report that only HTTP has. Documented in `docs/formats/load-report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,10 @@ pub struct HttpLoadReport {
     pub redirects: u64,
     /// Where the first redirect of the run pointed to.
     pub redirect_location: Option<String>,
+    /// The first response of the run that was not what it should be.
+    pub bad_response: Option<BadResponse>,
+    /// Content of right responses, in bytes a second over the window.
+    pub content_bytes_per_second: f64,
     /// The rows of a table as people know it.
     pub rows: LoadRows,
     /// Why the run is too short to conclude anything from it; absent when it is long enough.
@@ -49,6 +53,24 @@ pub struct HttpLoadReport {
     /// Rows that were not written, because the writer fell behind or failed.
     pub jtl_rows_dropped: u64,
 }
+
+/// A response that was not what it should be, as far as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BadResponse {
+    /// What was asked for.
+    pub url: String,
+    /// What was wrong.
+    pub failure: FailureSample,
+    /// Bytes that came, head included.
+    pub bytes: u64,
+    /// The first of them, at most [`BAD_RESPONSE_BYTES_MAX`]. What is not printable ASCII is escaped as in a string of
+    /// Rust.
+    pub start: String,
+}
+
+/// Most bytes of a bad response that are kept.
+pub const BAD_RESPONSE_BYTES_MAX: usize = 1024;
 
 /// Responses with one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

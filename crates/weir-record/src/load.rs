@@ -31,6 +31,9 @@ pub struct LoadReport {
     pub rate_per_second: Option<f64>,
     /// Warm-up actually spent.
     pub warmup_ns: u64,
+    /// Messages asked for; absent in a run of a given time.
+    #[serde(default)]
+    pub messages_asked: Option<u64>,
     /// Whether the warm-up ended because throughput was steady (`false`: the cap ended it).
     pub warmup_steady: bool,
     /// Length of the measured window.
@@ -39,6 +42,9 @@ pub struct LoadReport {
     pub messages: u64,
     /// Messages started inside the window.
     pub messages_started: u64,
+    /// Messages completed and verified over the whole run, warm-up included.
+    #[serde(default)]
+    pub messages_whole_run: u64,
     /// Messages per second in the window.
     pub throughput_per_second: f64,
     /// Payload bytes returned and compared in the window; must equal `messages * message_bytes`. For HTTP the content
@@ -46,6 +52,12 @@ pub struct LoadReport {
     pub bytes_verified: u64,
     /// Failures by class, over the whole run (not only the window).
     pub failures: FailureCounts,
+    /// Share of failures in all that ended over the whole run, 0 to 1: without those that the end cut off.
+    #[serde(default)]
+    pub error_share: f64,
+    /// The first failure of the run.
+    #[serde(default)]
+    pub failure_first: Option<FailureSample>,
     /// Response time: from the intended start to the last byte. In closed loop the same as service time.
     pub response: LatencySummary,
     /// Service time: from the actual send to the last byte.
@@ -76,6 +88,15 @@ pub struct LoadReport {
     /// What only a trial of storage has. Messages are then operations, and `response` is their latency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageTrial>,
+}
+
+/// One failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureSample {
+    /// The name of its count in [`FailureCounts`].
+    pub class: String,
+    /// What went wrong.
+    pub text: String,
 }
 
 /// Failures by class. Anything that fits no class is a bug of ours and makes a run invalid.

@@ -17,7 +17,7 @@ mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use journal::JournalFlags;
-pub(crate) use load::{Arrivals, LoadEcho, LoadShared};
+pub(crate) use load::{Arrivals, LoadEcho, LoadShared, MaxErrors};
 pub(crate) use load_http::LoadHttp;
 pub(crate) use load_orders::LoadOrders;
 pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, ServeHttp, ServeShared};

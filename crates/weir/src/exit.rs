@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Ok,
     RuntimeError,
     Usage,
+    /// A threshold that was set is not met.
+    Threshold,
     Environment,
     Interrupted,
     /// A study's own code.
@@ -30,6 +32,7 @@ impl From<Exit> for ExitCode {
             Exit::Ok => 0,
             Exit::RuntimeError => 1,
             Exit::Usage => 2,
+            Exit::Threshold => 10,
             Exit::Environment => 13,
             Exit::Interrupted => 130,
             Exit::Study(code) => code.code(),

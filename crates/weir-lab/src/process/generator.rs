@@ -21,6 +21,8 @@ use super::{
 };
 use crate::launch::{LaunchError, TrialFailure, TrialRequest};
 
+/// It failed without a report, or nothing came back right and the report says why.
+const EXIT_RUNTIME: i32 = 1;
 const EXIT_USAGE: i32 = 2;
 const EXIT_ENVIRONMENT: i32 = 13;
 
@@ -56,7 +58,7 @@ pub(crate) fn load(
         server.still_runs();
     }
     match group.end().ok().and_then(|status| status.code()) {
-        Some(0) => {}
+        Some(code) if has_report(code, &group.stdout.text()) => {}
         Some(EXIT_USAGE) => return Err(LaunchError::Usage(group.said())),
         Some(EXIT_ENVIRONMENT) => return Err(LaunchError::Environment(group.said())),
         _ => {
@@ -72,6 +74,11 @@ pub(crate) fn load(
     Ok(report
         .map(Box::new)
         .map_err(|error| TrialFailure::Load { reason: format!("its report cannot be read: {error}") }))
+}
+
+/// Whether a generator that ended with this code and output has measured something.
+fn has_report(code: i32, output: &str) -> bool {
+    code == 0 || code == EXIT_RUNTIME && output.trim_start().starts_with('{')
 }
 
 /// A generator that fails because its server died is not to blame.
@@ -147,4 +154,15 @@ fn http_arguments(http: &HttpCell, address: &str) -> Vec<String> {
 
 fn seconds(nanoseconds: u64) -> String {
     format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_in_which_nothing_was_right_is_a_report() {
+        assert!(has_report(0, "") && has_report(EXIT_RUNTIME, "{\"schema_version\":1}\n"));
+        assert!(!has_report(EXIT_RUNTIME, "") && !has_report(EXIT_USAGE, "{}") && !has_report(137, "{}"));
+    }
 }

@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use weir_record::{http::StatusCount, latency::empty_histogram};
 
+use super::sample::Sample;
 use crate::gather::add;
 
 /// A response that is what it should be.
@@ -47,6 +48,15 @@ impl ResponseNotes {
         other.statuses.list().iter().for_each(|entry| self.statuses.add(entry.status, entry.count));
         self.compared += other.compared;
     }
+}
+
+/// What is known of a whole run when a worker ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HttpTotals {
+    /// Where the first redirect pointed to.
+    pub(crate) redirect_location: Option<String>,
+    /// The first response that was not what it should be.
+    pub(crate) bad_response: Option<Sample>,
 }
 
 /// What happened to connections in a whole run.

@@ -24,6 +24,7 @@ pub(crate) fn add(
     written: Written,
 ) {
     let (Some(http), Some(responses)) = (&spec.http, &gather.responses) else { return };
+    let totals = || ends.iter().filter_map(|end| end.http.as_ref());
     let mut connections = ConnectionNotes::default();
     ends.iter().filter_map(|end| end.connections.as_ref()).for_each(|notes| connections.merge(notes));
     let mut statuses = responses.statuses.list().to_vec();
@@ -33,7 +34,7 @@ pub(crate) fn add(
     let ramp_seconds = ramp_seconds(spec);
     report.http = Some(HttpLoadReport {
         urls: http.urls.iter().map(|url| url.text.clone()).collect(),
-        method: http.method.name().into(),
+        method: http.method.clone(),
         connection_per_request: http.connection_per_request,
         connections_opened: connect.count,
         connect,
@@ -51,7 +52,16 @@ pub(crate) fn add(
         connections_kept_open: connections.kept_open,
         requests_withdrawn: connections.withdrawn,
         redirects,
-        redirect_location: ends.iter().find_map(|end| end.redirect_location.clone()),
+        redirect_location: totals().find_map(|totals| totals.redirect_location.clone()),
+        bad_response: totals()
+            .filter_map(|totals| totals.bad_response.as_ref())
+            .min_by_key(|sample| sample.at_ns)
+            .map(|sample| sample.report(http)),
+        content_bytes_per_second: if report.window_ns == 0 {
+            0.0
+        } else {
+            report.bytes_verified as f64 * 1e9 / report.window_ns as f64
+        },
         rows: rows(report, gather.window.errors, ramp_seconds),
         too_short: too_short(steady(&report.seconds, ramp_seconds)),
         jtl_rows: written.rows,

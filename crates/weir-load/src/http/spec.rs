@@ -8,7 +8,7 @@ use std::{
 use weir_engine::net::Address;
 use weir_proto::http1::{
     Method,
-    encode::{AfterMessage, Framing, HeadWriter},
+    encode::{AfterMessage, EncodeFault, Framing, HeadWriter},
 };
 
 use crate::spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX};
@@ -19,10 +19,6 @@ pub const URLS_MAX: usize = 4096;
 pub const HEADERS_MAX: usize = 64;
 /// Most local addresses.
 pub const SOURCE_ADDRESSES_MAX: usize = 1024;
-/// Contents up to this size are always compared byte for byte.
-pub const COMPARED_ALWAYS_BYTES: usize = 64 << 10;
-/// Of larger ones, one in so many is compared in a timed window.
-pub const LARGE_PER_COMPARED: u64 = 16;
 
 /// One resource of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +47,8 @@ pub enum ExpectedContent {
 pub struct HttpSpec {
     /// What is asked for, in turn; all on the server of [`LoadSpec::target`].
     pub urls: Vec<HttpUrl>,
-    /// Method of every request.
-    pub method: Method,
+    /// Method of every request: one that is known, or any other name.
+    pub method: String,
     /// Further header fields.
     pub headers: Vec<(String, Vec<u8>)>,
     /// Content of every request.
@@ -76,7 +72,7 @@ impl HttpSpec {
     pub fn get(urls: Vec<HttpUrl>) -> Self {
         Self {
             urls,
-            method: Method::Get,
+            method: Method::Get.name().into(),
             headers: Vec::new(),
             content: None,
             connection_per_request: false,
@@ -96,7 +92,7 @@ impl HttpSpec {
         if self.urls.is_empty() || self.urls.len() > URLS_MAX {
             return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
         }
-        if self.method == Method::Connect {
+        if self.reads_as() == Method::Connect {
             return invalid("method", "CONNECT ends HTTP on its connection; use another method");
         }
         if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
@@ -148,6 +144,11 @@ impl HttpSpec {
         Ok(())
     }
 
+    /// The method that decides where a response ends: HEAD and CONNECT are special, all others are like GET.
+    pub(crate) fn reads_as(&self) -> Method {
+        Method::from_name(&self.method).unwrap_or(Method::Get)
+    }
+
     /// Every request as it goes over the wire, in the order of the URLs.
     pub(crate) fn requests(&self) -> Result<Vec<Vec<u8>>, LoadError> {
         if self.headers.len() > HEADERS_MAX {
@@ -168,8 +169,14 @@ impl HttpSpec {
             };
             let mut bytes = Vec::new();
             let refused = |field, reason: String| LoadError::Invalid { field, reason };
-            let mut head = HeadWriter::request(&mut bytes, self.method, &url.path, host)
-                .map_err(|fault| refused("url", format!("{}: {fault}", url.text)))?;
+            let mut head = HeadWriter::request_of(&mut bytes, &self.method, &url.path, host).map_err(
+                |fault| match fault {
+                    EncodeFault::Method => {
+                        refused("method", format!("{:?} is {fault}", self.method.escape_debug().to_string()))
+                    }
+                    _ => refused("url", format!("{}: {fault}", url.text)),
+                },
+            )?;
             for (name, value) in self.fields() {
                 head.header(name, value).map_err(|fault| {
                     refused("header", format!("{name}: {}", explain(name, &fault.to_string())))
@@ -228,7 +235,7 @@ pub(crate) mod tests {
     #[test]
     fn a_request_is_what_the_specification_says() {
         let spec = HttpSpec {
-            method: Method::Post,
+            method: "POST".into(),
             headers: vec![("X-A".into(), b"b".to_vec()), ("accept".into(), b"text/html".to_vec())],
             content: Some(b"hello".to_vec()),
             connection_per_request: true,
@@ -250,7 +257,7 @@ pub(crate) mod tests {
         assert!(refused(|_, http| http.urls.clear()).starts_with("url: 0 URLs"));
         assert!(refused(|load, _| load.target = "@name".into()).starts_with("url: "));
         assert!(refused(|_, http| http.urls[0].path = "/a b".into()).starts_with("url: http://"));
-        assert!(refused(|_, http| http.method = Method::Connect).starts_with("method: "));
+        assert!(refused(|_, http| http.method = "CONNECT".into()).starts_with("method: "));
         assert!(refused(|_, http| http.expect_status = vec![99]).starts_with("expect-status: "));
         assert!(refused(|_, http| http.requests_each = Some(3)).starts_with("requests: "));
         let close = |load: &mut LoadSpec, http: &mut HttpSpec| {

@@ -5,15 +5,14 @@ use std::{cell::Cell, collections::VecDeque, sync::Arc};
 use proptest::prelude::*;
 
 use super::{
-    spec::{ExpectedContent, HttpSpec, LARGE_PER_COMPARED, tests::http},
+    spec::{ExpectedContent, HttpSpec, tests::http},
     standard::Standards,
     workload::{Dialogue, Http, HttpCommon},
 };
 use crate::{
     failure::Class,
     recorder::{Edges, Flight, Keeps, Outbox, Part, Recorder},
-    spec::LoadSpec,
-    workload::{Accepted, End, Failure, Notes, Workload},
+    workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
 const PAGE: &[u8] = b"0123456789";
@@ -32,17 +31,12 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(spec: HttpSpec, is_counted: bool, in_flight: usize) -> Self {
+    fn new(spec: HttpSpec, in_flight: usize) -> Self {
         let edges = Arc::new(Edges::default());
         edges.open(0);
-        let load = LoadSpec {
-            http: Some(spec.clone()),
-            messages: is_counted.then_some(1000),
-            ..crate::spec::tests::spec()
-        };
         let standards = Arc::new(Standards::new(&spec));
-        let common = HttpCommon { standards, edges: Arc::clone(&edges), journal: None };
-        let http = Http::new(&load, &spec, common, 0);
+        let common = HttpCommon { standards, journal: None };
+        let http = Http::new(&spec, common);
         let outbox = Outbox::default();
         let keeps = Keeps { paced: false, responses: true, orders: false };
         let mut recorder = Recorder::new(0, keeps, edges, 0, Arc::clone(&outbox));
@@ -87,7 +81,7 @@ fn expecting(content: &[u8]) -> HttpSpec {
 
 #[test]
 fn the_same_responses_are_noted_the_same_whether_or_not_their_head_is_known() {
-    let mut rig = Rig::new(expecting(PAGE), true, 5);
+    let mut rig = Rig::new(expecting(PAGE), 5);
     // The first is decoded, the second and third are known, the fourth is cut, the fifth is chunked.
     for (piece, messages) in
         [(USUAL, 1), (&USUAL.repeat(2)[..], 2), (&USUAL[..20], 0), (&USUAL[20..], 1), (CHUNKED, 1)]
@@ -103,7 +97,7 @@ fn the_same_responses_are_noted_the_same_whether_or_not_their_head_is_known() {
 
 #[test]
 fn a_known_head_with_another_content_is_still_wrong() {
-    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    let mut rig = Rig::new(expecting(PAGE), 3);
     let wrong = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n01234567x9";
     for piece in [USUAL, wrong, USUAL] {
         assert_eq!(rig.accept(piece).expect("well framed"), Accepted { messages: 1, closes: false });
@@ -116,9 +110,9 @@ fn a_known_head_with_another_content_is_still_wrong() {
 #[test]
 fn a_response_that_closes_is_the_last() {
     let closing = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\n0123456789";
-    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    let mut rig = Rig::new(expecting(PAGE), 3);
     assert_eq!(rig.accept(closing).expect("right"), Accepted { messages: 1, closes: true });
-    let mut rig = Rig::new(expecting(PAGE), true, 3);
+    let mut rig = Rig::new(expecting(PAGE), 3);
     let failure = rig.accept(&[&closing[..], USUAL].concat()).expect_err("nothing may follow");
     assert_eq!(failure.class, Class::Malformed);
     assert_eq!(rig.flights.len(), 2);
@@ -126,18 +120,18 @@ fn a_response_that_closes_is_the_last() {
 
 #[test]
 fn an_end_is_a_right_a_completion_or_a_loss() {
-    let mut idle = Rig::new(expecting(PAGE), true, 0);
+    let mut idle = Rig::new(expecting(PAGE), 0);
     assert!(matches!(idle.end(), End::Closed));
     assert_eq!(idle.recorder.connections().expect("kept").closed_between, 1);
 
-    let mut until = Rig::new(expecting(PAGE), true, 2);
+    let mut until = Rig::new(expecting(PAGE), 2);
     assert_eq!(until.accept(b"HTTP/1.1 200 OK\r\n\r\n0123456789").expect("right").messages, 0);
     assert!(matches!(until.end(), End::Closed));
     assert_eq!(until.recorder.connections().expect("kept").closed_as_said, 1);
     assert_eq!((until.flights.len(), until.part().messages), (1, 1));
 
     for piece in [&b""[..], &USUAL[..5], &USUAL[..45], b"HTTP/1.1 100 Continue\r\n\r\n"] {
-        let mut cut = Rig::new(expecting(PAGE), true, 1);
+        let mut cut = Rig::new(expecting(PAGE), 1);
         assert_eq!(cut.accept(piece).expect("nothing wrong so far").messages, 0);
         let End::Failed(failure) = cut.end() else { panic!("cut off") };
         assert_eq!(failure.class, Class::Short);
@@ -145,21 +139,94 @@ fn an_end_is_a_right_a_completion_or_a_loss() {
 }
 
 #[test]
-fn large_contents_are_all_compared_in_a_counted_run_and_one_in_sixteen_in_a_timed_one() {
-    let content = vec![5; 70_000];
-    let response = [b"HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n", &content[..]].concat();
-    let compared = |is_counted| {
-        let mut rig = Rig::new(expecting(&content), is_counted, 800);
-        for _ in 0..800 {
-            assert_eq!(rig.accept(&response).expect("right").messages, 1);
+fn every_byte_of_a_large_content_is_compared() {
+    let content = vec![7; 300_000];
+    let mut response = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n".to_vec();
+    response.extend_from_slice(&content);
+    let feed = |rig: &mut Rig, bytes: &[u8]| {
+        for piece in bytes.chunks(30_000) {
+            rig.accept(piece).expect("well framed");
         }
-        rig.part().responses.expect("they are kept").compared
     };
-    assert_eq!(compared(true), 800);
-    let sampled = compared(false);
-    let expected = 800 / LARGE_PER_COMPARED;
-    assert!(sampled.abs_diff(expected) < expected / 2, "{sampled}");
-    assert_eq!(sampled, compared(false), "the seed decides");
+    let mut rig = Rig::new(expecting(&content), 40);
+    for place in [0, 1, 65_536, 299_999] {
+        for _ in 0..9 {
+            feed(&mut rig, &response);
+        }
+        let mut wrong = response.clone();
+        let at = response.len() - content.len() + place;
+        wrong[at] ^= 1;
+        feed(&mut rig, &wrong);
+        let said = format!("the content differs from what was expected at byte {place}");
+        assert_eq!(rig.recorder.failure_last(), Some(said.as_str()));
+    }
+    assert_eq!(rig.recorder.failures().wrong_bytes, 4);
+    let part = rig.part();
+    assert_eq!((part.messages, part.responses.expect("they are kept").compared), (36, 36));
+}
+
+/// Bytes of a sample, its failure, and how it begins.
+fn sample(rig: &Rig) -> Option<(u64, String, String)> {
+    let totals = rig.http.http_totals().expect("a load of HTTP");
+    let report = totals.bad_response.map(|sample| sample.report(&http()))?;
+    assert_eq!(report.url, http().urls[0].text);
+    Some((report.bytes, report.failure.class, report.start))
+}
+
+#[test]
+fn the_first_bad_response_is_kept_as_it_came_however_it_was_cut() {
+    let bad = b"HTTP/1.1 503 No\r\nContent-Length: 5\r\n\r\n\x1b[2J!";
+    let kept = (bad.len() as u64, "wrong_status", r"HTTP/1.1 503 No\r\nContent-Length: 5\r\n\r\n\x1b[2J!");
+    for cut in 1..bad.len() {
+        let mut rig = Rig::new(expecting(PAGE), 4);
+        rig.accept(USUAL).expect("right");
+        assert_eq!(sample(&rig), None);
+        rig.accept(&bad[..cut]).expect("nothing wrong so far");
+        rig.accept(&[&bad[cut..], USUAL].concat()).expect("well framed");
+        rig.accept(b"HTTP/1.1 404 Later\r\nContent-Length: 0\r\n\r\n").expect("well framed");
+        let (bytes, class, start) = sample(&rig).expect("a bad one came");
+        assert_eq!((bytes, class.as_str(), start.as_str()), kept, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_response_that_is_none_is_kept_too_and_a_connection_that_ends_in_silence_leaves_nothing() {
+    for (bytes, class) in [(&b"SSH-2.0-x\r\n"[..], "malformed"), (&USUAL[..45], "short")] {
+        let mut rig = Rig::new(expecting(PAGE), 1);
+        let failure = match rig.accept(bytes) {
+            Err(failure) => failure,
+            Ok(_) => match rig.end() {
+                End::Failed(failure) => failure,
+                other => panic!("it is over, not {other:?}"),
+            },
+        };
+        let loss = Loss { failure: &failure, now_ns: 9 };
+        rig.http.lost(Some(&rig.dialogue), &rig.flights, &loss);
+        let (kept, kept_class, start) = sample(&rig).expect("a bad one came");
+        assert_eq!((kept, kept_class.as_str()), (bytes.len() as u64, class));
+        assert_eq!(start, bytes.escape_ascii().to_string());
+    }
+    let silent = Rig::new(expecting(PAGE), 1);
+    let failure = Failure::short(1);
+    silent.http.lost(Some(&silent.dialogue), &silent.flights, &Loss { failure: &failure, now_ns: 9 });
+    assert_eq!(sample(&silent), None);
+}
+
+#[test]
+fn a_redirect_says_where_to_and_steers_no_terminal() {
+    let mut rig = Rig::new(expecting(PAGE), 2);
+    for location in ["/new", "/\u{9b}2J"] {
+        let moved =
+            format!("HTTP/1.1 301 Moved Permanently\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+        rig.accept(moved.as_bytes()).expect("well framed");
+    }
+    let last = rig.recorder.failure_last().expect("it failed");
+    assert_eq!(
+        last,
+        "status 301 Moved Permanently instead of 200, a redirect to /\u{fffd}2J; redirects are not followed"
+    );
+    let totals = rig.http.http_totals().expect("a load of HTTP");
+    assert_eq!(totals.redirect_location.as_deref(), Some("/new"));
 }
 
 proptest! {
@@ -176,7 +243,7 @@ proptest! {
             b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456780",
         ];
         let stream = kinds.iter().map(|kind| all[*kind]).collect::<Vec<_>>().concat();
-        let mut rig = Rig::new(expecting(PAGE), true, kinds.len());
+        let mut rig = Rig::new(expecting(PAGE), kinds.len());
         let (mut rest, mut messages) = (&stream[..], 0);
         for cut in cuts.iter().cycle() {
             let (piece, later) = rest.split_at((*cut).min(rest.len()));
@@ -200,7 +267,7 @@ proptest! {
         first in 0_usize..3,
         in_flight in 0_usize..4,
     ) {
-        let mut rig = Rig::new(http(), true, in_flight);
+        let mut rig = Rig::new(http(), in_flight);
         let opening: [&[u8]; 3] = [b"", USUAL, &CHUNKED[..50]];
         let mut failed = rig.accept(opening[first]).is_err();
         for piece in pieces {

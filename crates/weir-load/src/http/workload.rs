@@ -5,6 +5,9 @@
 //! everybody for a second at a time, so the last good head of each URL is remembered: a response that begins with the
 //! very same bytes has the same meaning, and one that lies whole in a buffer is then two comparisons.
 //!
+//! Every byte of every content is compared. For large ones that is a tenth of the generator's work, and a fifth where
+//! others contend for the caches.
+//!
 //! A response that is complete but not what was expected is a failure of its own request alone. Bad framing ends the
 //! connection: where the next response begins is not known any more.
 
@@ -24,20 +27,21 @@ use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecod
 
 use super::{
     journal::{Journal, Row},
-    notes::Right,
-    spec::{COMPARED_ALWAYS_BYTES, HttpSpec, LARGE_PER_COMPARED},
+    notes::{HttpTotals, Right},
+    sample::{Sample, Start},
+    spec::HttpSpec,
     standard::{Content, Standards},
 };
 use crate::{
     failure::{Class, Stage},
-    payload::mix,
-    recorder::{Edges, Flight},
-    spec::LoadSpec,
+    recorder::Flight,
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
 /// Requests up to this size are copied behind what is queued, so that a pipeline leaves as one.
 const COPIED_BYTES_MAX: usize = 2048;
+/// Larger contents never lie whole in one buffer with their head.
+const WHOLE_BYTES_MAX: usize = 64 << 10;
 /// Longest location of a redirect that is kept.
 const LOCATION_BYTES_MAX: usize = 1024;
 
@@ -45,7 +49,6 @@ const LOCATION_BYTES_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct HttpCommon {
     pub(crate) standards: Arc<Standards>,
-    pub(crate) edges: Arc<Edges>,
     pub(crate) journal: Option<Journal>,
 }
 
@@ -56,16 +59,13 @@ pub(crate) struct Http {
     expect_status: Vec<u16>,
     connection_per_request: bool,
     common: HttpCommon,
-    /// Compare large contents always: the run is counted.
-    compares_all: bool,
-    seed: u64,
-    /// Large contents that could be left out, so far.
-    large: Cell<u64>,
     /// Bytes held back until there is a standard.
     held_bytes: Rc<Cell<usize>>,
     /// The last good head of each URL.
     heads: RefCell<Vec<KnownHead>>,
     redirect_location: RefCell<Option<String>>,
+    /// The first bad response.
+    bad_response: RefCell<Option<Sample>>,
 }
 
 /// A head whose meaning is known: an expected status, and exactly as much content as the standard has.
@@ -86,6 +86,8 @@ pub(crate) struct Dialogue {
     first_byte_ns: Option<u64>,
     /// Its bytes so far, head included.
     bytes: u64,
+    /// The first of these bytes, as long as no response was bad.
+    start: Start,
     /// What its head said.
     response: Option<Response>,
 }
@@ -96,6 +98,8 @@ struct Response {
     status: u16,
     keeps_alive: bool,
     content: Content,
+    /// Where it points to, if it is a redirect.
+    location: Option<String>,
 }
 
 /// A response that is over.
@@ -107,21 +111,19 @@ struct Answer<'a> {
 }
 
 impl Http {
-    pub(crate) fn new(load: &LoadSpec, spec: &HttpSpec, common: HttpCommon, worker: u32) -> Self {
+    pub(crate) fn new(spec: &HttpSpec, common: HttpCommon) -> Self {
         // The specification was validated, so the requests can be written.
         let requests = spec.requests().unwrap_or_default().into_iter().map(Rc::from).collect();
         Self {
-            method: spec.method,
+            method: spec.reads_as(),
             requests,
             expect_status: spec.expect_status.clone(),
             connection_per_request: spec.connection_per_request,
             common,
-            compares_all: load.messages.is_some(),
-            seed: mix(load.seed ^ mix(u64::from(worker) ^ 0x6874_7470)),
-            large: Cell::new(0),
             held_bytes: Rc::default(),
             heads: RefCell::new(spec.urls.iter().map(|_| KnownHead::default()).collect()),
             redirect_location: RefCell::new(None),
+            bad_response: RefCell::new(None),
         }
     }
 
@@ -181,9 +183,19 @@ impl Http {
         let mut used = 0;
         loop {
             let rest = &input[used..];
-            let step = dialogue.decoder.decode(self.method, rest).map_err(malformed)?;
             let url = self.url(dialogue.connection, dialogue.answered);
+            let step = match dialogue.decoder.decode(self.method, rest) {
+                Ok(step) => step,
+                Err(fault) => {
+                    dialogue.bytes += rest.len() as u64;
+                    dialogue.start.push(rest);
+                    return Err(malformed(fault));
+                }
+            };
             dialogue.bytes += step.consumed as u64;
+            if self.bad_response.borrow().is_none() {
+                dialogue.start.push(&rest[..step.consumed]);
+            }
             used += step.consumed;
             match step.event {
                 Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
@@ -192,15 +204,14 @@ impl Http {
                 Event::Head(head) if head.is_interim() => dialogue.first_byte_ns = None,
                 Event::Head(head) => {
                     let is_expected = self.expect_status.contains(&head.status);
-                    let content =
-                        if is_expected { self.content(url, notes.now_ns) } else { Content::measured() };
+                    let content = if is_expected { self.content(url) } else { Content::measured() };
                     if begins && used == step.consumed && is_expected && head.keep_alive {
                         self.remember(url, &input[..used], head.status, head.body);
                     }
-                    self.note_redirect(head.status, head.headers.get("location"));
+                    let location = self.redirect(head.status, head.headers.get("location"));
                     let (status, keeps_alive) = (head.status, head.keep_alive);
                     dialogue.first_byte_ns.get_or_insert(notes.now_ns);
-                    dialogue.response = Some(Response { status, keeps_alive, content });
+                    dialogue.response = Some(Response { status, keeps_alive, content, location });
                 }
                 Event::Body(bytes) => {
                     if let Some(response) = &mut dialogue.response {
@@ -213,35 +224,22 @@ impl Http {
     }
 
     /// How the content of a response that begins now is checked.
-    fn content(&self, url: usize, now_ns: u64) -> Content {
+    fn content(&self, url: usize) -> Content {
         let standards = &self.common.standards;
         if standards.is_any() {
             return Content::measured();
         }
         match standards.get(url) {
             None => Content::held_back(&self.held_bytes),
-            Some(content) if content.len() <= COMPARED_ALWAYS_BYTES || self.compares_large(now_ns) => {
-                Content::compared()
-            }
-            Some(_) => Content::measured(),
+            Some(_) => Content::compared(),
         }
-    }
-
-    /// Large contents are compared outside a timed window, and a seeded sample of them inside.
-    fn compares_large(&self, now_ns: u64) -> bool {
-        if self.compares_all || now_ns < self.common.edges.open_ns() {
-            return true;
-        }
-        let number = self.large.get();
-        self.large.set(number + 1);
-        mix(self.seed ^ mix(number)).is_multiple_of(LARGE_PER_COMPARED)
     }
 
     /// Remembers a head for [`Self::take_known`]. Connections that close after it never get there.
     fn remember(&self, url: usize, head: &[u8], status: u16, body: BodyLength) {
         let Some(standard) = self.standard(url) else { return };
         let fits = body == BodyLength::Length(standard.len() as u64);
-        if fits && standard.len() <= COMPARED_ALWAYS_BYTES && !self.connection_per_request {
+        if fits && standard.len() <= WHOLE_BYTES_MAX && !self.connection_per_request {
             let known = &mut self.heads.borrow_mut()[url];
             known.bytes.clear();
             known.bytes.extend_from_slice(head);
@@ -249,13 +247,28 @@ impl Http {
         }
     }
 
-    fn note_redirect(&self, status: u16, location: Option<&[u8]>) {
-        if is_redirect(status)
-            && let Some(location) = location
-            && self.redirect_location.borrow().is_none()
-        {
-            let kept = &location[..location.len().min(LOCATION_BYTES_MAX)];
-            *self.redirect_location.borrow_mut() = Some(String::from_utf8_lossy(kept).into_owned());
+    /// Where a redirect points to, in letters that steer no terminal; the first is remembered.
+    fn redirect(&self, status: u16, location: Option<&[u8]>) -> Option<String> {
+        let location = location.filter(|_| is_redirect(status))?;
+        let kept = String::from_utf8_lossy(&location[..location.len().min(LOCATION_BYTES_MAX)]);
+        let printable = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+        let text: String = kept.chars().map(printable).collect();
+        self.redirect_location.borrow_mut().get_or_insert_with(|| text.clone());
+        Some(text)
+    }
+
+    /// Keeps a bad response, if it is the first and anything of it has come.
+    #[cold]
+    fn keep_sample(&self, dialogue: &Dialogue, bytes: u64, failure: &Failure, now_ns: u64) {
+        let mut kept = self.bad_response.borrow_mut();
+        if bytes > 0 && kept.is_none() {
+            *kept = Some(Sample {
+                at_ns: now_ns,
+                url: self.url(dialogue.connection, dialogue.answered),
+                failure: failure.clone(),
+                bytes,
+                start: dialogue.start.clone(),
+            });
         }
     }
 
@@ -267,7 +280,7 @@ impl Http {
         let (Some(response), Some(flight)) = (dialogue.response.take(), notes.flights.pop_front()) else {
             return false;
         };
-        let Response { status, keeps_alive, content } = response;
+        let Response { status, keeps_alive, content, location } = response;
         let content_bytes = content.bytes() as u64;
         notes.recorder.answered(status);
         let failure = if self.expect_status.contains(&status) {
@@ -280,23 +293,29 @@ impl Http {
                 Err(mismatch) => Some(Failure { class: Class::WrongBytes, text: mismatch.to_string() }),
             }
         } else {
-            Some(self.wrong_status(status))
+            Some(self.wrong_status(status, location.as_deref()))
         };
         if let Some(failure) = &failure {
+            self.keep_sample(dialogue, bytes, failure, notes.now_ns);
             notes.recorder.failed(notes.now_ns, failure.class, 1, failure.text.clone());
         }
         let answer = Answer { status, first_byte_ns, bytes, failure: failure.as_ref() };
         self.journal(dialogue, flight, &answer, notes.now_ns);
         dialogue.answered += 1;
+        dialogue.start.clear();
         !keeps_alive || self.connection_per_request
     }
 
     #[cold]
-    fn wrong_status(&self, status: u16) -> Failure {
+    fn wrong_status(&self, status: u16, location: Option<&str>) -> Failure {
         let expected: Vec<String> = self.expect_status.iter().map(u16::to_string).collect();
-        let followed = if is_redirect(status) { "; redirects are not followed" } else { "" };
-        let (phrase, expected) = (reason(status), expected.join(" or "));
-        let text = format!("status {status} {phrase} instead of {expected}{followed}");
+        let followed = match (is_redirect(status), location) {
+            (true, Some(location)) => format!(", a redirect to {location}; redirects are not followed"),
+            (true, None) => "; redirects are not followed".into(),
+            (false, _) => String::new(),
+        };
+        let got = format!("{status} {}", reason(status));
+        let text = format!("status {} instead of {}{followed}", got.trim_end(), expected.join(" or "));
         Failure { class: Class::WrongStatus, text }
     }
 
@@ -336,6 +355,7 @@ impl Workload for Http {
             answered: 0,
             first_byte_ns: None,
             bytes: 0,
+            start: Start::default(),
             response: None,
         }
     }
@@ -368,6 +388,8 @@ impl Workload for Http {
         while !input.is_empty() {
             if dialogue.is_between() {
                 if accepted.closes || notes.flights.is_empty() {
+                    dialogue.bytes = input.len() as u64;
+                    dialogue.start.push(input);
                     return Err(Failure::unasked(input.len()));
                 }
                 if let Some(size) = self.take_known(dialogue, input, &mut notes) {
@@ -410,6 +432,9 @@ impl Workload for Http {
     }
 
     fn lost(&self, dialogue: Option<&Dialogue>, flights: &VecDeque<Flight>, loss: &Loss<'_>) {
+        if let Some(dialogue) = dialogue {
+            self.keep_sample(dialogue, dialogue.bytes, loss.failure, loss.now_ns);
+        }
         let Some(journal) = &self.common.journal else { return };
         for (number, flight) in flights.iter().enumerate() {
             let answered = dialogue.map_or(0, |dialogue| dialogue.answered);
@@ -436,8 +461,11 @@ impl Workload for Http {
         }
     }
 
-    fn redirect_location(&self) -> Option<String> {
-        self.redirect_location.borrow().clone()
+    fn http_totals(&self) -> Option<HttpTotals> {
+        Some(HttpTotals {
+            redirect_location: self.redirect_location.borrow().clone(),
+            bad_response: self.bad_response.borrow().clone(),
+        })
     }
 }
 

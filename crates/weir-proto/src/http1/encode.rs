@@ -85,6 +85,9 @@ pub enum EncodeFault {
     /// A reason with control bytes or beyond ASCII.
     #[error("not a reason phrase")]
     Reason,
+    /// A method that is no token.
+    #[error("not a method name")]
+    Method,
     /// A target with whitespace, control bytes, `#` or beyond ASCII, or in a form its method does not have.
     #[error("not a request target")]
     Target,
@@ -150,10 +153,23 @@ enum Kind {
 impl<'o, O: Output> HeadWriter<'o, O> {
     /// Starts a request of HTTP/1.1 with its `Host`, which may be empty only if the target has no host.
     pub fn request(output: &'o mut O, method: Method, target: &str, host: &str) -> Result<Self, EncodeFault> {
-        check_target(method.name().as_bytes(), target.as_bytes()).map_err(|_| EncodeFault::Target)?;
+        Self::request_of(output, method.name(), target, host)
+    }
+
+    /// The same with a method by name, which may be one that Weir does not know.
+    pub fn request_of(
+        output: &'o mut O,
+        method: &str,
+        target: &str,
+        host: &str,
+    ) -> Result<Self, EncodeFault> {
+        if method.is_empty() || !method.bytes().all(is_token) {
+            return Err(EncodeFault::Method);
+        }
+        check_target(method.as_bytes(), target.as_bytes()).map_err(|_| EncodeFault::Target)?;
         authority::parse(host.as_bytes()).ok_or(EncodeFault::Host)?;
         let mut writer = Self::start(output, Kind::Request);
-        for part in [method.name(), " ", target, " HTTP/1.1\r\n"] {
+        for part in [method, " ", target, " HTTP/1.1\r\n"] {
             writer.output.append(part.as_bytes())?;
         }
         writer.append_field("Host", host.as_bytes())?;

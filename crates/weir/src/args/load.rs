@@ -1,5 +1,7 @@
 //! `weir load` as it is typed: what every load has in common, and the echo's own.
 
+use std::{fmt, str::FromStr};
+
 use clap::{Args, ValueEnum};
 
 use super::{fraction, number};
@@ -11,6 +13,36 @@ pub(crate) enum Arrivals {
     Poisson,
     /// Equal gaps
     Uniform,
+}
+
+/// Most failures of a run, by number or by share of all that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum MaxErrors {
+    Count(u64),
+    /// 0 to 100.
+    Percent(f64),
+}
+
+impl FromStr for MaxErrors {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = match text.strip_suffix('%') {
+            Some(percent) => percent.trim_end().parse().ok().map(Self::Percent),
+            None => text.parse().ok().map(Self::Count),
+        };
+        let is_possible = |limit: &Self| !matches!(limit, Self::Percent(it) if !(0.0..=100.0).contains(it));
+        parsed.filter(is_possible).ok_or("write a whole number, or a share such as 0.1%")
+    }
+}
+
+impl fmt::Display for MaxErrors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => write!(formatter, "{count}"),
+            Self::Percent(percent) => write!(formatter, "{percent}%"),
+        }
+    }
 }
 
 /// The flags of every load.
@@ -49,6 +81,9 @@ pub(crate) struct LoadShared {
     /// Longest wait for a complete answer
     #[arg(long, default_value = "5s", value_name = "TIME")]
     pub(crate) response_timeout: String,
+    /// Exit with code 10 when more than so many failed over the whole run: 0, 25, or a share of all that ended: 0.1%
+    #[arg(long, value_name = "N|P%")]
+    pub(crate) max_errors: Option<MaxErrors>,
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     pub(crate) workers: u32,
@@ -89,4 +124,21 @@ pub(crate) struct LoadEcho {
     pub(crate) messages: Option<u64>,
     #[command(flatten)]
     pub(crate) shared: LoadShared,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maximum_of_errors_is_a_number_or_a_share() {
+        assert_eq!("0".parse(), Ok(MaxErrors::Count(0)));
+        assert_eq!("0.5%".parse(), Ok(MaxErrors::Percent(0.5)));
+        assert_eq!("100 %".parse(), Ok(MaxErrors::Percent(100.0)));
+        for text in ["", "-1", "0.5", "101%", "-1%", "NaN%", "inf%", "%", "many"] {
+            assert!(text.parse::<MaxErrors>().is_err(), "{text}");
+        }
+        assert_eq!(("7".parse::<MaxErrors>().map(|it| it.to_string())), Ok("7".into()));
+        assert_eq!(("0.10%".parse::<MaxErrors>().map(|it| it.to_string())), Ok("0.1%".into()));
+    }
 }

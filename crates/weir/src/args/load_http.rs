@@ -8,8 +8,9 @@ use super::{LoadShared, number};
 
 /// What the help ends with.
 const AFTER_HELP: &str = "\
-Every response is checked: framing, length, status, and content. Contents up to 64 KiB are always compared byte for
-byte; of larger ones all in the warm-up and with -n, and one in 16 in a timed window. Redirects are not followed.
+Every response is checked: status, framing, length, and every byte of its content, which must be what --expect-content
+says, or else what the first right response of its URL was. With --expect-content any, and for HEAD, contents are not
+compared. Redirects are not followed; where the first one points to is said.
 
 A plan of 100 users, ramp-up in 10 s, 30 s in all, as load testers know it:
   weir load http URL --users 100 --ramp-up 10s -d 30s --warmup-max 0s \\
@@ -28,7 +29,8 @@ pub(crate) struct LoadHttp {
     /// A new connection for each request, closed by the server after it
     #[arg(long)]
     pub(crate) close: bool,
-    /// Method of every request [default: GET, and POST with content]
+    /// Method of every request: a known one, or any other such as PURGE; --data goes with each
+    /// [default: GET, and POST with content]
     #[arg(long, short = 'X')]
     pub(crate) method: Option<String>,
     /// A header field of every request, repeatable

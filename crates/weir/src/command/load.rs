@@ -11,11 +11,14 @@ use std::{
 use anyhow::Result;
 use weir_engine::{Driver, DriverChoice};
 use weir_load::{LoadError, LoadSpec, Phase, Progress};
-use weir_record::load::{LatencySummary, LoadReport};
+use weir_record::load::LoadReport;
 
-use super::{engine, load_http, load_orders};
+use super::{
+    engine, load_http, load_orders,
+    load_text::{columns, failure_first, failures, fit, generator, latency, scaled, server, time, unreached},
+};
 use crate::{
-    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared},
+    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared, MaxErrors},
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -36,10 +39,19 @@ fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
     let LoadEcho { target, message_bytes, messages, shared } = arguments;
     let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, "--target", target, *messages)? };
     check(&mut spec, shared)?;
-    let (report, exit) = carry_out(&spec, shared.json, "messages", with_flag)?;
-    let text = if shared.json { serde_json::to_string(&report)? } else { table(&report) };
+    let (report, ending) = carry_out(&spec, shared.json, "messages", with_flag)?;
+    let columns = columns(output::width_columns());
+    let text = if shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
     output::print(&text)?;
-    Ok(exit)
+    Ok(conclude(&report, ending, shared.max_errors, "messages"))
+}
+
+/// How a run that has a report came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Complete,
+    /// By a signal.
+    Interrupted,
 }
 
 /// Runs a load until its end or a signal, showing its progress unless the output is for a program.
@@ -48,7 +60,7 @@ pub(super) fn carry_out(
     is_quiet: bool,
     unit: &str,
     explain: impl Fn(LoadError) -> anyhow::Error,
-) -> Result<(LoadReport, Exit)> {
+) -> Result<(LoadReport, Ending)> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |count| {
@@ -63,8 +75,52 @@ pub(super) fn carry_out(
         }
     };
     let report = weir_load::run(spec, &mut show, &stop).map_err(explain)?;
-    let exit = if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Ok };
-    Ok((report, exit))
+    let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
+    Ok((report, ending))
+}
+
+/// Chooses the exit code of a run that was reported, and says why when it is none of success.
+pub(super) fn conclude(
+    report: &LoadReport,
+    ending: Ending,
+    max_errors: Option<MaxErrors>,
+    unit: &str,
+) -> Exit {
+    if ending == Ending::Interrupted {
+        return Exit::Interrupted;
+    }
+    let Some((exit, reason)) = objection(report, max_errors, unit) else { return Exit::Ok };
+    output::tell(&format!("weir: {reason}"));
+    exit
+}
+
+/// Why a run did not succeed: a threshold that was set, and otherwise that nothing came back right.
+fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: &str) -> Option<(Exit, String)> {
+    let errors = report.failures.errors();
+    let percent = 100.0 * report.error_share;
+    let is_exceeded = |limit: &MaxErrors| match limit {
+        MaxErrors::Count(count) => errors > *count,
+        MaxErrors::Percent(most) => percent > *most,
+    };
+    if let Some(limit) = max_errors.filter(is_exceeded) {
+        let ended = errors + report.messages_whole_run;
+        return Some((
+            Exit::Threshold,
+            format!("--max-errors {limit}: {errors} of {ended} {unit} failed ({percent:.3} %)"),
+        ));
+    }
+    if report.messages > 0 {
+        return None;
+    }
+    let first = report.failure_first.as_ref().map(|first| format!("; the first failure: {}", first.text));
+    Some((
+        Exit::RuntimeError,
+        format!(
+            "none of the {unit} measured came back right; failures: {}{}",
+            failures(report),
+            first.unwrap_or_default()
+        ),
+    ))
 }
 
 /// What every load is asked, without what is special to a protocol; `flag` gave the target, and `messages` is the
@@ -152,7 +208,7 @@ fn line(progress: &Progress, unit: &str) -> String {
     };
     let percentiles = progress
         .second
-        .map(|second| format!("  p50 {} p99 {}", micros(second.p50_ns as f64), micros(second.p99_ns as f64)));
+        .map(|second| format!("  p50 {} p99 {}", scaled(second.p50_ns as f64), scaled(second.p99_ns as f64)));
     let failure = progress.failure_last.as_ref().map(|failure| format!("  last failure: {failure}"));
     format!(
         "{phase} {:>5.1}/{:.1} s  {:>10.0} {unit}/s  {} in flight  {} errors{}{}",
@@ -166,25 +222,16 @@ fn line(progress: &Progress, unit: &str) -> String {
     )
 }
 
-pub(super) fn micros(nanoseconds: f64) -> String {
-    format!("{:.1} µs", nanoseconds / 1000.0)
-}
-
 /// The report as people read it.
-fn table(report: &LoadReport) -> String {
+fn table(report: &LoadReport, columns: usize) -> String {
     let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
-    let steady = if report.warmup_steady { "" } else { ", not steady when it ended" };
     let mut rows = vec![
         format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
         format!(
             "load          {} connections x {} in flight, {} B messages",
             report.connections, report.depth, report.message_bytes
         ),
-        format!(
-            "window        {:.2} s after {:.2} s warm-up{steady}",
-            report.window_ns as f64 / 1e9,
-            report.warmup_ns as f64 / 1e9
-        ),
+        time(report),
         format!("messages      {} ({} bytes compared)", report.messages, report.bytes_verified),
         format!("throughput    {:.0} messages/s{bound}", report.throughput_per_second),
         format!("response time {}", latency(&report.response)),
@@ -195,70 +242,59 @@ fn table(report: &LoadReport) -> String {
         rows.push(format!("missed starts {}", report.missed_starts));
     }
     rows.push(format!("failures      {}", failures(report)));
+    rows.extend(failure_first(report));
     rows.push(generator(report, "message"));
     rows.extend(server(report, "message"));
-    rows.join("\n")
+    rows.extend(unreached(report, "messages").map(|text| format!("asked for     {text}")));
+    fit(rows, columns).join("\n")
 }
 
-/// What the generator itself cost.
-pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
-    format!(
-        "generator     {:.2} µs CPU a {unit}, busiest thread {:.0} % of the window",
-        report.generator_cpu_ns as f64 / 1000.0 / report.messages.max(1) as f64,
-        report.generator_busy_max * 100.0
-    )
-}
+#[cfg(test)]
+mod tests {
+    use weir_record::load::{FailureCounts, FailureSample};
 
-/// What the server cost, when it was observed.
-pub(super) fn server(report: &LoadReport, unit: &str) -> Option<String> {
-    let observed = report.observed.as_ref()?;
-    let messages = report.messages.max(1) as f64;
-    Some(format!(
-        "server        {:.2} µs CPU a {unit}, {:.4} context switches a {unit}, {} threads",
-        observed.cpu_ns as f64 / 1000.0 / messages,
-        (observed.switches_voluntary + observed.switches_involuntary) as f64 / messages,
-        observed.threads
-    ))
-}
+    use super::*;
 
-/// The quantiles that people look for; `--json` has all of them.
-const QUANTILES_SHOWN: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
-
-pub(super) fn latency(summary: &LatencySummary) -> String {
-    if summary.count == 0 {
-        return "no samples".into();
+    fn report(messages: u64, wrong_status: u64) -> LoadReport {
+        let text = "status 500 Internal Server Error instead of 200".into();
+        LoadReport {
+            messages,
+            messages_whole_run: messages,
+            failures: FailureCounts { wrong_status, ..FailureCounts::default() },
+            error_share: wrong_status as f64 / (messages + wrong_status).max(1) as f64,
+            failure_first: (wrong_status > 0).then_some(FailureSample { class: "wrong_status".into(), text }),
+            ..LoadReport::default()
+        }
     }
-    let quantile = |(quantile, nanoseconds): &(f64, u64)| {
-        // 0.999 reads p99.9
-        let percent = (quantile * 1e6).round() / 1e4;
-        format!("p{percent} {}", micros(*nanoseconds as f64))
-    };
-    let shown = summary.quantiles.iter().filter(|(quantile, _)| QUANTILES_SHOWN.contains(quantile));
-    let mut parts = vec![format!("mean {}", micros(summary.ns_mean))];
-    parts.extend(shown.map(quantile));
-    parts.push(format!("max {}", micros(summary.ns_max as f64)));
-    parts.join(", ")
-}
 
-pub(super) fn failures(report: &LoadReport) -> String {
-    let counts = &report.failures;
-    let classes = [
-        ("refused", counts.refused),
-        ("reset", counts.reset),
-        ("connect timeout", counts.connect_timeout),
-        ("response timeout", counts.response_timeout),
-        ("short", counts.short),
-        ("wrong bytes", counts.wrong_bytes),
-        ("wrong status", counts.wrong_status),
-        ("malformed", counts.malformed),
-        ("local limit", counts.local_limit),
-        ("unexplained", counts.unexplained),
-        ("cut off at end", counts.cut_off_at_end),
-    ];
-    let seen: Vec<String> = classes
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{count} {name}"))
-        .collect();
-    if seen.is_empty() { "none".into() } else { seen.join(", ") }
+    #[test]
+    fn a_run_in_which_nothing_came_back_right_did_not_succeed() {
+        assert_eq!(objection(&report(1, 9), None, "responses"), None);
+        let (exit, reason) = objection(&report(0, 9), None, "responses").expect("nothing was right");
+        assert_eq!(exit, Exit::RuntimeError);
+        assert!(reason.contains("9 wrong status; the first failure: status 500"), "{reason}");
+        let silent = objection(&report(0, 0), None, "messages").expect("nothing was right");
+        assert!(silent.1.ends_with("failures: none"), "{}", silent.1);
+        let tolerant = objection(&report(0, 9), Some(MaxErrors::Percent(100.0)), "responses");
+        assert_eq!(tolerant.map(|(exit, _)| exit), Some(Exit::RuntimeError));
+    }
+
+    #[test]
+    fn more_errors_than_were_allowed_are_a_threshold_that_is_not_met() {
+        for (limit, errors, is_met) in [
+            (MaxErrors::Count(0), 0, true),
+            (MaxErrors::Count(0), 1, false),
+            (MaxErrors::Count(5), 5, true),
+            (MaxErrors::Percent(1.0), 1, true),
+            (MaxErrors::Percent(1.0), 2, false),
+            (MaxErrors::Count(5), 100, false),
+        ] {
+            let outcome = objection(&report(100 - errors, errors), Some(limit), "responses");
+            assert_eq!(outcome.as_ref().map(|(exit, _)| *exit), (!is_met).then_some(Exit::Threshold));
+            if let Some((_, reason)) = outcome {
+                assert!(reason.starts_with(&format!("--max-errors {limit}: {errors} of 100")), "{reason}");
+            }
+        }
+        assert_eq!(conclude(&report(0, 9), Ending::Interrupted, None, "responses"), Exit::Interrupted);
+    }
 }

@@ -15,7 +15,7 @@ use weir_proto::{
 };
 use weir_record::load::{LoadReport, SecondRow};
 
-use super::{load, load_http_table};
+use super::{load, load_http_table, load_text::columns};
 use crate::{
     args::LoadHttp,
     exit::{Exit, UsageError},
@@ -27,10 +27,14 @@ pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
     load::check(&mut spec, &arguments.shared)?;
     // A path that cannot be written is known before the load, not after it.
     let csv = arguments.csv.as_deref().map(|path| open_csv(path).map(|file| (path, file))).transpose()?;
-    let (report, exit) = load::carry_out(&spec, arguments.shared.json, "responses", with_flag)?;
-    let text =
-        if arguments.shared.json { serde_json::to_string(&report)? } else { load_http_table::table(&report) };
+    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "responses", with_flag)?;
+    let text = if arguments.shared.json {
+        serde_json::to_string(&report)?
+    } else {
+        load_http_table::table(&report, columns(output::width_columns()))
+    };
     output::print(&text)?;
+    let exit = load::conclude(&report, ending, arguments.shared.max_errors, "responses");
     // Last, so that a full disk costs the file and not the report.
     if let Some((path, file)) = csv {
         write_csv(file, &report).with_context(|| format!("--csv {}: cannot write", path.display()))?;
@@ -100,14 +104,19 @@ fn target(urls: &[(String, Url)]) -> Result<(&str, String)> {
     Ok((&first.0, target))
 }
 
-fn method(name: Option<&str>, has_content: bool) -> Result<Method> {
-    match name {
-        None if has_content => Ok(Method::Post),
-        None => Ok(Method::Get),
-        Some(name) => Method::from_name(name).ok_or_else(|| {
-            let known: Vec<&str> = Method::ALL.into_iter().map(Method::name).collect();
-            usage(format!("--method {name:?} is not known; use one of {}", known.join(", ")))
-        }),
+/// The method of every request. Any name is one, but what differs from a known one by its letters' case is a slip.
+fn method(name: Option<&str>, has_content: bool) -> Result<String> {
+    let name = match name {
+        None if has_content => Method::Post.name(),
+        None => Method::Get.name(),
+        Some(name) => name,
+    };
+    let known = Method::ALL.into_iter().find(|method| method.name().eq_ignore_ascii_case(name));
+    match known {
+        Some(method) if method.name() != name => {
+            Err(usage(format!("--method {name:?}: methods are case-sensitive; write {}", method.name())))
+        }
+        _ => Ok(name.to_owned()),
     }
 }
 
@@ -233,9 +242,11 @@ mod tests {
 
     #[test]
     fn methods_headers_and_contents_are_read_as_written() {
-        assert_eq!(method(None, true).expect("known"), Method::Post);
-        assert_eq!(method(Some("PUT"), false).expect("known"), Method::Put);
-        assert!(method(Some("FETCH"), false).expect_err("unknown").to_string().contains("GET, HEAD"));
+        assert_eq!(method(None, true).expect("known"), "POST");
+        assert_eq!(method(None, false).expect("known"), "GET");
+        assert_eq!(method(Some("PUT"), false).expect("known"), "PUT");
+        assert_eq!(method(Some("purge"), true).expect("a name of its own"), "purge");
+        assert!(method(Some("get"), false).expect_err("a slip").to_string().contains("write GET"));
         assert_eq!(header("X-A:  b c ").expect("a field"), ("X-A".to_owned(), b"b c".to_vec()));
         assert!(header("X-A").is_err());
         assert_eq!(expected(Some("any")).expect("known"), ExpectedContent::Anything);

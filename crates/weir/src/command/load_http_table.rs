@@ -1,20 +1,30 @@
 //! The report of `weir load http` as people read it.
 
 use weir_record::{
-    http::{HttpLoadReport, LoadRows},
+    http::{BadResponse, HttpLoadReport, LoadRows},
     load::LoadReport,
 };
 
-use super::load::{failures, generator, latency, micros, server};
+use super::load_text::{
+    byte_rate, failure_first, failures, fit, fit_sentences, generator, histogram, latency, scaled, server,
+    time, unreached,
+};
 
 /// Seconds that are shown; `--csv` has all of them.
 const SECONDS_SHOWN: usize = 60;
+/// Lines of a bad response that are shown; `--json` has all that was kept of it.
+const BAD_LINES_SHOWN: usize = 16;
 
-pub(crate) fn table(report: &LoadReport) -> String {
+pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
     let http = report.http.clone().unwrap_or_default();
     let mut rows = head(report, &http);
     rows.push(String::new());
-    rows.extend(aggregate(&http.rows));
+    rows.extend(aggregate(&http));
+    let bars = histogram(&report.response, "responses", columns);
+    if !bars.is_empty() {
+        rows.push(String::new());
+        rows.extend(bars);
+    }
     rows.push(String::new());
     rows.push(format!("first byte    {}", latency(&http.first_byte)));
     rows.push(format!("connect       {}", latency(&http.connect)));
@@ -25,16 +35,18 @@ pub(crate) fn table(report: &LoadReport) -> String {
     }
     rows.push(format!("statuses      {}", statuses(&http)));
     rows.push(format!("failures      {}", failures(report)));
+    rows.extend(failure_first(report));
     rows.push(format!("connections   {}", connections(&http)));
     rows.push(generator(report, "response"));
     rows.extend(server(report, "response"));
     rows.extend(seconds(report));
-    rows.extend(remarks(report, &http));
-    rows.join("\n")
+    let mut lines = fit(rows, columns);
+    lines.extend(http.bad_response.iter().flat_map(|bad| bad_response(bad, columns)));
+    lines.extend(fit_sentences(remarks(report, &http), columns));
+    lines.join("\n")
 }
 
 fn head(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
-    let steady = if report.warmup_steady { "" } else { ", not steady when it ended" };
     let more = match http.urls.len() {
         0 | 1 => String::new(),
         urls => format!(" and {} more in turn", urls - 1),
@@ -56,38 +68,43 @@ fn head(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
             report.driver
         ),
         format!("load          {} {} connections x {each}{content}", http.method, report.connections),
-        format!(
-            "window        {:.2} s after {:.2} s warm-up{steady}",
-            report.window_ns as f64 / 1e9,
-            report.warmup_ns as f64 / 1e9
-        ),
-        format!(
-            "checked       framing and length of {} responses ({} bytes); content of {} compared ({:.1} %)",
-            report.messages,
-            report.bytes_verified,
-            http.responses_compared,
-            http.compared_share * 100.0
-        ),
+        time(report),
+        format!("checked       {}", checked(report, http)),
     ]
 }
 
-fn aggregate(rows: &LoadRows) -> Vec<String> {
+/// What was looked at of the responses that were right.
+fn checked(report: &LoadReport, http: &HttpLoadReport) -> String {
+    let (messages, bytes) = (report.messages, report.bytes_verified);
+    if messages > 0 && http.responses_compared == messages {
+        return format!("every byte of {messages} responses ({bytes} bytes of content)");
+    }
+    let (compared, percent) = (http.responses_compared, http.compared_share * 100.0);
+    format!(
+        "framing and length of {messages} responses ({bytes} bytes of content); every byte of {compared} \
+         ({percent:.1} %)"
+    )
+}
+
+fn aggregate(http: &HttpLoadReport) -> Vec<String> {
+    let rows: &LoadRows = &http.rows;
     let time = |value: Option<u64>| {
-        value.map_or_else(|| "too few samples".into(), |nanoseconds| micros(nanoseconds as f64))
+        value.map_or_else(|| "too few samples".into(), |nanoseconds| scaled(nanoseconds as f64))
     };
     vec![
         format!("samples       {}", rows.samples),
-        format!("mean          {}", micros(rows.mean_ns)),
+        format!("mean          {}", scaled(rows.mean_ns)),
         format!("median        {}", time(rows.median_ns)),
         format!("90 %          {}", time(rows.p90_ns)),
         format!("95 %          {}", time(rows.p95_ns)),
         format!("99 %          {}", time(rows.p99_ns)),
         format!("99.9 %        {}", time(rows.p999_ns)),
-        format!("max           {}", micros(rows.max_ns as f64)),
+        format!("max           {}", scaled(rows.max_ns as f64)),
         format!("errors        {}", rows.errors),
-        format!("deviation     {}", micros(rows.stddev_ns)),
+        format!("deviation     {}", scaled(rows.stddev_ns)),
         format!("throughput    {:.0} responses/s over the steady window", rows.throughput_per_second),
         format!("peak          {:.0} responses/s in the best second", rows.throughput_peak_per_second),
+        format!("content       {}", byte_rate(http.content_bytes_per_second)),
     ]
 }
 
@@ -121,8 +138,8 @@ fn seconds(report: &LoadReport) -> Vec<String> {
             second + 1,
             row.messages,
             row.errors,
-            micros(row.p50_ns as f64),
-            micros(row.p99_ns as f64)
+            scaled(row.p50_ns as f64),
+            scaled(row.p99_ns as f64)
         ));
     }
     if report.seconds.len() > SECONDS_SHOWN {
@@ -131,9 +148,34 @@ fn seconds(report: &LoadReport) -> Vec<String> {
     rows
 }
 
+/// The first response that was bad, as it came. It is escaped already.
+fn bad_response(bad: &BadResponse, columns: usize) -> Vec<String> {
+    let text = bad.start.replace("\\r\\n", "\n").replace("\\n", "\n");
+    let begins = format!("the first bad response, from {}, begins ({} bytes in all):", bad.url, bad.bytes);
+    let mut rows = fit_sentences(vec![String::new(), begins], columns);
+    for line in text.lines().take(BAD_LINES_SHOWN) {
+        let shown: String = line.chars().take(columns - 2).collect();
+        rows.push(format!("| {shown}").trim_end().to_owned());
+    }
+    rows
+}
+
+/// How many redirects of which kind, and where the first one points to.
+fn redirects(http: &HttpLoadReport) -> String {
+    let statuses = http.responses_by_status.iter().map(|entry| entry.status);
+    let kinds: Vec<String> =
+        statuses.filter(|status| (300..400).contains(status)).map(|status| status.to_string()).collect();
+    let to = http.redirect_location.as_ref().map(|location| {
+        format!(", the first to {location}: give the URL it leads to if that is what is to be loaded")
+    });
+    let (count, kinds) = (http.redirects, kinds.join(", "));
+    format!("{count} redirects ({kinds}) were not followed{}", to.unwrap_or_default())
+}
+
 /// What a reader must know before he believes the numbers.
 fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
     let mut remarks = Vec::new();
+    remarks.extend(unreached(report, "responses"));
     if let Some(reason) = &http.too_short {
         remarks.push(format!("the run is too short to conclude: {reason}"));
     }
@@ -141,9 +183,7 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
         remarks.push("the generator was the limit: the throughput is a lower bound".into());
     }
     if http.redirects > 0 {
-        let to = http.redirect_location.as_ref().map(|location| format!(", the first to {location}"));
-        let count = http.redirects;
-        remarks.push(format!("{count} redirects were not followed{}", to.unwrap_or_default()));
+        remarks.push(redirects(http));
     }
     if report.failures.local_limit > 0 {
         remarks.push(
@@ -176,7 +216,10 @@ fn remarks(report: &LoadReport, http: &HttpLoadReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{http::StatusCount, load::SecondRow};
+    use weir_record::{
+        http::StatusCount,
+        load::{FailureSample, SecondRow},
+    };
 
     use super::*;
 
@@ -201,7 +244,7 @@ mod tests {
 
     #[test]
     fn all_eleven_rows_are_there_and_those_without_samples_say_so() {
-        let text = table(&report());
+        let text = table(&report(), 80);
         for name in [
             "samples",
             "mean",
@@ -232,6 +275,7 @@ mod tests {
             too_short: Some("it has 1 second".into()),
             redirects: 3,
             redirect_location: Some("/elsewhere".into()),
+            responses_by_status: vec![StatusCount { status: 301, count: 3 }],
             connections_kept_open: 2,
             requests_withdrawn: 5,
             jtl_rows_dropped: 7,
@@ -241,13 +285,40 @@ mod tests {
         for words in [
             "too short",
             "lower bound",
-            "3 redirects were not followed, the first to /elsewhere",
+            "3 redirects (301) were not followed, the first to /elsewhere",
             "--source-addresses",
             "keeps",
             "sent again",
             "7 were dropped",
         ] {
             assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_report_fits_the_terminal_whatever_a_server_sent() {
+        let mut bad = report();
+        let text = "x".repeat(20) + &" and more".repeat(20);
+        bad.failure_first = Some(FailureSample { class: "malformed".into(), text });
+        if let Some(http) = &mut bad.http {
+            http.bad_response = Some(BadResponse {
+                url: "http://h/a".into(),
+                bytes: 5000,
+                start: format!(
+                    r"HTTP/1.1 500 No\r\nX: \x1b[2J\r\n\r\n{}{}",
+                    "y".repeat(300),
+                    r"\n".repeat(50)
+                ),
+                ..BadResponse::default()
+            });
+        }
+        for columns in [60, 80] {
+            let text = table(&bad, columns);
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{text}");
+            for words in ["begins (5000", "| HTTP/1.1 500 No\n| X: \\x1b[2J\n|\n| yyy", "first failure x"] {
+                assert!(text.contains(words), "{words}: {text}");
+            }
+            assert!(text.lines().count() < 70, "{text}");
         }
     }
 }

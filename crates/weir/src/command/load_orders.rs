@@ -4,7 +4,10 @@ use anyhow::Result;
 use weir_load::{LoadError, LoadSpec, OrderMix, OrdersSpec, Password};
 use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 
-use super::load::{self, failures, generator, latency, server};
+use super::{
+    load,
+    load_text::{columns, failure_first, failures, fit, generator, latency, server, time, unreached},
+};
 use crate::{
     args::LoadOrders,
     exit::{Exit, UsageError},
@@ -19,10 +22,11 @@ const PASSWORD_DEMO: &str = "DEMO";
 pub(crate) fn run(arguments: &LoadOrders) -> Result<Exit> {
     let mut spec = spec(arguments)?;
     load::check(&mut spec, &arguments.shared)?;
-    let (report, exit) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
-    let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report) };
+    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
+    let columns = columns(output::width_columns());
+    let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
     output::print(&text)?;
-    Ok(exit)
+    Ok(load::conclude(&report, ending, arguments.shared.max_errors, "orders"))
 }
 
 fn spec(arguments: &LoadOrders) -> Result<LoadSpec> {
@@ -71,7 +75,7 @@ fn with_flag(error: LoadError) -> anyhow::Error {
 }
 
 /// The report as people read it.
-fn table(report: &LoadReport) -> String {
+fn table(report: &LoadReport, columns: usize) -> String {
     let orders = report.orders.clone().unwrap_or_default();
     let mut rows = head(report, &orders);
     rows.push(format!("round trip    {}", latency(&report.response)));
@@ -89,16 +93,17 @@ fn table(report: &LoadReport) -> String {
     }
     rows.extend(checks(&orders));
     rows.push(format!("failures      {}", failures(report)));
+    rows.extend(failure_first(report));
     rows.push(generator(report, "order"));
     let has_process = report.observed.as_ref().is_some_and(|observed| observed.threads > 0);
     rows.extend(server(report, "order").filter(|_| has_process));
     rows.extend(node(report));
-    rows.join("\n")
+    rows.extend(unreached(report, "orders").map(|text| format!("asked for     {text}")));
+    fit(rows, columns).join("\n")
 }
 
 fn head(report: &LoadReport, orders: &OrdersLoadReport) -> Vec<String> {
     let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
-    let steady = if report.warmup_steady { "" } else { ", not steady when it ended" };
     let in_flight = match orders.in_flight_scope.as_str() {
         "total" => format!("{} in flight over all, in turn", orders.in_flight),
         _ => format!("{} in flight on each", orders.in_flight),
@@ -106,11 +111,7 @@ fn head(report: &LoadReport, orders: &OrdersLoadReport) -> Vec<String> {
     vec![
         format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
         format!("load          {} sessions, {in_flight}", report.connections),
-        format!(
-            "window        {:.2} s after {:.2} s warm-up{steady}",
-            report.window_ns as f64 / 1e9,
-            report.warmup_ns as f64 / 1e9
-        ),
+        time(report),
         format!(
             "orders        {} answered; sent: {} entered, {} replaced, {} cancelled",
             report.messages, orders.entered, orders.replaces, orders.cancels
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_table_says_what_was_done_and_checked() {
-        let text = table(&report());
+        let text = table(&report(), 120);
         for words in [
             "load          10 sessions, 1 in flight over all, in turn",
             "orders        120 answered; sent: 90 entered, 0 replaced, 30 cancelled",
@@ -235,7 +236,7 @@ mod tests {
             ..Default::default()
         };
         lossy.observed = Some(ObservedWindow { node: Some(node), ..ObservedWindow::default() });
-        let text = table(&lossy);
+        let text = table(&lossy, 120);
         for words in [
             "1 in flight on each",
             "THEY DO NOT BALANCE",

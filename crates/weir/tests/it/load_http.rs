@@ -68,20 +68,53 @@ fn a_counted_run_prints_one_line_of_json() {
 fn people_see_the_rows_they_know_and_what_to_doubt() {
     let address = serve();
     let said = weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "5"]);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert_eq!(said.code, Some(1), "nothing was right: {}", said.stderr);
+    assert!(
+        said.stderr.contains("10 wrong status; the first failure: status 302 instead"),
+        "{}",
+        said.stderr
+    );
     for words in [
         "samples       0",
+        "first failure status 302 instead of 200, a redirect to /; redirects",
+        "CPU for no right response",
+        "| HTTP/1.1 302 Found\n| Location: /\n",
+        "0 of the 10 responses asked for came back right: 10 failed",
+        "all of it measured",
         "errors        10",
         "statuses      10 x 302",
         "failures      10 wrong status",
-        "10 redirects were not followed, the first to /",
+        "10 redirects (302) were not followed, the first to /",
         "too short to conclude",
     ] {
         assert!(said.stdout.contains(words), "no {words:?} in:\n{}", said.stdout);
     }
     let expected =
         weir(&["load", "http", &url(address, "/old"), "-c", "2", "-n", "5", "--expect-status", "302"]);
+    assert_eq!(expected.code, Some(0), "{}", expected.stderr);
     assert!(expected.stdout.contains("failures      none"), "{}", expected.stdout);
+    assert!(expected.stdout.contains("up to   responses     share"), "{}", expected.stdout);
+}
+
+#[test]
+fn a_maximum_of_errors_decides_the_exit_code() {
+    let address = serve();
+    let (page, moved) = (url(address, "/"), url(address, "/old"));
+    // Every second response is a redirect.
+    let run = |limit: &str| {
+        weir(&["load", "http", &page, &moved, "-c", "1", "-n", "10", "--max-errors", limit, "--json"])
+    };
+    for (limit, code) in [("4", 10), ("5", 0), ("49.9%", 10), ("50%", 0)] {
+        let said = run(limit);
+        assert_eq!(said.code, Some(code), "{limit}: {}", said.stderr);
+        let told = format!("weir: --max-errors {limit}: 5 of 10 responses failed (50.000 %)\n");
+        assert_eq!(said.stderr, if code == 0 { String::new() } else { told });
+        let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+        assert_eq!((report.messages_asked, report.messages, report.error_share), (Some(10), 5, 0.5));
+        assert_eq!(report.failure_first.expect("five failed").class, "wrong_status");
+        let bad = report.http.and_then(|http| http.bad_response).expect("five were bad");
+        assert!(bad.url == moved && bad.start.starts_with("HTTP/1.1 302 Found"), "{bad:?}");
+    }
 }
 
 #[test]
@@ -143,7 +176,7 @@ fn a_content_from_a_file_is_what_is_expected() {
     let words = ["load", "http", &url, "-c", "1", "-n", "5", "--json", "--expect-content"];
     let run = |content: &str| -> LoadReport {
         let said = weir(&[&words[..], &[content]].concat());
-        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        assert_eq!(said.code, Some(if content == "64" { 1 } else { 0 }), "{}", said.stderr);
         serde_json::from_str(&said.stdout).expect("a report")
     };
     assert_eq!(run(shown(&page)).messages, 5);
@@ -154,12 +187,13 @@ fn a_content_from_a_file_is_what_is_expected() {
 #[test]
 fn a_wrong_value_is_told_with_its_flag() {
     let url = url(serve(), "/");
-    let cases: [(&[&str], &[&str]); 17] = [
+    let cases: [(&[&str], &[&str]); 18] = [
         (&["https://127.0.0.1/"], &["https://127.0.0.1/", "TLS", "http://"]),
         (&["h2://127.0.0.1/"], &["h2://127.0.0.1/", "HTTP/2"]),
         (&["127.0.0.1:80"], &["127.0.0.1:80", "http://"]),
         (&[&url, "http://127.0.0.1:1/"], &["http://127.0.0.1:1/", "another server"]),
-        (&[&url, "--method", "FETCH"], &["--method", "FETCH", "GET"]),
+        (&[&url, "--method", "get"], &["--method", "case-sensitive", "GET"]),
+        (&[&url, "--method", "FE TCH"], &["--method", "FE TCH", "not a method name"]),
         (&[&url, "--header", "plain"], &["--header", "plain", "Name: value"]),
         (&[&url, "--header", "Connection: close"], &["--header", "--close"]),
         (&[&url, "--expect-content", "/nonexistent/page"], &["--expect-content", "/nonexistent/page"]),

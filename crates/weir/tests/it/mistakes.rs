@@ -47,6 +47,7 @@ fn what_the_parser_refuses_has_the_same_code() {
         &["load", "echo", "--think", "1ms", "--rate", "5"],
         &["load", "echo", "--connections", "-1"],
         &["load", "echo", "--seed", "x"],
+        &["load", "echo", "--max-errors", "0.5"],
         &["load", "echo", "--pin", "0,x"],
         &["serve", "echo", "--drain-limit", "soon"],
         &["study"],

@@ -8,7 +8,7 @@ use weir_record::{
 };
 use weir_storage::job::units::shown_bytes;
 
-use crate::command::load::{latency, micros};
+use crate::command::load_text::latency;
 
 /// Intervals that are shown; `--csv` has all of them.
 const INTERVALS_SHOWN: usize = 20;
@@ -253,6 +253,11 @@ fn trouble(report: &StorageJobReport) -> Vec<String> {
         rows.push(format!("errors        {}", list.join(", ")));
     }
     rows
+}
+
+/// Parts of one time stand in one unit, so that they can be added up by eye.
+fn micros(nanoseconds: f64) -> String {
+    format!("{:.1} µs", nanoseconds / 1000.0)
 }
 
 #[cfg(test)]
