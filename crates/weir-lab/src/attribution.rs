@@ -19,8 +19,8 @@ use weir_stats::{interval::paired_interval, order::median};
 
 use crate::{
     gate::{Against, Gate, TrialState},
-    judge::log_ratios,
     plan,
+    units::log_ratios,
 };
 
 /// A published ratio nearer to one than this has no difference to hand out shares of.

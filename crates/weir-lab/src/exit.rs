@@ -48,7 +48,7 @@ impl ExitCode {
         }
         match result.verdict {
             Verdict::Faster | Verdict::Slower | Verdict::Equivalent => Self::Decided,
-            Verdict::Inconclusive => Self::Inconclusive,
+            Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
             Verdict::NotComparable => Self::NotComparable,
         }
     }

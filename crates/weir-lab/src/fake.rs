@@ -19,11 +19,13 @@ use weir_record::{
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     storage_trial::StorageTrial,
-    trial::ObservedWindow,
+    trial::{ObservedWindow, SliceRecord},
 };
 use weir_stats::random::{Random, derived_seed};
 
-use crate::launch::{LaunchError, Launcher, TrialFailure, TrialOutcome, TrialRequest};
+use crate::launch::{
+    LaunchError, Launcher, RoundOutcome, RoundRequest, Sliced, TrialFailure, TrialOutcome, TrialRequest,
+};
 
 /// How a fake server behaves.
 #[derive(Clone, Debug)]
@@ -323,6 +325,35 @@ impl Launcher for FakeLauncher {
         Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
     }
 
+    fn run_round(&mut self, request: &RoundRequest<'_>) -> Result<RoundOutcome, LaunchError> {
+        if self.interrupt_in_trial == Some(self.trials) {
+            request.interrupt.store(true, Ordering::Relaxed);
+        }
+        if request.interrupt.load(Ordering::Relaxed) {
+            return Err(LaunchError::Interrupted);
+        }
+        let reading_before = self.reading();
+        let mut arms: Vec<(LoadReport, Vec<SliceRecord>)> = vec![Default::default(); request.arms.len()];
+        let failures = (0..request.arms.len()).map(|arm| self.fault(&trial_request(request, arm)));
+        let failures = failures.collect::<Result<Vec<_>, _>>()?;
+        for (permutation, order) in (0_u32..).zip(request.orders) {
+            for (place, arm) in (0_u32..).zip(order) {
+                let from = self.now;
+                self.now += Duration::from_nanos(request.alternation.slice_ns);
+                self.trials += 1;
+                let report = self.report(&trial_request(request, *arm), from, self.now);
+                let (total, slices) = &mut arms[*arm];
+                slices.push(slice(&report, request.alternation.slice_ns, permutation, place));
+                add(total, report);
+            }
+        }
+        self.now += OVERHEAD;
+        let sliced = arms.into_iter().map(|(report, slices)| Sliced { report: Box::new(report), slices });
+        let arms = sliced.zip(failures).map(|(sliced, failure)| failure.map_or(Ok(sliced), Err)).collect();
+        let network = NetworkCounters::default();
+        Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })
+    }
+
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
         Ok(self.reading())
     }
@@ -333,6 +364,54 @@ impl Launcher for FakeLauncher {
 
     fn pause(&mut self, length: Duration) {
         self.now += length;
+    }
+}
+
+/// One arm of a round, as if it ran alone.
+fn trial_request<'a>(request: &RoundRequest<'a>, arm: usize) -> TrialRequest<'a> {
+    TrialRequest {
+        arm: request.arms[arm],
+        cell: request.cell,
+        server_cpus: request.server_cpus,
+        load_cpus: request.load_cpus,
+        seed: request.seed,
+        position: u32::try_from(arm).unwrap_or(u32::MAX),
+        interrupt: request.interrupt,
+    }
+}
+
+/// A fake trial cut down to a slice: its figures a message stay what they are.
+fn slice(report: &LoadReport, slice_ns: u64, permutation: u32, place: u32) -> SliceRecord {
+    let share = slice_ns as f64 / report.window_ns.max(1) as f64;
+    let part = |total: u64| (total as f64 * share) as u64;
+    let observed = report.observed.as_ref();
+    SliceRecord {
+        permutation,
+        place,
+        length_ns: slice_ns,
+        messages: part(report.messages),
+        server_cpu_ns: part(observed.map_or(0, |seen| seen.cpu_ns)),
+        machine_cpu_ns: part(observed.map_or(0, |seen| seen.noise.machine_busy_ns)),
+        generator_cpu_ns: part(report.generator_cpu_ns),
+        errors: report.failures.errors(),
+        ..SliceRecord::default()
+    }
+}
+
+/// Adds a slice's report to what the arm has in the round; means and shares stay those of the last.
+fn add(total: &mut LoadReport, report: LoadReport) {
+    let sums = [total.messages, total.messages_started, total.bytes_verified, total.window_ns];
+    let (cpu_ns, busy_ns) =
+        total.observed.as_ref().map_or((0, 0), |seen| (seen.cpu_ns, seen.noise.machine_busy_ns));
+    let generator_cpu_ns = total.generator_cpu_ns;
+    *total = report;
+    let fields =
+        [&mut total.messages, &mut total.messages_started, &mut total.bytes_verified, &mut total.window_ns];
+    fields.into_iter().zip(sums).for_each(|(field, sum)| *field += sum);
+    total.generator_cpu_ns += generator_cpu_ns;
+    if let Some(observed) = &mut total.observed {
+        observed.cpu_ns += cpu_ns;
+        observed.noise.machine_busy_ns += busy_ns;
     }
 }
 
@@ -367,6 +446,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             http: None,
             storage: None,
             orders: None,
+            alternation: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],

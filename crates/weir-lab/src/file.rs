@@ -11,7 +11,10 @@ use toml::Spanned;
 use weir_proto::content::Content;
 use weir_record::spec::{ArmSpec, CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
 
-use crate::validate::{self, Level, SpecError};
+use crate::{
+    alternation::{self, Turns},
+    validate::{self, Level, SpecError},
+};
 
 /// Largest study file.
 pub const BYTES_MAX: usize = 1 << 20;
@@ -86,6 +89,11 @@ struct File {
     seed: Option<u64>,
     blocks: Option<Spanned<i64>>,
     exploratory_blocks: Option<Spanned<i64>>,
+    alternate: Option<bool>,
+    rounds: Option<Spanned<i64>>,
+    exploratory_rounds: Option<Spanned<i64>>,
+    slice: Option<Spanned<String>>,
+    permutations: Option<Spanned<i64>>,
     window: Option<Spanned<String>>,
     warmup_max: Option<Spanned<String>>,
     smallest_effect: Option<Spanned<f64>>,
@@ -239,6 +247,7 @@ impl Template {
             }),
             storage: None,
             orders: None,
+            alternation: None,
             arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);
@@ -289,6 +298,7 @@ impl File {
             let claims = shapes.iter().filter(|shape| role(shape) != CellRole::Exploratory);
             cells.extend(claims.map(|shape| template.cell(shape, CellRole::Exploratory, load)));
         }
+        let turns = self.turns()?;
         let mut arms = Vec::new();
         for arm in self.arm {
             let at = arm.span().start;
@@ -298,7 +308,7 @@ impl File {
             arms.push(arm.into_inner().resolve(at, &arms, &self.load_options)?);
         }
         let name = self.name.into_inner();
-        Ok(StudySpec {
+        let mut spec = StudySpec {
             title: self.title.unwrap_or_else(|| name.clone()),
             name,
             seed: self.seed.unwrap_or(surroundings.seed),
@@ -310,7 +320,40 @@ impl File {
             time_cap_ns,
             published: Vec::new(),
             ways: Vec::new(),
-        })
+        };
+        if let Some(turns) = turns {
+            alternation::apply_with(&mut spec, &turns);
+        }
+        Ok(spec)
+    }
+
+    /// How the arms take turns; `None` when the file asks for whole trials.
+    fn turns(&self) -> Result<Option<Turns>, Fault> {
+        let level = |level: Level, given: &Option<Spanned<i64>>| {
+            given.as_ref().map(|it| validate::level(level, *it.get_ref()).at(it.span().start)).transpose()
+        };
+        let mut turns = Turns::default();
+        turns.rounds = level(Level::Rounds, &self.rounds)?.unwrap_or(turns.rounds);
+        let fewer = turns.exploratory_rounds.min(turns.rounds);
+        turns.exploratory_rounds = level(Level::Rounds, &self.exploratory_rounds)?.unwrap_or(fewer);
+        turns.permutations = level(Level::Permutations, &self.permutations)?;
+        if let Some(slice) = &self.slice {
+            let slice_ns = length("slice", Some(slice), 0)?;
+            validate::slice_ns(slice_ns).at(slice.span().start)?;
+            turns.slice_ns = Some(slice_ns);
+        }
+        let given = [&self.rounds, &self.exploratory_rounds, &self.permutations];
+        let first = given.into_iter().flatten().map(|it| it.span().start).next();
+        match (self.alternate, first.or(self.slice.as_ref().map(|it| it.span().start))) {
+            (Some(false), Some(at)) => {
+                let message =
+                    "rounds, slices and permutations have no meaning with alternate = false; leave them out"
+                        .to_owned();
+                Err(Fault { at, error: SpecError::new("alternate", message) })
+            }
+            (Some(false), None) => Ok(None),
+            _ => Ok(Some(turns)),
+        }
     }
 }
 

@@ -101,7 +101,8 @@ impl Gate {
     /// All reasons to keep a trial out, its machine state included.
     pub fn taints(&self, trial: &TrialRecord) -> Vec<Taint> {
         let mut taints = trial.taints.clone();
-        if self.state(trial) == TrialState::Changed && !taints.contains(&Taint::StateChanged) {
+        let changed = self.state(trial) == TrialState::Changed && !took_turns(trial);
+        if changed && !taints.contains(&Taint::StateChanged) {
             taints.push(Taint::StateChanged);
         }
         taints
@@ -196,8 +197,9 @@ impl Gate {
         pairs
     }
 
-    fn is_usable(&self, trial: &TrialRecord, state: TrialState) -> bool {
-        self.is_clean(trial) && self.state(trial) == state
+    /// Whether the trial may be compared in this state. Arms that took turns met one machine, whatever its state.
+    pub fn is_usable(&self, trial: &TrialRecord, state: TrialState) -> bool {
+        self.is_clean(trial) && (took_turns(trial) || self.state(trial) == state)
     }
 
     fn obstacle(&self, trial: &TrialRecord, state: TrialState) -> Option<&'static str> {
@@ -243,8 +245,13 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// Whether it is one of several that were up together and loaded in turn.
+fn took_turns(trial: &TrialRecord) -> bool {
+    !trial.slices.is_empty()
+}
+
 /// Whether the trial gave figures, however noisy the machine was.
-fn is_comparable(trial: &TrialRecord) -> bool {
+pub(crate) fn is_comparable(trial: &TrialRecord) -> bool {
     trial.load.is_some() && trial.taints.iter().all(taint::is_noise)
 }
 

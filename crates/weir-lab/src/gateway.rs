@@ -225,6 +225,7 @@ fn cell(load: Load, driver: &str, workers: u32, arms: &[&str]) -> CellSpec {
             accept: "acceptor".to_owned(),
             exchange_cpus: Vec::new(),
         }),
+        alternation: None,
         arms: arms.iter().map(|name| (*name).to_owned()).collect(),
     };
     cell.id = validate::cell_id(&cell);

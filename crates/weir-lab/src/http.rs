@@ -9,7 +9,15 @@ use weir_record::{
     study::MissingArm,
 };
 
-use crate::{file::Surroundings, judge::P_VALUE_MAX, published, quick::Availability, validate};
+use weir_stats::{decide::ALPHA, student};
+
+use crate::{
+    alternation::{self, Turns},
+    file::Surroundings,
+    published,
+    quick::Availability,
+    validate,
+};
 
 /// Name of the comparison.
 pub const NAME: &str = "http";
@@ -48,13 +56,18 @@ const CURVE: [u32; 5] = [64, 1 << 10, 16 << 10, 128 << 10, 1 << 20];
 const PAGE_CONNECTIONS: u32 = 100;
 const IMAGE_CONNECTIONS: u32 = 50;
 
-/// The fewest blocks in which every arm of a headline's cell can get a verdict, one block being lost to noise. Each arm
-/// but the baseline makes two claims, on CPU and on throughput, each of which is corrected for all others (Holm), and
-/// the smallest probability that a test over `n` pairs can give is `2 / 2^n`.
+/// Blocks of whole trials in which every arm of a headline's cell can get a verdict, one block being lost to noise.
+/// Each arm but the baseline makes two claims, on CPU and on throughput, each of which is corrected for all others
+/// (Holm): so many that a difference of 1.75 deviations of a block would be called as often as not.
 pub(crate) fn blocks_that_decide(arms: usize) -> u32 {
-    let claims = 2.0 * (arms as f64 - 1.0);
-    let clean_blocks = (2.0 * claims / P_VALUE_MAX).log2().floor() as u32 + 1;
-    clean_blocks.max(BLOCKS_MIN) + 1
+    const DEVIATIONS: f64 = 1.75;
+    let claims = 2.0 * (arms as f64 - 1.0).max(0.5);
+    let decides = |blocks: &u32| {
+        let critical = student::quantile(1.0 - ALPHA / (2.0 * claims), blocks - 1);
+        critical.is_some_and(|critical| critical <= DEVIATIONS * f64::from(*blocks).sqrt())
+    };
+    let clean_blocks = (BLOCKS_MIN..100).find(decides).unwrap_or(100);
+    clean_blocks + 1
 }
 
 /// What is asked in a cell of HTTP.
@@ -102,7 +115,7 @@ pub fn http(surroundings: &Surroundings, uring: &Availability) -> (StudySpec, Ve
         cells.push(closed(CellRole::Exploratory, Asked { content: Content::Bytes(bytes), ..IMAGE }, 6));
     }
     cells.push(cell(CellRole::Exploratory, PAGE, EQUAL_RATE, (WINDOW_NS, 6)));
-    let spec = StudySpec {
+    let mut spec = StudySpec {
         name: NAME.to_owned(),
         title: title.to_owned(),
         seed: surroundings.seed,
@@ -115,6 +128,7 @@ pub fn http(surroundings: &Surroundings, uring: &Availability) -> (StudySpec, Ve
         published: published::of_http(other),
         ways: Vec::new(),
     };
+    alternation::apply_with(&mut spec, &Turns { rounds: 40, ..Turns::default() });
     (spec, missing("uring", uring))
 }
 
@@ -215,6 +229,7 @@ pub(crate) fn cell(
         http: Some(HttpCell { content: content.to_string(), close, ..HttpCell::default() }),
         storage: None,
         orders: None,
+        alternation: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);
@@ -244,7 +259,11 @@ pub(crate) fn longest_ns(spec: &StudySpec) -> u64 {
         let pilot = u64::from(matches!(cell.load, LoadMode::OpenShare { .. }));
         let ramp_up_ns = cell.http.as_ref().map_or(0, |http| http.ramp_up_ns);
         let trial_ns = cell.window_ns + cell.warmup_ns_max + ramp_up_ns + 400 * MILLISECOND_NS;
-        (u64::from(cell.blocks) + pilot) * (arms + 1) * trial_ns
+        let block_ns = match &cell.alternation {
+            Some(alternation) => alternation::round_ns(alternation, arms + 1),
+            None => (arms + 1) * trial_ns,
+        };
+        (u64::from(cell.blocks) + pilot) * block_ns
     };
     spec.cells.iter().map(of_cell).sum()
 }
@@ -294,15 +313,10 @@ mod tests {
     }
 
     #[test]
-    fn so_many_blocks_decide_and_one_fewer_might_not() {
-        for arms in 2..20 {
-            let claims = 2.0 * (arms as f64 - 1.0);
-            let smallest = |clean_blocks: u32| claims * 2.0 * 0.5_f64.powi(clean_blocks as i32);
-            let clean_blocks = blocks_that_decide(arms) - 1;
-            assert!(smallest(clean_blocks) < P_VALUE_MAX, "{arms}");
-            assert!(clean_blocks == BLOCKS_MIN || smallest(clean_blocks - 1) >= P_VALUE_MAX, "{arms}");
-        }
-        assert_eq!((blocks_that_decide(6), blocks_that_decide(8)), (10, 11));
+    fn more_claims_need_more_blocks() {
+        let blocks: Vec<u32> = (2..20).map(blocks_that_decide).collect();
+        assert!(blocks.is_sorted() && blocks[0] > BLOCKS_MIN, "{blocks:?}");
+        assert!((10..=13).contains(&blocks_that_decide(8)), "{blocks:?}");
     }
 
     #[test]

@@ -2,17 +2,16 @@
 //!
 //! The rules, in the order they apply to one comparison (a cell, an arm, a metric):
 //!
-//! 1. Pairs come from `gate`: arm and baseline of the same block, clean, in one state of the machine.
+//! 1. The values come from `units`: one log-ratio for each round in which the arms took turns, or for each block of
+//!    whole trials (an arm and the baseline, clean, in one state of the machine: `gate`).
 //! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
-//!    did not keep the offered rate.
-//! 3. The effect is the median log-ratio of the pairs; `weir-stats` gives interval, floor and direction. The headline
-//!    comparison rests on its interval. Every further claim of the headline and declared cells, to be called
-//!    *faster* or *slower*, also needs p at most 0.05 after Holm over all these claims.
-//! 4. Throughput has no verdict when the generator was the limit. A CPU verdict then stands only if both arms also
-//!    ran at one equal offered rate (an open-loop cell of the same shape) and that does not contradict it:
-//!    `equal_rate` says what that means. This holds in exploratory cells too: they are not corrected for being many,
-//!    but *faster* is a verdict there as well, and their ratio is printed with or without one.
+//!    did not keep the offered rate. Throughput is barred where the generator was the limit.
+//! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when the
+//!    interval lies inside the margin. The claims of the headline and declared cells that are not barred share Holm's
+//!    correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second test.
+//! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
+//!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first. A published figure of two other arms is set beside a comparison of
 //!    these two, in its cell and in the open-loop cells of the same shape; the noise floor is then still that of the
 //!    first arm, the only one that runs twice in a block.
@@ -28,30 +27,23 @@ use weir_record::{
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
     trial::TrialRecord,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Metric, StateEffect, Verdict},
 };
 use weir_stats::{
-    decide::{Direction, Effect, Limits, decide},
-    floor::noise_floor,
+    decide::{ALPHA, Direction, Estimate, Reading, decide, estimate},
     holm::holm,
-    interval::paired_interval,
     order::median,
-    power::detectable_effect_by_median,
-    random::derived_seed,
-    signflip::sign_flip_p_value,
 };
 
 use crate::{
     attribution::{self, Measured},
     check, equal_rate,
-    gate::{Against, Gate, Pair, Pairs, TrialState},
-    handoff, listening, plan,
+    gate::{Against, Gate, Pairs, TrialState},
+    handoff, listening,
     progress::Progress,
     summary, taint,
+    units::{self, Units},
 };
-
-/// Largest p-value of a difference that is called.
-pub const P_VALUE_MAX: f64 = 0.05;
 
 /// Largest share of an arm's trials in a cell that may fail for reasons of its own.
 pub const FAILED_SHARE_MAX: f64 = 0.25;
@@ -86,12 +78,13 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let cells = cells_by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let mut comparisons = decide_all(spec, &mut drafts);
-    confirm_at_equal_rate(spec, &cells, &drafts, &mut comparisons);
+    confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
+    let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
+    withhold_unfinished(&progress, &mut comparisons);
     let headline = headline(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     let gateway = handoff::find(spec, judged.fingerprint, &gate, &measured(&cells), &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
-    let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
     let syn_ladder_s = weir_evidence::network::syn_ladder_s(&judged.fingerprint.limits);
@@ -160,8 +153,7 @@ struct Draft {
     role: CellRole,
     /// Index of its cell in the judge's order.
     cell: usize,
-    effect: Option<Effect>,
-    noise_floor: Option<f64>,
+    effect: Option<Estimate>,
     /// Why the cell is not valid for this metric.
     obstacles: Vec<String>,
     /// Lower bounds of throughput, when the generator was the limit for either side.
@@ -211,8 +203,7 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
         for metric in metrics(cell.spec).iter().filter(|_| has_run(arm) && has_run(baseline)) {
-            let seed = plan::interval_seed(spec, drafts.len());
-            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), *metric, seed));
+            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), *metric));
         }
     };
     for cell in cells.iter().enumerate() {
@@ -249,39 +240,40 @@ fn draft(
     (index, cell): (usize, &CellTrials<'_>),
     (arm, baseline): (&str, &str),
     metric: Metric,
-    seed: u64,
 ) -> Draft {
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
-    let pairs_self = gate.pairs(&cell.trials, &spec.arms[0].name, Against::Itself, cell.state);
-    let logs = log_ratios(&pairs.used, metric);
-    let logs_self = log_ratios(&pairs_self.used, metric);
-    let interval = paired_interval(&logs, seed);
-    let effect = median(&logs).zip(interval).map(|(median, interval)| Effect { median, interval });
-    let floor = noise_floor(&logs_self, logs.len(), derived_seed(seed, 1));
+    let units = match cell.spec.alternation {
+        Some(_) => units::of_rounds(gate, &cell.trials, baseline, arm, metric),
+        None => of_blocks(spec, gate, cell, &pairs, metric),
+    };
+    let effect = estimate(&units.logs);
+    let itself = estimate(&units.logs_self);
     let mut notes = Vec::new();
-    if cell.state == TrialState::Far {
+    if cell.spec.alternation.is_none() && cell.state == TrialState::Far {
         notes
             .push("compared in the machine's far state, which most clean trials of this cell met".to_owned());
     }
+    let alone = units.logs.first().filter(|_| units.logs.len() == 1).copied();
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
         baseline: baseline.to_owned(),
         metric,
-        ratio: effect.map(|effect| effect.median.exp()),
-        interval: interval.map(|interval| (interval.low.exp(), interval.high.exp())),
-        confidence: interval.map_or(0.0, |interval| interval.confidence),
-        interval_method: interval.map_or_else(String::new, |interval| interval.method.name().to_owned()),
-        p_value: sign_flip_p_value(&logs, seed),
+        ratio: effect.map(|effect| effect.mean).or(alone).map(f64::exp),
+        interval: effect.map(|effect| (effect.low.exp(), effect.high.exp())),
+        confidence: effect.map_or(0.0, |_| 1.0 - ALPHA),
+        interval_method: effect.map_or_else(String::new, |_| "student-t".to_owned()),
+        p_value: effect.map(|effect| effect.p_value),
         p_value_holm: None,
-        noise_floor: floor.map(f64::exp_m1),
-        // The verdict rests on the median's interval, which sees less than a test of the mean.
-        detectable_effect: detectable_effect_by_median(&logs),
-        pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
-        pairs_excluded: exclusions(&pairs, logs.len()),
-        ratios: logs.iter().map(|log| log.exp()).collect(),
-        ratios_self: logs_self.iter().map(|log| log.exp()).collect(),
-        ratio_all_pairs: median(&log_ratios(&pairs.all, metric)).map(f64::exp),
+        noise_floor: itself.map(|itself| itself.high.max(-itself.low).exp_m1()),
+        interval_self: itself.map(|itself| (itself.low.exp(), itself.high.exp())),
+        detectable_effect: effect.map(|effect| effect.detectable.exp_m1()).filter(|it| it.is_finite()),
+        pairs: u32::try_from(units.logs.len()).unwrap_or(u32::MAX),
+        pairs_excluded: units.excluded.iter().map(|(reason, count)| format!("{count} {reason}")).collect(),
+        ratios: units.logs.iter().map(|log| log.exp()).collect(),
+        ratios_self: units.logs_self.iter().map(|log| log.exp()).collect(),
+        ratio_all_pairs: median(&units::log_ratios(&pairs.all, metric)).map(f64::exp),
+        by_state: by_state(&units),
         verdict: Verdict::Inconclusive,
         notes,
     };
@@ -290,45 +282,58 @@ fn draft(
         role: cell.spec.role,
         cell: index,
         effect,
-        noise_floor: floor,
         obstacles: obstacles(cell, baseline, arm, metric, &pairs),
         bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
     }
 }
 
-fn exclusions(pairs: &Pairs<'_>, figures: usize) -> Vec<String> {
-    let mut words: Vec<String> =
-        pairs.excluded.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    if pairs.used.len() > figures {
-        words.push(format!("{} without this figure", pairs.used.len() - figures));
+/// The blocks of a cell in which each arm has trials of its own.
+fn of_blocks(
+    spec: &StudySpec,
+    gate: &Gate,
+    cell: &CellTrials<'_>,
+    pairs: &Pairs<'_>,
+    metric: Metric,
+) -> Units {
+    let pairs_self = gate.pairs(&cell.trials, &spec.arms[0].name, Against::Itself, cell.state);
+    let logs = units::log_ratios(&pairs.used, metric);
+    let mut excluded = pairs.excluded.clone();
+    let without = pairs.used.len() - logs.len();
+    if without > 0 {
+        excluded.insert("without this figure", u32::try_from(without).unwrap_or(u32::MAX));
     }
-    words
+    let logs_self = units::log_ratios(&pairs_self.used, metric);
+    Units { states: vec![cell.state; logs.len()], logs, logs_self, excluded }
 }
 
-/// Logarithms of the ratios of one figure, of the pairs that have it.
-pub(crate) fn log_ratios(pairs: &[Pair<'_>], metric: Metric) -> Vec<f64> {
-    pairs
-        .iter()
-        .filter_map(|pair| Some(value(pair.arm, metric)? / value(pair.baseline, metric)?))
-        .map(f64::ln)
-        .filter(|log| log.is_finite())
-        .collect()
-}
+/// Units of each state that it takes to tell an effect by state.
+pub const UNITS_BY_STATE_MIN: usize = 4;
 
-/// A trial's figure; `None` when it was not observed.
-fn value(trial: &TrialRecord, metric: Metric) -> Option<f64> {
-    let load = trial.load.as_ref()?;
-    let observed = load.observed.as_ref();
-    let per_message = |total: u64| total as f64 / load.messages as f64;
-    let figure = match metric {
-        Metric::ServerCpuPerMessage => per_message(observed?.cpu_ns),
-        Metric::MachineCpuPerMessage => per_message(observed?.noise.machine_busy_ns),
-        Metric::SwitchesPerMessage => per_message(observed?.switches_voluntary),
-        Metric::Throughput => load.throughput_per_second,
-        Metric::LatencyP50 => load.response.quantile_ns(0.5)? as f64,
-        Metric::LatencyP99 => load.response.quantile_ns(0.99)? as f64,
+/// The effect in each state of the machine, where both were met often enough: pairing removes noise that adds, and no
+/// interaction.
+fn by_state(units: &Units) -> Vec<StateEffect> {
+    let in_state = |far: bool| {
+        let is_own =
+            |state: &TrialState| matches!((state, far), (TrialState::Far, true) | (TrialState::Near, false));
+        let own: Vec<f64> = units
+            .logs
+            .iter()
+            .zip(&units.states)
+            .filter(|(_, state)| is_own(state))
+            .map(|(log, _)| *log)
+            .collect();
+        let effect = estimate(&own).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
+        Some(StateEffect {
+            is_far: far,
+            units: u32::try_from(effect.units).unwrap_or(u32::MAX),
+            ratio: effect.mean.exp(),
+            interval: (effect.low.exp(), effect.high.exp()),
+        })
     };
-    (figure.is_finite() && figure > 0.0).then_some(figure)
+    match (in_state(false), in_state(true)) {
+        (Some(near), Some(far)) => vec![near, far],
+        _ => Vec::new(),
+    }
 }
 
 /// Everything that makes the cell invalid for this metric.
@@ -446,59 +451,71 @@ fn unit(cell: &CellSpec) -> &'static str {
     }
 }
 
+impl Draft {
+    /// Whether nothing speaks against deciding it but what its values say.
+    fn is_open(&self) -> bool {
+        let is_bound = self.comparison.metric == Metric::Throughput && !self.bounds.is_empty();
+        self.obstacles.is_empty() && !is_bound && self.effect.is_some()
+    }
+
+    /// Whether it claims something. What is barred cannot be called, so it takes no part in the correction; machine CPU
+    /// is a condition of another claim and none of its own.
+    fn is_claim(&self) -> bool {
+        self.role != CellRole::Exploratory
+            && self.comparison.metric != Metric::MachineCpuPerMessage
+            && self.is_open()
+    }
+}
+
 /// Holm over the claims, then a verdict for each comparison.
 fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> Vec<Comparison> {
-    let claims: Vec<usize> = (0..drafts.len())
-        .filter(|index| {
-            let Draft { role, comparison, .. } = &drafts[*index];
-            *role != CellRole::Exploratory
-                && comparison.metric != Metric::MachineCpuPerMessage
-                && comparison.p_value.is_some()
-        })
-        .collect();
+    let claims: Vec<usize> = (0..drafts.len()).filter(|index| drafts[*index].is_claim()).collect();
     let p_values: Vec<f64> = claims.iter().filter_map(|index| drafts[*index].comparison.p_value).collect();
     for (index, adjusted) in claims.iter().zip(holm(&p_values).unwrap_or_default()) {
         drafts[*index].comparison.p_value_holm = Some(adjusted);
     }
-    let drafted: Vec<Comparison> = drafts.iter().map(|draft| draft.comparison.clone()).collect();
-    let headline = headline(spec, &drafted);
-    drafts.iter().enumerate().map(|(index, draft)| decided(spec, draft, headline == Some(index))).collect()
+    drafts.iter().map(|draft| decided(spec, draft)).collect()
 }
 
-fn decided(spec: &StudySpec, draft: &Draft, is_headline: bool) -> Comparison {
+fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     let mut comparison = draft.comparison.clone();
     comparison.notes.extend(draft.obstacles.iter().cloned());
     comparison.notes.extend(draft.bounds.iter().cloned());
-    let is_bound = comparison.metric == Metric::Throughput && !draft.bounds.is_empty();
-    if is_bound || !draft.obstacles.is_empty() {
-        comparison.verdict = Verdict::NotComparable;
-        return comparison;
-    }
-    let Some(effect) = &draft.effect else {
-        let reason =
-            if comparison.pairs_excluded.is_empty() { "nothing was measured" } else { "no pair is left" };
-        comparison.notes.push(reason.to_owned());
-        comparison.verdict =
-            if comparison.pairs_excluded.is_empty() { Verdict::Inconclusive } else { Verdict::NotComparable };
-        return comparison;
+    let effect = match &draft.effect {
+        Some(effect) if draft.is_open() => effect,
+        None if draft.obstacles.is_empty() && comparison.pairs_excluded.is_empty() => {
+            let found =
+                if comparison.pairs == 1 { "one unit has no interval" } else { "nothing was measured" };
+            comparison.notes.push(found.to_owned());
+            return comparison;
+        }
+        _ => {
+            if draft.effect.is_none() {
+                comparison.notes.push("no pair is left".to_owned());
+            }
+            comparison.verdict = Verdict::NotComparable;
+            return comparison;
+        }
     };
-    let limits = Limits {
-        noise_floor: draft.noise_floor,
-        smallest_effect: spec.smallest_effect.ln_1p(),
+    let reading = Reading {
+        p_value: comparison.p_value_holm.unwrap_or(effect.p_value),
+        margin: spec.smallest_effect.ln_1p(),
         larger_is_better: comparison.metric.larger_is_better(),
     };
-    let is_significant = is_headline || comparison.p_value_holm.is_none_or(|p_value| p_value <= P_VALUE_MAX);
-    comparison.verdict = match decide(effect, &limits) {
-        Direction::Better if is_significant => Verdict::Faster,
-        Direction::Worse if is_significant => Verdict::Slower,
+    comparison.verdict = match decide(effect, &reading) {
+        _ if !draft.is_claim() => Verdict::NoClaim,
+        Direction::Better => Verdict::Faster,
+        Direction::Worse => Verdict::Slower,
         Direction::Equivalent => Verdict::Equivalent,
-        Direction::Better | Direction::Worse | Direction::Undecided => Verdict::Inconclusive,
+        Direction::Undecided => Verdict::Inconclusive,
     };
     comparison
 }
 
-/// Applies the rule of `equal_rate` to the CPU verdicts of cells in which the generator was the limit.
-fn confirm_at_equal_rate(
+/// Holds each verdict on server CPU against what could contradict it: the CPU of the whole machine, because on loopback
+/// a server carries work of the generator's; and both arms at one equal rate, because a closed loop gives each arm
+/// another load. Where the generator was the limit an equal rate must have been measured.
+fn confirm_server_cpu(
     spec: &StudySpec,
     cells: &[CellTrials<'_>],
     drafts: &[Draft],
@@ -506,34 +523,51 @@ fn confirm_at_equal_rate(
 ) {
     for index in 0..drafts.len() {
         let draft = &drafts[index];
-        let metric = draft.comparison.metric;
-        let is_cpu = matches!(metric, Metric::ServerCpuPerMessage | Metric::MachineCpuPerMessage);
-        let verdict = comparisons[index].verdict;
-        let is_decided = matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent);
-        if !is_cpu || draft.bounds.is_empty() || !is_decided {
+        let is_decided =
+            |it: &Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent);
+        if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided(&comparisons[index]) {
             continue;
         }
-        let shape = cells[draft.cell].spec;
-        let equal_rate = drafts.iter().zip(comparisons.iter()).find_map(|(other, comparison)| {
-            let pair = |it: &Comparison| (it.metric, it.arm.clone(), it.baseline.clone());
-            let is_same = pair(&other.comparison) == pair(&draft.comparison);
-            let rate_per_second = equal_rate_of(cells[other.cell].spec, shape).filter(|_| is_same)?;
-            Some((comparison, rate_per_second))
-        });
-        let (stands, note) = match equal_rate {
-            None => (
-                false,
-                "the generator was the limit and no open-loop cell shows both arms at one equal rate"
-                    .to_owned(),
-            ),
-            Some((open, rate_per_second)) => {
-                let bearing = equal_rate::bearing(&comparisons[index], open, spec.smallest_effect);
-                (bearing.stands(), equal_rate::words(bearing, open, rate_per_second))
-            }
+        let same = |other: &&Draft, metric: Metric| {
+            let (one, two) = (&draft.comparison, &other.comparison);
+            two.metric == metric && (&two.arm, &two.baseline) == (&one.arm, &one.baseline)
         };
-        comparisons[index].notes.push(note);
-        if !stands {
-            comparisons[index].verdict = Verdict::NotComparable;
+        let own_cell = drafts.iter().filter(|other| other.cell == draft.cell);
+        let machine = own_cell.filter(|other| same(other, Metric::MachineCpuPerMessage));
+        let shape = cells[draft.cell].spec;
+        let at_rate = drafts.iter().filter(|other| same(other, Metric::ServerCpuPerMessage));
+        let equal_rates: Vec<(&Draft, f64)> = at_rate
+            .filter_map(|other| Some((other, equal_rate_of(cells[other.cell].spec, shape)?)))
+            .collect();
+        let witnesses = machine.map(|other| (other, "machine CPU".to_owned())).chain(
+            equal_rates.iter().map(|(other, rate)| (*other, format!("at an equal rate of {rate:.0}/s"))),
+        );
+        let claim = equal_rate::Claim::of(&comparisons[index], spec.smallest_effect);
+        let needs_rate = !draft.bounds.is_empty() && equal_rates.is_empty();
+        let findings = witnesses
+            .map(|(other, name)| claim.held_against(&name, other.effect.filter(|_| other.is_open()).as_ref()))
+            .chain(needs_rate.then(equal_rate::Finding::without_rate));
+        for finding in findings.collect::<Vec<_>>() {
+            comparisons[index].notes.push(finding.note);
+            if let Some(verdict) = finding.verdict {
+                comparisons[index].verdict = verdict;
+            }
+        }
+    }
+}
+
+/// A schedule that is not finished decides nothing: who looks at every moment until a difference shows will see one.
+fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
+    if progress.blocks_done >= progress.blocks {
+        return;
+    }
+    let Progress { blocks_done, blocks, .. } = progress;
+    for comparison in comparisons {
+        if matches!(comparison.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent) {
+            comparison.verdict = Verdict::Inconclusive;
+            comparison.notes.push(format!(
+                "no verdict from an unfinished schedule: {blocks_done} of {blocks} blocks are done"
+            ));
         }
     }
 }
@@ -560,7 +594,7 @@ fn headline(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
 }
 
 fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
-    let is_used = |trial: &&TrialRecord| gate.is_clean(trial) && gate.state(trial) == cell.state;
+    let is_used = |trial: &&TrialRecord| gate.is_usable(trial, cell.state);
     spec.arms
         .iter()
         .map(|arm| {

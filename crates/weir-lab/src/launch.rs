@@ -1,4 +1,4 @@
-//! The seam between the session and whatever runs a trial: real processes, or the fake.
+//! The seam between the session and whatever runs a trial or a round: real processes, or the fake.
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
@@ -7,8 +7,8 @@ use weir_record::{
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
-    spec::{ArmSpec, CellSpec},
-    trial::Taint,
+    spec::{Alternation, ArmSpec, CellSpec},
+    trial::{SliceRecord, Taint},
 };
 
 /// One trial to run: a fresh server process and a fresh generator process.
@@ -43,6 +43,49 @@ pub struct TrialOutcome {
     pub chain: Option<ChainTotals>,
     /// The generator's report, or what failed.
     pub report: Result<Box<LoadReport>, TrialFailure>,
+}
+
+/// One round to run: fresh servers that are up together, and one generator that loads them in turn.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundRequest<'a> {
+    /// What is asked. Its rate is fixed, and it says how the arms take turns.
+    pub cell: &'a CellSpec,
+    /// Slices and permutations.
+    pub alternation: Alternation,
+    /// What is served by, in the order in which they start.
+    pub arms: &'a [&'a ArmSpec],
+    /// For each permutation the order of the arms, as indices.
+    pub orders: &'a [Vec<usize>],
+    /// CPUs of the servers; empty means not pinned.
+    pub server_cpus: &'a [usize],
+    /// CPUs of the generator; empty means not pinned.
+    pub load_cpus: &'a [usize],
+    /// Seed of payloads, arrivals and environments.
+    pub seed: u64,
+    /// Set when the session must stop; a launcher looks at it at least ten times a second.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What came of a round.
+#[derive(Clone, Debug)]
+pub struct RoundOutcome {
+    /// Cross-core reading before, while no child ran.
+    pub reading_before: CrossCoreReading,
+    /// Cross-core reading after, when all children were gone.
+    pub reading_after: CrossCoreReading,
+    /// What the kernel counted between the two readings, for all arms together.
+    pub network: NetworkCounters,
+    /// For each arm the sum over its slices, and the slices; or what failed.
+    pub arms: Vec<Result<Sliced, TrialFailure>>,
+}
+
+/// What was measured of one arm in a round.
+#[derive(Clone, Debug)]
+pub struct Sliced {
+    /// The sum.
+    pub report: Box<LoadReport>,
+    /// Its parts, in time order.
+    pub slices: Vec<SliceRecord>,
 }
 
 /// Why a trial gave no report.
@@ -97,10 +140,13 @@ pub enum LaunchError {
     Environment(String),
 }
 
-/// Runs trials one after the other and keeps the time of the session.
+/// Runs trials and rounds one after the other and keeps the time of the session.
 pub trait Launcher {
     /// Runs one trial; when it returns, no child of the trial is left, whatever the outcome.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError>;
+
+    /// Runs one round; when it returns, no child of it is left, whatever the outcome.
+    fn run_round(&mut self, request: &RoundRequest<'_>) -> Result<RoundOutcome, LaunchError>;
 
     /// A cross-core reading with no trial around it.
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError>;

@@ -18,6 +18,7 @@ pub mod survey;
 pub mod validate;
 pub mod ways;
 
+pub mod alternation;
 pub mod plan;
 
 pub mod launch;
@@ -49,3 +50,4 @@ mod histogram;
 mod listening;
 mod published;
 mod summary;
+mod units;

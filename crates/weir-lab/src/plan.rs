@@ -27,8 +27,8 @@ enum Choice {
     Schedule = 1,
     Order = 2,
     Trial = 3,
-    Interval = 4,
     Attribution = 5,
+    Permutation = 6,
 }
 
 /// All blocks in the order they run.
@@ -71,14 +71,27 @@ pub fn order(
     trials
 }
 
+/// In which order the runs of a round are loaded, for each permutation: every order is as likely as any other.
+pub fn permutations(
+    spec: &StudySpec,
+    block: PlannedBlock,
+    attempt: u32,
+    runs: usize,
+    count: u32,
+) -> Vec<Vec<usize>> {
+    let path = [block.cell as u64, u64::from(block.block), u64::from(attempt)];
+    let mut random = Random::seeded(part(spec.seed, Choice::Permutation, &path));
+    let shuffled = |_| {
+        let mut order: Vec<usize> = (0..runs).collect();
+        random.shuffle(&mut order);
+        order
+    };
+    (0..count).map(shuffled).collect()
+}
+
 /// Seed of payloads and arrivals: the same for all arms of an attempt, so that they are asked the same.
 pub fn trial_seed(spec: &StudySpec, block: PlannedBlock, attempt: u32) -> u64 {
     part(spec.seed, Choice::Trial, &[block.cell as u64, u64::from(block.block), u64::from(attempt)])
-}
-
-/// Seed of resampling for one comparison.
-pub(crate) fn interval_seed(spec: &StudySpec, comparison: usize) -> u64 {
-    part(spec.seed, Choice::Interval, &[comparison as u64])
 }
 
 /// Seed of resampling for what one cause makes.
@@ -141,6 +154,23 @@ mod tests {
         }
         // 200 expected, standard deviation 11.5: four deviations.
         assert!(counts.iter().flatten().all(|count| (154..=246).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn every_run_is_loaded_once_in_each_permutation_and_goes_first_about_equally_often() {
+        let spec = study(&["epoll", "uring"], 100, 5);
+        let mut first = [0_u32; 3];
+        for block in schedule(&spec) {
+            let orders = permutations(&spec, block, 0, 3, 6);
+            assert_eq!(orders, permutations(&spec, block, 0, 3, 6));
+            for mut order in orders {
+                first[order[0]] += 1;
+                order.sort_unstable();
+                assert_eq!(order, [0, 1, 2]);
+            }
+        }
+        // 200 expected, standard deviation 11.5: four deviations.
+        assert!(first.iter().all(|count| (154..=246).contains(count)), "{first:?}");
     }
 
     proptest! {

@@ -11,6 +11,7 @@ mod generator;
 mod group;
 mod orders;
 mod pipe;
+mod round;
 mod server;
 mod storage;
 
@@ -25,8 +26,9 @@ use weir_evidence::{crosscore::read_cross_core, network};
 use weir_record::{machine::CrossCoreReading, spec::StudySpec};
 use weir_stats::random::{Random, derived_seed};
 
-use crate::launch::{LaunchError, Launcher, TrialOutcome, TrialRequest};
+use crate::launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest};
 use files::Files;
+use round::Round;
 use server::{NoServer, Server};
 
 /// Most tries at one cross-core reading; other work may hold a CPU for a moment.
@@ -132,6 +134,20 @@ impl Launcher for ProcessLauncher {
         Ok(TrialOutcome { reading_before, reading_after: self.reading(), network, chain, report })
     }
 
+    fn run_round(&mut self, request: &RoundRequest<'_>) -> Result<RoundOutcome, LaunchError> {
+        if request.interrupt.load(Ordering::Relaxed) {
+            return Err(LaunchError::Interrupted);
+        }
+        let number = self.trials + 1;
+        self.trials += request.arms.len() as u64;
+        let reading_before = self.reading();
+        let counters = network::read();
+        let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number };
+        let arms = round.run(&mut self.files)?;
+        let network = network::read().since(&counters);
+        Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })
+    }
+
     fn read_machine(&mut self) -> Result<CrossCoreReading, LaunchError> {
         Ok(self.reading())
     }
@@ -149,6 +165,10 @@ impl Launcher for ProcessLauncher {
 /// alignment that would otherwise be the same in every trial and pass for an effect of the arm.
 fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &str) {
     let seed = derived_seed(derived_seed(request.seed, u64::from(request.position)), side.len() as u64);
+    pad_environment(command, seed);
+}
+
+fn pad_environment(command: &mut Command, seed: u64) {
     let length = Random::seeded(seed).below(PADDING_BYTES_MAX);
     command.env("WEIR_PADDING", "x".repeat(usize::try_from(length).unwrap_or(0)));
 }

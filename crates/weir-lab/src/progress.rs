@@ -10,7 +10,7 @@ use weir_record::{
 };
 
 use crate::{
-    gate::{Against, Gate},
+    gate::{self, Against, Gate},
     plan::{self, PlannedBlock},
 };
 
@@ -86,6 +86,12 @@ pub(crate) fn gaps(
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
             let has_pair = |against| !gate.pairs(&own, &spec.arms[0].name, against, wanted).used.is_empty();
+            // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
+            // repeated until it does not. Arms that take turns meet the same noise.
+            let takes_turns = spec.cells[planned.cell].alternation.is_some();
+            if attempts > 0 && (takes_turns || !own.iter().copied().all(gate::is_comparable)) {
+                return None;
+            }
             let own_others = others.iter().copied().filter(|arm| spec.cells[planned.cell].has_arm(arm));
             let is_filled = own_others.map(Against::Arm).chain([Against::Itself]).all(has_pair);
             (attempts < ATTEMPTS_MAX && !is_filled).then_some((planned, attempts))

@@ -16,8 +16,9 @@ use rustix::{
 };
 use thiserror::Error;
 use weir_record::{
+    load::LoadReport,
     machine::Fingerprint,
-    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Taint, TrialRecord},
 };
@@ -26,8 +27,8 @@ use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader
 use crate::{
     gate::Gate,
     judge::{self, Judged},
-    launch::{LaunchError, Launcher, TrialFailure, TrialRequest},
-    plan::{self, PlannedBlock},
+    launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
+    plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
     taint,
 };
@@ -270,6 +271,13 @@ fn lock(store: &Path) -> Result<File, RunError> {
     }
 }
 
+/// Which attempt at which block.
+struct Attempt<'a> {
+    cell: &'a CellSpec,
+    planned: PlannedBlock,
+    number: u32,
+}
+
 struct Session<'a> {
     store: Store,
     hands: Hands<'a>,
@@ -420,21 +428,36 @@ impl Session<'_> {
         &mut self,
         cell: &CellSpec,
         planned: PlannedBlock,
-        attempt: u32,
+        number: u32,
     ) -> Result<StoredBlock, Stop> {
         let missing = self.missing_arms();
         let is_present = |arm: usize| {
             let name = &self.header.spec.arms[arm].name;
             cell.has_arm(name) && !missing.iter().any(|gone| gone.name == *name)
         };
-        let order = plan::order(&self.header.spec, planned, attempt, is_present);
+        let order = plan::order(&self.header.spec, planned, number, is_present);
+        let attempt = Attempt { cell, planned, number };
+        let trials = match cell.alternation {
+            Some(alternation) => self.run_round(&attempt, alternation, &order)?,
+            None => self.run_whole_trials(&attempt, &order)?,
+        };
+        let key = BlockKey { cell_id: cell.id.clone(), block: planned.block, attempt: number };
+        Ok(StoredBlock { key, trials })
+    }
+
+    /// One trial for each run, one after the other.
+    fn run_whole_trials(
+        &mut self,
+        attempt: &Attempt<'_>,
+        order: &[PlannedTrial],
+    ) -> Result<Vec<TrialRecord>, Stop> {
         let mut trials = Vec::with_capacity(order.len());
-        for (position, run) in (0_u32..).zip(&order) {
+        for (position, run) in (0_u32..).zip(order) {
             let arm = self.header.spec.arms[run.arm].clone();
             self.tell(&Event::TrialStarted {
-                cell_id: cell.id.clone(),
-                block: planned.block,
-                attempt,
+                cell_id: attempt.cell.id.clone(),
+                block: attempt.planned.block,
+                attempt: attempt.number,
                 position,
                 trials: u32::try_from(order.len()).unwrap_or(u32::MAX),
                 arm: arm.name.clone(),
@@ -442,47 +465,109 @@ impl Session<'_> {
             let started = self.elapsed();
             let outcome = self.hands.launcher.run_trial(&TrialRequest {
                 arm: &arm,
-                cell,
+                cell: attempt.cell,
                 server_cpus: &self.header.spec.server_cpus,
                 load_cpus: &self.header.spec.load_cpus,
-                seed: plan::trial_seed(&self.header.spec, planned, attempt),
+                seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
                 position,
                 interrupt: self.hands.interrupt,
             })?;
-            let (load, taints) = match outcome.report {
-                Ok(load) => {
-                    let before = self.trials().chain(&trials).filter_map(|trial| trial.load.as_ref());
-                    let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
-                    let taints = taint::find(
-                        &load,
-                        &outcome.network,
-                        taint::foreign_cpus_max(noise, self.header.fingerprint.cpus_online),
-                    );
-                    (Some(*load), taints)
-                }
-                Err(failure) => (None, vec![self.noted(&arm.name, &failure)]),
-            };
-            let trial = TrialRecord {
-                cell_id: cell.id.clone(),
-                block: planned.block,
-                attempt,
-                position,
-                arm: arm.name,
-                repeat: run.repeat,
-                started_ns: self.header.elapsed_ns + nanoseconds(started),
-                elapsed_ns: nanoseconds(self.elapsed().saturating_sub(started)),
+            let frame = TrialRecord {
                 reading_before: outcome.reading_before,
                 reading_after: outcome.reading_after,
                 network: outcome.network,
-                load,
                 chain: outcome.chain,
-                taints,
+                ..self.frame(attempt, position, run, started)
             };
+            let trial = self.completed(frame, outcome.report, &trials);
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
             trials.push(trial);
         }
-        let key = BlockKey { cell_id: cell.id.clone(), block: planned.block, attempt };
-        Ok(StoredBlock { key, trials })
+        Ok(trials)
+    }
+
+    /// All runs at once, loaded in turn. Noise is no reason to keep one out: it met all of them.
+    fn run_round(
+        &mut self,
+        attempt: &Attempt<'_>,
+        alternation: Alternation,
+        order: &[PlannedTrial],
+    ) -> Result<Vec<TrialRecord>, Stop> {
+        let Attempt { cell, planned, number } = *attempt;
+        let spec = &self.header.spec;
+        let arms: Vec<&ArmSpec> = order.iter().map(|run| &spec.arms[run.arm]).collect();
+        let permutations = plan::permutations(spec, planned, number, order.len(), alternation.permutations);
+        let started = self.elapsed();
+        let outcome = self.hands.launcher.run_round(&RoundRequest {
+            cell,
+            alternation,
+            arms: &arms,
+            orders: &permutations,
+            server_cpus: &spec.server_cpus,
+            load_cpus: &spec.load_cpus,
+            seed: plan::trial_seed(spec, planned, number),
+            interrupt: self.hands.interrupt,
+        })?;
+        let mut trials = Vec::with_capacity(order.len());
+        for ((position, run), sliced) in (0_u32..).zip(order).zip(outcome.arms) {
+            let (report, slices) = match sliced {
+                Ok(Sliced { report, slices }) => (Ok(report), slices),
+                Err(failure) => (Err(failure), Vec::new()),
+            };
+            let frame = TrialRecord {
+                reading_before: outcome.reading_before,
+                reading_after: outcome.reading_after,
+                network: outcome.network,
+                slices,
+                ..self.frame(attempt, position, run, started)
+            };
+            let mut trial = self.completed(frame, report, &trials);
+            trial.taints.retain(|taint| !taint::is_noise(taint));
+            self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
+            trials.push(trial);
+        }
+        Ok(trials)
+    }
+
+    /// A trial that began then and has just ended, before anything is known of it.
+    fn frame(
+        &self,
+        attempt: &Attempt<'_>,
+        position: u32,
+        run: &PlannedTrial,
+        started: Duration,
+    ) -> TrialRecord {
+        TrialRecord {
+            cell_id: attempt.cell.id.clone(),
+            block: attempt.planned.block,
+            attempt: attempt.number,
+            position,
+            arm: self.header.spec.arms[run.arm].name.clone(),
+            repeat: run.repeat,
+            started_ns: self.header.elapsed_ns + nanoseconds(started),
+            elapsed_ns: nanoseconds(self.elapsed().saturating_sub(started)),
+            ..TrialRecord::default()
+        }
+    }
+
+    /// The trial with its report and what speaks against it, or with why there is none.
+    fn completed(
+        &mut self,
+        mut trial: TrialRecord,
+        report: Result<Box<LoadReport>, TrialFailure>,
+        others: &[TrialRecord],
+    ) -> TrialRecord {
+        match report {
+            Ok(load) => {
+                let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
+                let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
+                let foreign_max = taint::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
+                trial.taints = taint::find(&load, &trial.network, foreign_max);
+                trial.load = Some(*load);
+            }
+            Err(failure) => trial.taints = vec![self.noted(&trial.arm, &failure)],
+        }
+        trial
     }
 
     /// Runs blocks again that noise or a change of state kept from giving all their pairs, headline first, as long as

@@ -225,6 +225,7 @@ fn cell(role: CellRole, asked: Asked, window: Window, file_bytes: u64) -> CellSp
         http: None,
         storage: Some(StorageCell { pattern, engine: None, background_depth, file_bytes, file: None }),
         orders: None,
+        alternation: None,
         arms: Vec::new(),
     };
     cell.id = validate::cell_id(&cell);

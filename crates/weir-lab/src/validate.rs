@@ -9,6 +9,9 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use thiserror::Error;
 use weir_proto::content::Content;
 use weir_record::spec::{CellRole, CellSpec, HttpCell, LoadMode, StudySpec, Subject};
+use weir_stats::decide::UNITS_MIN;
+
+use crate::alternation;
 
 pub use storage::FILE_BYTES as STORAGE_FILE_BYTES;
 
@@ -62,6 +65,10 @@ pub enum Level {
     IdleConnections,
     /// Blocks of a cell.
     Blocks,
+    /// Rounds of a cell in which the arms take turns.
+    Rounds,
+    /// Permutations of a round.
+    Permutations,
     /// Bytes of one operation on a disk.
     BlockBytes,
     /// Operations the background load keeps in flight.
@@ -78,6 +85,8 @@ impl Level {
             Self::Workers => "workers",
             Self::IdleConnections => "idle_connections",
             Self::Blocks => "blocks",
+            Self::Rounds => "rounds",
+            Self::Permutations => "permutations",
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
         }
@@ -91,14 +100,24 @@ impl Level {
             Self::MessageBytes => 1..=16 << 20,
             Self::Workers => 1..=256,
             Self::IdleConnections => 0..=40_000,
-            // Six blocks are the fewest with a noise floor and a smallest possible p under 0.05: with four or five
-            // there
-            // are figures and no verdicts.
-            Self::Blocks => 4..=1_000,
+            // Fewer than UNITS_MIN give figures and no verdicts; a cell of which something is claimed needs more.
+            Self::Blocks | Self::Rounds => 2..=1_000,
+            Self::Permutations => 1..=1_000,
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
         }
     }
+}
+
+/// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
+pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
+
+/// Checks the length of a slice.
+pub fn slice_ns(length_ns: u64) -> Result<(), SpecError> {
+    if SLICE_NS.contains(&length_ns) {
+        return Ok(());
+    }
+    Err(SpecError::new("slice", "it must be from 5ms to 60s".to_owned()))
 }
 
 /// Shortest and longest measured window.
@@ -172,6 +191,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     for cell in &spec.cells {
         check_cell(cell)?;
         cell_arms(spec, cell)?;
+        turns(spec, cell)?;
         if !ids.insert(&cell.id) {
             return Err(SpecError::new("factors", format!("the cell {} occurs twice", cell.id)));
         }
@@ -186,6 +206,25 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     storage::arms(spec)?;
     orders::arms(spec)?;
     published(spec)
+}
+
+/// Arms take turns where they can, and a claim has units enough to be decided.
+fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
+    let (key, unit) = if cell.alternation.is_some() { ("rounds", "rounds") } else { ("blocks", "blocks") };
+    if cell.role != CellRole::Exploratory && (cell.blocks as usize) < UNITS_MIN {
+        let message = format!(
+            "{} claims something and has {} {unit}; a claim needs {UNITS_MIN} or more",
+            cell.id, cell.blocks
+        );
+        return Err(SpecError::new(key, message));
+    }
+    let Some(alternation) = &cell.alternation else { return Ok(()) };
+    if let Some(obstacle) = alternation::obstacle(spec, cell) {
+        let message = format!("the arms of {} cannot take turns: {obstacle}", cell.id);
+        return Err(SpecError::new("alternate", message));
+    }
+    slice_ns(alternation.slice_ns)?;
+    level(Level::Permutations, i64::from(alternation.permutations)).map(|_| ())
 }
 
 /// The arms of a cell are arms of the study, the baseline is one of them, and there is another.

@@ -181,6 +181,11 @@ impl<W: Workload> Lane<W> {
         shared.workload.lost(Some(&state.dialogue), &state.flights, loss);
     }
 
+    /// The connection, for another load. Nothing is in flight on it.
+    pub(crate) fn into_connected(self) -> Connected {
+        Connected { stream: self.stream, took_ns: 0 }
+    }
+
     /// Closes at once.
     pub(crate) fn abort(self) {
         self.stream.abort();

@@ -72,6 +72,8 @@ mod spin;
 mod warmup;
 mod worker;
 
+mod slices;
+
 mod gather;
 mod little;
 mod recorder;
@@ -82,6 +84,7 @@ pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADD
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
 pub use run::run;
+pub use slices::{Control, DRAIN_MAX, PRIME_MESSAGES_MAX, SLICE_MAX, TARGETS_MAX, run_slices};
 pub use spec::{
     Arrivals, CONNECTIONS_MAX, DEPTH_MAX, DURATION_MAX, IN_FLIGHT_BYTES_MAX, LoadError, LoadSpec,
     MESSAGE_BYTES_MAX, RATE_PER_SECOND_MAX, WORKERS_MAX,

@@ -5,26 +5,18 @@
 //! are asked for, then the edge is published, then CPU times are read; when it closes, the edge is published, CPU
 //! times are read and the counters come last. The counters' window is therefore a little wider than the other.
 
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    os::{linux::net::SocketAddrExt, unix::net::SocketAddr, unix::net::UnixStream},
-    time::Duration,
-};
+use std::io;
 
-use weir_evidence::observe::Edge;
+use weir_evidence::{observe::Edge, stats::StatsClient};
 use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
 use crate::spec::{LoadError, LoadSpec};
 
-/// Longest wait for an answer of the statistics socket.
-const STATS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest answer.
-const STATS_BYTES_MAX: u64 = 4 << 20;
-
 /// Reads the target at both edges.
 pub(crate) struct Observer {
     pid: Option<u32>,
-    stats: Option<StatsClient>,
+    /// Its name, for errors.
+    stats: Option<(String, StatsClient)>,
     counters_before: Option<ServerStats>,
     edge_before: Option<Edge>,
 }
@@ -32,9 +24,9 @@ pub(crate) struct Observer {
 impl Observer {
     /// Prepares what was asked for; a statistics socket that does not answer is an error now, not later.
     pub(crate) fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
-        let mut stats = spec.observe_stats.as_deref().map(StatsClient::connect).transpose()?;
+        let mut stats = spec.observe_stats.as_deref().map(connect).transpose()?;
         if let Some(client) = &mut stats {
-            client.read()?;
+            read(client)?;
         }
         if let Some(pid) = spec.observe_pid {
             read_edge(pid)?;
@@ -45,7 +37,7 @@ impl Observer {
     /// Before the window opens.
     pub(crate) fn before_open(&mut self) -> Result<(), LoadError> {
         if let Some(client) = &mut self.stats {
-            self.counters_before = Some(client.read()?);
+            self.counters_before = Some(read(client)?);
         }
         Ok(())
     }
@@ -64,7 +56,7 @@ impl Observer {
             _ => None,
         };
         let after = match (&mut self.stats, &self.counters_before) {
-            (Some(client), Some(before)) => Some((client.read().ok()?, before)),
+            (Some(client), Some(before)) => Some((read(client).ok()?, before)),
             _ => None,
         };
         if window.is_none() && after.is_none() {
@@ -87,37 +79,17 @@ fn read_edge(pid: u32) -> Result<Edge, LoadError> {
         .map_err(|error| LoadError::Observe { what: format!("process {pid}"), reason: error.to_string() })
 }
 
-/// A connection to a server's statistics socket.
-struct StatsClient {
-    name: String,
-    stream: BufReader<UnixStream>,
+fn connect(name: &str) -> Result<(String, StatsClient), LoadError> {
+    let client = StatsClient::connect(name).map_err(|error| unanswered(name, &error))?;
+    Ok((name.to_owned(), client))
 }
 
-impl StatsClient {
-    fn connect(name: &str) -> Result<Self, LoadError> {
-        let failed = |reason: String| LoadError::Observe { what: format!("socket {name}"), reason };
-        let Some(bare) = name.strip_prefix('@') else {
-            return Err(failed("the name of a statistics socket begins with @".into()));
-        };
-        let stream = SocketAddr::from_abstract_name(bare)
-            .and_then(|address| UnixStream::connect_addr(&address))
-            .and_then(|stream| stream.set_read_timeout(Some(STATS_TIMEOUT)).map(|()| stream))
-            .map_err(|error| failed(error.to_string()))?;
-        Ok(Self { name: name.into(), stream: BufReader::new(stream) })
-    }
+fn read((name, client): &mut (String, StatsClient)) -> Result<ServerStats, LoadError> {
+    client.read().map_err(|error| unanswered(name, &error))
+}
 
-    /// Asks for the counters of all workers, and of the node they make up.
-    fn read(&mut self) -> Result<ServerStats, LoadError> {
-        let failed = |reason: String| LoadError::Observe { what: format!("socket {}", self.name), reason };
-        self.stream.get_mut().write_all(b"\n").map_err(|error| failed(error.to_string()))?;
-        let mut line = String::new();
-        (&mut self.stream)
-            .take(STATS_BYTES_MAX)
-            .read_line(&mut line)
-            .map_err(|error| failed(error.to_string()))?;
-        serde_json::from_str(&line)
-            .map_err(|error| failed(format!("the answer is not a line of statistics: {error}")))
-    }
+fn unanswered(name: &str, error: &io::Error) -> LoadError {
+    LoadError::Observe { what: format!("socket {name}"), reason: error.to_string() }
 }
 
 /// CPU of threads of this process.

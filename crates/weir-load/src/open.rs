@@ -38,6 +38,8 @@ pub(crate) struct OpenLoop<W: Workload> {
     is_free: RefCell<Vec<bool>>,
     /// The dispatcher, when it waits for a free connection or for a start that comes back.
     dispatcher: RefCell<Option<Waker>>,
+    /// Connections that wait, by place, for [`Self::dismiss`].
+    waiting: RefCell<Vec<Option<Waker>>>,
     /// How long before a start the dispatcher stops sleeping.
     spin_ns: u64,
     may_spin: Cell<bool>,
@@ -87,6 +89,7 @@ impl<W: Workload> OpenLoop<W> {
             free: RefCell::new(VecDeque::with_capacity(connections)),
             is_free: RefCell::new(vec![false; connections]),
             dispatcher: RefCell::new(None),
+            waiting: RefCell::new(vec![None; connections]),
             spin_ns,
             may_spin: Cell::new(false),
             spun_ns: Cell::new(0),
@@ -117,6 +120,13 @@ impl<W: Workload> OpenLoop<W> {
         self.wake_dispatcher();
     }
 
+    /// The load has stopped: connections on which nothing is in flight learn of it, and so does the dispatcher.
+    pub(crate) fn dismiss(&self) {
+        let waiting = self.waiting.borrow_mut().iter_mut().filter_map(Option::take).collect::<Vec<_>>();
+        waiting.into_iter().for_each(Waker::wake);
+        self.wake_dispatcher();
+    }
+
     /// Intended time of the next start.
     fn next_ns(&self) -> u64 {
         self.returned.borrow().front().copied().unwrap_or_else(|| self.backlog.next_ns())
@@ -132,7 +142,10 @@ impl<W: Workload> OpenLoop<W> {
     /// Makes every start when it is due, until the run ends: when all are made, some may still come back.
     pub(crate) async fn dispatch(&self, shared: &Shared<W>) {
         while shared.is_running() {
-            self.wait_for(|| shared.may_start()).await;
+            self.wait_for(|| shared.may_start() || !shared.is_running()).await;
+            if !shared.is_running() {
+                return;
+            }
             let next_ns = self.next_ns();
             let now_ns = now().as_nanos();
             if now_ns < next_ns {
@@ -140,7 +153,7 @@ impl<W: Workload> OpenLoop<W> {
                 continue;
             }
             let Some((place, seat)) = self.take_free() else {
-                self.wait_for(|| !self.free.borrow().is_empty()).await;
+                self.wait_for(|| !self.free.borrow().is_empty() || !shared.is_running()).await;
                 continue;
             };
             let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
@@ -289,8 +302,15 @@ fn poll<W: Workload>(
         }
         open.offer(shared, place, lane);
     }
+    if !shared.is_running() && lane.in_flight() == 0 {
+        return Poll::Ready(Ok(()));
+    }
     if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns)) {
         watch.check(lane.oldest(), context)?;
+    }
+    let waker = &mut open.waiting.borrow_mut()[place];
+    if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+        *waker = Some(context.waker().clone());
     }
     Poll::Pending
 }

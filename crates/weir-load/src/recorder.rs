@@ -27,16 +27,19 @@ use crate::{
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// When the window opens and closes; each unknown until it is published.
+/// When the window opens, when the last message may start, and when the window closes; each unknown until it is
+/// published. A slice has no close: what was started before its stop belongs to it.
 #[derive(Debug)]
 pub struct Edges {
     open_ns: AtomicU64,
+    stop_ns: AtomicU64,
     close_ns: AtomicU64,
 }
 
 impl Default for Edges {
     fn default() -> Self {
-        Self { open_ns: AtomicU64::new(u64::MAX), close_ns: AtomicU64::new(u64::MAX) }
+        let unknown = || AtomicU64::new(u64::MAX);
+        Self { open_ns: unknown(), stop_ns: unknown(), close_ns: unknown() }
     }
 }
 
@@ -46,9 +49,35 @@ impl Edges {
         self.open_ns.store(at_ns, Ordering::Release);
     }
 
-    /// Closes the window: what is completed at `at_ns` or later lies outside.
+    /// Closes the window: what is completed at `at_ns` or later lies outside, and nothing more is started.
     pub fn close(&self, at_ns: u64) {
         self.close_ns.store(at_ns, Ordering::Release);
+        self.stop(at_ns);
+    }
+
+    /// Nothing is started at `at_ns` or later; what is in flight still counts.
+    pub fn stop(&self, at_ns: u64) {
+        self.stop_ns.store(at_ns, Ordering::Release);
+    }
+
+    /// Begins anew while nobody looks: the window opens at `open_ns`, which may be `u64::MAX` for never.
+    pub fn restart(&self, open_ns: u64) {
+        for edge in [&self.stop_ns, &self.close_ns] {
+            edge.store(u64::MAX, Ordering::Release);
+        }
+        self.open(open_ns);
+    }
+
+    /// Whether messages may still be started.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.stop_ns() == u64::MAX
+    }
+
+    /// When the last message may start; `u64::MAX` while that is unknown.
+    #[inline]
+    pub fn stop_ns(&self) -> u64 {
+        self.stop_ns.load(Ordering::Acquire)
     }
 
     /// When it opens; `u64::MAX` while that is unknown.
@@ -339,6 +368,9 @@ impl Recorder {
     /// Ends at `now_ns`, when the edges are known: what is in flight was cut off. Nothing is noted afterwards.
     pub fn finish(&mut self, now_ns: u64) -> Leftover {
         self.advance(now_ns);
+        if matches!(self.part.stretch, Stretch::Window(_)) {
+            self.window_area = self.in_flight.area_until(now_ns);
+        }
         self.failures.cut_off_at_end += self.in_flight.now();
         let next = empty_part(self.worker, Stretch::After, self.keeps);
         hand_over(&self.outbox, std::mem::replace(&mut self.part, next));

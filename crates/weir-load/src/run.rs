@@ -64,7 +64,7 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let target = spec.validate()?;
     spec.http.as_ref().map_or(Ok(()), HttpSpec::ensure_sources)?;
-    ensure_limits(spec, &target, connection_budget(), || raise_nofile().ok())?;
+    ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let observer = Observer::new(spec)?;
     let edges = Arc::new(Edges::default());
@@ -124,13 +124,13 @@ fn http_common(
 }
 
 /// Refuses what the limits of this process cannot carry, with the way out.
-fn ensure_limits(
+pub(crate) fn ensure_limits(
     spec: &LoadSpec,
+    connections: u32,
     target: &Address,
     budget: ConnectionBudget,
     raise: impl FnOnce() -> Option<u64>,
 ) -> Result<(), LoadError> {
-    let connections = spec.sockets();
     let sources = spec.http.as_ref().map(|http| http.source_addresses.len().max(1) as u64);
     let ports = budget.local_ports * sources.unwrap_or(1);
     if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
@@ -146,12 +146,12 @@ fn ensure_limits(
 }
 
 /// Keeps this thread on the generator's CPUs for the length of a run: the server's are not ours to disturb.
-struct Pinned {
+pub(crate) struct Pinned {
     before: Vec<usize>,
 }
 
 impl Pinned {
-    fn new(cpus: &[usize]) -> Result<Option<Self>, LoadError> {
+    pub(crate) fn new(cpus: &[usize]) -> Result<Option<Self>, LoadError> {
         if cpus.is_empty() {
             return Ok(None);
         }
@@ -451,7 +451,8 @@ impl Coordinator<'_> {
     }
 }
 
-fn take_parts(outbox: &Outbox, gather: &mut Gather) {
+/// Adds up what the workers handed over.
+pub(crate) fn take_parts(outbox: &Outbox, gather: &mut Gather) {
     let parts = std::mem::take(&mut *outbox.lock().unwrap_or_else(PoisonError::into_inner));
     parts.iter().for_each(|part| gather.take(part));
 }
@@ -468,7 +469,7 @@ mod tests {
     ) -> Option<String> {
         let spec = LoadSpec { connections, ..crate::spec::tests::spec() };
         let target = target.parse().expect("an address");
-        ensure_limits(&spec, &target, budget, || raised).err().map(|error| error.to_string())
+        ensure_limits(&spec, connections, &target, budget, || raised).err().map(|error| error.to_string())
     }
 
     #[test]

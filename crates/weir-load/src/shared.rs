@@ -41,13 +41,20 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) connection_next: Cell<u32>,
     /// Distance between the numbers of one worker.
     pub(crate) connection_step: u32,
+    /// The load has ended, whatever the edges say: they may be another load's by now.
+    pub(crate) is_over: Cell<bool>,
+    /// Connections that outlive the load, by place; `None` where it ends with its connections.
+    pub(crate) parking: Option<Parking>,
 }
+
+/// Where connections wait for the next load, by place.
+pub(crate) type Parking = RefCell<Vec<Option<Connected>>>;
 
 impl<W: Workload> Shared<W> {
     /// Whether the run goes on.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
-        self.edges.close_ns() == u64::MAX
+        self.edges.is_running() && !self.is_over.get()
     }
 
     /// Whether one more message may be started.
@@ -107,6 +114,14 @@ impl<W: Workload> Shared<W> {
     pub(crate) fn lost(&self, lane: &Lane<W>, failure: &Failure) {
         self.failed(failure, lane.in_flight() as u64);
         lane.lost(self, &Loss { failure, now_ns: time::now().as_nanos() });
+    }
+
+    /// Keeps an idle connection for the next load, where there is one.
+    pub(crate) fn park(&self, place: usize, lane: Rc<Lane<W>>) {
+        let Some(parking) = &self.parking else { return };
+        if lane.in_flight() == 0 {
+            parking.borrow_mut()[place] = Rc::into_inner(lane).map(Lane::into_connected);
+        }
     }
 
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on

@@ -51,13 +51,14 @@ use crate::{
 /// Connections that a worker opens at the same time: fewer than any backlog of a listener.
 const CONNECTS_MAX: usize = 64;
 /// How often a worker looks up.
-const LOOK: Duration = Duration::from_millis(10);
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// Looks between two questions whether the CPU is free.
-const LOOKS_PER_GATE: u32 = 10;
+pub(crate) const LOOKS_PER_GATE: u32 = 10;
 /// How long messages in flight at the end may take to come back.
 const DRAIN_MAX: Duration = Duration::from_millis(100);
 
 /// What a worker needs to know.
+#[derive(Clone)]
 pub(crate) struct Plan<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) target: Address,
@@ -114,16 +115,16 @@ pub(crate) struct Outcome {
 
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
 #[derive(Default)]
-struct Opened {
-    connections: Vec<Option<Connected>>,
+pub(crate) struct Opened {
+    pub(crate) connections: Vec<Option<Connected>>,
     failures: FailureCounts,
     failure_first: Option<FirstFailure>,
-    failure_last: Option<String>,
+    pub(crate) failure_last: Option<String>,
 }
 
 /// Runs a worker to its end. `begin` gives the time of the common beginning; when it is closed there is none.
 pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>) -> Option<Outcome> {
-    let runtime = match start(plan) {
+    let runtime = match start(plan, 1) {
         Ok(runtime) => runtime,
         Err(error) => {
             // A coordinator that does not listen any more has its own reason to stop.
@@ -177,14 +178,15 @@ struct Start {
     origin_ns: u64,
 }
 
-fn start(plan: &Plan<'_>) -> Result<Runtime, LoadError> {
+/// Starts the runtime of a worker, for connections to so many servers.
+pub(crate) fn start(plan: &Plan<'_>, targets: usize) -> Result<Runtime, LoadError> {
     let spec = plan.spec;
     if !spec.pin.is_empty() {
         let cpu = spec.pin[plan.worker as usize % spec.pin.len()];
         weir_sys::affinity::pin_current_thread(&[cpu])
             .map_err(|error| LoadError::Environment(format!("cannot pin a thread to CPU {cpu}: {error}")))?;
     }
-    let runtime = Runtime::new(&engine_config(spec))?;
+    let runtime = Runtime::new(&engine_config(spec, targets))?;
     // A driver that runs one handler a thread cannot carry many connections on one.
     runtime.block_on(async { try_spawn(async {}) }).map_err(|error| {
         LoadError::Environment(format!("the generator cannot run on this driver: {error}"))
@@ -193,9 +195,9 @@ fn start(plan: &Plan<'_>) -> Result<Runtime, LoadError> {
 }
 
 /// The runtime's limits widened to what the run needs.
-fn engine_config(spec: &LoadSpec) -> Config {
+fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
     let mut config = spec.engine.clone();
-    let sockets = spec.sockets() as usize + 64;
+    let sockets = targets * spec.sockets() as usize + 64;
     let limits = &mut config.limits;
     limits.sockets_max = limits.sockets_max.max(sockets);
     limits.tasks_max = limits.tasks_max.max(2 * sockets);
@@ -213,7 +215,7 @@ impl Plan<'_> {
         total / workers + u64::from(u64::from(self.worker) < total % workers)
     }
 
-    fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.part_of(self.spec.connections.into()) as usize
     }
 
@@ -261,7 +263,7 @@ impl Plan<'_> {
     }
 
     /// When the connection at `place` begins.
-    fn begin_at(&self, origin_ns: u64, place: usize) -> Instant {
+    pub(crate) fn begin_at(&self, origin_ns: u64, place: usize) -> Instant {
         if place >= self.connections() {
             return Instant::from_nanos(origin_ns);
         }
@@ -272,7 +274,7 @@ impl Plan<'_> {
 }
 
 /// Opens the early connections, some at a time; gives up when the run is stopped.
-async fn open_connections<W: Workload>(
+pub(crate) async fn open_connections<W: Workload>(
     plan: &Plan<'_>,
     connector: &Rc<Connector>,
     workload: &Rc<W>,
@@ -357,7 +359,8 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
     }
 }
 
-fn share<W: Workload>(
+/// What the tasks of this worker share.
+pub(crate) fn share<W: Workload>(
     plan: &Plan<'_>,
     workload: Rc<W>,
     connector: Rc<Connector>,
@@ -383,10 +386,13 @@ fn share<W: Workload>(
         budget: Cell::new(plan.budget()),
         connection_next: Cell::new(plan.worker),
         connection_step: spec.workers,
+        is_over: Cell::new(false),
+        parking: None,
     }
 }
 
-fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop<W>> {
+/// The schedule of an open loop.
+pub(crate) fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<OpenLoop<W>> {
     let Arrivals::Open { rate_per_second, poisson, spin } = plan.spec.arrivals else { return None };
     let share = Share { rate_per_second, worker: plan.worker, workers: plan.spec.workers };
     let pacer: Box<dyn Pacer> =
@@ -450,7 +456,7 @@ async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
             Turns::Closed { think, quota } => closed::exchange(&shared, &lane, *think, quota).await,
             Turns::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
         };
-        let Err(end) = outcome else { return };
+        let Err(end) = outcome else { return shared.park(place, lane) };
         let has_failed = matches!(end, End::Failed(_));
         if lane.completed() > 0 {
             pauses.reset();
@@ -572,7 +578,7 @@ async fn drain<W: Workload>(shared: &Shared<W>) {
 }
 
 /// Time this thread has waited for a CPU although it was ready.
-fn thread_delay_ns() -> Option<u64> {
+pub(crate) fn thread_delay_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -1,5 +1,5 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`,
-//! `http`, `orders`, `storage`, `machine`, `trial`) and what was concluded (`verdict`, `study`, `gateway`).
+//! `http`, `orders`, `storage`, `machine`, `trial`, `slices`) and what was concluded (`verdict`, `study`, `gateway`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -13,6 +13,7 @@ pub mod latency;
 pub mod load;
 pub mod machine;
 pub mod orders;
+pub mod slices;
 pub mod spec;
 pub mod storage;
 pub mod storage_trial;

@@ -183,6 +183,9 @@ pub struct CellSpec {
     /// What is asked of a gateway and the exchange behind it; absent for everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders: Option<OrdersCell>,
+    /// How the arms take turns within a block; absent when each runs in a trial of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alternation: Option<Alternation>,
     /// Arms that run in this cell, the baseline among them; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
@@ -193,6 +196,19 @@ impl CellSpec {
     pub fn has_arm(&self, arm: &str) -> bool {
         self.arms.is_empty() || self.arms.iter().any(|own| own == arm)
     }
+}
+
+/// Arms that are up together and are loaded in turn, so that two slices that are compared meet the same machine.
+///
+/// A block is then a round of fresh processes, and its figure for an arm is the median over the permutations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alternation {
+    /// How long messages are started in a slice.
+    pub slice_ns: u64,
+    /// How often every arm has its slice in a block, in an order of its own each time.
+    pub permutations: u32,
+    /// Messages on each connection before a slice, outside its figures.
+    pub prime_messages: u32,
 }
 
 /// The HTTP side of a cell.

@@ -106,6 +106,38 @@ pub struct TrialRecord {
     pub chain: Option<ChainTotals>,
     /// Reasons to keep it out of the comparison; empty when it is clean.
     pub taints: Vec<Taint>,
+    /// The arm's slices, in time order, where the arms of a block take turns; empty for a whole trial. The report is
+    /// then the sum over them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<SliceRecord>,
+}
+
+/// One slice: the load went to this arm alone while the others waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SliceRecord {
+    /// Which permutation of the arms it belongs to, from 0. Slices of one permutation are compared with each other.
+    pub permutation: u32,
+    /// Place within the permutation, from 0.
+    pub place: u32,
+    /// From the first start to the last answer.
+    pub length_ns: u64,
+    /// Messages completed and verified.
+    pub messages: u64,
+    /// CPU of the server's processes, read while it slept before and after.
+    pub server_cpu_ns: u64,
+    /// CPU of the server, the generator and the kernel's softirq threads together.
+    pub machine_cpu_ns: u64,
+    /// CPU of the generator's threads.
+    pub generator_cpu_ns: u64,
+    /// CPU the server used since its slice before, while it had nothing to do.
+    pub waiting_cpu_ns: u64,
+    /// How long that was.
+    pub waiting_ns: u64,
+    /// Failed messages and connections.
+    pub errors: u64,
+    /// Connections opened again before it, because the server had closed them.
+    pub reopened: u32,
 }
 
 #[cfg(test)]

@@ -2,20 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The five words.
+/// The words, and none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The arm is better than the baseline by more than the noise floor and the smallest effect.
+    /// The arm is better than the baseline: the interval excludes one after correction for several claims.
     Faster,
-    /// The arm is worse than the baseline by more than the noise floor and the smallest effect.
+    /// The arm is worse than the baseline, likewise.
     Slower,
-    /// The interval lies entirely inside the smallest effect.
+    /// The interval lies entirely inside the equivalence margin.
     Equivalent,
     /// The data do not decide.
     Inconclusive,
     /// A validity check failed; the reason is in the estimate.
     NotComparable,
+    /// Looked at without a claim: a figure of an exploratory cell, or a condition of another claim.
+    NoClaim,
 }
 
 /// What is compared.
@@ -54,24 +56,27 @@ pub struct Comparison {
     pub baseline: String,
     /// What is compared.
     pub metric: Metric,
-    /// exp(median of paired log-ratios); `None` without a clean pair.
+    /// exp(mean of the units' log-ratios); `None` without a unit.
     pub ratio: Option<f64>,
     /// Interval of the ratio: lower, upper.
     pub interval: Option<(f64, f64)>,
-    /// Confidence the interval really has (0.969 for six blocks, minimum to maximum).
+    /// Confidence of the interval.
     pub confidence: f64,
-    /// How the interval was made: `bootstrap` or `order-statistics`.
+    /// How the interval was made: `student-t` (studies judged before: `bootstrap` or `order-statistics`).
     pub interval_method: String,
-    /// Two-sided p of the paired sign-flip test.
+    /// Two-sided p of the same test.
     pub p_value: Option<f64>,
-    /// The same after Holm; present only for declared cells.
+    /// The same after Holm; present only for claims.
     pub p_value_holm: Option<f64>,
-    /// Noise floor: 95th percentile of what a median of as many pairs of the baseline against itself differs from one,
-    /// as a ratio minus one.
+    /// How far the baseline may differ from itself over as many units: the outer end of its interval, as a ratio minus
+    /// one.
     pub noise_floor: Option<f64>,
     /// Minimum detectable effect at 80 % power, as a ratio minus one.
     pub detectable_effect: Option<f64>,
-    /// Pairs used.
+    /// Interval of the baseline against itself: lower, upper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_self: Option<(f64, f64)>,
+    /// Units used: rounds in which the arms took turns, or pairs of whole trials.
     pub pairs: u32,
     /// Pairs kept out, with reasons counted in words (`2 state changed`).
     pub pairs_excluded: Vec<String>,
@@ -81,8 +86,24 @@ pub struct Comparison {
     pub ratios_self: Vec<f64>,
     /// The ratio when pairs set aside for noise are included.
     pub ratio_all_pairs: Option<f64>,
+    /// The effect in each state of the machine, where both were met often enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_state: Vec<StateEffect>,
     /// The verdict.
     pub verdict: Verdict,
     /// Why it is not comparable, generator-bound, or what else a reader must know.
     pub notes: Vec<String>,
+}
+
+/// An effect in one state of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StateEffect {
+    /// The state in which cross-core round trips are long.
+    pub is_far: bool,
+    /// Units in it.
+    pub units: u32,
+    /// The ratio.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
 }

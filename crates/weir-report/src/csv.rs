@@ -184,6 +184,7 @@ pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Equivalent => "equivalent",
         Verdict::Inconclusive => "inconclusive",
         Verdict::NotComparable => "not-comparable",
+        Verdict::NoClaim => "no-claim",
     }
 }
 

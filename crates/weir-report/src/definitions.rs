@@ -196,16 +196,16 @@ const REQUEST_TERMS: [Term; 5] = [
 fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
     match verdict {
         Verdict::Faster => [
-            "Better than the baseline by more than the noise floor and more than {smallest}; the interval excludes 1. \
-             For CPU and time, better means less.",
-            "기준보다 노이즈 플로어와 {smallest}를 모두 넘는 만큼 좋고, 구간이 1을 포함하지 않습니다. CPU와 시간은 작을수록 \
-             좋습니다.",
-            "优于基线，且差异同时超过噪声本底和 {smallest}，区间不含 1。对 CPU 和时间而言，越小越好。",
+            "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
+             study, rules out chance. For CPU and time, better means less.",
+            "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 주장에 대해 보정)으로 우연이 배제됩니다. CPU와 \
+             시간은 작을수록 좋습니다.",
+            "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）排除了偶然。对 CPU 和时间而言，越小越好。",
         ],
         Verdict::Slower => [
-            "Worse than the baseline by more than the noise floor and more than {smallest}; the interval excludes 1.",
-            "기준보다 노이즈 플로어와 {smallest}를 모두 넘는 만큼 나쁘고, 구간이 1을 포함하지 않습니다.",
-            "劣于基线，且差异同时超过噪声本底和 {smallest}，区间不含 1。",
+            "Worse than the baseline, by the same test.",
+            "같은 검정에서 기준보다 나쁩니다.",
+            "同一检验表明劣于基线。",
         ],
         Verdict::Equivalent => [
             "The whole interval lies within ±{smallest}: whatever the difference is, it is too small to matter.",
@@ -221,6 +221,11 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
             "A validity check failed, or a side was not measured under equal conditions, so no verdict is given.",
             "유효성 검사에 실패했거나 같은 조건에서 측정되지 않아 판정하지 않습니다.",
             "有效性检查未通过，或双方的测量条件不相同，因此不给出判定。",
+        ],
+        Verdict::NoClaim => [
+            "Looked at without a claim, so no test was made for it and none is corrected for it.",
+            "주장 없이 살펴본 값입니다. 따라서 검정하지 않으며 보정에도 들어가지 않습니다.",
+            "仅供观察，不作结论：未作检验，也不参与校正。",
         ],
     }
 }
@@ -279,13 +284,13 @@ const TERMS: [Term; 11] = [
     (
         Word::RatioInterval,
         [
-            "Arm divided by baseline within each block, then the median over the blocks; 0.80 means a fifth less. \
-             The interval holds the true ratio with the stated confidence: by bootstrap over blocks from 12 blocks \
-             on, by order statistics of the median below that.",
-            "블록마다 대상을 기준으로 나눈 뒤 블록 전체의 중앙값을 취한 값입니다. 0.80이면 5분의 1이 적다는 뜻입니다. 구간은 표시된 \
-             신뢰수준으로 참값을 포함합니다. 12블록 이상이면 블록 부트스트랩, 그보다 적으면 중앙값의 순서통계량으로 구합니다.",
-            "在每个区组内用方案除以基线，再取各区组的中位数；0.80 表示少五分之一。区间以所示置信水平包含真实比值：12 个区组及以上用区组自助法，\
-             不足 12 个用中位数的次序统计量。",
+            "Arm divided by baseline within each unit, then the mean of the units' logarithms; 0.80 means a fifth less. A \
+             unit is a round of fresh processes in which the arms take turns (the median over its permutations), or a \
+             pair of whole trials. The interval is that of the t test that decides, at 99 %.",
+            "단위마다 대상을 기준으로 나눈 뒤 로그의 평균을 낸 값입니다. 0.80이면 5분의 1이 적다는 뜻입니다. 단위는 새 프로세스로 대상들이 번갈아 \
+             부하를 받는 라운드 하나(순열들의 중앙값)이거나 전체 시행 한 쌍입니다. 구간은 판정에 쓰는 t 검정의 99 % 구간입니다.",
+            "在每个单元内用方案除以基线，再取各单元对数的均值；0.80 表示少五分之一。单元是一轮全新进程、各方案轮流承受负载（取各排列的中位数），\
+             或一对完整试次。区间取自用于判定的 t 检验，置信水平 99 %。",
         ],
     ),
     (

@@ -274,6 +274,34 @@ const NOTES: &[Phrase] = &[
         "{0} ≥ {1} TPS（受限于负载生成器）",
     ],
     [
+        "{}: ratio {n} [{n}, {n}] from {n} units, {}",
+        "{~0}: 비율 {1} [{2}, {3}]({4}개 단위), {~5}",
+        "{~0}：比值 {1} [{2}, {3}]（{4} 个单元），{~5}",
+    ],
+    ["machine CPU", "머신 CPU", "整机 CPU"],
+    ["at an equal rate of {n}/s", "같은 부하율 {0}/s에서", "在相同速率 {0}/s 下"],
+    [
+        "which is too uncertain to bear this out",
+        "불확실성이 커서 결과를 뒷받침하지 못함",
+        "不确定性过大，不足以证实此结论",
+    ],
+    [
+        "{}: no valid figure, so the verdict is not borne out",
+        "{~0}: 유효한 수치가 없어 판정을 뒷받침하지 못함",
+        "{~0}：没有有效数值，判定未获证实",
+    ],
+    [
+        "the generator was the limit, and no open-loop cell shows both arms at one equal rate",
+        "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
+        "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
+    ],
+    [
+        "no verdict from an unfinished schedule: {n} of {n} blocks are done",
+        "일정이 끝나지 않아 판정하지 않음: {1}블록 중 {0}블록 완료",
+        "计划尚未完成，不作判定：{1} 个区组完成了 {0} 个",
+    ],
+    ["one unit has no interval", "단위가 하나뿐이라 구간이 없음", "只有一个单元，没有区间"],
+    [
         "the generator was the limit and no open-loop cell shows both arms at one equal rate",
         "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
         "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",

@@ -17,9 +17,6 @@ use crate::{
 /// System calls per message must differ by this factor before they are named as the reason.
 const REASON_FACTOR_MIN: f64 = 1.2;
 
-/// A p above this does not support a verdict; only explains here, the lab has decided.
-const P_VALUE_MAX: f64 = 0.05;
-
 /// The verdict of the headline cell in one sentence.
 pub(crate) fn headline(view: &View<'_>) -> String {
     if let Some(answer) = gateway::headline(view) {
@@ -29,14 +26,14 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     let situation = situation(view, comparison);
     let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
     let claim = match (view.result.verdict, ratio) {
-        (Verdict::Inconclusive, None) => unmeasured(view, comparison),
+        (Verdict::Inconclusive | Verdict::NoClaim, None) => unmeasured(view, comparison),
         (Verdict::NotComparable, _) | (_, None) => not_comparable(view, comparison),
         (Verdict::Faster | Verdict::Slower, Some(ratio)) => {
             let reason = reason(view, comparison).unwrap_or_default();
             format!("{}{reason}", effect(view, comparison, ratio))
         }
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
-        (Verdict::Inconclusive, Some(ratio)) => inconclusive(view, comparison, ratio),
+        (Verdict::Inconclusive | Verdict::NoClaim, Some(ratio)) => inconclusive(view, comparison, ratio),
     };
     match view.language {
         Language::English => format!("{situation}: {claim}."),
@@ -101,23 +98,24 @@ fn noun(view: &View<'_>, metric: Metric) -> &'static str {
     view.word(words::metric_in_prose(metric))
 }
 
-/// The reason, when the engine's own counters point the same way as the verdict.
+/// What else differs, when the engine's own counters point the same way as the verdict. That it goes together is no
+/// proof of a cause: nothing in the study switches it alone.
 fn reason(view: &View<'_>, comparison: &Comparison) -> Option<String> {
     let calls = |arm: &str| view.summary(&comparison.cell_id, arm).and_then(|it| it.syscalls_per_message);
     let (own, base) = (calls(&comparison.arm)?, calls(&comparison.baseline)?);
     let agrees = match view.result.verdict {
         Verdict::Faster => own * REASON_FACTOR_MIN <= base,
         Verdict::Slower => base * REASON_FACTOR_MIN <= own,
-        Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotComparable => false,
+        Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => false,
     };
     let (own, base) = (format::per_message_in_prose(own), format::per_message_in_prose(base));
     let unit = view.unit();
     agrees.then(|| match view.language {
         Language::English => {
-            format!(", because it enters the kernel {own} times a {unit} instead of {base}")
+            format!("; it also enters the kernel {own} times a {unit} instead of {base}")
         }
-        Language::Korean => format!(". {unit}당 커널 진입이 {base}회가 아니라 {own}회이기 때문입니다"),
-        Language::Chinese => format!("，因为它每{unit}进入内核 {own} 次，而不是 {base} 次"),
+        Language::Korean => format!(". {unit}당 커널 진입도 {base}회가 아니라 {own}회입니다"),
+        Language::Chinese => format!("；它每{unit}进入内核的次数也是 {own} 次，而不是 {base} 次"),
     })
 }
 
@@ -182,39 +180,29 @@ fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
 
 /// Why nothing was called, read off the numbers that are shown.
 fn undecided(view: &View<'_>, comparison: &Comparison) -> String {
-    let effect = comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    let floor = comparison.noise_floor.unwrap_or(0.0);
-    let smallest = view.result.spec.smallest_effect;
     let includes_one = comparison.interval.is_none_or(|(low, high)| low <= 1.0 && high >= 1.0);
-    if includes_one {
-        return match view.language {
-            Language::English => "the interval includes 1".to_owned(),
-            Language::Korean => "구간이 1을 포함합니다".to_owned(),
-            Language::Chinese => "区间包含 1".to_owned(),
-        };
+    let reason = match view.language {
+        Language::English if includes_one => "the interval includes 1",
+        Language::Korean if includes_one => "구간이 1을 포함합니다",
+        Language::Chinese if includes_one => "区间包含 1",
+        _ => return withheld(view, comparison),
+    };
+    reason.to_owned()
+}
+
+/// The interval excludes one, but something else withholds the verdict: the last note says what, or the correction for
+/// several claims does.
+fn withheld(view: &View<'_>, comparison: &Comparison) -> String {
+    if let Some(note) = comparison.notes.last() {
+        return view.finding(note).0;
     }
-    if effect <= floor.ln_1p() {
-        let floor = format::percent(floor);
-        return match view.language {
-            Language::English => format!("the effect is within the noise floor of {floor}"),
-            Language::Korean => format!("차이가 노이즈 플로어 {floor} 안에 있습니다"),
-            Language::Chinese => format!("差异在噪声本底 {floor} 之内"),
-        };
-    }
-    let p_value = comparison.p_value_holm.or(comparison.p_value);
-    if p_value.is_some_and(|p_value| p_value > P_VALUE_MAX) {
-        let p_value = format::probability(p_value);
-        return match view.language {
-            Language::English => format!("the paired test does not rule out chance (p = {p_value})"),
-            Language::Korean => format!("대응 검정으로 우연을 배제할 수 없습니다(p = {p_value})"),
-            Language::Chinese => format!("配对检验不能排除偶然（p = {p_value}）"),
-        };
-    }
-    let smallest = format::percent(smallest);
+    let p_value = format::probability(comparison.p_value_holm.or(comparison.p_value));
     match view.language {
-        Language::English => format!("not clearly above the smallest effect that matters, {smallest}"),
-        Language::Korean => format!("의미 있는 최소 효과 {smallest}를 분명히 넘지 않습니다"),
-        Language::Chinese => format!("未明确超过有意义的最小效应 {smallest}"),
+        Language::English => {
+            format!("among several claims the test does not rule out chance (p = {p_value})")
+        }
+        Language::Korean => format!("여러 주장을 함께 검정하면 우연을 배제할 수 없습니다(p = {p_value})"),
+        Language::Chinese => format!("在多个结论一并检验时不能排除偶然（p = {p_value}）"),
     }
 }
 
@@ -268,11 +256,15 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         }
         Language::Chinese => format!("在同样多的配对下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
     }));
-    parts.push(match view.language {
-        Language::English if pairs == 1 => "1 pair of trials.".to_owned(),
-        Language::English => format!("{pairs} pairs of trials."),
-        Language::Korean => format!("대응 시행 {pairs}쌍."),
-        Language::Chinese => format!("共 {pairs} 对试次。"),
+    let took_turns = view.cell(&comparison.cell_id).is_some_and(|cell| cell.alternation.is_some());
+    parts.push(match (view.language, took_turns) {
+        (Language::English, false) if pairs == 1 => "1 pair of trials.".to_owned(),
+        (Language::English, false) => format!("{pairs} pairs of trials."),
+        (Language::Korean, false) => format!("대응 시행 {pairs}쌍."),
+        (Language::Chinese, false) => format!("共 {pairs} 对试次。"),
+        (Language::English, true) => format!("{pairs} rounds in which the servers took turns."),
+        (Language::Korean, true) => format!("서버들이 번갈아 부하를 받은 라운드 {pairs}회."),
+        (Language::Chinese, true) => format!("共 {pairs} 轮，各服务器轮流承受负载。"),
     });
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }

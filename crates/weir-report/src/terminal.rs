@@ -336,6 +336,7 @@ impl Style {
             Verdict::Faster => Style::Good,
             Verdict::Slower => Style::Bad,
             Verdict::Equivalent => Style::Even,
+            Verdict::NoClaim => Style::Faint,
             Verdict::Inconclusive | Verdict::NotComparable => Style::Doubt,
         }
     }

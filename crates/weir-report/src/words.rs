@@ -34,6 +34,7 @@ words! {
     Equivalent: "equivalent" | "동등" | "相当";
     Inconclusive: "inconclusive" | "판정 보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
+    NoClaim: "no claim" | "주장 없음" | "不作结论";
 
     ServerCpu: "Server CPU per message" | "메시지당 서버 CPU" | "每条消息的服务器 CPU";
     MachineCpu: "Whole-machine CPU per message" | "메시지당 전체 머신 CPU" | "每条消息的整机 CPU";
@@ -406,6 +407,7 @@ pub(crate) fn verdict(verdict: Verdict) -> Word {
         Verdict::Equivalent => Word::Equivalent,
         Verdict::Inconclusive => Word::Inconclusive,
         Verdict::NotComparable => Word::NotComparable,
+        Verdict::NoClaim => Word::NoClaim,
     }
 }
 
@@ -417,6 +419,7 @@ pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
         Verdict::Equivalent => "=",
         Verdict::Inconclusive => "?",
         Verdict::NotComparable => "×",
+        Verdict::NoClaim => "·",
     }
 }
 
@@ -581,7 +584,14 @@ mod tests {
 
     #[test]
     fn verdict_words_differ_from_each_other_in_every_language() {
-        let words = [Word::Faster, Word::Slower, Word::Equivalent, Word::Inconclusive, Word::NotComparable];
+        let words = [
+            Word::Faster,
+            Word::Slower,
+            Word::Equivalent,
+            Word::Inconclusive,
+            Word::NotComparable,
+            Word::NoClaim,
+        ];
         for language in Language::ALL {
             for (index, word) in words.iter().enumerate() {
                 assert!(words[..index].iter().all(|other| other.text(language) != word.text(language)));

@@ -12,27 +12,18 @@
 //! pairs are compared is decided beforehand from the environment ([`states`]), not from their values.
 //!
 //! ```
-//! use weir_stats::{decide, floor, interval, order};
+//! use weir_stats::decide::{Direction, Reading, decide, estimate};
 //!
-//! // CPU per message, arm over baseline, six blocks; and the baseline against itself.
-//! let pairs = [0.780, 0.771, 0.789, 0.776, 0.783, 0.779].map(|ratio: f64| ratio.ln());
-//! let itself = [1.004, 0.992, 1.010, 0.997, 1.001, 0.995].map(|ratio: f64| ratio.ln());
+//! // CPU per message, arm over baseline, in six rounds.
+//! let rounds = [0.780, 0.771, 0.789, 0.776, 0.783, 0.779].map(|ratio: f64| ratio.ln());
 //!
-//! let estimate = interval::paired_interval(&pairs, 7).expect("six finite log-ratios");
-//! let direction = decide::decide(
-//!     &decide::Effect { median: order::median(&pairs).expect("not empty"), interval: estimate },
-//!     &decide::Limits {
-//!         noise_floor: floor::noise_floor(&itself, pairs.len(), 2),
-//!         smallest_effect: 1.03_f64.ln(),
-//!         larger_is_better: false,
-//!     },
-//! );
-//! assert_eq!(direction, decide::Direction::Better);
-//! assert_eq!(estimate.confidence, 0.96875);
+//! let found = estimate(&rounds).expect("six finite log-ratios");
+//! let reading = Reading { p_value: found.p_value, margin: 1.01_f64.ln(), larger_is_better: false };
+//! assert_eq!(decide(&found, &reading), Direction::Better);
+//! assert!((found.high.exp() - 0.7904).abs() < 1e-3);
 //! ```
 
 pub mod decide;
-pub mod floor;
 pub mod geometric;
 pub mod holm;
 pub mod interval;
@@ -40,7 +31,6 @@ pub mod normal;
 pub mod order;
 pub mod power;
 pub mod random;
-pub mod signflip;
 pub mod slope;
 pub mod states;
 pub mod student;

@@ -31,6 +31,17 @@ pub fn quantile(probability: f64, degrees_of_freedom: u32) -> Option<f64> {
     Some(if probability < 0.5 { -magnitude } else { magnitude })
 }
 
+/// Probability that a t-distributed variable is at least this far from zero, on either side.
+///
+/// `None` without a degree of freedom or for a value that is not a number.
+pub fn two_sided(t: f64, degrees_of_freedom: u32) -> Option<f64> {
+    if degrees_of_freedom == 0 || t.is_nan() {
+        return None;
+    }
+    let angle = (t.abs() / f64::from(degrees_of_freedom).sqrt()).atan();
+    Some((1.0 - probability_inside(angle, degrees_of_freedom)).clamp(0.0, 1.0))
+}
+
 /// `P(|T| <= t)` for `t = sqrt(degrees) * tan(angle)`: Abramowitz and Stegun, Handbook of Mathematical Functions,
 /// 26.7.3 (odd) and 26.7.4 (even degrees of freedom).
 fn probability_inside(angle: f64, degrees_of_freedom: u32) -> f64 {
@@ -55,6 +66,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_two_sided_probability_is_the_quantiles_inverse() {
+        for degrees in [1, 2, 5, 11, 40] {
+            for probability in [0.6, 0.9, 0.995] {
+                let t = quantile(probability, degrees).unwrap();
+                for t in [t, -t] {
+                    let found = two_sided(t, degrees).unwrap();
+                    assert!((found - 2.0 * (1.0 - probability)).abs() < 1e-9, "{degrees} {probability}");
+                }
+            }
+        }
+        assert_eq!(two_sided(f64::INFINITY, 3), Some(0.0));
+        assert_eq!((two_sided(1.0, 0), two_sided(f64::NAN, 3)), (None, None));
+    }
 
     #[test]
     fn quantiles_are_those_of_the_printed_tables() {

@@ -79,6 +79,9 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
+    /// Load several servers in turn for the laboratory
+    #[command(hide = true)]
+    LoadSlices,
     /// Hold a foreign server for the laboratory
     #[command(hide = true)]
     Supervise(Supervise),

@@ -23,6 +23,7 @@ fn main() -> std::process::ExitCode {
         Command::Ctl(ctl) => command::ctl::run(ctl),
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),
+        Command::LoadSlices => command::load_slices::run(),
         Command::Supervise(supervise) => command::supervise::run(supervise),
     };
     outcome.unwrap_or_else(|error| exit::report(&error)).into()

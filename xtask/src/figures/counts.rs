@@ -395,6 +395,8 @@ mod tests {
             ratios: vec![],
             ratios_self: vec![],
             ratio_all_pairs: None,
+            interval_self: None,
+            by_state: Vec::new(),
             verdict,
             notes: vec![],
         }

@@ -213,6 +213,7 @@ pub(super) mod tests {
             http: None,
             orders: None,
             storage: None,
+            alternation: None,
             arms: vec![],
         }
     }

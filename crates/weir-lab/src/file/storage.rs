@@ -163,6 +163,7 @@ impl Template {
             http: None,
             storage: Some(storage),
             orders: None,
+            alternation: None,
             arms: Vec::new(),
         };
         cell.id = validate::cell_id(&cell);

@@ -60,7 +60,9 @@ impl Files {
             files.words = self.content(content).map_err(unable)?;
         }
         if names("{scratch}") {
-            let scratch = self.make(Path::new(SCRATCH)).map_err(unable)?;
+            // Servers of a round are up together and must not meet in one folder.
+            let own = Path::new(SCRATCH).join(request.position.to_string());
+            let scratch = self.make(&own).map_err(unable)?;
             files.words.push(("{scratch}", scratch.display().to_string()));
             files.scratch = Some(scratch);
         }

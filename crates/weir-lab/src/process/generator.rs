@@ -23,8 +23,9 @@ use crate::launch::{LaunchError, TrialFailure, TrialRequest};
 
 /// It failed without a report, or nothing came back right and the report says why.
 const EXIT_RUNTIME: i32 = 1;
-const EXIT_USAGE: i32 = 2;
-const EXIT_ENVIRONMENT: i32 = 13;
+/// Exit codes of the generator that mean more than "it failed".
+pub(super) const EXIT_USAGE: i32 = 2;
+pub(super) const EXIT_ENVIRONMENT: i32 = 13;
 
 /// What came of the generator, unless the session must stop.
 pub(crate) type Loaded = Result<Box<LoadReport>, TrialFailure>;

@@ -32,6 +32,8 @@ pub(crate) enum Bond {
     Dies,
     /// It lives to clean up, and ends itself when its input closes.
     CleansUp,
+    /// The kernel kills it; until then it takes commands on its input, and ends when that closes.
+    Commanded,
 }
 
 /// A running child, or one that ended and is not reaped yet. Dropping it ends the child and all below it.
@@ -39,7 +41,7 @@ pub(crate) struct Group {
     child: Child,
     pid: Pid,
     /// Held open while a child that cleans up must not: it does when this end closes, also because this process was
-    /// killed. `None` for other children.
+    /// killed. Commands go through it too. `None` for children that are only bound.
     stdin: Option<ChildStdin>,
     pub(crate) stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
@@ -51,6 +53,7 @@ impl Group {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match bond {
             Bond::Dies => spawn_bound(command.stdin(Stdio::null()))?,
+            Bond::Commanded => spawn_bound(command.stdin(Stdio::piped()))?,
             Bond::CleansUp => command.stdin(Stdio::piped()).process_group(0).spawn()?,
         };
         let pid = Pid::from_child(&child);
@@ -68,12 +71,21 @@ impl Group {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Says something to a child that cleans up.
+    /// Says something to a child that listens.
     pub(crate) fn say(&mut self, word: &[u8]) {
         if let Some(stdin) = &mut self.stdin {
             // Fails only when the child is gone.
             let _ = stdin.write_all(word);
         }
+    }
+
+    /// Takes the next line of its output, within a moment.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
+        if let Some(line) = self.stdout.take_line() {
+            return Some(line);
+        }
+        self.tick();
+        self.stdout.take_line()
     }
 
     /// Waits a moment for output and reads it.

@@ -1,18 +1,10 @@
 //! The order gateway's side of a trial: an exchange, then a gateway in front of it; and what both counted when the
 //! load is over.
 
-use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixStream},
-    },
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use weir_evidence::process::ProcessTree;
+use weir_evidence::{process::ProcessTree, stats::StatsClient};
 use weir_record::{
-    engine::ServerStats,
     gateway::ChainTotals,
     load::LoadReport,
     orders::NodeStats,
@@ -30,12 +22,6 @@ const SETTLE_MAX: Duration = Duration::from_secs(1);
 
 /// Time between two looks while waiting for that.
 const SETTLE_LOOK: Duration = Duration::from_millis(10);
-
-/// Longest wait for an answer of a statistics socket.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
-
-/// Longest answer.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
 /// What the laboratory says to `weir serve exchange`.
 pub(super) fn exchange_arguments(
@@ -171,19 +157,7 @@ pub(super) fn own_exchange(report: &mut LoadReport, totals: &ChainTotals) {
 }
 
 fn node(server: &Server) -> Option<NodeStats> {
-    ask(server.stats_socket.as_deref()?).ok()?.node
-}
-
-/// One question to a statistics socket.
-fn ask(name: &str) -> io::Result<ServerStats> {
-    let address = SocketAddr::from_abstract_name(name.trim_start_matches('@'))?;
-    let mut stream = UnixStream::connect_addr(&address)?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
-    stream.set_write_timeout(Some(ANSWER_MAX))?;
-    stream.write_all(b"\n")?;
-    let mut line = String::new();
-    BufReader::new(stream).take(ANSWER_BYTES_MAX).read_line(&mut line)?;
-    serde_json::from_str(&line).map_err(io::Error::other)
+    StatsClient::connect(server.stats_socket.as_deref()?).ok()?.read().ok()?.node
 }
 
 #[cfg(test)]

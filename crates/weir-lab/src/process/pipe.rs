@@ -59,6 +59,14 @@ impl<S: Read + AsFd> Pipe<S> {
         }
     }
 
+    /// Takes the first complete line out of what was kept.
+    pub(crate) fn take_line(&mut self) -> Option<String> {
+        let length = self.kept.iter().position(|byte| *byte == b'\n')?;
+        let line = String::from_utf8_lossy(&self.kept[..length]).into_owned();
+        self.kept.drain(..=length);
+        Some(line)
+    }
+
     /// What was kept, as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.kept).into_owned()
@@ -118,5 +126,8 @@ mod tests {
         writer.write_all(b"07\n").expect("it is open");
         pipe.drain();
         assert_eq!(pipe.line_after("listening on ").as_deref(), Some("127.0.0.1:7007"));
+        assert_eq!(pipe.take_line().as_deref(), Some("hello"));
+        assert_eq!(pipe.take_line().as_deref(), Some("listening on 127.0.0.1:7007"));
+        assert_eq!(pipe.take_line(), None);
     }
 }

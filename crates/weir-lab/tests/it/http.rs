@@ -117,15 +117,16 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
         let cpu = cpu.unwrap_or_else(|| panic!("{arm} / {baseline} in {cell_id}"));
         (cpu.verdict, cpu.ratio.expect("there are pairs"), cpu.pairs, cpu.noise_floor.is_some())
     };
-    for (cell_id, arm, baseline, verdict, expected) in [
-        ("c100-d1-html-reconnect-closed", "epoll-read", "epoll", Verdict::Slower, 1.5),
-        ("c100-d1-html-reconnect-closed", "uring-read", "epoll-read", Verdict::Faster, 0.8),
-        ("c300-d1-b307200-closed", "uring-read", "epoll-read", Verdict::Faster, 0.8),
-        ("c300-d1-b307200-closed", "epoll-sendfile", "epoll-read", Verdict::Faster, 0.75),
-        ("c300-d1-b307200-open60pct", "epoll-sendfile", "epoll-read", Verdict::Faster, 0.75),
+    // They are looked at, and nothing is claimed of them.
+    for (cell_id, arm, baseline, expected) in [
+        ("c100-d1-html-reconnect-closed", "epoll-read", "epoll", 1.5),
+        ("c100-d1-html-reconnect-closed", "uring-read", "epoll-read", 0.8),
+        ("c300-d1-b307200-closed", "uring-read", "epoll-read", 0.8),
+        ("c300-d1-b307200-closed", "epoll-sendfile", "epoll-read", 0.75),
+        ("c300-d1-b307200-open60pct", "epoll-sendfile", "epoll-read", 0.75),
     ] {
         let (found, ratio, pairs, has_floor) = found(cell_id, arm, baseline);
-        assert_eq!((found, pairs, has_floor), (verdict, 6, true), "{arm} / {baseline} in {cell_id}");
+        assert_eq!((found, pairs, has_floor), (Verdict::NoClaim, 6, true), "{arm} / {baseline} in {cell_id}");
         assert!((ratio / expected).ln().abs() < 0.03, "{arm} / {baseline} in {cell_id}: {ratio}");
     }
     // Only pairs that are claimed are added, each once.
@@ -146,7 +147,7 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
     let text = weir_report::markdown(&outcome.result, Language::English);
     let row = text.lines().find(|line| line.contains("S4-11 sendfile")).expect("the claim is told");
     assert!(row.contains("epoll-sendfile / epoll-read") && row.contains("| 1.116 |"), "{row}");
-    assert!(row.trim_end().ends_with("faster |"), "{row}");
+    assert!(row.trim_end().ends_with("no claim |"), "{row}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use weir_lab::{
+    alternation,
     exit::ExitCode,
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER, study},
@@ -13,7 +14,7 @@ use weir_lab::{
 use weir_record::{
     spec::{CellRole, CellSpec, LoadMode},
     trial::TrialRecord,
-    verdict::{Metric, Verdict},
+    verdict::{Comparison, Metric, Verdict},
 };
 
 use weir_store::NewStudy;
@@ -40,17 +41,69 @@ fn six_per_cent_more_cpu_is_found_in_nine_of_ten_studies() {
 }
 
 #[test]
-fn an_arm_that_is_the_baseline_is_never_different() {
+fn an_arm_that_is_the_baseline_is_called_different_as_rarely_as_alpha_says() {
+    let mut wrong = 0;
     for seed in 0..200 {
         let mut launcher = launcher(seed, SWITCHING, 1.0);
         launcher.noise = 0.02;
         let outcome = start("itself", &study(&["epoll", "uring"], 12, seed), &mut launcher)
             .expect("a healthy study runs");
-        for comparison in &outcome.result.comparisons {
-            let called = matches!(comparison.verdict, Verdict::Faster | Verdict::Slower);
-            assert!(!called, "seed {seed}: {comparison:?}");
+        let called = |it: &Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower);
+        wrong += u32::from(outcome.result.comparisons.iter().any(called));
+    }
+    // One in a hundred, with four standard deviations of what chance leaves open in 200 studies.
+    assert!(wrong <= 7, "{wrong} of 200");
+}
+
+#[test]
+fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() {
+    let (mut found, mut wrong) = (0, 0);
+    for seed in 0..20 {
+        for (times, count) in [(1.02, &mut found), (1.0, &mut wrong)] {
+            let mut spec = study(&["epoll", "uring"], 30, seed);
+            alternation::apply(&mut spec);
+            let mut launcher = launcher(seed, SWITCHING, times);
+            launcher.noise = 0.03;
+            let outcome = start("turns", &spec, &mut launcher).expect("a healthy study runs");
+            assert!(outcome.result.complete && outcome.trials.iter().all(|trial| trial.attempt == 0));
+            assert!(outcome.trials.iter().all(|trial| trial.taints.is_empty()));
+            let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+            assert_eq!((headline.pairs, headline.ratios_self.len()), (30, 30));
+            *count += u32::from(headline.verdict == Verdict::Slower || headline.p_value <= Some(0.01));
         }
     }
+    assert!(found >= 16 && wrong <= 2, "{found} found, {wrong} called wrongly, of 20 each");
+}
+
+#[test]
+fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others() {
+    let mut spec = study(&["epoll", "uring", "poll"], 12, 1);
+    alternation::apply(&mut spec);
+    let mut launcher = launcher(1, FakeStates::Near, 0.9);
+    launcher.arms.insert("poll".to_owned(), FakeArm::costing(5.0));
+    launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(4);
+    let outcome = start("dies-once", &spec, &mut launcher).expect("the study runs");
+    let rounds = |arm: &str| {
+        let of_arm = |it: &&Comparison| it.arm == arm && it.metric == Metric::ServerCpuPerMessage;
+        let found = outcome.result.comparisons.iter().find(of_arm).expect("it is compared");
+        (found.pairs, found.pairs_excluded.clone())
+    };
+    assert_eq!(rounds("uring"), (11, vec!["1 server failed".to_owned()]));
+    assert_eq!(rounds("poll"), (12, Vec::new()));
+    assert!(outcome.trials.iter().all(|trial| trial.attempt == 0), "what failed by itself is not repeated");
+}
+
+#[test]
+fn an_unfinished_schedule_decides_nothing() {
+    let mut spec = study(&["epoll", "uring"], 30, 1);
+    spec.time_cap_ns = 40_000_000_000;
+    let outcome =
+        start("unfinished", &spec, &mut launcher(1, FakeStates::Near, 0.5)).expect("a healthy study runs");
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::TimeCap, Verdict::Inconclusive));
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(headline.p_value.is_some_and(|p_value| p_value < 1e-6), "{headline:?}");
+    assert!(headline.notes.iter().any(|note| note.starts_with("no verdict from an unfinished schedule")));
+    assert_ne!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 
 #[test]
@@ -174,27 +227,38 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
         .expect("the study runs");
     assert_eq!(confirmed.result.verdict, Verdict::Faster);
     let headline = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
-    assert!(headline.notes.iter().any(|note| note.ends_with("which agrees")), "{headline:?}");
+    let bears = |note: &String| note.starts_with("at an equal rate") && note.ends_with("not contradict this");
+    assert!(headline.notes.iter().any(bears), "{headline:?}");
 }
 
 #[test]
-fn an_exploratory_cell_at_the_generators_limit_needs_an_equal_rate_too() {
+fn an_exploratory_cell_claims_nothing_however_clear_it_is() {
     let mut spec = with_open_cell(CellRole::Exploratory, 1);
     let mut other =
         CellSpec { role: CellRole::Exploratory, connections: 1_000, blocks: 6, ..spec.cells[0].clone() };
     other.id = validate::cell_id(&other);
     spec.cells.push(other);
+    let outcome = start("exploratory", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("it runs");
+    assert_eq!(comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage).verdict, Verdict::Faster);
+    let condition = comparison(&outcome, CLOSED, Metric::MachineCpuPerMessage);
+    assert_eq!((condition.verdict, condition.p_value_holm), (Verdict::NoClaim, None));
+    for metric in [Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput] {
+        let other = comparison(&outcome, "c1000-d1-m64-closed", metric);
+        assert_eq!((other.verdict, other.p_value_holm), (Verdict::NoClaim, None), "{other:?}");
+        assert!(other.ratio.is_some() && other.interval.is_some(), "the figures are shown all the same");
+    }
+}
+
+#[test]
+fn what_is_barred_takes_no_part_in_the_correction() {
     let mut launcher = launcher(1, FakeStates::Near, 0.8);
     launcher.generator_us_per_message = 4.5;
-    let outcome = start("bound-exploratory", &spec, &mut launcher).expect("the study runs");
-    for metric in [Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage] {
-        assert_eq!(comparison(&outcome, CLOSED, metric).verdict, Verdict::Faster);
-        let other = comparison(&outcome, "c1000-d1-m64-closed", metric);
-        assert_eq!(other.verdict, Verdict::NotComparable, "{other:?}");
-        assert!(other.ratio.is_some() && other.interval.is_some(), "the figures are shown all the same");
-        let note = "the generator was the limit and no open-loop cell shows both arms at one equal rate";
-        assert!(other.notes.iter().any(|found| found == note), "{other:?}");
-    }
+    let outcome =
+        start("barred", &with_open_cell(CellRole::Exploratory, 1), &mut launcher).expect("the study runs");
+    let throughput = comparison(&outcome, CLOSED, Metric::Throughput);
+    assert_eq!((throughput.verdict, throughput.p_value_holm), (Verdict::NotComparable, None));
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert_eq!(headline.p_value_holm, headline.p_value, "it is the only claim");
 }
 
 #[test]
@@ -204,10 +268,11 @@ fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
         let mut launcher = launcher(seed, FakeStates::Near, 0.9);
         launcher.generator_us_per_message = 4.8;
         launcher.arms.get_mut("uring").expect("it is there").open_factor = 1.0 / 0.9;
-        let outcome = start("alike", &with_open_cell(CellRole::Exploratory, seed), &mut launcher)
-            .expect("the study runs");
+        let mut spec = with_open_cell(CellRole::Exploratory, seed);
+        spec.cells[1].blocks = 12;
+        let outcome = start("alike", &spec, &mut launcher).expect("the study runs");
         let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-        assert!(headline.notes.iter().any(|note| note.contains("; at an equal rate of ")), "{headline:?}");
+        assert!(headline.notes.iter().any(|note| note.starts_with("at an equal rate of ")), "{headline:?}");
         stood += u32::from(outcome.result.verdict == Verdict::Faster);
     }
     assert_eq!(stood, 20);
@@ -239,7 +304,7 @@ fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
         let note = "the generator's p99 lag against epoll is 12 % of the median response time";
         assert_eq!(latency.notes[0], note);
     }
-    assert_eq!(comparison(&outcome, OPEN, Metric::ServerCpuPerMessage).verdict, Verdict::Faster);
+    assert_eq!(comparison(&outcome, OPEN, Metric::ServerCpuPerMessage).verdict, Verdict::NoClaim);
 }
 
 #[test]
@@ -302,25 +367,25 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
 }
 
 #[test]
-fn quick_ends_within_four_minutes_on_a_restless_machine_and_has_its_verdict() {
+fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdict() {
     let (spec, _) = quick(11, &Availability::Runs, &[0], &[1]);
     let mut launcher = launcher(11, SWITCHING, 0.78);
     launcher.generator_us_per_message = 4.2;
     let outcome = start("quick", &spec, &mut launcher).expect("quick runs");
     assert!(
-        outcome.result.complete && outcome.result.elapsed_ns < 240_000_000_000,
+        outcome.result.complete && outcome.result.elapsed_ns < 90_000_000_000,
         "{}",
         outcome.result.elapsed_ns
     );
     assert_eq!(outcome.result.verdict, Verdict::Faster);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(
-        headline.pairs >= 10 && headline.detectable_effect.is_some_and(|effect| effect < 0.03),
+        headline.pairs >= 40 && headline.detectable_effect.is_some_and(|effect| effect < 0.02),
         "{headline:?}"
     );
     let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
-    assert_eq!(judged, (Verdict::NotComparable, true, None), "the generator was the limit at 10 connections");
+    assert_eq!(judged, (Verdict::NoClaim, true, None));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 

@@ -30,11 +30,12 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
     assert_eq!(
         cells,
         [
-            ("c100-d1-m64-closed", CellRole::Exploratory, 6),
-            ("c100-d16-m64-closed", CellRole::Headline, 12),
-            ("c100-d16-m64-open60pct", CellRole::Exploratory, 6),
+            ("c100-d1-m64-closed", CellRole::Exploratory, 8),
+            ("c100-d16-m64-closed", CellRole::Headline, 30),
+            ("c100-d16-m64-open60pct", CellRole::Exploratory, 12),
         ]
     );
+    assert!(spec.cells.iter().all(|cell| cell.alternation.is_some()));
     assert_eq!(spec.cells[2].load, LoadMode::OpenShare { share: 0.6, poisson: true });
     let Subject::Weir { driver, options, .. } = &spec.arms[1].subject else { panic!("{:?}", spec.arms[1]) };
     assert_eq!((driver.as_str(), options["buffer-bytes"].as_str()), ("uring", "16384"));

@@ -11,3 +11,4 @@ mod orders_right;
 mod orders_servers;
 mod right;
 mod servers;
+mod slices;

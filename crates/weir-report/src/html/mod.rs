@@ -64,7 +64,7 @@ fn verdict_class(verdict: Verdict) -> &'static str {
         Verdict::Faster => "good",
         Verdict::Slower => "bad",
         Verdict::Equivalent => "even",
-        Verdict::Inconclusive | Verdict::NotComparable => "doubt",
+        Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => "doubt",
     }
 }
 

@@ -53,6 +53,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         http: None,
         storage: None,
         orders: None,
+        alternation: None,
         arms: Vec::new(),
     }
 }
@@ -170,6 +171,8 @@ fn comparison(
         ratios: jitter.around(ratio, width * 1.4, cell.blocks as usize),
         ratios_self: jitter.around(1.0, 0.012, cell.blocks as usize),
         ratio_all_pairs: Some(ratio * 1.004),
+        interval_self: None,
+        by_state: Vec::new(),
         verdict,
         notes: Vec::new(),
     }
@@ -327,7 +330,7 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
         Verdict::Faster => (0.781, (0.772, 0.790)),
         Verdict::Slower => (1.274, (1.251, 1.302)),
         Verdict::Equivalent => (1.004, (0.991, 1.012)),
-        Verdict::Inconclusive | Verdict::NotComparable => (0.972, (0.941, 1.013)),
+        Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => (0.972, (0.941, 1.013)),
     };
     let headline = &mut result.comparisons[0];
     (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);

@@ -49,6 +49,7 @@ pub fn study() -> NewStudy {
             http: None,
             storage: None,
             orders: None,
+            alternation: None,
             arms: Vec::new(),
         }],
         server_cpus: vec![0],

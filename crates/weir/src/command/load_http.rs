@@ -131,7 +131,8 @@ fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| usage(format!("{flag} {}: {error}", path.display())))
 }
 
-fn expected(content: Option<&str>) -> Result<ExpectedContent> {
+/// The content that is right, from how it is typed.
+pub(super) fn expected(content: Option<&str>) -> Result<ExpectedContent> {
     let Some(text) = content else { return Ok(ExpectedContent::AsFirst) };
     if text == "any" {
         return Ok(ExpectedContent::Anything);

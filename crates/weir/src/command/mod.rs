@@ -9,6 +9,7 @@ pub(crate) mod load;
 mod load_http;
 mod load_http_table;
 mod load_orders;
+pub(crate) mod load_slices;
 mod load_text;
 pub(crate) mod polling;
 pub(crate) mod report;

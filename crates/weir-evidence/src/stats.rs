@@ -1,0 +1,42 @@
+//! Asks a server of Weir's for its counters: a line on its statistics socket brings a line of JSON.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    os::{linux::net::SocketAddrExt, unix::net::SocketAddr, unix::net::UnixStream},
+    time::Duration,
+};
+
+use weir_record::engine::ServerStats;
+
+/// Longest wait for an answer.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest answer.
+pub const ANSWER_BYTES_MAX: u64 = 16 << 20;
+
+/// A connection to a server's statistics socket.
+#[derive(Debug)]
+pub struct StatsClient {
+    stream: BufReader<UnixStream>,
+}
+
+impl StatsClient {
+    /// Connects to an abstract Unix socket, `@name`.
+    pub fn connect(name: &str) -> io::Result<Self> {
+        let Some(bare) = name.strip_prefix('@') else {
+            return Err(io::Error::other("the name of a statistics socket begins with @"));
+        };
+        let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(bare)?)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// The counters of all workers, and of the node they make up.
+    pub fn read(&mut self) -> io::Result<ServerStats> {
+        self.stream.get_mut().write_all(b"\n")?;
+        let mut line = String::new();
+        (&mut self.stream).take(ANSWER_BYTES_MAX).read_line(&mut line)?;
+        serde_json::from_str(&line)
+            .map_err(|error| io::Error::other(format!("the answer is not a line of statistics: {error}")))
+    }
+}

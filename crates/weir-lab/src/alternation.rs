@@ -1,0 +1,205 @@
+//! Which cells are measured in alternating slices, and in which. Pure.
+//!
+//! Arms that are up together and loaded in turn meet the same machine within tens of milliseconds, so that its noise,
+//! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
+//! for what cannot, and the report names why.
+
+use weir_record::spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// Shortest slice: below, the burst at its beginning shows as an effect of going first.
+pub const SLICE_NS_MIN: u64 = 25 * MILLISECOND_NS;
+
+/// Messages of each connection that a slice should hold, so that ramp and drain are a small part of it.
+const MESSAGES_EACH: u64 = 30;
+
+/// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and
+/// many.
+const ROUND_NS: u64 = 600 * MILLISECOND_NS;
+
+const PERMUTATIONS_MIN: u64 = 2;
+const PERMUTATIONS_MAX: u64 = 10;
+
+/// Messages on each connection before a slice.
+const PRIME_MESSAGES: u32 = 2;
+
+/// A slice of an open loop: long against the time in which a queue settles, short against the machine's noise. Its
+/// tails are pooled over a round.
+const PACED_SLICE_NS: u64 = 100 * MILLISECOND_NS;
+/// Slices of an open loop in a round, over all runs: p99 needs a thousand samples of each.
+const PACED_ROUND_NS: u64 = 1_200 * MILLISECOND_NS;
+
+/// Connections of one generator over all runs of a round.
+pub const CONNECTIONS_MAX: u64 = 16_000;
+
+/// What a message costs a good server at most, for the length of a slice: a fixed part and one by size.
+const MESSAGE_NS: u64 = 6_000;
+const MESSAGE_NS_PER_KIB: u64 = 180;
+
+/// Why the arms of a cell cannot take turns; `None` when they can.
+pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
+    let arms: Vec<&ArmSpec> = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).collect();
+    let runs = arms.len() as u64 + 1;
+    if cell.storage.is_some() {
+        return Some("a disk carries what one arm did into the turn of the next");
+    }
+    if cell.orders.is_some() {
+        return Some("a gateway has an exchange behind it, and sessions that go on");
+    }
+    if let Some(http) = &cell.http {
+        if http.close {
+            return Some("a connection for each request leaves work in the kernel for whoever comes next");
+        }
+        if http.ramp_up_ns > 0 {
+            return Some("a ramp is a part of what is measured");
+        }
+    }
+    if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
+        return Some("the arms are loaded by generators with different options");
+    }
+    if arms.iter().any(|arm| has_fixed_port(arm)) {
+        return Some("a server whose command names no {port} cannot stand beside a second of its kind");
+    }
+    let connections = u64::from(cell.connections) + u64::from(cell.idle_connections);
+    if runs * connections > CONNECTIONS_MAX {
+        return Some("connections to all arms together are more than one generator may hold");
+    }
+    None
+}
+
+fn has_fixed_port(arm: &ArmSpec) -> bool {
+    match &arm.subject {
+        Subject::Command { argv } => !argv.iter().any(|word| word.contains("{port}")),
+        _ => false,
+    }
+}
+
+/// The slices that suit a cell; `None` where its arms cannot take turns.
+pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
+    if obstacle(spec, cell).is_some() {
+        return None;
+    }
+    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
+    let message_ns = MESSAGE_NS + MESSAGE_NS_PER_KIB * u64::from(cell.message_bytes) / 1024;
+    let closed_ns = (MESSAGES_EACH * u64::from(cell.connections) * message_ns).max(SLICE_NS_MIN);
+    let (slice_ns, round_ns) = match cell.load {
+        LoadMode::Closed => (closed_ns, ROUND_NS),
+        LoadMode::Open { .. } | LoadMode::OpenShare { .. } => (closed_ns.max(PACED_SLICE_NS), PACED_ROUND_NS),
+    };
+    let permutations = (round_ns / (runs * slice_ns)).clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX);
+    Some(Alternation {
+        slice_ns,
+        permutations: u32::try_from(permutations).unwrap_or(u32::MAX),
+        prime_messages: PRIME_MESSAGES,
+    })
+}
+
+/// How often arms take turns where they can, and what a study chooses itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// Rounds of the headline and of declared cells.
+    pub rounds: u32,
+    /// Rounds of all other cells; an open loop that bears a claim out has half as many again.
+    pub exploratory_rounds: u32,
+    /// Length of a slice, where the study says.
+    pub slice_ns: Option<u64>,
+    /// Permutations of a round, where the study says.
+    pub permutations: Option<u32>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { rounds: 30, exploratory_rounds: 8, slice_ns: None, permutations: None }
+    }
+}
+
+/// Lets the arms of every cell take turns that can; blocks stay what they are.
+pub fn apply(spec: &mut StudySpec) {
+    for index in 0..spec.cells.len() {
+        spec.cells[index].alternation = suited(spec, &spec.cells[index]);
+    }
+}
+
+/// The same, with as many rounds as the study wants.
+pub fn apply_with(spec: &mut StudySpec, turns: &Turns) {
+    apply(spec);
+    for cell in &mut spec.cells {
+        let Some(alternation) = &mut cell.alternation else { continue };
+        alternation.slice_ns = turns.slice_ns.unwrap_or(alternation.slice_ns);
+        alternation.permutations = turns.permutations.unwrap_or(alternation.permutations);
+        cell.blocks = match (cell.role, cell.load) {
+            (CellRole::Headline | CellRole::Declared, _) => turns.rounds,
+            (CellRole::Exploratory, LoadMode::Closed) => turns.exploratory_rounds,
+            (CellRole::Exploratory, _) => turns.exploratory_rounds * 3 / 2,
+        };
+    }
+}
+
+/// Longest a round should take: its slices, and starting and stopping the servers.
+pub fn round_ns(alternation: &Alternation, runs: u64) -> u64 {
+    /// Priming, draining and reading clocks, for each slice.
+    const SLICE_OVERHEAD_NS: u64 = 4 * MILLISECOND_NS;
+    /// A server and its connections; and once the readings of the machine.
+    const SERVER_NS: u64 = 40 * MILLISECOND_NS;
+    const ROUND_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
+    let slices = u64::from(alternation.permutations) * runs;
+    slices * (alternation.slice_ns + SLICE_OVERHEAD_NS) + runs * SERVER_NS + ROUND_OVERHEAD_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use weir_record::spec::HttpCell;
+
+    use super::*;
+    use crate::fake::study;
+
+    fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<&'static str>, Option<Alternation>) {
+        let mut spec = study(&["epoll", "uring"], 8, 1);
+        change(&mut spec);
+        (obstacle(&spec, &spec.cells[0]), suited(&spec, &spec.cells[0]))
+    }
+
+    #[test]
+    fn slices_grow_with_connections_and_messages_and_rounds_stay_short() {
+        let (none, alternation) = first(|_| ());
+        assert_eq!(none, None);
+        let alternation = alternation.expect("they can take turns");
+        assert_eq!((alternation.slice_ns, alternation.permutations), (SLICE_NS_MIN, 8));
+        let (_, many) = first(|spec| spec.cells[0].connections = 4_000);
+        let many = many.expect("they can take turns");
+        assert!((500 * MILLISECOND_NS..1_000 * MILLISECOND_NS).contains(&many.slice_ns), "{many:?}");
+        assert_eq!(many.permutations, 2);
+        let (_, large) = first(|spec| spec.cells[0].message_bytes = 148 << 10);
+        assert!(large.expect("they can take turns").slice_ns > 80 * MILLISECOND_NS);
+    }
+
+    #[test]
+    fn what_cannot_take_turns_says_why() {
+        let reason = |change: fn(&mut StudySpec)| first(change).0.unwrap_or_default();
+        assert!(reason(|spec| spec.cells[0].connections = 6_000).contains("one generator"));
+        let close = |spec: &mut StudySpec| {
+            spec.cells[0].http = Some(HttpCell { close: true, ..HttpCell::default() });
+        };
+        assert!(reason(close).contains("for each request"));
+        let options = |spec: &mut StudySpec| {
+            spec.arms[1].load_options = BTreeMap::from([("spin-us".to_owned(), "5".to_owned())]);
+        };
+        assert!(reason(options).contains("options"));
+        let fixed = |spec: &mut StudySpec| {
+            spec.arms[1].subject = Subject::Command { argv: vec!["server".to_owned(), "8080".to_owned()] };
+        };
+        assert!(reason(fixed).contains("{port}"));
+    }
+
+    #[test]
+    fn an_arm_that_is_not_in_the_cell_is_no_obstacle() {
+        let (none, _) = first(|spec| {
+            spec.arms[1].load_options = BTreeMap::from([("spin-us".to_owned(), "5".to_owned())]);
+            spec.cells[0].arms = vec!["epoll".to_owned()];
+        });
+        assert_eq!(none, None);
+    }
+}

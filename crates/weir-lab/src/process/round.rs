@@ -1,0 +1,482 @@
+//! A round: the servers of all arms are up together, and one generator loads them in turn.
+//!
+//! A server's CPU is read while it sleeps, some hundred microseconds after its last answer: the run time of a thread
+//! that is on a CPU lags by up to a tick, which is a large part of a slice. What is read covers exactly the messages of
+//! the slice, because a slice ends with its last answer. An arm that works while it waits is stopped between its slices
+//! (SIGSTOP), so that it takes nothing from the others; what it used until then is recorded.
+//!
+//! A server that fails costs its own arm the round and no other.
+
+use std::{
+    path::Path,
+    process::Command,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_evidence::{
+    observe::Edge,
+    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, family_of, is_stopped, softirq_threads},
+    stats::StatsClient,
+};
+use weir_proto::content::Content;
+use weir_record::{
+    engine::EngineStats,
+    load::LoadReport,
+    slices::{SliceAnswer, SliceCommand, SliceCounts, SliceMessage, SliceSetup},
+    spec::LoadMode,
+    trial::{ObservedWindow, SliceRecord},
+};
+use weir_stats::random::derived_seed;
+
+use super::{
+    Deadlines,
+    files::{self, Files, TrialFiles},
+    generator::{EXIT_ENVIRONMENT, EXIT_USAGE},
+    group::{Bond, Group},
+    server::{self, NoServer, Server},
+};
+use crate::launch::{LaunchError, RoundRequest, Sliced, TrialFailure, TrialRequest};
+
+/// From the last answer of a slice until its server sleeps.
+const SETTLE: Duration = Duration::from_micros(300);
+
+/// An arm that uses more of a CPU than this while it waits is stopped between its slices.
+pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
+
+/// Waiting shorter than this says nothing about what an arm does while it waits.
+const WAITING_MIN: Duration = Duration::from_millis(50);
+
+/// Longest wait until a stopped process is stopped.
+const STOPPED_MAX: Duration = Duration::from_millis(100);
+
+/// Runs a round in the launcher's place.
+pub(super) struct Round<'a> {
+    pub(super) weir: &'a Path,
+    pub(super) request: &'a RoundRequest<'a>,
+    pub(super) deadlines: &'a Deadlines,
+    /// Number of the first server.
+    pub(super) number: u64,
+}
+
+/// One arm in a round.
+struct Arm {
+    server: Option<Server>,
+    /// Held until the server is gone.
+    _files: Option<TrialFiles>,
+    pid: u32,
+    stats: Option<StatsClient>,
+    failure: Option<TrialFailure>,
+    slices: Vec<SliceRecord>,
+    total: TreeDelta,
+    engine: Option<EngineStats>,
+    /// CPU when its last slice ended, and when that was.
+    left: (u64, Instant),
+    works_while_waiting: bool,
+    is_stopped: bool,
+}
+
+impl Round<'_> {
+    /// One result for each arm. Servers and generator are gone when this returns.
+    pub(super) fn run(&self, files: &mut Files) -> Result<Vec<Result<Sliced, TrialFailure>>, LaunchError> {
+        let mut arms = self.start_all(files)?;
+        let loaded = self.load(&mut arms);
+        for arm in &mut arms {
+            arm.go_on();
+            if let Some(server) = arm.server.take() {
+                server.stop(self.deadlines);
+            }
+        }
+        let reports = loaded?;
+        let outcome = |(arm, report): (Arm, Option<LoadReport>)| match (arm.failure, report) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(report)) => Ok(Sliced { report: Box::new(report), slices: arm.slices }),
+            (None, None) => Err(TrialFailure::Load { reason: "it gave no report".to_owned() }),
+        };
+        Ok(arms.into_iter().zip(reports).map(outcome).collect())
+    }
+
+    fn start_all(&self, files: &mut Files) -> Result<Vec<Arm>, LaunchError> {
+        let mut arms = Vec::with_capacity(self.request.arms.len());
+        for (position, spec) in (0_u32..).zip(self.request.arms) {
+            let request = TrialRequest {
+                arm: spec,
+                cell: self.request.cell,
+                server_cpus: self.request.server_cpus,
+                load_cpus: self.request.load_cpus,
+                seed: self.request.seed,
+                position,
+                interrupt: self.request.interrupt,
+            };
+            let files = files.prepare(&request, server::words(&spec.subject))?;
+            let number = self.number + u64::from(position);
+            arms.push(match Server::start(self.weir, &request, &files, number, self.deadlines) {
+                Ok(server) => Arm::of(server, files),
+                Err(NoServer::Failed(failure)) => Arm::failed(failure),
+                Err(NoServer::Stop(error)) => return Err(error),
+            });
+        }
+        Ok(arms)
+    }
+
+    /// Loads the arms in turn and gives the report of each that was loaded.
+    fn load(&self, arms: &mut [Arm]) -> Result<Vec<Option<LoadReport>>, LaunchError> {
+        let there: Vec<usize> = (0..arms.len()).filter(|arm| arms[*arm].failure.is_none()).collect();
+        let mut reports: Vec<Option<LoadReport>> = vec![None; arms.len()];
+        if there.is_empty() {
+            return Ok(reports);
+        }
+        let mut generator = match Generator::start(self, arms, &there) {
+            Ok(generator) => generator,
+            Err(error) => return error.into_reports(arms, &there, reports),
+        };
+        let before = Edge::read(std::process::id()).ok();
+        for (permutation, order) in (0_u32..).zip(self.request.orders) {
+            let turns =
+                order.iter().filter_map(|arm| there.iter().position(|it| it == arm).map(|it| (*arm, it)));
+            for (place, (index, target)) in (0_u32..).zip(turns) {
+                let arm = &mut arms[index];
+                if arm.failure.is_some() {
+                    continue;
+                }
+                match self.slice(&mut generator, arm, target) {
+                    Ok(slice) => arm.slices.push(SliceRecord { permutation, place, ..slice }),
+                    Err(error) => return error.into_reports(arms, &there, reports),
+                }
+                if !arm.still_runs() {
+                    arm.failure = Some(arm.death());
+                }
+            }
+        }
+        let noise = before.and_then(|before| Some(before.until(&Edge::read(std::process::id()).ok()?).noise));
+        match generator.finish(self) {
+            Ok(found) => {
+                for (index, report) in there.iter().copied().zip(found) {
+                    reports[index] = Some(arms[index].completed(report, noise.unwrap_or_default()));
+                }
+                Ok(reports)
+            }
+            Err(error) => error.into_reports(arms, &there, reports),
+        }
+    }
+
+    fn slice(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<SliceRecord, Broken> {
+        let target = u32::try_from(target).unwrap_or(u32::MAX);
+        let alternation = self.request.alternation;
+        let (waiting_cpu_ns, waiting) = arm.enter();
+        let prime = SliceCommand::Prime { target, messages_each: alternation.prime_messages };
+        let primed = generator.done(self, prime)?;
+        let counters = arm.counters();
+        settle();
+        let before = arm.edge(generator);
+        let counts = generator.done(self, SliceCommand::Run { target, length_ns: alternation.slice_ns })?;
+        settle();
+        let after = arm.edge(generator);
+        arm.add(&before, &after, counters);
+        arm.leave(waiting_cpu_ns, waiting);
+        Ok(record(&before, &after, &counts, primed.reopened, (waiting_cpu_ns, waiting)))
+    }
+}
+
+/// Clocks at one edge of a slice.
+struct SliceEdge {
+    tree: ProcessTree,
+    generator_cpu_ns: u64,
+    softirq_cpu_ns: u64,
+}
+
+fn record(
+    before: &SliceEdge,
+    after: &SliceEdge,
+    counts: &SliceCounts,
+    reopened: u32,
+    (waiting_cpu_ns, waiting): (u64, Duration),
+) -> SliceRecord {
+    let server_cpu_ns = ProcessTree::delta(&before.tree, &after.tree).cpu_ns;
+    let generator_cpu_ns = after.generator_cpu_ns.saturating_sub(before.generator_cpu_ns);
+    let softirq_cpu_ns = after.softirq_cpu_ns.saturating_sub(before.softirq_cpu_ns);
+    SliceRecord {
+        permutation: 0,
+        place: 0,
+        length_ns: counts.length_ns,
+        messages: counts.messages,
+        server_cpu_ns,
+        machine_cpu_ns: server_cpu_ns + generator_cpu_ns + softirq_cpu_ns,
+        generator_cpu_ns: counts.generator_cpu_ns,
+        waiting_cpu_ns,
+        waiting_ns: u64::try_from(waiting.as_nanos()).unwrap_or(u64::MAX),
+        errors: counts.failures.errors(),
+        reopened,
+    }
+}
+
+fn settle() {
+    std::thread::sleep(SETTLE);
+}
+
+impl Arm {
+    fn of(server: Server, files: TrialFiles) -> Self {
+        let pid = server.observed_pid();
+        let stats = server.stats_socket.as_deref().and_then(|name| StatsClient::connect(name).ok());
+        let left = (family_cpu_ns(pid), Instant::now());
+        Self { server: Some(server), _files: Some(files), pid, stats, left, ..Self::empty() }
+    }
+
+    fn failed(failure: TrialFailure) -> Self {
+        Self { failure: Some(failure), ..Self::empty() }
+    }
+
+    fn empty() -> Self {
+        Self {
+            server: None,
+            _files: None,
+            pid: 0,
+            stats: None,
+            failure: None,
+            slices: Vec::new(),
+            total: TreeDelta::default(),
+            engine: None,
+            left: (0, Instant::now()),
+            works_while_waiting: false,
+            is_stopped: false,
+        }
+    }
+
+    /// Its turn begins: what it used while it waited, and how long that was.
+    fn enter(&mut self) -> (u64, Duration) {
+        let (cpu_ns, at) = self.left;
+        let waited = (family_cpu_ns(self.pid).saturating_sub(cpu_ns), at.elapsed());
+        self.go_on();
+        waited
+    }
+
+    /// Its turn ends. One that worked while it waited is stopped until its next turn.
+    fn leave(&mut self, waiting_cpu_ns: u64, waiting: Duration) {
+        let share = waiting_cpu_ns as f64 / waiting.as_nanos().max(1) as f64;
+        self.works_while_waiting |= waiting >= WAITING_MIN && share > WAITING_SHARE_MAX;
+        self.left = (family_cpu_ns(self.pid), Instant::now());
+        if self.works_while_waiting {
+            self.signal(Signal::STOP);
+            self.is_stopped = true;
+            let deadline = Instant::now() + STOPPED_MAX;
+            let pids = family_of(self.pid).unwrap_or_default();
+            while !pids.iter().all(|pid| is_stopped(*pid)) && Instant::now() < deadline {
+                settle();
+            }
+        }
+    }
+
+    fn go_on(&mut self) {
+        if std::mem::take(&mut self.is_stopped) {
+            self.signal(Signal::CONT);
+        }
+    }
+
+    /// To the server and everything below it; never to the supervisor above, which cleans up.
+    fn signal(&self, signal: Signal) {
+        for pid in family_of(self.pid).unwrap_or_default() {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                // Fails only for a process that has ended.
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+
+    fn counters(&mut self) -> Option<EngineStats> {
+        Some(self.stats.as_mut()?.read().ok()?.total)
+    }
+
+    fn edge(&self, generator: &Generator) -> SliceEdge {
+        SliceEdge {
+            // A server that is gone has used nothing more; its death is found after the slice.
+            tree: ProcessTree::snapshot(self.pid).unwrap_or_default(),
+            generator_cpu_ns: family_cpu_ns(generator.group.pid()),
+            softirq_cpu_ns: cpu_ns_of(&generator.softirq),
+        }
+    }
+
+    fn add(&mut self, before: &SliceEdge, after: &SliceEdge, counters: Option<EngineStats>) {
+        self.total.add(&ProcessTree::delta(&before.tree, &after.tree));
+        if let (Some(before), Some(after)) = (counters, self.counters()) {
+            self.engine.get_or_insert_default().merge(&after.since(&before));
+        }
+    }
+
+    fn still_runs(&mut self) -> bool {
+        self.server.as_mut().is_some_and(Server::still_runs)
+    }
+
+    fn death(&mut self) -> TrialFailure {
+        let how = self.server.as_mut().map_or_else(String::new, Server::obituary);
+        TrialFailure::Server { reason: format!("during the load it {how}") }
+    }
+
+    /// The generator's report with what was observed of the server.
+    fn completed(&self, mut report: LoadReport, noise: weir_record::machine::NoiseWindow) -> LoadReport {
+        let mut observed = ObservedWindow { engine: self.engine, noise, ..ObservedWindow::default() };
+        self.total.fill(&mut observed);
+        observed.noise.machine_busy_ns = self.slices.iter().map(|slice| slice.machine_cpu_ns).sum();
+        report.observed = Some(observed);
+        report
+    }
+}
+
+/// Why a round ends before its time.
+enum Broken {
+    /// The generator failed.
+    Load(String),
+    Stop(LaunchError),
+}
+
+impl Broken {
+    /// Every arm that was to be loaded has failed, unless the session must stop. An arm whose server died is told as
+    /// that, because a generator may well fail over it.
+    fn into_reports(
+        self,
+        arms: &mut [Arm],
+        there: &[usize],
+        reports: Vec<Option<LoadReport>>,
+    ) -> Result<Vec<Option<LoadReport>>, LaunchError> {
+        let reason = match self {
+            Self::Stop(error) => return Err(error),
+            Self::Load(reason) => reason,
+        };
+        for index in there {
+            let arm = &mut arms[*index];
+            if arm.failure.is_none() {
+                let failure = if arm.still_runs() {
+                    TrialFailure::Load { reason: reason.clone() }
+                } else {
+                    arm.death()
+                };
+                arm.failure = Some(failure);
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// The generator of a round.
+struct Generator {
+    group: Group,
+    softirq: Vec<u32>,
+}
+
+impl Generator {
+    /// Starts it and waits until it has tried all connections. An arm to which not all of them could be opened has
+    /// failed.
+    fn start(round: &Round<'_>, arms: &mut [Arm], there: &[usize]) -> Result<Self, Broken> {
+        let setup = setup(round, arms, there)?;
+        let mut command = Command::new(round.weir);
+        command.arg("load-slices");
+        super::pad_environment(&mut command, derived_seed(round.request.seed, 1));
+        let group = Group::start(&mut command, Bond::Commanded).map_err(|error| {
+            let reason = format!("cannot start {}: {error}", round.weir.display());
+            Broken::Stop(LaunchError::Environment(reason))
+        })?;
+        let mut generator = Self { group, softirq: softirq_threads() };
+        generator.say(&setup)?;
+        let SliceAnswer::Ready { opened, failures } = generator.answer(round, round.deadlines.load_margin)?
+        else {
+            return Err(Broken::Load("it answered something else than that it is ready".to_owned()));
+        };
+        for (index, (opened, failure)) in there.iter().zip(opened.into_iter().zip(failures)) {
+            if opened < round.request.cell.connections {
+                let why = failure.unwrap_or_else(|| "no attempt was made".to_owned());
+                let reason =
+                    format!("accepted {opened} of {} connections: {why}", round.request.cell.connections);
+                arms[*index].failure = Some(TrialFailure::Server { reason });
+            }
+        }
+        Ok(generator)
+    }
+
+    fn say(&mut self, value: &impl serde::Serialize) -> Result<(), Broken> {
+        let mut line = serde_json::to_vec(value).map_err(|error| Broken::Load(error.to_string()))?;
+        line.push(b'\n');
+        self.group.say(&line);
+        Ok(())
+    }
+
+    fn answer(&mut self, round: &Round<'_>, longest: Duration) -> Result<SliceAnswer, Broken> {
+        let deadline = Instant::now() + longest;
+        loop {
+            if round.request.interrupt.load(Ordering::Relaxed) {
+                return Err(Broken::Stop(LaunchError::Interrupted));
+            }
+            if let Some(line) = self.group.next_line() {
+                return serde_json::from_str(&line)
+                    .map_err(|error| Broken::Load(format!("its answer cannot be read: {error}")));
+            }
+            if self.group.has_ended() {
+                return Err(self.death());
+            }
+            if Instant::now() >= deadline {
+                return Err(Broken::Load(format!("gave no answer within {} s", longest.as_secs_f64())));
+            }
+        }
+    }
+
+    fn death(&mut self) -> Broken {
+        match self.group.end().ok().and_then(|status| status.code()) {
+            Some(EXIT_USAGE) => Broken::Stop(LaunchError::Usage(self.group.said())),
+            Some(EXIT_ENVIRONMENT) => Broken::Stop(LaunchError::Environment(self.group.said())),
+            _ => Broken::Load(self.group.obituary()),
+        }
+    }
+
+    fn done(&mut self, round: &Round<'_>, command: SliceCommand) -> Result<SliceCounts, Broken> {
+        self.say(&command)?;
+        let length = Duration::from_nanos(round.request.alternation.slice_ns);
+        match self.answer(round, length + round.deadlines.load_margin)? {
+            SliceAnswer::Done(counts) => Ok(counts),
+            _ => Err(Broken::Load("it answered something else than what it was asked".to_owned())),
+        }
+    }
+
+    fn finish(mut self, round: &Round<'_>) -> Result<Vec<LoadReport>, Broken> {
+        self.say(&SliceCommand::Finish)?;
+        match self.answer(round, round.deadlines.load_margin)? {
+            SliceAnswer::Finished(reports) => Ok(reports),
+            _ => Err(Broken::Load("it answered something else than its reports".to_owned())),
+        }
+    }
+}
+
+fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
+    let cell = round.request.cell;
+    let address = |index: &usize| arms[*index].server.as_ref().map(|server| server.address.clone());
+    let http = cell.http.as_ref();
+    let message = match http {
+        None => SliceMessage::Echo { bytes: cell.message_bytes },
+        Some(http) => SliceMessage::Http {
+            path: http.content.parse::<Content>().map_or_else(|_| "/".to_owned(), files::url_path),
+            content: http.content.clone(),
+        },
+    };
+    let rate = match cell.load {
+        LoadMode::Closed => None,
+        LoadMode::Open { rate_per_second, poisson } => Some((rate_per_second, poisson)),
+        LoadMode::OpenShare { .. } => {
+            let reason = format!("{}: a share became no rate", cell.id);
+            return Err(Broken::Stop(LaunchError::Usage(reason)));
+        }
+    };
+    Ok(SliceSetup {
+        targets: there.iter().filter_map(address).collect(),
+        message,
+        connections: cell.connections,
+        idle_connections: cell.idle_connections,
+        depth: cell.depth,
+        rate,
+        workers: 1,
+        pin: round.request.load_cpus.to_vec(),
+        seed: round.request.seed,
+        driver: "auto".to_owned(),
+        // One generator loads all arms, so they share its options; who plans a round has made sure of that.
+        options: round.request.arms.first().map(|arm| arm.load_options.clone()).unwrap_or_default(),
+        connect_timeout_ns: http.map_or(0, |http| http.connect_timeout_ns),
+        response_timeout_ns: http.map_or(0, |http| http.response_timeout_ns),
+    })
+}

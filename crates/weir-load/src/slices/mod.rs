@@ -1,0 +1,355 @@
+//! A generator that loads several servers in turn, a slice of time each, over connections that stay open meanwhile.
+//!
+//! Nothing runs between two commands: the workers block on their channel, so that whoever gives the commands may read
+//! the servers' clocks while these sleep. A slice is over when its last answer has come, and everything that was
+//! started in it belongs to it; so clocks read before and after it cover exactly its messages.
+
+mod worker;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use weir_engine::time::monotonic;
+use weir_evidence::limits::{connection_budget, raise_nofile};
+use weir_record::{
+    load::LoadReport,
+    slices::{SliceAnswer, SliceCommand, SliceCounts},
+};
+
+use crate::{
+    gather::Gather,
+    http::{standard::Standards, workload::HttpCommon},
+    observe::ThreadTimes,
+    recorder::{Edges, Outbox},
+    report::{self, Measured},
+    run::{Pinned, ensure_limits, take_parts},
+    spec::{Arrivals, LoadError, LoadSpec},
+    worker::Outcome,
+};
+use worker::{Done, Event, Order, Started};
+
+/// Most servers in one session.
+pub const TARGETS_MAX: usize = 64;
+/// Longest slice.
+pub const SLICE_MAX: Duration = Duration::from_secs(60);
+/// Most messages on each connection in one prime.
+pub const PRIME_MESSAGES_MAX: u32 = 4096;
+/// How long the last answers of a slice may take to come; then their connections are cut off and opened again.
+pub const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// Time for all workers to hear of a slice.
+const LEAD: Duration = Duration::from_micros(200);
+/// How often a wait looks whether it was asked to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Who gives the commands and takes the answers.
+pub trait Control {
+    /// The next command; `None` when there will be none, which ends the session.
+    fn next(&mut self) -> Option<SliceCommand>;
+
+    /// Takes an answer; `false` when nobody is there any more.
+    fn answer(&mut self, answer: &SliceAnswer) -> bool;
+}
+
+/// Carries out commands until they end. All specifications must be of one kind of message and of one shape: they
+/// differ in their target alone.
+///
+/// # Errors
+/// When the session cannot begin, or a worker died. A server that fails is counted, not an error.
+pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBool) -> Result<(), LoadError> {
+    let Some(first) = specs.first().filter(|_| specs.len() <= TARGETS_MAX) else {
+        let reason = format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len());
+        return Err(LoadError::Invalid { field: "targets", reason });
+    };
+    let targets = specs.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
+    let sockets = specs.iter().map(LoadSpec::sockets).sum();
+    ensure_limits(first, sockets, &targets[0].address, connection_budget(), || raise_nofile().ok())?;
+    let _pinned = Pinned::new(&first.pin)?;
+    let (events, inbox) = mpsc::channel();
+    thread::scope(|scope| {
+        let mut orders = Vec::new();
+        for number in 0..first.workers {
+            let (order, received) = mpsc::channel();
+            let (events, targets) = (events.clone(), targets.clone());
+            thread::Builder::new()
+                .name(format!("weir-load-{number}"))
+                .spawn_scoped(scope, move || worker::run(number, &targets, &received, &events))
+                .map_err(|error| LoadError::Environment(format!("cannot start a thread: {error}")))?;
+            orders.push(order);
+        }
+        drop(events);
+        Session { specs, targets: &targets, orders, inbox, stop, tallies: Vec::new(), threads: Vec::new() }
+            .conduct(control)
+    })
+}
+
+/// A server, and what the workers share for it. Its edges begin anew with every slice, while all workers wait.
+#[derive(Clone)]
+pub(crate) struct Target<'a> {
+    pub(crate) spec: &'a LoadSpec,
+    pub(crate) address: weir_engine::net::Address,
+    pub(crate) edges: Arc<Edges>,
+    pub(crate) outbox: Outbox,
+    pub(crate) http: Option<HttpCommon>,
+}
+
+impl<'a> Target<'a> {
+    fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
+        let address = spec.validate()?;
+        let has_no_slices = spec.orders.is_some()
+            || spec.http.as_ref().is_some_and(|http| http.connection_per_request || http.jtl.is_some());
+        if has_no_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+            let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
+            return Err(LoadError::Invalid { field: "targets", reason });
+        }
+        let edges = Arc::new(Edges::default());
+        let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
+        let http = spec.http.as_ref().map(common);
+        Ok(Self { spec, address, edges, outbox: Outbox::default(), http })
+    }
+}
+
+/// What a target's slices add up to.
+struct Tally {
+    gather: Gather,
+    measured: Measured,
+    outcomes: Vec<Outcome>,
+}
+
+/// The session, seen from the thread that takes the commands.
+struct Session<'a> {
+    specs: &'a [LoadSpec],
+    targets: &'a [Target<'a>],
+    orders: Vec<Sender<Order>>,
+    inbox: Receiver<Event>,
+    stop: &'a AtomicBool,
+    tallies: Vec<Tally>,
+    /// Kernel numbers of the workers' threads.
+    threads: Vec<u32>,
+}
+
+impl Session<'_> {
+    fn conduct(mut self, control: &mut dyn Control) -> Result<(), LoadError> {
+        let ready = self.await_connections()?;
+        if !control.answer(&ready) {
+            return Ok(());
+        }
+        while let Some(command) = control.next() {
+            let answer = match command {
+                SliceCommand::Prime { target, messages_each } => {
+                    if messages_each > PRIME_MESSAGES_MAX {
+                        return invalid("messages_each", format!("use 1 to {PRIME_MESSAGES_MAX}"));
+                    }
+                    SliceAnswer::Done(self.prime(self.index(target)?, messages_each)?)
+                }
+                SliceCommand::Run { target, length_ns } => {
+                    let length = Duration::from_nanos(length_ns);
+                    if length.is_zero() || length > SLICE_MAX {
+                        return invalid("length_ns", format!("use up to {SLICE_MAX:?}"));
+                    }
+                    SliceAnswer::Done(self.slice(self.index(target)?, length)?)
+                }
+                SliceCommand::Finish => {
+                    control.answer(&SliceAnswer::Finished(self.reports()));
+                    return Ok(());
+                }
+            };
+            if !control.answer(&answer) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&self, target: u32) -> Result<usize, LoadError> {
+        let index = target as usize;
+        if index < self.targets.len() {
+            return Ok(index);
+        }
+        invalid("target", format!("{target} is not one of the {} targets", self.targets.len()))
+    }
+
+    /// Waits until every worker has tried all its connections.
+    fn await_connections(&mut self) -> Result<SliceAnswer, LoadError> {
+        let workers = self.orders.len();
+        self.threads = vec![0; workers];
+        let mut driver = "";
+        let mut opened = vec![0; self.targets.len()];
+        let mut failures = vec![None; self.targets.len()];
+        for _ in 0..workers {
+            match self.receive(None)? {
+                Event::Started(Started { worker, driver: name, thread, connections }) => {
+                    driver = name;
+                    self.threads[worker] = thread;
+                    for (target, (count, failure)) in connections.into_iter().enumerate() {
+                        opened[target] += count;
+                        failures[target] = failure.or(failures[target].take());
+                    }
+                }
+                Event::Failed(error) => return Err(error),
+                Event::Done(_) => unreachable!("no order was given"),
+            }
+        }
+        let tally = |spec: &LoadSpec| Tally {
+            gather: Gather::new(workers, spec.keeps()),
+            measured: Measured {
+                driver,
+                warmup_ns: 0,
+                warmup_steady: true,
+                window_ns: 0,
+                thread_cpu_ns: vec![0; workers],
+                spun_ns: vec![0; workers],
+                observed: None,
+            },
+            outcomes: Vec::new(),
+        };
+        self.tallies = self.specs.iter().map(tally).collect();
+        Ok(SliceAnswer::Ready { opened, failures })
+    }
+
+    /// Sends a few messages on each connection; they belong to no figure.
+    fn prime(&mut self, target: usize, messages_each: u32) -> Result<SliceCounts, LoadError> {
+        let Target { spec, edges, outbox, .. } = &self.targets[target];
+        edges.restart(u64::MAX);
+        let origin_ns = monotonic().as_nanos();
+        let limit = spec.connect_timeout + spec.response_timeout;
+        let order = Order {
+            target,
+            origin_ns,
+            arrivals: Arrivals::Closed { think: Duration::ZERO },
+            messages_each: Some(messages_each),
+            limit,
+            seed: 0,
+        };
+        let counts = self.carry_out(&order, None)?;
+        std::mem::take(&mut *outbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        Ok(counts)
+    }
+
+    /// Loads a target and adds what was measured to its tally.
+    fn slice(&mut self, target: usize, length: Duration) -> Result<SliceCounts, LoadError> {
+        let Target { spec, edges, .. } = &self.targets[target];
+        let origin_ns = (monotonic() + LEAD).as_nanos();
+        edges.restart(origin_ns);
+        let order = Order {
+            target,
+            origin_ns,
+            arrivals: spec.arrivals,
+            messages_each: None,
+            limit: length + DRAIN_MAX,
+            seed: spec.seed ^ origin_ns,
+        };
+        self.carry_out(&order, Some(length))
+    }
+
+    fn carry_out(&mut self, order: &Order, length: Option<Duration>) -> Result<SliceCounts, LoadError> {
+        let before = ThreadTimes::read(&self.threads);
+        for worker in &self.orders {
+            // A worker that is gone shows when it is waited for.
+            let _ = worker.send(order.clone());
+        }
+        if let Some(length) = length {
+            let until = order.origin_ns.saturating_add(nanoseconds(length));
+            thread::sleep(Duration::from_nanos(until.saturating_sub(monotonic().as_nanos())));
+            self.targets[order.target].edges.stop(monotonic().as_nanos());
+        }
+        let mut counts = SliceCounts::default();
+        let (mut outcomes, mut spun_ns) = (Vec::new(), vec![0; self.orders.len()]);
+        for _ in 0..self.orders.len() {
+            let done = match self.receive(Some(order.limit + DRAIN_MAX))? {
+                Event::Done(done) => done,
+                Event::Failed(error) => return Err(error),
+                Event::Started(_) => unreachable!("every worker has started"),
+            };
+            let Done { worker, messages, completed_ns, reopened, failure_last, spun_ns: spun, outcome } =
+                *done;
+            counts.messages += messages;
+            counts.length_ns = counts.length_ns.max(completed_ns.saturating_sub(order.origin_ns));
+            counts.reopened += reopened;
+            let mut outcome = outcome;
+            let failures = &mut outcome.leftover.failures;
+            // The server had all the time it could want, and nobody loads it any more.
+            failures.response_timeout += std::mem::take(&mut failures.cut_off_at_end);
+            counts.failures.merge(failures);
+            counts.missed_starts += outcome.missed_starts;
+            counts.failure_last = failure_last.or(counts.failure_last.take());
+            spun_ns[worker] = spun;
+            outcomes.push(outcome);
+        }
+        let used = ThreadTimes::read(&self.threads).since(&before);
+        counts.generator_cpu_ns = used.iter().sum();
+        if length.is_some() {
+            self.add(order.target, &counts, &used, &spun_ns, outcomes);
+        }
+        Ok(counts)
+    }
+
+    fn add(
+        &mut self,
+        target: usize,
+        counts: &SliceCounts,
+        used: &[u64],
+        spun_ns: &[u64],
+        outcomes: Vec<Outcome>,
+    ) {
+        let tally = &mut self.tallies[target];
+        take_parts(&self.targets[target].outbox, &mut tally.gather);
+        let measured = &mut tally.measured;
+        measured.window_ns += counts.length_ns;
+        measured.thread_cpu_ns.iter_mut().zip(used).for_each(|(sum, more)| *sum += more);
+        measured.spun_ns.iter_mut().zip(spun_ns).for_each(|(sum, more)| *sum += more);
+        tally.outcomes.extend(outcomes);
+    }
+
+    /// The next event of a worker, within a time where there is one.
+    fn receive(&self, limit: Option<Duration>) -> Result<Event, LoadError> {
+        let deadline = limit.map(|limit| monotonic() + limit);
+        loop {
+            match self.inbox.recv_timeout(LOOK) {
+                Ok(event) => return Ok(event),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(LoadError::Panicked("every thread of the generator has ended".into()));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(LoadError::Interrupted);
+            }
+            if deadline.is_some_and(|deadline| monotonic() > deadline) {
+                return Err(LoadError::Panicked("a thread of the generator did not end its slice".into()));
+            }
+        }
+    }
+
+    fn reports(&mut self) -> Vec<LoadReport> {
+        let tallies = std::mem::take(&mut self.tallies);
+        let report = |(index, tally): (usize, Tally)| {
+            let standards = self.targets[index].http.as_ref().map(|http| Arc::clone(&http.standards));
+            let ends = report::Ends {
+                outcomes: &tally.outcomes,
+                standards,
+                written: crate::http::journal::Written::default(),
+            };
+            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, ends);
+            // The seconds of different slices are not one after the other.
+            report.seconds.clear();
+            report
+        };
+        tallies.into_iter().enumerate().map(report).collect()
+    }
+}
+
+fn invalid<T>(field: &'static str, reason: String) -> Result<T, LoadError> {
+    Err(LoadError::Invalid { field, reason })
+}
+
+fn nanoseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,292 @@
+//! One thread of a generator that loads several servers in turn: a runtime, and its part of all connections.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender},
+    },
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use weir_engine::{
+    Runtime, spawn,
+    time::{monotonic, now, timeout},
+};
+
+use super::Target;
+use crate::{
+    connector::Connector,
+    echo::Echo,
+    http::workload::Http,
+    open::OpenLoop,
+    shared::{Connected, Shared},
+    single::Turns,
+    spec::{Arrivals, LoadError, LoadSpec},
+    spin::SpinGate,
+    worker::{self, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, Seat, thread_delay_ns, thread_number},
+    workload::Workload,
+};
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) target: usize,
+    pub(super) origin_ns: u64,
+    pub(super) arrivals: Arrivals,
+    /// So many messages on each connection; absent until the edges say stop.
+    pub(super) messages_each: Option<u32>,
+    /// When what is still in flight is cut off.
+    pub(super) limit: Duration,
+    /// Seed of arrivals.
+    pub(super) seed: u64,
+}
+
+/// What a worker says.
+pub(super) enum Event {
+    /// Its connections were tried.
+    Started(Started),
+    /// An order was carried out.
+    Done(Box<Done>),
+    /// It cannot go on.
+    Failed(LoadError),
+}
+
+pub(super) struct Started {
+    pub(super) worker: usize,
+    pub(super) driver: &'static str,
+    pub(super) thread: u32,
+    /// Open connections of each target, and what the last failure said.
+    pub(super) connections: Vec<(u32, Option<String>)>,
+}
+
+pub(super) struct Done {
+    pub(super) worker: usize,
+    pub(super) messages: u64,
+    /// When the last answer came.
+    pub(super) completed_ns: u64,
+    pub(super) reopened: u32,
+    pub(super) failure_last: Option<String>,
+    pub(super) spun_ns: u64,
+    pub(super) outcome: Outcome,
+}
+
+/// Runs a worker until its orders end.
+pub(super) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>, events: &Sender<Event>) {
+    let Some(first) = targets.first() else { return };
+    let runtime = match worker::start(&session_plan(first, number), targets.len()) {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // A session that does not listen any more has its own reason to stop.
+            let _ = events.send(Event::Failed(error));
+            return;
+        }
+    };
+    let bench = Bench { number, targets, runtime: &runtime, orders, events };
+    match &first.http {
+        Some(_) => bench.work(|target| {
+            let (Some(spec), Some(common)) = (&target.spec.http, &target.http) else {
+                unreachable!("all targets are of one kind")
+            };
+            Http::new(spec, common.clone())
+        }),
+        None => bench.work(|target| Echo::new(target.spec.seed, target.spec.message_bytes)),
+    }
+}
+
+fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
+    Plan {
+        spec: target.spec,
+        target: target.address.clone(),
+        worker: number,
+        edges: Arc::clone(&target.edges),
+        outbox: Arc::clone(&target.outbox),
+        published: Arc::new(Published::default()),
+        http: target.http.clone(),
+    }
+}
+
+/// A worker that is ready for orders.
+struct Bench<'a> {
+    number: u32,
+    targets: &'a [Target<'a>],
+    runtime: &'a Runtime,
+    orders: &'a Receiver<Order>,
+    events: &'a Sender<Event>,
+}
+
+/// A server as one worker sees it.
+struct Side<'a, W: Workload> {
+    plan: Plan<'a>,
+    workload: Rc<W>,
+    connector: Rc<Connector>,
+    /// Connections that wait, by place; those that stay silent come last.
+    parked: Vec<Option<Connected>>,
+}
+
+impl Bench<'_> {
+    fn work<W: Workload>(&self, workload: impl Fn(&Target<'_>) -> W) {
+        let mut sides = Vec::with_capacity(self.targets.len());
+        let mut connections = Vec::with_capacity(self.targets.len());
+        for target in self.targets {
+            let plan = session_plan(target, self.number);
+            let workload = Rc::new(workload(target));
+            let connector =
+                Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, Vec::new()));
+            let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
+            let count = opened.connections.iter().flatten().count();
+            connections.push((u32::try_from(count).unwrap_or(u32::MAX), opened.failure_last));
+            sides.push(Side { plan, workload, connector, parked: opened.connections });
+        }
+        let started = Started {
+            worker: self.number as usize,
+            driver: self.runtime.driver().name(),
+            thread: thread_number(),
+            connections,
+        };
+        let mut listens = self.events.send(Event::Started(started)).is_ok();
+        while listens {
+            let Ok(order) = self.orders.recv() else { return };
+            let done = self.runtime.block_on(carry_out(&mut sides[order.target], &order));
+            listens = self.events.send(Event::Done(Box::new(done))).is_ok();
+        }
+    }
+}
+
+/// Counts the places that still work, and wakes who waits for the last of them.
+struct Working {
+    places: Cell<usize>,
+    waiter: RefCell<Option<Waker>>,
+}
+
+impl Working {
+    fn leave(&self) {
+        self.places.set(self.places.get() - 1);
+        if self.places.get() == 0
+            && let Some(waker) = self.waiter.borrow_mut().take()
+        {
+            waker.wake();
+        }
+    }
+
+    async fn end(&self) {
+        std::future::poll_fn(|context| {
+            if self.places.get() == 0 {
+                return Poll::Ready(());
+            }
+            *self.waiter.borrow_mut() = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Carries out one order. Connections on which nothing is in flight at its end are parked for the next.
+async fn carry_out<W: Workload>(side: &mut Side<'_, W>, order: &Order) -> Done {
+    let spec = LoadSpec { arrivals: order.arrivals, seed: order.seed, ..side.plan.spec.clone() };
+    let plan = Plan { spec: &spec, ..side.plan.clone() };
+    let places = plan.connections();
+    let reopened = side.parked[..places].iter().filter(|connected| connected.is_none()).count();
+    let shared = {
+        let (workload, connector) = (Rc::clone(&side.workload), Rc::clone(&side.connector));
+        let mut shared = worker::share(&plan, workload, connector, order.origin_ns);
+        shared.parking = Some(RefCell::new(std::iter::repeat_with(|| None).take(places).collect()));
+        Rc::new(shared)
+    };
+    let open_loop = worker::open_loop(&plan, order.origin_ns).map(Rc::new);
+    let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
+    for place in 0..places {
+        let seat = Seat {
+            place,
+            connected: side.parked[place].take(),
+            begin_at: plan.begin_at(order.origin_ns, place),
+            turns: turns(order, open_loop.as_ref(), place),
+            is_single: false,
+        };
+        let (shared, working) = (Rc::clone(&shared), Rc::clone(&working));
+        spawn(async move {
+            W::keep(shared, seat).await;
+            working.leave();
+        });
+    }
+    if let Some(open) = &open_loop {
+        let (open, shared) = (Rc::clone(open), Rc::clone(&shared));
+        spawn(async move { open.dispatch(&shared).await });
+    }
+    attend(&shared, open_loop.as_deref(), &working, order).await;
+    leave(side, &shared, open_loop.as_deref(), order, reopened)
+}
+
+fn turns<W: Workload>(order: &Order, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Turns<W> {
+    match open_loop {
+        Some(open) => Turns::Open { open: Rc::clone(open), place },
+        None => match order.arrivals {
+            Arrivals::Closed { think } => {
+                let quota = Cell::new(order.messages_each.map_or(u64::MAX, u64::from));
+                Turns::Closed { think, quota }
+            }
+            Arrivals::Open { .. } => unreachable!("an open loop has its schedule"),
+        },
+    }
+}
+
+/// Waits until every place has stopped, or for too long.
+async fn attend<W: Workload>(
+    shared: &Shared<W>,
+    open_loop: Option<&OpenLoop<W>>,
+    working: &Working,
+    order: &Order,
+) {
+    let deadline_ns = order.origin_ns.saturating_add(super::nanoseconds(order.limit));
+    let mut gate = SpinGate::default();
+    let mut looks = 0;
+    while timeout(LOOK, working.end()).await.is_err() && now().as_nanos() < deadline_ns {
+        let Some(open) = open_loop else { continue };
+        if looks % LOOKS_PER_GATE == 0 {
+            let delay = thread_delay_ns();
+            open.allow_spin(delay.is_some_and(|delay| gate.look(monotonic().as_nanos(), delay)));
+        }
+        looks += 1;
+        if !shared.is_running() {
+            open.dismiss();
+        }
+    }
+    // What is late is cut off: its tasks start nothing more, and park their connections where nobody looks.
+    shared.is_over.set(true);
+}
+
+fn leave<W: Workload>(
+    side: &mut Side<'_, W>,
+    shared: &Shared<W>,
+    open_loop: Option<&OpenLoop<W>>,
+    order: &Order,
+    reopened: usize,
+) -> Done {
+    if let Some(parking) = &shared.parking {
+        for (place, connected) in parking.borrow_mut().iter_mut().enumerate() {
+            side.parked[place] = connected.take();
+        }
+    }
+    let missed_starts = open_loop.map_or(0, |open| open.pass_over(order.origin_ns, shared.edges.stop_ns()));
+    let mut recorder = shared.recorder.borrow_mut();
+    let leftover = recorder.finish(now().as_nanos());
+    Done {
+        worker: side.plan.worker as usize,
+        messages: recorder.completed(),
+        completed_ns: recorder.completed_ns(),
+        reopened: u32::try_from(reopened).unwrap_or(u32::MAX),
+        failure_last: recorder.failure_last().map(str::to_owned),
+        spun_ns: open_loop.map_or(0, OpenLoop::spun_ns),
+        outcome: Outcome {
+            leftover,
+            missed_starts,
+            completed: recorder.completed(),
+            failure_first: recorder.failure_first().cloned(),
+            connections: recorder.connections().map(|notes| notes.clone()),
+            http: shared.workload.http_totals(),
+            orders: None,
+        },
+    }
+}

@@ -1,0 +1,158 @@
+//! `weir load-slices` (hidden): the generator of the laboratory for servers that are loaded in turn. It speaks
+//! [`weir_record::slices`] on standard input and output, and ends with its input.
+
+use std::{
+    io::{self, BufRead, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Result;
+use serde::de::DeserializeOwned;
+use weir_load::{Arrivals, Control, HttpSpec, HttpUrl, LoadError, LoadSpec};
+use weir_record::slices::{SliceAnswer, SliceCommand, SliceMessage, SliceSetup};
+
+use super::{engine, load::PACER_SPIN, load_http};
+use crate::{
+    exit::{Exit, UsageError},
+    signals,
+};
+
+/// Longest wait for a connection or a response where the laboratory names none: as `weir load` has it.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run() -> Result<Exit> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    signals::on_stop(move |_| flag.store(true, Ordering::Relaxed))?;
+    let mut lines = Lines { input: io::stdin().lock(), output: io::stdout().lock(), wrong: None };
+    let Some(setup) = lines.read::<SliceSetup>() else {
+        return Err(usage(lines.wrong.unwrap_or_else(|| "no setup on standard input".to_owned())));
+    };
+    let specs = specs(&setup)?;
+    weir_load::run_slices(&specs, &mut lines, &stop).map_err(|error| match error {
+        LoadError::Invalid { field, reason } => usage(format!("{field}: {reason}")),
+        other => other.into(),
+    })?;
+    match lines.wrong {
+        Some(reason) => Err(usage(reason)),
+        None if stop.load(Ordering::Relaxed) => Ok(Exit::Interrupted),
+        None => Ok(Exit::Ok),
+    }
+}
+
+fn usage(reason: String) -> anyhow::Error {
+    UsageError(reason).into()
+}
+
+/// One load for each target.
+fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
+    let options: Vec<String> = setup.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut engine = engine::config(&setup.driver, &options)?;
+    engine::resolve(&mut engine, &options)?;
+    let or_default = |length_ns: u64| if length_ns == 0 { TIMEOUT } else { Duration::from_nanos(length_ns) };
+    let arrivals = match setup.rate {
+        Some((rate_per_second, poisson)) => Arrivals::Open { rate_per_second, poisson, spin: PACER_SPIN },
+        None => Arrivals::Closed { think: Duration::ZERO },
+    };
+    let spec = |target: &String| {
+        let (message_bytes, http) = match &setup.message {
+            SliceMessage::Echo { bytes } => (*bytes, None),
+            SliceMessage::Http { path, content } => (0, Some(http(target, path, content)?)),
+        };
+        Ok(LoadSpec {
+            target: target.clone(),
+            connections: setup.connections,
+            idle_connections: setup.idle_connections,
+            depth: setup.depth,
+            message_bytes,
+            arrivals,
+            workers: setup.workers,
+            pin: setup.pin.clone(),
+            seed: setup.seed,
+            duration: Duration::from_secs(1),
+            messages: None,
+            warmup_max: Duration::ZERO,
+            ramp_up: Duration::ZERO,
+            connect_timeout: or_default(setup.connect_timeout_ns),
+            response_timeout: or_default(setup.response_timeout_ns),
+            engine: engine.clone(),
+            observe_pid: None,
+            observe_stats: None,
+            http,
+            orders: None,
+        })
+    };
+    setup.targets.iter().map(spec).collect()
+}
+
+fn http(target: &str, path: &str, content: &str) -> Result<HttpSpec> {
+    let url =
+        HttpUrl { text: format!("http://{target}{path}"), host: target.to_owned(), path: path.to_owned() };
+    Ok(HttpSpec { expect_content: load_http::expected(Some(content))?, ..HttpSpec::get(vec![url]) })
+}
+
+/// JSON values, one a line.
+struct Lines<R, W> {
+    input: R,
+    output: W,
+    /// What was wrong with a line.
+    wrong: Option<String>,
+}
+
+impl<R: BufRead, W> Lines<R, W> {
+    /// The next value; `None` at the end of the input or when a line is none.
+    fn read<T: DeserializeOwned>(&mut self) -> Option<T> {
+        let mut line = String::new();
+        if self.input.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        match serde_json::from_str(&line) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.wrong = Some(format!("a line of standard input is no command: {error}"));
+                None
+            }
+        }
+    }
+}
+
+impl<R: BufRead, W: Write> Control for Lines<R, W> {
+    fn next(&mut self) -> Option<SliceCommand> {
+        self.read()
+    }
+
+    fn answer(&mut self, answer: &SliceAnswer) -> bool {
+        let Ok(mut line) = serde_json::to_vec(answer) else { return false };
+        line.push(b'\n');
+        self.output.write_all(&line).and_then(|()| self.output.flush()).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_command_ends_the_session_with_a_reason() {
+        let input = b"{\"run\":{\"target\":0,\"length_ns\":5}}\n\"sing\"\n";
+        let mut lines = Lines { input: &input[..], output: Vec::new(), wrong: None };
+        assert_eq!(lines.next(), Some(SliceCommand::Run { target: 0, length_ns: 5 }));
+        assert_eq!(lines.next(), None);
+        assert!(lines.wrong.as_deref().is_some_and(|text| text.contains("sing")), "{:?}", lines.wrong);
+    }
+
+    #[test]
+    fn an_answer_is_one_line() {
+        let mut lines = Lines { input: &b""[..], output: Vec::new(), wrong: None };
+        assert!(lines.answer(&SliceAnswer::Ready { opened: vec![3], failures: vec![None] }));
+        assert_eq!(
+            String::from_utf8_lossy(&lines.output),
+            "{\"ready\":{\"opened\":[3],\"failures\":[null]}}\n"
+        );
+        assert_eq!((lines.next(), lines.wrong), (None, None));
+    }
+}
