@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     verify::{self, HEADER_BYTES, Stamp, VerifyError, noise},
-    wait::time::now_ns,
+    wait::time::thread_cpu_ns,
 };
 
 /// Bytes read at once when blocks are compared.
@@ -41,8 +41,8 @@ pub(super) struct Written {
 }
 
 /// Bytes that are made to see what that costs, and how often it is tried.
-const REHEARSED_BYTES: u64 = 4 << 20;
-const REHEARSALS: usize = 5;
+const REHEARSED_BYTES: u64 = 256 << 10;
+const REHEARSALS: usize = 20;
 
 /// The blocks of one thread.
 #[derive(Clone, Debug)]
@@ -96,19 +96,20 @@ impl Contents {
         }
     }
 
-    /// Time to make the bytes of one block: the best of some tries. Nothing of what the job writes depends on it.
+    /// CPU time to make the bytes of one block: the best of some short tries, which others disturb least. What the job
+    /// writes does not depend on it.
     pub(super) fn fill_ns(&self, buffer: &mut [u8]) -> u64 {
         let mut payload = self.payload.clone();
         let rounds = (REHEARSED_BYTES / self.block_bytes).clamp(1, 1000);
         let mut try_once = || {
-            let start_ns = now_ns();
+            let start_ns = thread_cpu_ns();
             for round in 0..rounds {
                 match self.written {
                     Some(_) => self.stamp(round * self.block_bytes, round, buffer),
                     None => payload.fill(buffer),
                 }
             }
-            (now_ns() - start_ns).div_ceil(rounds)
+            (thread_cpu_ns() - start_ns).div_ceil(rounds)
         };
         (0..REHEARSALS).map(|_| try_once()).min().unwrap_or(0)
     }

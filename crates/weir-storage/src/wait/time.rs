@@ -64,7 +64,7 @@ impl Time for RealTime {
     }
 
     fn thread_cpu_ns(&self) -> u64 {
-        nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+        thread_cpu_ns()
     }
 
     fn sleep(&mut self, engine: &mut dyn Engine, length_ns: u64) -> io::Result<()> {
@@ -87,6 +87,11 @@ impl Time for RealTime {
 #[inline]
 pub fn now_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// CPU time of this thread, a reading that only rises.
+pub fn thread_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 /// Sleeps until a moment of the monotonic clock.
