@@ -270,6 +270,9 @@ impl Default for SimOptions {
 pub struct Limits {
     /// Sockets of one runtime, listeners included.
     pub sockets_max: usize,
+    /// Descriptors of the process that accepting leaves to files and everything else; at most half of those that are
+    /// free when the runtime starts.
+    pub descriptors_reserved: usize,
     /// Tasks of one runtime.
     pub tasks_max: usize,
     /// Timers of one runtime; by default eight for each task, and no memory before they are used.
@@ -299,6 +302,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sockets_max: 1 << 17,
+            descriptors_reserved: 16,
             tasks_max: 1 << 17,
             timers_max: 1 << 20,
             pool_bytes_max: 64 << 20,

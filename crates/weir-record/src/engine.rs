@@ -30,8 +30,12 @@ pub struct EngineStats {
     pub interest_calls: u64,
     /// Connections accepted.
     pub accepts: u64,
-    /// Accept attempts that failed because descriptors or memory ran out.
+    /// Times accepting paused because descriptors or memory ran out, or were left to files.
     pub accepts_starved: u64,
+    /// Accepted connections that were closed at once because a limit was reached.
+    pub accepts_refused: u64,
+    /// Accepts that failed for a reason that says nothing about one connection.
+    pub accepts_failed: u64,
     /// Connections opened by `connect`.
     pub connects: u64,
     /// Connections closed.
@@ -98,10 +102,10 @@ impl EngineStats {
             ($($field:ident)*) => { $(self.$field = combine(self.$field, other.$field);)* };
         }
         each!(turns waits completions completions_per_turn_max submissions enters wait_calls recv_calls
-              send_calls interest_calls accepts accepts_starved connects closes receives bytes_received sends
-              bytes_sent sends_short would_block receives_full buffers_exhausted rearms completion_overflows
-              buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed events_stale task_polls
-              timers_fired connections_open);
+              send_calls interest_calls accepts accepts_starved accepts_refused accepts_failed connects closes
+              receives bytes_received sends bytes_sent sends_short would_block receives_full buffers_exhausted
+              rearms completion_overflows buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed
+              events_stale task_polls timers_fired connections_open);
     }
 }
 

@@ -38,7 +38,7 @@ use super::{
     files::{self, Answer, Stage},
     output::{Outlet, Output},
     readiness::ACCEPT_RETRY,
-    socket::{self, AcceptFailure, ListenOptions, StoredError},
+    socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
     net::Address,
@@ -125,6 +125,7 @@ pub(crate) struct Blocking {
     stuck: VecDeque<SlotId>,
     /// Sockets whose handle is gone, in the order of their deadlines, each once.
     lingering: VecDeque<SlotId>,
+    reserve: Reserve,
     /// Something was short: nothing is tried before this moment.
     retry_at: Option<Instant>,
     draining: bool,
@@ -140,6 +141,7 @@ impl Blocking {
     pub(crate) fn new(parts: Parts) -> io::Result<Self> {
         let sockets = Slots::new(parts.config.limits.sockets_max);
         Ok(Self {
+            reserve: Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd()),
             parts,
             sockets,
             dirty: Vec::new(),
@@ -319,25 +321,33 @@ impl Blocking {
 
     fn accept(&mut self, id: SlotId, limit: Option<Duration>) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
+        if !self.reserve.has_room(socket.descriptor.as_fd()) {
+            return self.starve();
+        }
         let outcome = socket
             .limit_receives(limit)
             .and_then(|()| rustix::net::accept_with(&socket.descriptor, SocketFlags::CLOEXEC));
         match outcome {
             Ok(descriptor) => {
                 self.parts.counters.accepts.increment();
+                self.reserve.note(descriptor.as_fd());
                 socket.accepted = Some(descriptor);
             }
-            // Another thread has shut the listener down.
-            Err(Errno::INVAL) => self.draining = true,
             Err(error) => match socket::accept_failure(error) {
                 AcceptFailure::Empty | AcceptFailure::Again => {}
-                AcceptFailure::Starved => {
-                    self.parts.counters.accepts_starved.increment();
-                    self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+                AcceptFailure::Starved => self.starve(),
+                AcceptFailure::Unforeseen => {
+                    self.parts.counters.accepts_failed.increment();
+                    socket.error = Some(StoredError(error));
                 }
-                AcceptFailure::Broken => socket.error = Some(StoredError(error)),
             },
         }
+    }
+
+    /// Descriptors or memory are short: accepting goes on after a while.
+    fn starve(&mut self) {
+        self.parts.counters.accepts_starved.increment();
+        self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }
 
     fn connect_now(&mut self, id: SlotId, limit: Option<Duration>) {
@@ -573,9 +583,11 @@ impl Mechanism for Blocking {
         let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(descriptor) = socket.accepted.take() {
             self.displaced = None;
-            return Poll::Ready(self.insert(descriptor, false, None));
+            let admitted = self.insert(descriptor, false, None);
+            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
         }
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.error.take() {
+            // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
         self.wait_for(listener, Operation::Accept, waker)

@@ -24,6 +24,10 @@ impl Backend for Select {
         false
     }
 
+    fn check(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        DescriptorSet::check(socket.as_raw_fd())
+    }
+
     fn add(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -31,7 +35,7 @@ impl Backend for Select {
         interest: Interest,
         _exclusive: bool,
     ) -> io::Result<()> {
-        DescriptorSet::check(socket.as_raw_fd())?;
+        self.check(socket)?;
         self.tokens.insert(socket.as_raw_fd(), token);
         self.change(socket, token, interest)
     }

@@ -2,18 +2,20 @@
 
 use std::{
     io::{self, IoSlice},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
     time::Duration,
 };
 
 use rustix::{
-    io::Errno,
+    io::{Errno, fcntl_dupfd_cloexec},
     net::{SendAncillaryBuffer, SendFlags},
+    process::{Resource, getrlimit},
 };
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::{files::FILE_ENDED, unix_path};
 use crate::{
+    counters::Counters,
     net::Address,
     outbound::{Front, Outbound},
 };
@@ -171,6 +173,59 @@ pub(crate) fn has_taken_all(socket: BorrowedFd<'_>) -> bool {
     weir_sys::output::outstanding_bytes(socket).is_ok_and(|bytes| bytes == 0)
 }
 
+/// Descriptors that accepting leaves to files and everything else.
+///
+/// The kernel gives out the lowest number that is free, so whoever gets one far below the reserve knows that there is
+/// room. Near it, each accept asks first which number is next. Only what others open in the moment between can then
+/// lead into the reserve.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    /// The first reserved number.
+    first: RawFd,
+    /// What was accepted last was close to it, or there was nothing yet.
+    is_near: bool,
+}
+
+impl Reserve {
+    /// Reserves the last `count` descriptors that this process may have, at most half of those that are free now: then
+    /// each connection can have another descriptor.
+    pub(crate) fn new(count: usize, any: BorrowedFd<'_>) -> Self {
+        let limit = getrlimit(Resource::Nofile).current.and_then(|limit| RawFd::try_from(limit).ok());
+        let first = limit.map_or(RawFd::MAX, |limit| {
+            let free = lowest_free(any).map_or(0, |free| limit.saturating_sub(free).max(0));
+            limit - RawFd::try_from(count).unwrap_or(limit).min((free + 1) / 2)
+        });
+        Self { first, is_near: true }
+    }
+
+    /// Takes note of what was accepted.
+    pub(crate) fn note(&mut self, accepted: BorrowedFd<'_>) {
+        self.is_near = accepted.as_raw_fd().saturating_add(NEAR) >= self.first;
+    }
+
+    /// Whether as many connections as a queue of [`ACCEPT_BURST_MAX`] holds may come after this one.
+    pub(crate) fn leaves_a_burst(&self, accepted: BorrowedFd<'_>) -> bool {
+        accepted.as_raw_fd().saturating_add(ACCEPT_BURST_MAX) < self.first
+    }
+
+    /// Whether another connection may be accepted.
+    #[inline]
+    pub(crate) fn has_room(&self, any: BorrowedFd<'_>) -> bool {
+        !self.is_near || lowest_free(any).is_some_and(|free| free < self.first)
+    }
+}
+
+/// Descriptors that others may open between two accepts.
+const NEAR: RawFd = 64;
+
+/// Connections that the kernel may hold ready when nothing else is asked for.
+const ACCEPT_BURST_MAX: RawFd = 4096;
+
+/// The number that the next descriptor gets. `None`: there is none.
+fn lowest_free(any: BorrowedFd<'_>) -> Option<RawFd> {
+    fcntl_dupfd_cloexec(any, 0).ok().map(|descriptor| descriptor.as_raw_fd())
+}
+
 /// What to do after a failed accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptFailure {
@@ -180,8 +235,8 @@ pub(crate) enum AcceptFailure {
     Again,
     /// Descriptors or memory ran out: wait until some are free.
     Starved,
-    /// The listener is broken.
-    Broken,
+    /// Nothing that is known of single connections, or passes for certain: whoever accepts decides.
+    Unforeseen,
 }
 
 /// Sorts the errors of `accept(2)`; pending network errors of the new socket count as `Again`, as the manual asks.
@@ -198,9 +253,13 @@ pub(crate) fn accept_failure(error: Errno) -> AcceptFailure {
         | Errno::HOSTUNREACH
         | Errno::OPNOTSUPP
         | Errno::NETUNREACH
+        | Errno::NOSR
+        | Errno::SOCKTNOSUPPORT
+        | Errno::PROTONOSUPPORT
+        | Errno::TIMEDOUT
         | Errno::PERM => AcceptFailure::Again,
         Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => AcceptFailure::Starved,
-        _ => AcceptFailure::Broken,
+        _ => AcceptFailure::Unforeseen,
     }
 }
 
@@ -213,6 +272,13 @@ pub(crate) fn gone() -> io::Error {
 pub(crate) fn too_many(limit: usize) -> io::Error {
     let reason = format!("the runtime's limit of {limit} sockets is reached");
     io::Error::new(io::ErrorKind::QuotaExceeded, reason)
+}
+
+/// An accepted connection for which there is no room is closed.
+pub(crate) fn refuse(counters: &Counters, error: io::Error) -> io::Error {
+    counters.accepts_refused.increment();
+    counters.closes.increment();
+    io::Error::new(io::ErrorKind::QuotaExceeded, error)
 }
 
 /// Accepting has ended because the runtime drains.

@@ -116,6 +116,8 @@ conformance! {
     "12" closing_under_a_receive_ends_the_stream_at_once = cases::cancel::close_under_receive, Here, 20;
     "13" no_event_reaches_the_next_owner_of_a_descriptor = cases::cancel::descriptor_reuse, Here, 60;
     "14" accepting_goes_on_when_descriptors_are_free_again = cases::limits::descriptor_shortage, OwnProcess, 0;
+    "14b" accepting_leaves_descriptors_to_files = cases::limits::descriptors_left_to_files, OwnProcess, 0,
+        except SIM: NO_DESCRIPTORS;
     "15" an_accept_storm_leaves_nothing_behind = cases::limits::accept_storm, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS;
     "16" idle_connections_cost_little_memory = cases::limits::idle_memory, OwnProcess, 0,
@@ -145,6 +147,9 @@ conformance! {
     "23b" one_turn_hands_out_no_more_than_its_share = cases::fairness::share_of_a_turn, Here, 20,
         except BLOCKING: "every connection has a thread of its own, and takes no turns with others";
     "24" descriptors_beyond_the_set_of_select_are_refused_cleanly = cases::limits::high_descriptors, OwnProcess, 0,
+        except SIM: NO_DESCRIPTORS,
+        except BLOCKING: "it watches no set of descriptors";
+    "24b" a_connection_that_select_cannot_watch_is_refused_and_counted = cases::limits::high_connections, OwnProcess, 0,
         except SIM: NO_DESCRIPTORS,
         except BLOCKING: "it watches no set of descriptors";
     "25" idle_connections_cost_no_turns = cases::limits::idle_turns, OwnProcess, 0,

@@ -49,6 +49,11 @@ pub struct Unconnected {
 }
 
 impl Unconnected {
+    /// A socket for connecting to this address.
+    pub fn to(address: &Address) -> Self {
+        Self::open(address, PeerBuffers::default()).expect("there are descriptors")
+    }
+
     fn open(address: &Address, buffers: PeerBuffers) -> io::Result<Self> {
         let (domain, name) = match address {
             Address::Tcp(address) => (Domain::for_address(*address), SockAddr::from(*address)),
@@ -259,7 +264,7 @@ impl Network {
 
     /// A socket for a connection to the server; not on the simulator.
     pub fn open(&self) -> Unconnected {
-        Unconnected::open(&self.address, PeerBuffers::default()).expect("there are descriptors")
+        Unconnected::to(&self.address)
     }
 
     /// `count` connections.

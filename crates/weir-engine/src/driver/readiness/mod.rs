@@ -25,7 +25,7 @@ use super::{
     files::{Answer, Outcome, Stage},
     helpers::Helpers,
     output::{Outlet, Output},
-    socket::{self, AcceptFailure, ListenOptions, StoredError},
+    socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
     net::Address,
@@ -34,6 +34,7 @@ use crate::{
     time::{Instant, monotonic},
 };
 
+mod accept;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -68,6 +69,11 @@ pub(crate) trait Backend {
     /// Accepted sockets stay blocking, and a write returns when the kernel has taken all of it.
     fn blocks_on_writes(&self) -> bool {
         false
+    }
+
+    /// Whether it can watch this socket at all.
+    fn check(&self, _socket: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(())
     }
 
     /// Starts watching. Edge-triggered backends watch both directions whatever `interest` says.
@@ -223,6 +229,7 @@ pub(crate) struct Readiness<B> {
     /// Sockets that have sent their share of a file in this flush.
     unfinished: Vec<SlotId>,
     ready: Vec<Ready>,
+    reserve: Reserve,
     /// Listeners waiting for free descriptors.
     starved_listeners: Vec<SlotId>,
     /// When to try again what the kernel was short of descriptors or memory for.
@@ -254,11 +261,11 @@ impl<B: Backend> Readiness<B> {
         Ok(Self {
             backend,
             sockets: Slots::new(parts.config.limits.sockets_max),
-            parts,
             dirty: Vec::new(),
             refused: Vec::new(),
             unfinished: Vec::new(),
             ready: Vec::new(),
+            reserve: Reserve::new(parts.config.limits.descriptors_reserved, wake.as_fd()),
             starved_listeners: Vec::new(),
             retry_at: None,
             starved_receivers: VecDeque::new(),
@@ -268,6 +275,7 @@ impl<B: Backend> Readiness<B> {
             file_bytes: 0,
             draining: false,
             classes,
+            parts,
             accept_flags: SocketFlags::CLOEXEC | waiting,
             helpers,
         })
@@ -548,28 +556,25 @@ impl<B: Backend> Mechanism for Readiness<B> {
                 return Poll::Pending;
             }
             socket.turn_bytes += 1;
+            if !self.reserve.has_room(socket.descriptor.as_fd()) {
+                self.starve(listener, waker);
+                return Poll::Pending;
+            }
             let error = match rustix::net::accept_with(&socket.descriptor, self.accept_flags) {
-                Ok(descriptor) => {
-                    self.parts.counters.accepts.increment();
-                    return Poll::Ready(self.insert(descriptor, Kind::Stream));
-                }
+                Ok(descriptor) => return Poll::Ready(self.admit(descriptor)),
                 Err(error) => error,
             };
             match socket::accept_failure(error) {
                 AcceptFailure::Empty => socket.readable = false,
                 AcceptFailure::Again => {}
                 AcceptFailure::Starved => {
-                    socket.wait_to_receive(waker);
-                    self.parts.counters.accepts_starved.increment();
-                    if !self.starved_listeners.contains(&listener) {
-                        self.starved_listeners.push(listener);
-                    }
-                    self.retry_after(ACCEPT_RETRY);
-                    // What waits would be reported all the time; an exclusive watch cannot be changed, only ended.
-                    self.pause_reading(listener, true);
+                    self.starve(listener, waker);
                     return Poll::Pending;
                 }
-                AcceptFailure::Broken => return Poll::Ready(Err(error.into())),
+                AcceptFailure::Unforeseen => {
+                    self.parts.counters.accepts_failed.increment();
+                    return Poll::Ready(Err(error.into()));
+                }
             }
         }
     }

@@ -261,7 +261,8 @@ impl Mechanism for Sim {
         match self.network.accept(listener) {
             Some(end) => {
                 self.parts.counters.accepts.increment();
-                Poll::Ready(self.insert(Kind::Stream(end)))
+                let admitted = self.insert(Kind::Stream(end));
+                Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)))
             }
             None => {
                 self.wait_to_receive(id, waker);

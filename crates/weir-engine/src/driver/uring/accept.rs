@@ -1,6 +1,6 @@
 //! Accepts and connects.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use io_uring::opcode;
 use rustix::io::Errno;
@@ -29,10 +29,13 @@ impl Uring {
         if blocked || self.draining.is_some() {
             return;
         }
+        if !self.reserve.has_room(socket.descriptor.as_fd()) {
+            return self.starve(id);
+        }
         socket.arm = Arm::Armed(0);
         socket.operations += 1;
         let descriptor = socket.fd();
-        let entry = if self.accept_multishot {
+        let entry = if self.accept_multishot && self.accepts_in_bursts {
             opcode::AcceptMulti::new(descriptor).flags(libc::SOCK_CLOEXEC).build()
         } else {
             let accept = opcode::Accept::new(descriptor, std::ptr::null_mut(), std::ptr::null_mut());
@@ -58,13 +61,18 @@ impl Uring {
         }
         if let Some(descriptor) = accepted {
             self.parts.counters.accepts.increment();
+            self.reserve.note(descriptor.as_fd());
+            self.accepts_in_bursts = self.reserve.leaves_a_burst(descriptor.as_fd());
             socket.accepted.push_back(descriptor);
             socket.wake_receiver();
-            if socket.accepted.len() >= ACCEPTED_MAX && more {
+            if more
+                && (socket.accepted.len() >= ACCEPTED_MAX || !self.accepts_in_bursts)
+                && socket.arm != Arm::Stopping
+            {
                 socket.arm = Arm::Stopping;
                 self.cancel(Kind::Accept, id);
             } else if !more {
-                if self.accept_multishot {
+                if self.accept_multishot && self.accepts_in_bursts {
                     self.parts.counters.rearms.increment();
                 }
                 self.arm_accept(id);
@@ -76,13 +84,19 @@ impl Uring {
             _ if error == Errno::CANCELED => self.arm_accept(id),
             AcceptFailure::Empty => self.await_arrival(id),
             AcceptFailure::Again => self.arm_accept(id),
-            AcceptFailure::Starved => {
-                self.parts.counters.accepts_starved.increment();
-                self.starved_listeners.push(id);
-                self.retry_at = Some(monotonic() + ACCEPT_RETRY);
+            AcceptFailure::Starved => self.starve(id),
+            AcceptFailure::Unforeseen => {
+                self.parts.counters.accepts_failed.increment();
+                socket.fail(error);
             }
-            AcceptFailure::Broken => socket.fail(error),
         }
+    }
+
+    /// Descriptors or memory are short: accepting goes on when something is free, or after a while.
+    fn starve(&mut self, id: SlotId) {
+        self.parts.counters.accepts_starved.increment();
+        self.starved_listeners.push(id);
+        self.retry_at = Some(monotonic() + ACCEPT_RETRY);
     }
 
     /// An accept that found nobody ended instead of waiting. Before 5.18 (and the stable kernels that have its fix) it

@@ -30,7 +30,7 @@ use super::{
     Doorbell, Mechanism, Parts, Wait,
     files::{Answer, Operations, Stage},
     output::{Outlet, Output},
-    socket::{self, ListenOptions, SLICES_MAX, StoredError},
+    socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
     config::{Config, ReceiveMode},
@@ -317,6 +317,9 @@ pub(crate) struct Uring {
     starved_receivers: VecDeque<SlotId>,
     /// For how many turns in a row most buffers of each size were in use, while receives waited for buffers.
     held_turns: [u8; CLASS_BYTES.len()],
+    reserve: Reserve,
+    /// All that wait in the kernel may be accepted at once.
+    accepts_in_bursts: bool,
     starved_listeners: Vec<SlotId>,
     retry_at: Option<Instant>,
     /// Sends for which the kernel had no memory, each once, and when to try again; they count as dirty until then.
@@ -362,6 +365,7 @@ impl Uring {
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
         let provided = !options.masked.buffer_ring && buffers.provide(0, &ring).is_ok();
         let multishot = provided && ring.granted.single_issuer && !options.masked.receive_multishot;
+        let reserve = Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd());
         let mut driver = Self {
             receive: if multishot { options.receive } else { ReceiveMode::Single },
             accept_multishot: provided && !options.masked.accept_multishot,
@@ -381,6 +385,8 @@ impl Uring {
             follow_up: false,
             starved_receivers: VecDeque::new(),
             held_turns: Default::default(),
+            reserve,
+            accepts_in_bursts: false,
             starved_listeners: Vec::new(),
             retry_at: None,
             refused: Vec::new(),
@@ -495,9 +501,11 @@ impl Mechanism for Uring {
         let Some(socket) = self.sockets.get_mut(listener) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(descriptor) = socket.accepted.pop_front() {
             self.arm_accept(listener);
-            return Poll::Ready(self.insert(descriptor, SocketKind::Stream));
+            let admitted = self.insert(descriptor, SocketKind::Stream);
+            return Poll::Ready(admitted.map_err(|error| socket::refuse(&self.parts.counters, error)));
         }
-        if let Some(error) = socket.error {
+        if let Some(error) = socket.error.take() {
+            // The next call tries again.
             return Poll::Ready(Err(error.into()));
         }
         socket.receive_waiter = Some(waker.clone());

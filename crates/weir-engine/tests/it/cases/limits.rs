@@ -1,10 +1,11 @@
 //! At the limits: descriptors run out, queues overflow, connections idle in thousands.
 
-use std::{sync::mpsc, time::Duration};
+use std::{os::fd::AsRawFd, sync::mpsc, time::Duration};
 
 use rustix::io::fcntl_dupfd_cloexec;
 use weir_engine::{
     Driver,
+    fs::File,
     net::{Listener, Stream},
     spawn, time,
 };
@@ -108,6 +109,40 @@ pub fn descriptor_shortage(rig: &mut Rig) {
         welcomed
     });
     assert_eq!(served.value.1, CLIENTS);
+    served.expect_clean();
+}
+
+/// Case 14, the other side of it: what connections may not have is left to their files.
+pub fn descriptors_left_to_files(rig: &mut Rig) {
+    // As much as is possible: every connection has a file.
+    rig.config.limits.descriptors_reserved = usize::MAX;
+    rig.listen = rig.abstract_address();
+    let sockets: Vec<_> = (0..CLIENTS).map(|_| Unconnected::to(&rig.listen)).collect();
+    let limit_before = kernel::descriptor_limit();
+    kernel::set_descriptor_limit(kernel::open_descriptors() + 2 * ROOM);
+    let path = std::env::current_exe().expect("it has a path");
+    let handler = move |stream: Stream| {
+        let path = path.clone();
+        async move {
+            // Open until the client has gone.
+            let file = File::open(&path).await;
+            let word: &[u8] = if file.is_ok() { b"welcome" } else { b"no file" };
+            if stream.send(word).await.is_ok() {
+                echo(stream).await;
+            }
+        }
+    };
+    let served = rig.serve(handler, async |network| {
+        let connect = |socket: Unconnected| socket.connect().expect("the kernel holds it ready");
+        let mut clients: Vec<Peer> = sockets.into_iter().map(connect).collect();
+        network.until(|stats| stats.accepts_starved > 0).await;
+        for client in &mut clients {
+            assert_eq!(client.read_exact(7).await.expect("accepting goes on"), b"welcome");
+            // Without giving its own descriptor to the server.
+            client.shutdown().await.expect("it is connected");
+        }
+    });
+    kernel::set_descriptor_limit(limit_before);
     served.expect_clean();
 }
 
@@ -305,6 +340,39 @@ pub fn high_descriptors(rig: &mut Rig) {
         Ok(Ok(_)) => panic!("nothing was sent"),
     }
     assert_eq!(runtime.drain(Duration::from_millis(100)), 0);
+}
+
+/// Case 24, at a server: a connection that select cannot watch is closed, counted, and costs nobody else anything.
+pub fn high_connections(rig: &mut Rig) {
+    let needed = libc::FD_SETSIZE + 100;
+    let limit = kernel::raise_descriptor_limit(needed);
+    if limit < needed {
+        return rig
+            .skip(format!("the hard limit of descriptors is {limit}: raise it to {needed} (ulimit -Hn)"));
+    }
+    let is_select = rig.subject.driver == Driver::Select;
+    let served = rig.serve(echo, async |network| {
+        let mut low = network.connect().await;
+        assert_eq!(low.exchange(b"low").await.expect("an echo"), b"low");
+        let fillers = fill_low_descriptors();
+        let mut high = network.connect().await;
+        assert_eq!(high.exchange(b"high").await.is_ok(), !is_select);
+        network.until(|stats| stats.accepts_refused == u64::from(is_select)).await;
+        drop(fillers);
+        assert_eq!(low.exchange(b"low").await.expect("it goes on"), b"low");
+        assert_eq!(network.connect().await.exchange(b"next").await.expect("so does accepting"), b"next");
+    });
+    served.expect_clean();
+}
+
+/// Opens descriptors until all numbers that select can watch are taken.
+fn fill_low_descriptors() -> Vec<std::os::fd::OwnedFd> {
+    let mut fillers = vec![std::fs::File::open("/dev/null").expect("there is room").into()];
+    while fillers.last().is_some_and(|last: &std::os::fd::OwnedFd| last.as_raw_fd() < libc::FD_SETSIZE as i32)
+    {
+        fillers.push(fillers[0].try_clone().expect("there is room"));
+    }
+    fillers
 }
 
 /// A connected pair; the first end has a number of at least `minimum`.
