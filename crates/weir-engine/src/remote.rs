@@ -187,24 +187,32 @@ impl Remote {
 
 /// Runtimes by number. Numbers of ended runtimes are used again; a waker of an ended one wakes its successor once
 /// without need.
-static RUNTIMES: RwLock<Vec<Option<Arc<Inbox>>>> = RwLock::new(Vec::new());
+static RUNTIMES: RwLock<Runtimes> = RwLock::new(Runtimes { inboxes: Vec::new(), vacant: Vec::new() });
+
+struct Runtimes {
+    inboxes: Vec<Option<Arc<Inbox>>>,
+    vacant: Vec<u16>,
+}
 
 /// Gives a runtime its number.
 pub(crate) fn register(inbox: &Arc<Inbox>) -> io::Result<u16> {
     let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let place = runtimes.iter().position(Option::is_none).unwrap_or(runtimes.len());
-    let number = u16::try_from(place).map_err(|_| io::Error::other("65536 runtimes are running"))?;
-    if place == runtimes.len() {
-        runtimes.push(None);
+    let inbox = Some(Arc::clone(inbox));
+    if let Some(number) = runtimes.vacant.pop() {
+        runtimes.inboxes[usize::from(number)] = inbox;
+        return Ok(number);
     }
-    runtimes[place] = Some(Arc::clone(inbox));
+    let full = |_| io::Error::other("65536 runtimes are running");
+    let number = u16::try_from(runtimes.inboxes.len()).map_err(full)?;
+    runtimes.inboxes.push(inbox);
     Ok(number)
 }
 
 /// Takes a runtime's number back.
 pub(crate) fn unregister(number: u16) {
     let mut runtimes = RUNTIMES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(inbox) = runtimes[usize::from(number)].take() {
+    if let Some(inbox) = runtimes.inboxes[usize::from(number)].take() {
+        runtimes.vacant.push(number);
         inbox.closed.store(true, Ordering::SeqCst);
         // The flag against the queue: whoever does not see the one has its call seen in the other.
         fence(Ordering::SeqCst);
@@ -214,7 +222,7 @@ pub(crate) fn unregister(number: u16) {
 /// Wakes a task of a runtime on another thread.
 pub(crate) fn wake(name: TaskName) {
     let runtimes = RUNTIMES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(Some(inbox)) = runtimes.get(usize::from(name.runtime)) {
+    if let Some(Some(inbox)) = runtimes.inboxes.get(usize::from(name.runtime)) {
         inbox.wake(name.slot);
     }
 }
@@ -223,6 +231,15 @@ pub(crate) fn wake(name: TaskName) {
 mod tests {
     use super::*;
     use crate::{Config, Driver, Runtime};
+
+    #[test]
+    fn numbers_of_ended_runtimes_are_given_out_again() {
+        let inbox = || Inbox::new(1, Arc::default()).expect("a descriptor");
+        for _ in 0..100_000 {
+            // Others have some of them meanwhile: there are enough only if these come back.
+            unregister(register(&inbox()).expect("there is a number"));
+        }
+    }
 
     #[test]
     fn a_call_that_races_the_end_of_the_runtime_is_dropped() {
