@@ -2,20 +2,22 @@
 //!
 //! Each worker is a thread with a runtime of its own. On the blocking driver there is one acceptor thread, and a
 //! thread with a runtime for each connection. `drain` stops accepting, lets receives end after what has arrived,
-//! waits for the handlers, and cuts what is left at the deadline.
+//! waits for the handlers, and cuts what is left at the deadline. A worker that cannot accept any more, whatever the
+//! reason, ends the whole server, and the end says so: a server that listens and serves only some is worse than none.
 
 use std::{
     io,
     os::fd::OwnedFd,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicU8, Ordering},
         mpsc,
     },
     thread,
     time::Duration,
 };
 
+use failures::Failures;
 use weir_record::engine::{EngineStats, ServerStats};
 
 use crate::{
@@ -25,11 +27,15 @@ use crate::{
     net::{Address, Listener, Stream},
     remote::Remote,
     runtime::{self, Runtime},
+    time,
 };
 
 mod blocking;
+mod failures;
+#[cfg(test)]
+mod tests;
 
-use blocking::{Acceptor, Connections};
+use blocking::{Acceptor, Threads};
 
 /// How connections reach the workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,11 +127,25 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// How a drain ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How a server ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
     /// Connections that had to be cut at the deadline.
     pub connections_cut: usize,
+    /// Connections that were closed as soon as they were accepted, because a limit was reached.
+    pub connections_refused: u64,
+    /// Why it ended although nobody had told it to.
+    pub accept_error: Option<AcceptError>,
+}
+
+/// A worker can accept no more connections: the whole server has ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("worker {worker} can accept no more connections: {reason}")]
+pub struct AcceptError {
+    /// Worker number.
+    pub worker: usize,
+    /// What the kernel says.
+    pub reason: String,
 }
 
 /// A running server.
@@ -135,7 +155,8 @@ pub struct Server {
     path: Option<BoundPath>,
     driver: Driver,
     shared: Arc<Shared>,
-    threads: Vec<thread::JoinHandle<Drained>>,
+    /// Each ends with the number of connections it has cut.
+    threads: Vec<thread::JoinHandle<usize>>,
 }
 
 #[derive(Debug)]
@@ -145,8 +166,9 @@ struct Shared {
     /// How far the end has come: [`SERVING`], [`DRAINING`], [`CUTTING`].
     stage: AtomicU8,
     drain_limit: Duration,
-    blocking: Mutex<Connections>,
-    serial: AtomicU64,
+    blocking: Threads,
+    /// The first error with which a worker stopped accepting.
+    accept_error: Mutex<Option<AcceptError>>,
 }
 
 /// Nothing ends yet.
@@ -181,19 +203,33 @@ impl Server {
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
+        Self::start_on(config, open_listeners, on_worker, handler)
+    }
+
+    fn start_on<W, H, F>(
+        config: ServerConfig,
+        open: impl FnOnce(&ServerConfig) -> Result<Vec<(OwnedFd, Address)>, ServeError>,
+        on_worker: W,
+        handler: H,
+    ) -> Result<Self, ServeError>
+    where
+        W: Fn(usize) -> io::Result<()> + Clone + Send + 'static,
+        H: Fn(Stream) -> F + Clone + Send + 'static,
+        F: Future<Output = ()> + 'static,
+    {
         let shared = Arc::new(Shared {
             remotes: Mutex::default(),
             counters: Mutex::default(),
             stage: AtomicU8::new(SERVING),
             drain_limit: config.drain_limit,
-            blocking: Mutex::default(),
-            serial: AtomicU64::new(0),
+            blocking: Threads::default(),
+            accept_error: Mutex::default(),
         });
         let driver = Runtime::new(&config.engine)?.driver();
         let mut config = config;
         config.engine.driver = crate::DriverChoice::Named(driver);
         refuse_impossible(driver, &config)?;
-        let listeners = open_listeners(&config)?;
+        let listeners = open(&config)?;
         let address = listeners[0].1.clone();
         let path = BoundPath::of(&address);
         let mut server = Self { address, path, driver, shared, threads: Vec::new() };
@@ -258,10 +294,10 @@ impl Server {
     {
         let wrap = |source| ServeError::Worker { worker: 0, source };
         let Some((listener, _)) = listeners.into_iter().next() else { return Ok(()) };
-        lock(&self.shared.blocking).listener = Some(listener.try_clone().map_err(wrap)?);
+        self.shared.blocking.listen(listener.try_clone().map_err(wrap)?);
         let (shared, config) = (Arc::clone(&self.shared), config.clone());
         let (ready, started) = mpsc::channel();
-        let acceptor = Acceptor { config, shared, handler, threads: Vec::new() };
+        let acceptor = Acceptor { config, shared, handler };
         let acceptor = thread::Builder::new()
             .name("weir-acceptor".into())
             .spawn(move || acceptor.run(listener, on_worker, &ready));
@@ -294,17 +330,20 @@ impl Server {
     /// # Panics
     /// When a worker panicked: with its message.
     pub fn join(self) -> Drained {
-        let mut total = Drained::default();
+        let control = self.control();
+        let mut connections_cut = 0;
         for worker in self.threads {
             match worker.join() {
-                Ok(drained) => total.connections_cut += drained.connections_cut,
+                Ok(cut) => connections_cut += cut,
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
         if let Some(path) = &self.path {
             path.remove();
         }
-        total
+        let connections_refused = control.stats().total.accepts_refused;
+        let accept_error = lock(&self.shared.accept_error).take();
+        Drained { connections_cut, connections_refused, accept_error }
     }
 }
 
@@ -316,15 +355,12 @@ pub struct ServerControl {
 }
 
 impl ServerControl {
-    /// Counters now: in total and by worker (by connection on the blocking driver, closed ones summed up first).
+    /// Counters now: in total and by worker. The blocking driver has an acceptor, and the sum of its other threads.
     pub fn stats(&self) -> ServerStats {
         let mut workers: Vec<EngineStats> =
             lock(&self.shared.counters).iter().map(|counters| counters.snapshot()).collect();
         if self.driver == Driver::Blocking {
-            let connections = lock(&self.shared.blocking);
-            let mut sum = connections.retired;
-            connections.open.values().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
-            workers.push(sum);
+            workers.push(self.shared.blocking.stats());
         }
         let mut total = EngineStats::default();
         workers.iter().for_each(|worker| total.merge(worker));
@@ -333,15 +369,35 @@ impl ServerControl {
 
     /// Starts draining.
     pub fn drain(&self) {
-        if self.shared.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
+        self.shared.drain();
+    }
+
+    /// The driver that runs.
+    pub fn driver(&self) -> Driver {
+        self.driver
+    }
+}
+
+impl Shared {
+    fn drain(&self) {
+        if self.stage.fetch_max(DRAINING, Ordering::SeqCst) != SERVING {
             return;
         }
-        lock(&self.shared.remotes).iter().for_each(Remote::drain);
-        let connections = lock(&self.shared.blocking);
-        connections.open.values().for_each(|(ending, _)| ending.advance(DRAINING));
-        if let Some(listener) = &connections.listener {
-            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+        lock(&self.remotes).iter().for_each(Remote::drain);
+        self.blocking.drain();
+    }
+
+    fn is_serving(&self) -> bool {
+        self.stage.load(Ordering::SeqCst) == SERVING
+    }
+
+    /// Ends the server, and remembers why, unless it ends already.
+    fn give_up(&self, worker: usize, error: &io::Error) {
+        if self.is_serving() {
+            let reason = error.to_string();
+            lock(&self.accept_error).get_or_insert(AcceptError { worker, reason });
         }
+        self.drain();
     }
 }
 
@@ -399,13 +455,14 @@ where
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
-    fn run(mut self, ready: &mpsc::Sender<io::Result<()>>) -> Drained {
+    /// Returns how many connections were cut.
+    fn run(mut self, ready: &mpsc::Sender<io::Result<()>>) -> usize {
         let runtime = match self.prepare() {
             Ok(runtime) => runtime,
             Err(error) => {
                 // The starter waits for this answer and nobody else does.
                 let _ = ready.send(Err(error));
-                return Drained::default();
+                return 0;
             }
         };
         let listener = self.listener.take();
@@ -425,7 +482,7 @@ where
                 None => runtime::draining().await,
             }
         });
-        Drained { connections_cut: runtime.drain(self.shared.drain_limit) }
+        runtime.drain(self.shared.drain_limit)
     }
 
     fn prepare(&self) -> io::Result<Runtime> {
@@ -440,20 +497,25 @@ where
 
     async fn accept(&self, listener: Listener) {
         let hand_out = self.config.accept == AcceptMode::Acceptor && self.config.workers > 1;
-        let mut next = 0;
+        let (mut next, mut failures) = (0, Failures::default());
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
                 // One connection too many is closed; the others and the server go on.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
-                Err(_) => return,
+                Err(_) if runtime::is_draining() => return,
+                Err(error) => match failures.pause(time::now()) {
+                    Some(pause) if time::timeout(pause, runtime::draining()).await.is_err() => continue,
+                    Some(_) => return,
+                    None => return self.shared.give_up(self.number, &error),
+                },
             };
+            failures = Failures::default();
             next = (next + 1) % self.config.workers;
             let own =
                 if hand_out && next != self.number { self.hand_out(stream, next) } else { Some(stream) };
             if let Some(stream) = own {
-                // Fails only at the task limit: then the connection is closed, which the peer sees.
-                let _ = runtime::try_spawn((self.handler)(stream));
+                serve((self.handler)(stream));
             }
         }
     }
@@ -468,7 +530,7 @@ where
         let refused = remote.call(move || {
             let descriptor = lock(&there).take();
             if let Some(Ok(stream)) = descriptor.map(Stream::from_descriptor) {
-                let _ = runtime::try_spawn(handler(stream));
+                serve(handler(stream));
             }
         });
         let descriptor = refused.err().and_then(|_| lock(&place).take())?;
@@ -476,251 +538,9 @@ where
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::{
-        io::{Read, Write},
-        net::TcpStream,
-        os::unix::net::UnixStream,
-    };
-
-    use super::*;
-
-    async fn echo(stream: Stream) {
-        while let Ok(Some(bytes)) = stream.recv().await {
-            if stream.send(bytes).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    fn config(driver: Driver, listen: Address) -> ServerConfig {
-        ServerConfig::new(Config::with_driver(driver), listen)
-    }
-
-    fn loopback() -> Address {
-        "127.0.0.1:0".parse().expect("an address")
-    }
-
-    fn connect(server: &Server) -> TcpStream {
-        let Address::Tcp(address) = server.address() else { panic!("it listens on TCP") };
-        let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time limit");
-        stream
-    }
-
-    fn is_echoed(stream: &mut TcpStream) -> bool {
-        let mut reply = [0; 4];
-        stream.write_all(b"ping").is_ok() && stream.read_exact(&mut reply).is_ok() && reply == *b"ping"
-    }
-
-    #[test]
-    fn one_connection_too_many_is_closed_and_the_server_goes_on() {
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
-            let mut config = config(driver, loopback());
-            // Two connections and, where a runtime has it, the listener.
-            config.engine.limits.sockets_max = 3;
-            config.blocking_connections_max = 2;
-            let Ok(server) = Server::start(config, echo) else { continue };
-            let (mut first, mut second) = (connect(&server), connect(&server));
-            assert!(is_echoed(&mut first) && is_echoed(&mut second));
-            assert!(!is_echoed(&mut connect(&server)), "{driver}: two connections are the limit");
-            assert!(is_echoed(&mut first), "{driver}: those that are there go on");
-            drop(second);
-            let accepted = (0..1000).any(|_| is_echoed(&mut connect(&server)));
-            assert!(accepted, "{driver}: there is room again");
-            drop(first);
-            server.drain();
-            assert_eq!(server.join(), Drained::default());
-        }
-    }
-
-    #[test]
-    fn workers_begin_as_they_are_told_and_what_they_spawned_ends_with_the_drain() {
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select] {
-            let mut config = config(driver, loopback());
-            config.workers = 2;
-            config.drain_limit = Duration::from_secs(60);
-            let (begun, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-            let (begin, end) = (Arc::clone(&begun), Arc::clone(&ended));
-            let on_worker = move |worker: usize| {
-                begin.fetch_add(1 << (8 * worker), Ordering::SeqCst);
-                let end = Arc::clone(&end);
-                runtime::try_spawn(async move {
-                    assert!(!runtime::is_draining());
-                    runtime::draining().await;
-                    assert!(runtime::is_draining());
-                    end.fetch_add(1, Ordering::SeqCst);
-                })?;
-                Ok(())
-            };
-            let Ok(server) = Server::start_with(config, on_worker, echo) else { continue };
-            assert_eq!(begun.load(Ordering::SeqCst), 0x101, "{driver}: once each");
-            assert!(is_echoed(&mut connect(&server)));
-            server.drain();
-            assert_eq!(server.join(), Drained::default());
-            assert_eq!(ended.load(Ordering::SeqCst), 2, "{driver}");
-        }
-    }
-
-    #[test]
-    fn a_drain_waits_for_no_place_in_a_queue() {
-        let mut config = config(Driver::Poll, loopback());
-        config.engine.limits.remote_queue_max = 1;
-        let ((hold, held), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
-        let released = Arc::new(Mutex::new(released));
-        // A handler that does not give its thread back.
-        let holds = move |stream: Stream| {
-            let (hold, released) = (hold.clone(), Arc::clone(&released));
-            async move {
-                hold.send(()).expect("it is waited for");
-                lock(&released).recv().expect("it is released");
-                drop(stream);
-            }
-        };
-        let server = Server::start(config, holds).expect("poll runs everywhere");
-        let stream = connect(&server);
-        held.recv().expect("the connection is served");
-        let worker = lock(&server.shared.remotes)[0].clone();
-        while worker.call(|| {}).is_ok() {}
-        let (control, (done, drained)) = (server.control(), mpsc::channel());
-        let draining = thread::spawn(move || {
-            control.drain();
-            done.send(()).expect("it is waited for");
-        });
-        drained.recv_timeout(Duration::from_secs(30)).expect("it has been told, and looks when it can");
-        release.send(()).expect("the handler waits");
-        draining.join().expect("it has ended");
-        drop(stream);
-        assert_eq!(server.join(), Drained::default());
-    }
-
-    #[test]
-    fn a_worker_that_cannot_begin_is_the_error_of_the_start() {
-        for driver in [Driver::Poll, Driver::Blocking] {
-            let fails = |_| Err(io::Error::other("there is no journal"));
-            let error = Server::start_with(config(driver, loopback()), fails, echo).expect_err("it fails");
-            assert_eq!(error.to_string(), "cannot start worker 0: there is no journal");
-        }
-    }
-
-    #[test]
-    fn a_connection_that_cannot_be_handed_out_is_kept() {
-        let mut config = config(Driver::Poll, loopback());
-        config.workers = 2;
-        config.accept = AcceptMode::Acceptor;
-        let server = Server::start(config, echo).expect("poll runs everywhere");
-        // As before the second worker has started.
-        lock(&server.shared.remotes).truncate(1);
-        let mut streams: Vec<TcpStream> = (0..4).map(|_| connect(&server)).collect();
-        assert!(streams.iter_mut().all(is_echoed));
-        drop(streams);
-        server.drain();
-        // The second worker cannot be told to drain any more: it is not waited for.
-    }
-
-    #[test]
-    fn a_blocking_connection_ends_with_a_handler_that_panics() {
-        let panics = |stream: Stream| async move {
-            let _ = stream.recv().await;
-            panic!("on purpose");
-        };
-        let server = Server::start(config(Driver::Blocking, loopback()), panics).expect("it runs everywhere");
-        let mut stream = connect(&server);
-        stream.write_all(b"go").expect("it fits");
-        assert_eq!(stream.read(&mut [0; 1]).expect("the connection ends in order"), 0);
-        server.drain();
-        server.join();
-    }
-
-    #[test]
-    fn a_stream_that_is_cut_does_not_look_whole() {
-        let hangs = |stream: Stream| async move {
-            stream.send(b"half").await.expect("the peer reads");
-            std::future::pending::<()>().await;
-        };
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
-            let mut config = config(driver, loopback());
-            config.drain_limit = Duration::from_millis(10);
-            let Ok(server) = Server::start(config, hangs) else { continue };
-            let mut stream = connect(&server);
-            stream.read_exact(&mut [0; 4]).expect("half a reply");
-            server.drain();
-            assert_eq!(server.join().connections_cut, 1, "{driver}");
-            let error = stream.read(&mut [0; 1]).expect_err("no end of stream");
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{driver}");
-        }
-    }
-
-    #[test]
-    fn a_sender_whose_peer_does_not_read_is_cut_at_the_deadline() {
-        const BYTES: usize = 32 << 20;
-        let sends = |stream: Stream| async move {
-            let _ = stream.send(vec![b'x'; BYTES]).await;
-            let _ = stream.flush().await;
-        };
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
-            let mut config = config(driver, loopback());
-            config.drain_limit = Duration::from_millis(10);
-            let Ok(server) = Server::start(config, sends) else { continue };
-            let mut stream = connect(&server);
-            stream.read_exact(&mut [0; 4]).expect("the first bytes");
-            server.drain();
-            assert_eq!(server.join().connections_cut, 1, "{driver}");
-            let mut received = Vec::new();
-            let error = stream.read_to_end(&mut received).expect_err("no end of stream");
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{driver}");
-            assert!(received.len() < BYTES, "{driver}");
-        }
-    }
-
-    #[test]
-    fn a_drain_ends_idle_connections_in_order_and_does_not_wait_for_the_ends_of_their_peers() {
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
-            let mut config = config(driver, loopback());
-            // Whoever waits for the peer, waits until the limit and cuts it.
-            config.engine.limits.linger = Duration::from_secs(3600);
-            config.drain_limit = Duration::from_secs(10);
-            let Ok(server) = Server::start(config, echo) else { continue };
-            let (mut used, mut fresh) = (connect(&server), connect(&server));
-            assert!(is_echoed(&mut used));
-            while server.control().stats().total.connections_open < 2 {
-                thread::yield_now();
-            }
-            server.drain();
-            for stream in [&mut used, &mut fresh] {
-                assert_eq!(stream.read(&mut [0; 1]).expect("an end in order"), 0, "{driver}");
-            }
-            // The directions of both peers stay open.
-            assert_eq!(server.join(), Drained::default(), "{driver}");
-        }
-    }
-
-    #[test]
-    fn a_drain_without_time_counts_each_connection_once_and_no_listener() {
-        for driver in [Driver::Uring, Driver::Epoll, Driver::Poll, Driver::Select, Driver::Blocking] {
-            let mut config = config(driver, loopback());
-            config.drain_limit = Duration::ZERO;
-            let Ok(server) = Server::start(config, echo) else { continue };
-            let mut stream = connect(&server);
-            assert!(is_echoed(&mut stream));
-            server.drain();
-            assert_eq!(server.join().connections_cut, 1, "{driver}");
-        }
-    }
-
-    #[test]
-    fn a_path_that_another_server_has_bound_since_is_left_alone() {
-        let path = std::env::temp_dir().join(format!("weir-rebound-{}.sock", std::process::id()));
-        let address = Address::Unix(path.clone());
-        let first = Server::start(config(Driver::Poll, address.clone()), echo).expect("a free path");
-        std::fs::remove_file(&path).expect("it is there");
-        let second = Server::start(config(Driver::Poll, address), echo).expect("a free path");
-        first.drain();
-        first.join();
-        assert!(UnixStream::connect(&path).is_ok(), "the second server is reachable");
-        second.drain();
-        second.join();
-        assert!(!path.exists());
+/// Runs a handler beside all others. At the limit of tasks its connection is closed, which the peer sees.
+fn serve(handler: impl Future<Output = ()> + 'static) {
+    if runtime::try_spawn(handler).is_err() {
+        runtime::with_current(|core| core.counters.accepts_refused.increment());
     }
 }

@@ -1,15 +1,19 @@
 //! The blocking driver's side of a server: one acceptor, and a thread with a runtime for each connection.
 //!
 //! The acceptor has the next thread and its runtime ready before it accepts, so that a connection for which there is
-//! no thread or descriptor waits in the kernel instead of being closed. A thread that waits for its client learns of a
-//! drain after at most 50 ms, one that is blocked in a send after at most half a second.
+//! no thread or descriptor waits in the kernel instead of being closed. A thread whose connection has ended waits for
+//! the next one, with its runtime and its warm buffers; a few of them do, the others end. So a connection costs a lock
+//! when it begins and when it ends, and a wake-up, and nothing that grows with their number.
+//!
+//! A thread that waits for its client learns of a drain after at most 50 ms, one that is blocked in a send after at
+//! most half a second.
 
 use std::{
-    collections::HashMap,
+    collections::VecDeque,
     io,
     os::fd::OwnedFd,
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicU8, Ordering},
         mpsc,
     },
@@ -20,20 +24,130 @@ use std::{
 
 use weir_record::engine::EngineStats;
 
-use super::{CUTTING, DRAINING, Drained, SERVING, ServerConfig, Shared, lock, pin};
+use super::{CUTTING, DRAINING, Failures, SERVING, ServerConfig, Shared, lock, pin};
 use crate::{
+    config::Config,
     counters::Counters,
     net::{Listener, Stream},
     runtime::{self, Runtime},
+    slots::{SlotId, Slots},
+    time,
 };
 
-/// The blocking driver's connection threads.
-#[derive(Debug, Default)]
-pub(super) struct Connections {
-    pub(super) listener: Option<OwnedFd>,
-    pub(super) open: HashMap<u64, (Arc<Ending>, Arc<Counters>)>,
-    /// Counters of connections that are closed.
-    pub(super) retired: EngineStats,
+/// Threads that may wait for a connection; each has a descriptor.
+const SPARES_MAX: usize = 16;
+
+/// Wake-ups and calls that may wait for a thread: its one future is woken by the drain, and nobody calls it.
+const REMOTE_QUEUE_MAX: usize = 8;
+
+/// The threads of all connections.
+#[derive(Debug)]
+pub(super) struct Threads {
+    crew: Mutex<Crew>,
+    /// A connection has arrived, or none will any more.
+    arrival: Condvar,
+    /// A thread has ended.
+    departure: Condvar,
+}
+
+#[derive(Debug)]
+struct Crew {
+    listener: Option<OwnedFd>,
+    threads: Slots<(Arc<Ending>, Arc<Counters>)>,
+    /// Counters of threads that have ended.
+    retired: EngineStats,
+    /// Connections for threads that wait; at most as many as do, and one for a thread that starts.
+    arrived: VecDeque<OwnedFd>,
+    /// Those, and the ones that threads have.
+    connections: usize,
+    /// Threads that wait.
+    spares: usize,
+    /// No connection arrives any more.
+    is_over: bool,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        let crew = Crew {
+            listener: None,
+            threads: Slots::new(usize::MAX),
+            retired: EngineStats::default(),
+            arrived: VecDeque::new(),
+            connections: 0,
+            spares: 0,
+            is_over: false,
+        };
+        Self { crew: Mutex::new(crew), arrival: Condvar::new(), departure: Condvar::new() }
+    }
+}
+
+impl Threads {
+    /// Remembers what a drain shuts down.
+    pub(super) fn listen(&self, listener: OwnedFd) {
+        lock(&self.crew).listener = Some(listener);
+    }
+
+    /// What all of them have counted, those that have ended too.
+    pub(super) fn stats(&self) -> EngineStats {
+        let crew = lock(&self.crew);
+        let mut sum = crew.retired;
+        crew.each().for_each(|(_, counters)| sum.merge(&counters.snapshot()));
+        sum
+    }
+
+    /// Tells all of them, and the acceptor.
+    pub(super) fn drain(&self) {
+        let crew = lock(&self.crew);
+        crew.each().for_each(|(ending, _)| ending.advance(DRAINING));
+        if let Some(listener) = &crew.listener {
+            let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
+        }
+    }
+
+    /// Whether the next connection has a thread that waits for it.
+    fn has_spare(&self) -> bool {
+        let crew = lock(&self.crew);
+        crew.spares > crew.arrived.len()
+    }
+
+    fn connections(&self) -> usize {
+        lock(&self.crew).connections
+    }
+
+    fn give(&self, connection: OwnedFd) {
+        let mut crew = lock(&self.crew);
+        crew.connections += 1;
+        crew.arrived.push_back(connection);
+        drop(crew);
+        self.arrival.notify_one();
+    }
+
+    /// Threads that wait end.
+    fn end(&self) {
+        lock(&self.crew).is_over = true;
+        self.arrival.notify_all();
+    }
+
+    /// Waits until no thread is left, at most this long. Returns how many connections are.
+    fn wait_for_departures(&self, limit: Duration) -> usize {
+        let deadline = Instant::now() + limit;
+        let mut crew = lock(&self.crew);
+        while crew.threads.len() > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.departure.wait_timeout(crew, left);
+            crew = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+        crew.connections
+    }
+}
+
+impl Crew {
+    fn each(&self) -> impl Iterator<Item = &(Arc<Ending>, Arc<Counters>)> {
+        self.threads.ids().into_iter().filter_map(|id| self.threads.get(id))
+    }
 }
 
 /// How other threads end the handler of one blocking connection.
@@ -89,23 +203,6 @@ pub(super) struct Acceptor<H> {
     pub(super) config: ServerConfig,
     pub(super) shared: Arc<Shared>,
     pub(super) handler: H,
-    /// At most [`ServerConfig::blocking_connections_max`].
-    pub(super) threads: Vec<thread::JoinHandle<()>>,
-}
-
-/// A thread with a runtime that waits for its connection; it ends when the sender is dropped.
-struct Spare {
-    connection: mpsc::SyncSender<OwnedFd>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl Spare {
-    /// Ends the thread, which has nothing to do yet, and waits for that: it holds a descriptor.
-    fn dismiss(self) {
-        drop(self.connection);
-        // A panic of a thread that did nothing has been printed, and concerns no connection.
-        let _ = self.thread.join();
-    }
 }
 
 impl<H, F> Acceptor<H>
@@ -113,12 +210,13 @@ where
     H: Fn(Stream) -> F + Clone + Send + 'static,
     F: Future<Output = ()> + 'static,
 {
+    /// Returns how many connections were cut.
     pub(super) fn run(
-        mut self,
+        self,
         listener: OwnedFd,
         on_worker: impl Fn(usize) -> io::Result<()>,
         ready: &mpsc::Sender<io::Result<()>>,
-    ) -> Drained {
+    ) -> usize {
         let started =
             pin(&self.config.cpus).and_then(|()| Runtime::new(&self.config.engine).map_err(io::Error::other));
         let runtime = match started {
@@ -126,7 +224,7 @@ where
             Err(error) => {
                 // The starter waits for this answer and nobody else does.
                 let _ = ready.send(Err(error));
-                return Drained::default();
+                return 0;
             }
         };
         let counters = runtime.counters();
@@ -135,140 +233,178 @@ where
         let failed = begun.is_err();
         let _ = ready.send(begun);
         if failed {
-            return Drained::default();
+            return 0;
         }
         runtime.block_on(async {
             if let Ok(listener) = Listener::from_descriptor(listener) {
                 self.accept(&listener, &counters).await;
             }
         });
-        cut_blocking(&self.shared, &self.threads, self.config.drain_limit, threads_left)
+        self.shared.blocking.end();
+        cut(&self.shared, self.config.drain_limit)
     }
 
-    async fn accept(&mut self, listener: &Listener, counters: &Counters) {
-        while let Some(spare) = self.prepare(counters).await {
-            let Some(descriptor) = self.next_connection(listener).await else { return spare.dismiss() };
-            // Fails only when the thread is gone, which it has no reason to be: the connection is closed.
-            let _ = spare.connection.send(descriptor);
-            self.threads.push(spare.thread);
+    async fn accept(&self, listener: &Listener, counters: &Counters) {
+        while self.has_thread(counters).await {
+            let Some(descriptor) = self.next_connection(listener, counters).await else { return };
+            self.shared.blocking.give(descriptor);
         }
     }
 
-    /// The next connection for which there is room. `None`: the server drains.
-    async fn next_connection(&mut self, listener: &Listener) -> Option<OwnedFd> {
+    /// The next connection for which there is room. `None`: the server ends.
+    async fn next_connection(&self, listener: &Listener, counters: &Counters) -> Option<OwnedFd> {
+        let mut failures = Failures::default();
         loop {
             let stream = match listener.accept().await {
                 Ok(stream) => stream,
                 // One connection too many is closed; the others and the server go on.
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => continue,
-                Err(_) => return None,
+                // A drain shuts the listener down.
+                Err(_) if !self.shared.is_serving() => return None,
+                Err(error) => match failures.pause(time::now()) {
+                    Some(pause) => {
+                        time::sleep(pause).await;
+                        continue;
+                    }
+                    None => {
+                        self.shared.give_up(0, &error);
+                        return None;
+                    }
+                },
             };
-            self.threads.retain(|thread| !thread.is_finished());
-            if self.threads.len() < self.config.blocking_connections_max
-                && let Ok(descriptor) = stream.into_descriptor()
-            {
+            if self.shared.blocking.connections() >= self.config.blocking_connections_max {
+                counters.accepts_refused.increment();
+            } else if let Ok(descriptor) = stream.into_descriptor() {
                 return Some(descriptor);
             }
         }
     }
 
-    /// A thread for the next connection, as soon as there can be one. `None`: the server drains.
-    async fn prepare(&self, counters: &Counters) -> Option<Spare> {
-        while self.shared.stage.load(Ordering::SeqCst) == SERVING {
-            match self.start_thread() {
-                Ok(spare) => return Some(spare),
-                Err(_) => {
-                    counters.accepts_starved.increment();
-                    crate::time::sleep(THREAD_RETRY).await;
-                }
+    /// Waits until the next connection has a thread. False: the server drains.
+    async fn has_thread(&self, counters: &Counters) -> bool {
+        while self.shared.is_serving() {
+            if self.shared.blocking.has_spare() || self.start_thread().is_ok() {
+                return true;
             }
+            counters.accepts_starved.increment();
+            time::sleep(THREAD_RETRY).await;
         }
-        None
+        false
     }
 
-    fn start_thread(&self) -> io::Result<Spare> {
-        let (engine, shared, handler) =
-            (self.config.engine.clone(), Arc::clone(&self.shared), self.handler.clone());
-        let (connection, arrived) = mpsc::sync_channel(1);
+    fn start_thread(&self) -> io::Result<()> {
+        let (shared, handler) = (Arc::clone(&self.shared), self.handler.clone());
+        let mut engine = self.config.engine.clone();
+        engine.limits.remote_queue_max = engine.limits.remote_queue_max.min(REMOTE_QUEUE_MAX);
         let (ready, started) = mpsc::channel();
-        let serve = move || match Runtime::new(&engine) {
-            Ok(runtime) => {
+        let serve = move || match Seat::take(&engine, &shared) {
+            Ok(seat) => {
                 let _ = ready.send(Ok(()));
-                if let Ok(descriptor) = arrived.recv() {
-                    serve_blocking(&runtime, descriptor, engine.limits.linger, &shared, handler);
-                }
+                seat.serve(engine.limits.linger, handler);
             }
-            Err(error) => _ = ready.send(Err(io::Error::other(error))),
+            Err(error) => _ = ready.send(Err(error)),
         };
         let thread = thread::Builder::new().name("weir-connection".into()).stack_size(256 << 10);
-        let thread = thread.spawn(serve)?;
-        started.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))?;
-        Ok(Spare { connection, thread })
+        thread.spawn(serve)?;
+        started.recv().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
     }
 }
 
-fn threads_left(threads: &[thread::JoinHandle<()>]) -> usize {
-    threads.iter().filter(|thread| !thread.is_finished()).count()
-}
-
-/// An entry of [`Connections`]: whatever ends the thread, a panic of the handler too, ends the entry.
-struct Open<'a> {
+/// A thread's place among the others: whatever ends the thread, a panic of the handler too, gives it up.
+struct Seat<'a> {
     shared: &'a Shared,
-    serial: u64,
+    id: SlotId,
+    ending: Arc<Ending>,
+    /// `None`: it has ended, and closed what lingered.
+    runtime: Option<Runtime>,
+    has_connection: bool,
 }
 
-impl Drop for Open<'_> {
+impl<'a> Seat<'a> {
+    fn take(engine: &Config, shared: &'a Shared) -> io::Result<Self> {
+        let runtime = Runtime::new(engine).map_err(io::Error::other)?;
+        let ending = Arc::new(Ending::default());
+        let entry = (Arc::clone(&ending), runtime.counters());
+        let full = |_| io::Error::other("there are too many threads");
+        let id = lock(&shared.blocking.crew).threads.insert(entry).map_err(full)?;
+        // A drain that has begun before the entry was there has not found it.
+        ending.advance(shared.stage.load(Ordering::SeqCst));
+        Ok(Self { shared, id, ending, runtime: Some(runtime), has_connection: false })
+    }
+
+    /// One connection after the other.
+    fn serve<H, F>(mut self, linger: Duration, handler: H)
+    where
+        H: Fn(Stream) -> F,
+        F: Future<Output = ()>,
+    {
+        while let Some(connection) = self.next()
+            && let Some(runtime) = &self.runtime
+        {
+            runtime.block_on(self.ending.govern(async {
+                if let Ok(stream) = Stream::from_descriptor(connection) {
+                    handler(stream).await;
+                }
+                let deadline = time::now() + linger;
+                while has_sockets() && time::now() < deadline {
+                    time::sleep(CLOSED_LOOK).await;
+                }
+            }));
+            if runtime.block_on(async { has_sockets() }) {
+                // It goes on lingering, and no other connection shall have a part in that.
+                return;
+            }
+        }
+    }
+
+    /// The next connection. `None`: there is none any more, or enough other threads wait for it.
+    fn next(&mut self) -> Option<OwnedFd> {
+        let threads = &self.shared.blocking;
+        let mut crew = lock(&threads.crew);
+        crew.connections -= usize::from(std::mem::take(&mut self.has_connection));
+        if crew.spares >= SPARES_MAX && crew.arrived.is_empty() {
+            return None;
+        }
+        crew.spares += 1;
+        let next = loop {
+            let next = crew.arrived.pop_front();
+            if next.is_some() || crew.is_over {
+                break next;
+            }
+            crew = threads.arrival.wait(crew).unwrap_or_else(std::sync::PoisonError::into_inner);
+        };
+        crew.spares -= 1;
+        self.has_connection = next.is_some();
+        next
+    }
+}
+
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let mut connections = lock(&self.shared.blocking);
-        if let Some((_, counters)) = connections.open.remove(&self.serial) {
-            connections.retired.merge(&counters.snapshot());
+        // First: what lingers counts as a connection until then, and its counters are not final.
+        self.runtime = None;
+        let mut crew = lock(&self.shared.blocking.crew);
+        crew.connections -= usize::from(self.has_connection);
+        if let Some((_, counters)) = crew.threads.remove(self.id) {
+            crew.retired.merge(&counters.snapshot());
         }
+        drop(crew);
+        self.shared.blocking.departure.notify_all();
     }
 }
 
-/// One connection, on a thread of its own.
-fn serve_blocking<H, F>(runtime: &Runtime, descriptor: OwnedFd, linger: Duration, shared: &Shared, handler: H)
-where
-    H: Fn(Stream) -> F,
-    F: Future<Output = ()>,
-{
-    let serial = shared.serial.fetch_add(1, Ordering::Relaxed);
-    let ending = Arc::new(Ending::default());
-    lock(&shared.blocking).open.insert(serial, (Arc::clone(&ending), runtime.counters()));
-    let _open = Open { shared, serial };
-    // A drain that has begun before the entry was there has not found it.
-    ending.advance(shared.stage.load(Ordering::SeqCst));
-    runtime.block_on(ending.govern(async {
-        if let Ok(stream) = Stream::from_descriptor(descriptor) {
-            handler(stream).await;
-        }
-        let deadline = crate::time::now() + linger;
-        let is_open = || runtime::with_current(|core| core.with_driver(|driver| driver.sockets() > 0));
-        while is_open() == Some(true) && crate::time::now() < deadline {
-            crate::time::sleep(CLOSED_LOOK).await;
-        }
-    }));
+/// Whether sockets of this thread's runtime are open, those that linger too.
+fn has_sockets() -> bool {
+    runtime::with_current(|core| core.with_driver(|driver| driver.sockets() > 0)) == Some(true)
 }
 
-/// Waits for the connection threads; cuts their sockets at the deadline.
-fn cut_blocking(
-    shared: &Shared,
-    threads: &[thread::JoinHandle<()>],
-    limit: Duration,
-    left: impl Fn(&[thread::JoinHandle<()>]) -> usize,
-) -> Drained {
-    let deadline = Instant::now() + limit;
-    while left(threads) > 0 && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(1));
-    }
-    let connections_cut = left(threads);
+/// Waits for the threads; cuts their sockets at the deadline. Returns how many connections that concerns.
+fn cut(shared: &Shared, limit: Duration) -> usize {
+    let connections_cut = shared.blocking.wait_for_departures(limit);
     if connections_cut > 0 {
         shared.stage.store(CUTTING, Ordering::SeqCst);
-        lock(&shared.blocking).open.values().for_each(|(ending, _)| ending.advance(CUTTING));
-        let end = Instant::now() + CUT_LIMIT;
-        while left(threads) > 0 && Instant::now() < end {
-            thread::sleep(Duration::from_millis(1));
-        }
+        lock(&shared.blocking.crew).each().for_each(|(ending, _)| ending.advance(CUTTING));
+        shared.blocking.wait_for_departures(CUT_LIMIT);
     }
-    Drained { connections_cut }
+    connections_cut
 }

@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin, task::Context, task::Poll, task::Waker, time
 use weir_engine::{
     Config, Driver, Runtime, StartError,
     net::{Address, Listener},
-    serve::{Drained, Server, ServerConfig, ServerControl},
+    serve::{Server, ServerConfig, ServerControl},
 };
 use weir_record::engine::EngineStats;
 use weir_servers::http::{Clock, HttpConfig, HttpLogs, HttpServer, LargeContent};
@@ -122,7 +122,7 @@ fn on_kernel<T>(
     };
     let value = now(script(&network));
     server.drain();
-    let Drained { connections_cut } = server.join();
+    let connections_cut = server.join().connections_cut;
     http.finish();
     Served { value, http, connections_cut }
 }

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_engine::{
+    Driver,
     net::{Address, Stream},
     serve::{AcceptMode, Drained, ServeError, Server, ServerConfig, ServerControl},
 };
@@ -111,6 +112,7 @@ impl Prepared {
         signals::on_stop(move |count| lock(&asked).ask(count))?;
         let listen = self.config.listen.clone();
         let running = start(self.config).map_err(|error| explain(error, &listen))?;
+        let driver = running.control.driver();
         if let Some(why) = &self.why {
             output::tell(why);
         }
@@ -124,12 +126,13 @@ impl Prepared {
         // Whoever closed our output does not wait for the line.
         let _ = output::print(&format!("listening on {}", running.address));
         let drained = (running.join)();
-        match drained.connections_cut {
-            0 => {}
-            1 => output::tell("drained: 1 connection was cut at the deadline"),
-            cut => output::tell(&format!("drained: {cut} connections were cut at the deadline")),
-        }
-        Ok(())
+        sentences(&drained, driver).iter().for_each(|sentence| output::tell(sentence));
+        drained.accept_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Leaves half of the descriptors to files: each connection may have one open.
+    pub(super) fn reserve_for_files(&mut self) {
+        self.config.engine.limits.descriptors_reserved = usize::MAX;
     }
 
     /// How many workers there will be.
@@ -149,6 +152,25 @@ impl Prepared {
             _ => Ok(()),
         }
     }
+}
+
+/// What a server that has ended has to tell: nothing, if nothing was unusual.
+fn sentences(drained: &Drained, driver: Driver) -> Vec<String> {
+    let mut sentences = Vec::new();
+    match drained.connections_cut {
+        0 => {}
+        1 => sentences.push("drained: 1 connection was cut at the deadline".into()),
+        cut => sentences.push(format!("drained: {cut} connections were cut at the deadline")),
+    }
+    if drained.connections_refused > 0 {
+        let why = match driver {
+            Driver::Select => "select can watch no descriptors from 1024 on; use epoll or poll",
+            Driver::Blocking => "there were as many threads as there may be; use another driver",
+            _ => "there were as many as one worker may have; use more workers",
+        };
+        sentences.push(format!("refused {} connections: {why}", drained.connections_refused));
+    }
+    sentences
 }
 
 fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<String>)> {
@@ -237,4 +259,21 @@ impl Stop {
 
 fn lock(stop: &Mutex<Stop>) -> std::sync::MutexGuard<'_, Stop> {
     stop.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_tells_of_cut_and_refused_connections_and_of_nothing_else() {
+        assert!(sentences(&Drained::default(), Driver::Epoll).is_empty());
+        let drained = Drained { connections_cut: 2, connections_refused: 7, accept_error: None };
+        let said = sentences(&drained, Driver::Select);
+        assert_eq!(said[0], "drained: 2 connections were cut at the deadline");
+        assert_eq!(
+            said[1],
+            "refused 7 connections: select can watch no descriptors from 1024 on; use epoll or poll"
+        );
+    }
 }

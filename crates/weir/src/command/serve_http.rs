@@ -28,7 +28,10 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
     let config = config(arguments)?;
-    let prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
+    let mut prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
+    if arguments.root.is_some() {
+        prepared.reserve_for_files();
+    }
     let http =
         HttpServer::start(config, logs(arguments)?).context("cannot start a thread for the access log")?;
     let handler = http.clone();
@@ -36,11 +39,11 @@ pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
         Some(_) => Some(watch(http.clone()).context("cannot start a thread for the access log")?),
         None => None,
     };
-    prepared.run(move |stream| handler.serve(stream))?;
+    let served = prepared.run(move |stream| handler.serve(stream));
     drop(watch);
     http.finish();
     tell(http.counters());
-    Ok(Exit::Ok)
+    served.map(|()| Exit::Ok)
 }
 
 /// Says once a second how many lines the logs have lost, if that has become more; until what comes back is dropped.

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use weir_proto::content::Content;
 
 use super::{
-    harness::{PATIENCE, Running, expect_refusal, folder, shown, weir},
+    harness::{PATIENCE, Running, WEIR, expect_refusal, folder, shown, weir},
     serve::DRIVERS,
 };
 
@@ -26,7 +26,10 @@ impl HttpServer {
     /// `WEIR_REQUIRE_DRIVERS` names it.
     fn start(driver: &str, words: &[&str]) -> Option<Self> {
         let words = [&["serve", "http", "--listen", "127.0.0.1:0", "--driver", driver], words].concat();
-        let process = Running::weir(&words);
+        Self::started(driver, Running::weir(&words))
+    }
+
+    fn started(driver: &str, process: Running) -> Option<Self> {
         match process.next_line().as_deref().and_then(|line| line.strip_prefix("listening on ")) {
             Some(address) => Some(Self { address: address.to_owned(), process }),
             None => {
@@ -374,5 +377,40 @@ fn a_client_that_keeps_an_idle_connection_open_does_not_hold_up_the_end() {
         client.read_to_end(&mut rest).expect("an end in order");
         assert_eq!(server.process.wait(PATIENCE), 0, "{driver}");
         assert_eq!(server.process.rest_of_errors(), "", "{driver}");
+    }
+}
+
+#[test]
+fn as_many_clients_as_there_are_descriptors_get_their_files() {
+    const DESCRIPTORS: usize = 64;
+    let folder = folder("few-descriptors");
+    fs::write(folder.join("page.html"), vec![b'x'; 100_000]).expect("a file");
+    for driver in DRIVERS {
+        let line = format!("ulimit -n {DESCRIPTORS}; exec \"$0\" \"$@\"");
+        let words = ["--root", shown(&folder), "--driver", driver];
+        let mut command = Command::new("sh");
+        command.args(["-c", &line, WEIR, "serve", "http", "--listen", "127.0.0.1:0"]);
+        let Some(mut server) = HttpServer::started(driver, Running::start(command.args(words))) else {
+            continue;
+        };
+        let connect = |_| TcpStream::connect(&server.address).expect("the kernel holds it ready");
+        let clients: Vec<TcpStream> = (0..DESCRIPTORS).map(connect).collect();
+        for mut client in &clients {
+            client.set_read_timeout(Some(PATIENCE)).expect("a socket");
+            client
+                .write_all(b"GET /page.html HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                .expect("it fits");
+        }
+        for mut client in clients {
+            let mut reply = Vec::new();
+            client.read_to_end(&mut reply).expect("a reply");
+            assert!(
+                reply.starts_with(b"HTTP/1.1 200 "),
+                "{driver}: {}",
+                String::from_utf8_lossy(&reply[..reply.len().min(80)])
+            );
+        }
+        server.process.signal(Signal::TERM);
+        assert_eq!(server.process.wait(PATIENCE), 0, "{driver}");
     }
 }

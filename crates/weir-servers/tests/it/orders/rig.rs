@@ -5,7 +5,7 @@ use std::{future::Future, pin::pin, rc::Rc, task::Context, task::Poll, task::Wak
 use weir_engine::{
     Config, Driver, Runtime, StartError,
     net::{Address, Listener},
-    serve::{AcceptMode, Drained, ServerConfig},
+    serve::{AcceptMode, ServerConfig},
     time,
 };
 use weir_record::{engine::EngineStats, orders::NodeStats};
@@ -192,7 +192,7 @@ fn on_mode(
         Network { driver, address: server.address().clone(), server: Server::Threads(server.control()) };
     now(script(&network));
     server.drain();
-    let Drained { connections_cut } = server.join();
+    let connections_cut = server.join().connections_cut;
     assert_eq!(connections_cut, 0, "{driver}: connections were cut");
 }
 
