@@ -2,8 +2,9 @@
 //!
 //! PAS for 100 operations; then polling where there was never more than one in flight (for 1000 operations), or
 //! PAS under overload where a sleep was at its floor. Under overload, every 100 operations: back to PAS at a mean depth
-//! of one, to interrupts (for 10 000 operations) above one, the published threshold for NAND. Means are whole numbers,
-//! rounded down. `no-poll` leaves polling out, the saving mode its authors leave to the future.
+//! of one, to interrupts (for 10 000 operations) above one, the published threshold for NAND. As in the authors' kernel
+//! ten times the mean is compared with ten, both whole numbers, rounded down: a mean of 1.09 is one, 1.1 is above it.
+//! `no-poll` leaves polling out, the saving mode its authors leave to the future.
 
 use super::{
     Issued, Outcome, Plan, Predictor,
@@ -11,7 +12,8 @@ use super::{
     size_class::{CLASSES, size_class},
 };
 
-const DEPTH_FOR_INTERRUPTS: u64 = 1;
+/// Ten times the mean depth of a thread that never had two operations in flight, and the threshold for NAND.
+const TENTHS_ALONE: u64 = 10;
 
 /// PAS with modes.
 pub struct Dpas {
@@ -54,14 +56,14 @@ impl Dpas {
     }
 
     fn end_mode(&mut self) {
-        let depth = self.depth_sum / self.operations;
+        let tenths = self.depth_sum * 10 / self.operations;
         self.mode = match self.mode {
             Mode::Sleeping if self.at_floor => Mode::Overloaded,
-            Mode::Sleeping if depth == 1 && self.polls => Mode::Polling,
+            Mode::Sleeping if tenths == TENTHS_ALONE && self.polls => Mode::Polling,
             Mode::Sleeping | Mode::Polling => Mode::Sleeping,
-            Mode::Overloaded if depth <= 1 => Mode::Sleeping,
-            Mode::Overloaded if depth > DEPTH_FOR_INTERRUPTS => Mode::Interrupts,
-            Mode::Overloaded | Mode::Interrupts => Mode::Overloaded,
+            Mode::Overloaded if tenths <= TENTHS_ALONE => Mode::Sleeping,
+            Mode::Overloaded => Mode::Interrupts,
+            Mode::Interrupts => Mode::Overloaded,
         };
         self.operations = 0;
         self.depth_sum = 0;
@@ -110,6 +112,33 @@ mod tests {
         }
         let mut saving = Rehearsal::new("dpas:no-poll");
         assert!(plans(&mut saving, 3_000, 15_000).iter().all(|plan| matches!(plan, Plan::Sleep { .. })));
+    }
+
+    /// A hundred operations, of which so many meet another one in flight.
+    fn meeting(rehearsal: &mut Rehearsal, of_a_hundred: usize, device_ns: u64) {
+        for operation in 0..100 {
+            rehearsal.in_flight = if operation < of_a_hundred { 2 } else { 1 };
+            rehearsal.wait(device_ns);
+        }
+        rehearsal.in_flight = 1;
+    }
+
+    #[test]
+    fn a_mean_depth_is_compared_in_tenths() {
+        // A mean of 1.09 is one, and polls; 1.1 is not.
+        for (of_a_hundred, polls) in [(0, true), (9, true), (10, false), (90, false)] {
+            let mut rehearsal = Rehearsal::new("dpas");
+            meeting(&mut rehearsal, of_a_hundred, 15_000);
+            assert_eq!(rehearsal.wait(15_000).plan == Plan::Poll, polls, "{of_a_hundred} of 100");
+        }
+        // Under overload the same means lead back to sleeps, or on to interrupts.
+        for (of_a_hundred, interrupts) in [(9, false), (10, true)] {
+            let mut rehearsal = Rehearsal::new("dpas");
+            plans(&mut rehearsal, 100, 0);
+            meeting(&mut rehearsal, of_a_hundred, 0);
+            let next = rehearsal.wait(0).plan;
+            assert_eq!(next == Plan::Interrupt, interrupts, "{of_a_hundred} of 100: {next:?}");
+        }
     }
 
     #[test]
