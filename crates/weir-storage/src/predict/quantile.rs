@@ -1,51 +1,116 @@
-//! The sleep that is too long with a chosen probability, and nothing else: see [`super::tracker`].
+//! The sleep that is too long with a chosen probability, and nothing else: an order statistic of the last operations,
+//! corrected by what came of it.
+//!
+//! The window gives where the device is now; it has forgotten an earlier load after 32 operations, up and down alike. It
+//! cannot give the share: the lowest of 32 times is more than one in a hundred, times after a sleep that was too long
+//! are known too high, and waking is late. So what the window says is multiplied by a factor that is tracked by the one
+//! bit that is always known, whether the wake was too late: down by e^(-η(1-p)) when it was, up by e^(ηp) when not.
+//! Where the factor neither rises nor falls in the mean, one wake in 1/p is too late, whatever the distribution (Ma,
+//! Muthukrishnan and Sandler, 2013; of a correction to a forecast: Gibbs and Candès, 2021).
 
 use super::{
     Costs, Issued, Outcome, Plan, Predictor,
     size_class::{CLASSES, size_class},
-    tracker::{Aim, Tracker},
     wake_lag::WakeLag,
 };
 
-const STEP: f64 = 0.15;
+/// η: how much of the factor the answers of one wake move.
+const STEP: f64 = 0.1;
+/// Operations that are remembered.
+const WINDOW: usize = 32;
+/// Operations that are polled at the start.
+const POLLED_FIRST: usize = 16;
+/// The factor stays within these, so that it has not far to come back when the window begins to say something else.
+const FACTOR_MIN: f64 = 0.05;
+const FACTOR_MAX: f64 = 1.65;
 
-/// A tracker for each size class.
+/// A window and a factor for each size class.
 pub struct Quantile {
-    aim: Aim,
+    share: f64,
+    up: f64,
+    down: f64,
     costs: Costs,
     lag: WakeLag,
-    classes: [Tracker; CLASSES],
+    classes: [Class; CLASSES],
+}
+
+#[derive(Clone, Copy)]
+struct Class {
+    recent: Recent,
+    factor: f64,
+}
+
+/// The last times, in the order they came and in order of size.
+#[derive(Clone, Copy)]
+struct Recent {
+    times_ns: [u64; WINDOW],
+    sorted_ns: [u64; WINDOW],
+    count: usize,
+    oldest: usize,
 }
 
 impl Quantile {
-    pub fn new(quantile: f64, costs: &Costs) -> Self {
+    pub fn new(share: f64, costs: &Costs) -> Self {
+        let recent = Recent { times_ns: [0; WINDOW], sorted_ns: [0; WINDOW], count: 0, oldest: 0 };
         Self {
-            aim: Aim::steady(quantile, STEP),
+            share,
+            up: (STEP * share).exp(),
+            down: (-STEP * (1.0 - share)).exp(),
             costs: *costs,
             lag: WakeLag::new(costs),
-            classes: [Tracker::new(); CLASSES],
+            classes: [Class { recent, factor: 1.0 }; CLASSES],
         }
+    }
+}
+
+impl Class {
+    /// When to be awake, from the hand-over on; 0 while too little is known.
+    fn wake_ns(&self, share: f64) -> u64 {
+        if self.recent.count < POLLED_FIRST { 0 } else { (self.recent.at(share) as f64 * self.factor) as u64 }
+    }
+}
+
+impl Recent {
+    /// The time that so large a share of the times does not exceed.
+    fn at(&self, share: f64) -> u64 {
+        let rank = (share * self.count as f64).ceil() as usize;
+        self.sorted_ns[rank.max(1) - 1]
+    }
+
+    fn note(&mut self, time_ns: u64) {
+        if self.count == WINDOW {
+            let gone = self.sorted_ns.partition_point(|known_ns| *known_ns < self.times_ns[self.oldest]);
+            self.sorted_ns.copy_within(gone + 1.., gone);
+            self.count -= 1;
+        }
+        let place = self.sorted_ns[..self.count].partition_point(|known_ns| *known_ns < time_ns);
+        self.sorted_ns.copy_within(place..self.count, place + 1);
+        self.sorted_ns[place] = time_ns;
+        self.times_ns[self.oldest] = time_ns;
+        self.oldest = (self.oldest + 1) % WINDOW;
+        self.count += 1;
     }
 }
 
 impl Predictor for Quantile {
     fn plan(&mut self, issued: &Issued) -> Plan {
-        self.classes[size_class(issued.bytes, issued.direction)].plan(self.lag.ns())
+        let wake_ns = self.classes[size_class(issued.bytes, issued.direction)].wake_ns(self.share);
+        Plan::sleep_or_poll(wake_ns.saturating_sub(self.lag.ns()))
     }
 
     fn observe(&mut self, outcome: &Outcome) {
         self.lag.learn(outcome);
-        let tracker = &mut self.classes[size_class(outcome.bytes, outcome.direction)];
+        let class = &mut self.classes[size_class(outcome.bytes, outcome.direction)];
         let bound_ns = outcome.device_time(&self.costs).bound_ns();
-        tracker.learn(&self.aim, bound_ns, too_late(tracker, outcome, bound_ns));
-    }
-}
-
-/// Whether waking when the tracker says was, or would have been, too late.
-pub fn too_late(tracker: &Tracker, outcome: &Outcome, bound_ns: u64) -> bool {
-    match outcome.plan {
-        Plan::Sleep { .. } => outcome.overslept(),
-        Plan::Poll | Plan::Interrupt => bound_ns <= tracker.wake_ns(),
+        if class.recent.count >= POLLED_FIRST {
+            let too_late = match outcome.plan {
+                Plan::Sleep { .. } => outcome.overslept(),
+                Plan::Poll | Plan::Interrupt => bound_ns <= class.wake_ns(self.share),
+            };
+            let step = if too_late { self.down } else { self.up };
+            class.factor = (class.factor * step).clamp(FACTOR_MIN, FACTOR_MAX);
+        }
+        class.recent.note(bound_ns);
     }
 }
 
@@ -85,6 +150,45 @@ mod tests {
                 assert!((share - quantile).abs() < 3.0 * sigma, "{name}, {spec}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn a_load_that_rises_and_falls_is_followed_both_ways() {
+        // From 10 to 34 µs and back within 200 operations, again and again.
+        let mut rehearsal = Rehearsal::new("quantile:0.01").lagging(COSTS.wake_lag_ns);
+        let (mut misses, mut device, mut looked) = (0, 0, 0);
+        for operation in 0..20_000_u64 {
+            let phase = operation % 200;
+            let device_ns = 10_000 + 240 * phase.min(200 - phase) + operation * 7_919 % 2_000;
+            let outcome = rehearsal.wait(device_ns);
+            let slept_ns = match outcome.plan {
+                Plan::Sleep { ns } => ns + outcome.wake_lag_ns,
+                _ => 0,
+            };
+            misses += u32::from(outcome.complete_at_wake);
+            device += device_ns;
+            looked += outcome.elapsed_ns.saturating_sub(slept_ns);
+        }
+        assert!((190..=210).contains(&misses), "{misses} misses");
+        // A wake that is moved by steps alone is behind on the way up: it looks for half of the time.
+        assert!(looked * 10 < device * 3, "{looked} of {device} ns spent looking");
+    }
+
+    #[test]
+    fn a_slower_device_is_known_within_fifty_operations() {
+        let mut rehearsal = Rehearsal::new("quantile:0.01");
+        rehearsal.misses_in(2_000, |random| 14_000 + random % 2_000);
+        let operations =
+            (1..1_000).find(|_| matches!(rehearsal.wait(150_000).plan, Plan::Sleep { ns: 100_000.. }));
+        assert!(operations.is_some_and(|operations| operations < 50), "{operations:?}");
+    }
+
+    #[test]
+    fn a_faster_device_costs_few_misses() {
+        let mut rehearsal = Rehearsal::new("quantile:0.01");
+        rehearsal.misses_in(2_000, |random| 140_000 + random % 20_000);
+        let share = rehearsal.misses_in(1_000, |random| 14_000 + random % 2_000);
+        assert!(share < 0.045, "{share}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{fmt, ops::RangeInclusive, str::FromStr};
 use thiserror::Error;
 
 use super::{
-    Costs, Plan, Predictor, SLEEP_NS_MAX, control::Control, cusum::Cusum, dpas::Dpas, ehp::Ehp, ewma::Ewma,
+    Costs, Plan, Predictor, SLEEP_NS_MAX, control::Control, dpas::Dpas, ehp::Ehp, ewma::Ewma,
     hybrid_iopoll::HybridIopoll, linux_mean::LinuxMean, lmd::Lmd, load_aware::LoadAware, pas::Pas,
     quantile::Quantile, regime::Regime,
 };
@@ -25,7 +25,6 @@ pub const ALL_DEFAULTS: &[&str] = &[
     "quantile:0.01",
     "regime:0.003",
     "load-aware:0.003",
-    "cusum:0.01",
 ];
 
 /// The one setting for every load; see [`super`] for the reasons.
@@ -105,11 +104,6 @@ pub enum PredictorSpec {
         /// CPU time paid for a unit of latency.
         price: f64,
     },
-    /// The quantile, with a watch for changes.
-    Cusum {
-        /// Share of operations that may be missed.
-        quantile: f64,
-    },
 }
 
 /// What is wrong with a predictor's name.
@@ -157,7 +151,6 @@ impl PredictorSpec {
             Self::Quantile { quantile } => Box::new(Quantile::new(quantile, costs)),
             Self::Regime { quantile, price } => Box::new(Regime::new(quantile, price, costs)),
             Self::LoadAware { quantile, price } => Box::new(LoadAware::new(quantile, price, costs)),
-            Self::Cusum { quantile } => Box::new(Cusum::new(quantile, costs)),
         }
     }
 
@@ -182,7 +175,6 @@ impl PredictorSpec {
             Self::Quantile { .. } => "quantile",
             Self::Regime { .. } => "regime",
             Self::LoadAware { .. } => "load-aware",
-            Self::Cusum { .. } => "cusum",
         }
     }
 }
@@ -212,9 +204,7 @@ impl fmt::Display for PredictorSpec {
                 write!(formatter, "{family}:{weight}")
             }
             Self::Ewma { weight, deviations } => write!(formatter, "{family}:{weight},{deviations}"),
-            Self::Quantile { quantile } | Self::Cusum { quantile } => {
-                write!(formatter, "{family}:{quantile}")
-            }
+            Self::Quantile { quantile } => write!(formatter, "{family}:{quantile}"),
             Self::Regime { quantile, price } | Self::LoadAware { quantile, price } if price == PRICE => {
                 write!(formatter, "{family}:{quantile}")
             }
@@ -254,7 +244,6 @@ impl FromStr for PredictorSpec {
             "quantile" => Self::Quantile { quantile: given.number("share of misses", QUANTILE, QUANTILES)? },
             "regime" => Self::Regime { quantile: given.quantile_priced()?, price: given.price()? },
             "load-aware" => Self::LoadAware { quantile: given.quantile_priced()?, price: given.price()? },
-            "cusum" => Self::Cusum { quantile: given.number("share of misses", QUANTILE, QUANTILES)? },
             _ => return Err(SpecError::Unknown(family.to_owned())),
         };
         match given.next() {
@@ -374,7 +363,6 @@ mod tests {
             "quantile:0.0001",
             "regime:0.005,4",
             "load-aware:0.5,0",
-            "cusum:0.02",
         ] {
             assert_eq!(parse(text).to_string(), text);
         }

@@ -21,7 +21,6 @@ fn specs() -> Vec<PredictorSpec> {
         "regime:0.0001,0",
         "regime:0.5,1000000",
         "load-aware:0.5,1000000",
-        "cusum:0.5",
     ];
     ALL_DEFAULTS.iter().chain(&extremes).map(|text| text.parse().expect("a predictor")).collect()
 }
@@ -149,7 +148,6 @@ proptest! {
             PredictorSpec::Quantile { quantile: share },
             PredictorSpec::Regime { quantile: share, price },
             PredictorSpec::LoadAware { quantile: share, price },
-            PredictorSpec::Cusum { quantile: share },
         ] {
             prop_assert_eq!(spec.to_string().parse(), Ok(spec));
         }

@@ -6,7 +6,7 @@
 //! is known after every wait, also a censored one, and it contains the lag of waking: nothing has to be known about
 //! it.
 //!
-//! A step is steady, or it adapts: small where all is well, doubled with every wake that is too late after another,
+//! A step adapts between two limits: small where all is well, doubled with every wake that is too late after another,
 //! and with every 1/p operations once four times as many have passed without one. To double a step is to square its
 //! factor, so that no exponential is computed on the way.
 
@@ -30,11 +30,6 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// Always the same step.
-    pub fn steady(quantile: f64, step: f64) -> Self {
-        Self::adaptive(quantile, step, step)
-    }
-
     /// Steps between two limits.
     pub fn adaptive(quantile: f64, step_least: f64, step_most: f64) -> Self {
         Self {
@@ -133,7 +128,7 @@ mod tests {
 
     #[test]
     fn tracking_begins_at_the_earliest_of_the_first() {
-        let aim = Aim::steady(0.01, 0.15);
+        let aim = Aim::adaptive(0.01, 0.15, 0.15);
         let mut tracker = Tracker::new();
         for index in 0..u64::from(POLLED_FIRST) {
             tracker.learn(&aim, 20_000 - 10 * index, false);
@@ -144,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_steady_step_takes_as_long_as_its_formula_says() {
-        let aim = Aim::steady(0.01, 0.15);
+        let aim = Aim::adaptive(0.01, 0.15, 0.15);
         let mut tracker = begun_at(10_000, &aim);
         let up = operations_until(&mut tracker, &aim, 100_000, |wake_ns| wake_ns >= 100_000);
         assert!(f64::from(up) <= 10_f64.ln() / (0.15 * 0.01) + 1.0, "{up}");

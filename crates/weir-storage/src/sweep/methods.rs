@@ -11,7 +11,7 @@ use crate::{
 pub const CLASSIC: &str = "linux-mean:0.5";
 /// The same, told what the device took even after a sleep that was too long.
 pub const CLASSIC_TRUE: &str = "linux-mean:0.5+true";
-/// The tracked quantile that the candidate has inside.
+/// The quantile alone: a better sleep, and no other way to wait.
 pub const QUANTILE: &str = "quantile:0.003";
 /// Always the interrupt.
 pub const INTERRUPT: &str = "interrupt";
@@ -37,9 +37,9 @@ const RIVALS: [&str; 6] = ["lmd", "ehp", "hybrid-iopoll", "pas", "dpas", "dpas:n
 const ORACLES: [&str; 6] =
     [CLAIRVOYANT, CONSTANT, "constant:0.01", "constant:0.03", "constant:0.1", "constant:0.3"];
 /// One setting of each further predictor.
-const OTHERS: [&str; 5] = ["ewma:0.125", "quantile:0.01", "load-aware:0.003", "cusum:0.01", "fixed:5us"];
+const OTHERS: [&str; 4] = ["ewma:0.125", "quantile:0.01", "load-aware:0.003", "fixed:5us"];
 /// Further settings, so that families are curves.
-const SETTINGS: [&str; 17] = [
+const SETTINGS: [&str; 16] = [
     "quantile:0.001",
     QUANTILE,
     "quantile:0.03",
@@ -52,7 +52,6 @@ const SETTINGS: [&str; 17] = [
     "regime:0.03",
     "regime:0.1",
     "load-aware:0.03",
-    "cusum:0.1",
     "ewma:0.125,1",
     "ewma:0.125,2",
     "fixed:2us",

@@ -11,7 +11,7 @@ const AFTER_HELP: &str = "\
 A job file is the part of fio's format that docs/formats/storage-job.md names, and runs in fio too.
 
 Completion methods: interrupt, poll, and predictors, which sleep a predicted time and then poll: fixed:5us, linux-mean,
-linux-mean:0.3, lmd, ehp, hybrid-iopoll, pas, dpas, ewma, quantile, regime, load-aware, cusum.
+linux-mean:0.3, lmd, ehp, hybrid-iopoll, pas, dpas, ewma, quantile, regime, load-aware.
 
   weir storage run                                             4 KiB random reads, one at a time, for 10 s
   weir storage run --depth 32 --engine libaio --runtime 30s
