@@ -201,6 +201,54 @@ impl Default for CompletionMethod {
     }
 }
 
+/// How many bytes an operation has, where not all have the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockSizes {
+    /// All have the same.
+    #[default]
+    Same,
+    /// Any multiple of the smallest, up to the largest.
+    Range {
+        /// The smallest.
+        bytes_min: u32,
+    },
+    /// Some of them.
+    Split(Vec<BlockShare>),
+}
+
+/// Operations of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockShare {
+    /// Their bytes.
+    pub bytes: u32,
+    /// How many of a hundred they are.
+    pub percent: u8,
+}
+
+/// Which random blocks are likelier than others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Skew {
+    /// None.
+    #[default]
+    None,
+    /// The block of rank k with a probability like 1/k^theta.
+    Zipf {
+        /// Not 1.
+        theta: f64,
+        /// Where in the file the likeliest is, 0 to 1; absent for anywhere.
+        center: Option<f64>,
+    },
+    /// A power law: at 0.2 a fifth of the blocks has four fifths of the operations.
+    Pareto {
+        /// Between 0 and 1.
+        share: f64,
+        /// Where in the file the likeliest is, 0 to 1; absent for anywhere.
+        center: Option<f64>,
+    },
+}
+
 /// One job, complete: what a line of `weir storage run` or a section of a job file resolves to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -217,8 +265,12 @@ pub struct StorageJob {
     pub size_bytes: Option<u64>,
     /// Where the used part begins.
     pub offset_bytes: u64,
-    /// Bytes of one operation.
+    /// The used part in percent of the file, in place of its bytes.
+    pub size_percent: Option<u8>,
+    /// Bytes of one operation; where they differ, of the largest.
     pub block_bytes: u32,
+    /// Whether operations differ in their bytes; see [`BlockSizes`].
+    pub block_sizes: BlockSizes,
     /// See [`AccessPattern`].
     pub pattern: AccessPattern,
     /// Percent of operations that read, for mixed patterns.
@@ -241,6 +293,8 @@ pub struct StorageJob {
     pub runtime_ns: Option<u64>,
     /// Begin again when the size is done, until the run time is over.
     pub time_based: bool,
+    /// How often the size is done.
+    pub loops: u32,
     /// Operations of one thread at most.
     pub operations_max: Option<u64>,
     /// Time before anything is counted.
@@ -251,6 +305,8 @@ pub struct StorageJob {
     pub stonewall: bool,
     /// Operations a second of one thread; latency counts from the intended start.
     pub rate_iops: Option<u32>,
+    /// Bytes a second of one thread; the same.
+    pub rate_bytes: Option<u64>,
     /// Pause after each completion.
     pub think_time_ns: u64,
     /// CPUs the threads are pinned to, in turn; empty means not pinned.
@@ -261,10 +317,14 @@ pub struct StorageJob {
     pub random_repeat: bool,
     /// Number of the job's first thread among all threads of the run, from 1: no two threads have the same offsets.
     pub thread_first: u32,
+    /// Which random blocks are likelier than others; see [`Skew`].
+    pub skew: Skew,
     /// Random blocks may repeat before all were touched.
     pub no_random_map: bool,
     /// `fsync(2)` after so many writes; 0 for never.
     pub fsync_every: u32,
+    /// `fdatasync(2)` after so many writes; 0 for never.
+    pub fdatasync_every: u32,
     /// Written blocks carry a checksum and are read back when the job is done.
     pub verify_crc32c: bool,
     /// Nothing is run: what an earlier run of this job wrote is read and checked.
@@ -293,7 +353,9 @@ impl Default for StorageJob {
             file_shared: false,
             size_bytes: None,
             offset_bytes: 0,
+            size_percent: None,
             block_bytes: 4096,
+            block_sizes: BlockSizes::Same,
             pattern: AccessPattern::RandRead,
             read_percent: 50,
             direct: true,
@@ -305,18 +367,22 @@ impl Default for StorageJob {
             threads: 1,
             runtime_ns: None,
             time_based: false,
+            loops: 1,
             operations_max: None,
             ramp_ns: 0,
             start_delay_ns: 0,
             stonewall: false,
             rate_iops: None,
+            rate_bytes: None,
             think_time_ns: 0,
             cpus: Vec::new(),
             seed: 1,
             random_repeat: false,
             thread_first: 1,
+            skew: Skew::None,
             no_random_map: false,
             fsync_every: 0,
+            fdatasync_every: 0,
             verify_crc32c: false,
             verify_only: false,
             ledger: None,

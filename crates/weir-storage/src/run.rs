@@ -42,7 +42,7 @@ use self::claim::{Claim, Claiming, claim};
 use crate::{
     capture::CaptureError,
     engine::{EngineError, probe, target::length_bytes},
-    job::offsets,
+    job::{asked_bytes, offsets},
     layout::{self, LayoutError},
     predict::PredictorSpec,
 };
@@ -352,7 +352,7 @@ fn check_memory(jobs: &[StorageJob], used_bytes: &[u64]) -> Result<(), RunError>
 
 /// A bit for each block that is touched at random once, and a count for each that is verified; in every thread.
 fn remembered_bytes(job: &StorageJob, used_bytes: u64) -> u64 {
-    let blocks = offsets::blocks(used_bytes, job.block_bytes);
+    let blocks = offsets::blocks(used_bytes, offsets::unit_bytes(job));
     let map = if job.pattern.is_random() && !job.no_random_map { blocks / 8 } else { 0 };
     let counts = if job.verify_crc32c { blocks.saturating_mul(4) } else { 0 };
     map.saturating_add(counts).saturating_mul(u64::from(job.threads.max(1)))
@@ -409,7 +409,7 @@ fn prepare(
     }
     let used = |job: &StorageJob| {
         let behind = usable.get(job.file.as_str()).copied().unwrap_or(0).saturating_sub(job.offset_bytes);
-        job.size_bytes.unwrap_or(behind).min(behind)
+        asked_bytes(job, behind.saturating_add(job.offset_bytes)).unwrap_or(behind).min(behind)
     };
     Ok(jobs.iter().map(used).collect())
 }

@@ -33,6 +33,7 @@ const RING_HEADER_BYTES_AT: usize = 28;
 const COMMAND_READ: u16 = 0;
 const COMMAND_WRITE: u16 = 1;
 const COMMAND_FSYNC: u16 = 2;
+const COMMAND_FDSYNC: u16 = 3;
 
 /// `struct iocb`. `key` and `flags_of_the_call` change places on big-endian machines; both are 0 here.
 #[repr(C)]
@@ -159,8 +160,9 @@ impl AioQueue {
             OperationKind::Read => COMMAND_READ,
             OperationKind::Write => COMMAND_WRITE,
             OperationKind::Fsync => COMMAND_FSYNC,
+            OperationKind::Fdatasync => COMMAND_FDSYNC,
         };
-        let transfers = operation.kind != OperationKind::Fsync;
+        let transfers = operation.kind.transfers();
         let control_block = ControlBlock {
             data: operation.slot.into(),
             command,

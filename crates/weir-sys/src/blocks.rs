@@ -24,6 +24,15 @@ pub enum OperationKind {
     Write,
     /// Everything written so far becomes durable; offset and length do not matter.
     Fsync,
+    /// The same, without what is not needed to read it back: `fdatasync(2)`.
+    Fdatasync,
+}
+
+impl OperationKind {
+    /// Whether bytes go from or to the buffer.
+    pub fn transfers(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
 }
 
 /// One operation. The bytes come from or go to the buffer of its slot.
@@ -101,7 +110,7 @@ impl Blocks {
     /// A slot that does not exist or is in flight, and a length beyond the buffer, are mistakes of the caller.
     pub(crate) fn start(&mut self, operation: &Operation) -> io::Result<*mut u8> {
         let state = self.busy.get_mut(operation.slot as usize).ok_or(io::ErrorKind::InvalidInput)?;
-        if *state || (operation.kind != OperationKind::Fsync && operation.bytes > self.block_bytes) {
+        if *state || (operation.kind.transfers() && operation.bytes > self.block_bytes) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         *state = true;

@@ -89,7 +89,7 @@ impl PosixAioQueue {
             control.write_bytes(0, 1);
             (*control).aio_fildes = self.file.as_raw_fd();
             (*control).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
-            if operation.kind != OperationKind::Fsync {
+            if operation.kind.transfers() {
                 (*control).aio_buf = buffer.cast();
                 (*control).aio_nbytes = operation.bytes as usize;
                 (*control).aio_offset = operation.offset_bytes as libc::off_t;
@@ -98,6 +98,7 @@ impl PosixAioQueue {
                 OperationKind::Read => libc::aio_read(control),
                 OperationKind::Write => libc::aio_write(control),
                 OperationKind::Fsync => libc::aio_fsync(libc::O_SYNC, control),
+                OperationKind::Fdatasync => libc::aio_fsync(libc::O_DSYNC, control),
             }
         };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

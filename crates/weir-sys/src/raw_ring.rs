@@ -418,6 +418,7 @@ fn entry(operation: &Operation, buffer: *mut u8, descriptor: RawFd, options: &Ri
             opcode::WriteFixed::new(file, buffer, bytes, index).offset(offset).build()
         }
         (OperationKind::Fsync, _) => opcode::Fsync::new(file).build(),
+        (OperationKind::Fdatasync, _) => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
     };
     let entry = entry.user_data(operation.slot.into());
     if options.fixed_file { entry.flags(squeue::Flags::FIXED_FILE) } else { entry }

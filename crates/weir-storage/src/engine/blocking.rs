@@ -56,6 +56,7 @@ pub(super) fn transfer(file: &File, operation: &Operation, buffer: &mut AlignedB
         OperationKind::Read => file.read_at(buffer, operation.offset_bytes),
         OperationKind::Write => file.write_at(buffer, operation.offset_bytes),
         OperationKind::Fsync => file.sync_all().map(|()| 0),
+        OperationKind::Fdatasync => file.sync_data().map(|()| 0),
     })
 }
 
@@ -147,6 +148,7 @@ impl Engine for Pwritev {
             OperationKind::Read => Ok(preadv2(file, &mut [IoSliceMut::new(buffer)], offset, flags)?),
             OperationKind::Write => Ok(pwritev2(file, &[IoSlice::new(buffer)], offset, flags)?),
             OperationKind::Fsync => file.sync_all().map(|()| 0),
+            OperationKind::Fdatasync => file.sync_data().map(|()| 0),
         });
         self.done = Some(Completed { slot: 0, result });
         Ok(1)

@@ -242,7 +242,7 @@ fn check_options(job: &StorageJob) -> Result<(), EngineError> {
     if polled && !job.direct {
         return refuse("polled completion needs direct I/O: the page cache has no queue to poll".to_owned());
     }
-    if polled && job.fsync_every > 0 {
+    if polled && (job.fsync_every > 0 || job.fdatasync_every > 0) {
         return refuse("a ring with polled completion cannot fsync; leave one of the two out".to_owned());
     }
     Ok(())
@@ -278,7 +278,7 @@ impl OperationError {
 pub fn outcome(operation: &Operation, completed: Completed) -> Result<(), OperationError> {
     match u32::try_from(completed.result) {
         Err(_) => Err(OperationError::System(completed.result.saturating_neg())),
-        Ok(_) if operation.kind == OperationKind::Fsync => Ok(()),
+        Ok(_) if !operation.kind.transfers() => Ok(()),
         Ok(done) if done < operation.bytes => Err(OperationError::Short { done, asked: operation.bytes }),
         Ok(_) => Ok(()),
     }

@@ -97,7 +97,7 @@ impl JobFile {
                     Err(Wrong::Value(reason)) => return Err(error(entry.line, reason)),
                 }
             }
-            let jobs = finish(draft).map_err(|(key, reason)| {
+            let jobs = finish(draft, section.name).map_err(|(key, reason)| {
                 error(places.keys.get(key).copied().unwrap_or(section.line), reason)
             })?;
             // Before they are kept: a short file can ask for millions.
@@ -201,8 +201,8 @@ fn apply(draft: &mut Draft, entry: &Entry<'_>) -> Result<&'static str, Wrong> {
     Ok(name)
 }
 
-/// A draft to jobs: one, or one for each thread where each has a file of its own.
-fn finish(draft: Draft) -> Result<Vec<StorageJob>, (&'static str, String)> {
+/// A draft and the name of its section to jobs: one, or one for each thread where each has a file of its own.
+fn finish(draft: Draft, section: &str) -> Result<Vec<StorageJob>, (&'static str, String)> {
     let Draft { mut job, filename, directory, filename_format, polled, log_prefixes } = draft;
     if polled {
         match job.engine {
@@ -234,7 +234,7 @@ fn finish(draft: Draft) -> Result<Vec<StorageJob>, (&'static str, String)> {
         job.file = below(&name);
         return Ok(vec![job]);
     }
-    if job.size_bytes.is_none() {
+    if job.size_bytes.is_none() && job.size_percent.is_none() {
         let text = format!(
             "job {} names no file and no size; give filename, or size for a file of its own",
             job.name
@@ -250,7 +250,7 @@ fn finish(draft: Draft) -> Result<Vec<StorageJob>, (&'static str, String)> {
     // As in fio, every thread of a job without a file name has a file of its own.
     let format = filename_format.as_deref().unwrap_or("$jobname.$jobnum.$filenum");
     let each = |number: u32| StorageJob {
-        file: below(&file_name(format, &job.name, number)),
+        file: below(&file_name(format, section, number)),
         threads: 1,
         stonewall: job.stonewall && number == 0,
         ..job.clone()
@@ -264,7 +264,7 @@ fn file_name(format: &str, job: &str, number: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::storage::AccessPattern;
+    use weir_record::storage::{AccessPattern, BlockSizes, Skew};
 
     use super::*;
 
@@ -341,6 +341,27 @@ mod tests {
     }
 
     #[test]
+    fn the_keys_that_job_files_have_most_arrive() {
+        let file = read(
+            "[global]\nioengine=sync\nverify=0\nloops=3\n[a]\nname=first\nfilename=data\nsize=50%\nrw=write\n\
+             rate=1m,1m\nfdatasync=4\nbsrange=4k-16k\n[b]\nname=second\nsize=1m\nrw=randread\n\
+             random_distribution=zipf:1.2:0.5\nbssplit=4k/10:64k/90\n",
+        );
+        let [first, second] = &file.jobs[..] else { panic!("{} jobs", file.jobs.len()) };
+        assert_eq!((first.engine, first.verify_crc32c, first.loops), (StorageEngine::Pread, false, 3));
+        assert_eq!((first.size_bytes, first.size_percent), (None, Some(50)));
+        assert_eq!((first.rate_bytes, first.fdatasync_every), (Some(1 << 20), 4));
+        assert_eq!((first.block_bytes, &first.block_sizes), (16_384, &BlockSizes::Range { bytes_min: 4096 }));
+        // As in fio, a file of its own has the section's name.
+        assert_eq!((second.name.as_str(), second.file.as_str()), ("second", "b.0.0"));
+        assert_eq!(second.skew, Skew::Zipf { theta: 1.2, center: Some(0.5) });
+        assert!(matches!(&second.block_sizes, BlockSizes::Split(shares) if shares.len() == 2));
+        assert_eq!(file.validate(), Ok(()));
+        let last = read("[a]\nfilename=f\nsize=50%\nsize=1m\nbsrange=4k-8k\nbs=4k\n");
+        assert_eq!((last.jobs[0].size_percent, &last.jobs[0].block_sizes), (None, &BlockSizes::Same));
+    }
+
+    #[test]
     fn engines_of_fio_have_ours_behind_them() {
         for (name, engine) in [
             ("psync", StorageEngine::Pread),
@@ -392,6 +413,14 @@ mod tests {
             ("[j]\nfilename=f\nhipri\n", 3, "hipri"),
             ("[j]\nfilename=f\nwrite_lat_log=a\nwrite_bw_log=b\n", 3, "one prefix"),
             ("[j]\nfilename=f\niodepth=0x\n", 3, "whole number"),
+            ("[j]\nfilename=f\nsize=0%\n", 3, "1% to 100%"),
+            ("[j]\nfilename=f\nbsrange=16k-4k\n", 3, "4k-16k"),
+            ("[j]\nfilename=f\nbssplit=4k/60:8k/60\n", 3, "together 100"),
+            ("[j]\nfilename=f\nbssplit=4k/50:8k/50,8k/100\n", 3, "reads and writes"),
+            ("[j]\nfilename=f\nrandom_distribution=zipf:1\n", 3, "neither 0 nor 1"),
+            ("[j]\nfilename=f\nrandom_distribution=normal:10\n", 3, "zipf:THETA"),
+            ("[j]\nfilename=f\nloops=0\n", 3, "1 or more"),
+            ("[j]\nrw=read\nsize=50%\n", 3, "which file"),
             // What only the whole job shows.
             ("[j]\nfilename=f\niodepth=8\n", 3, "one operation in flight"),
             ("[global]\ndirect=1\nbs=1000\n[j]\nfilename=f\n", 3, "multiple of 512"),

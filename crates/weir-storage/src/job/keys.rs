@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use weir_record::storage::{AccessPattern, DeviceClock, RingMode, SleepPrimitive, StorageEngine, StorageJob};
+use weir_record::storage::{
+    AccessPattern, BlockSizes, DeviceClock, RingMode, Skew, SleepPrimitive, StorageEngine, StorageJob,
+};
 
-use super::units::{TimeUnit, cpus, fio_bytes, fio_time};
+use super::units::{TimeUnit, block_range, block_split, cpus, fio_bytes, fio_time, skew};
 
 /// A job on its way from lines to a specification. Begins with fio's own defaults.
 #[derive(Clone, Debug)]
@@ -54,10 +56,17 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 }
 
 const FILE: &[Key] = &[
+    Key {
+        names: &["name"],
+        apply: |draft, value| {
+            draft.job.name = text(value)?;
+            Ok(())
+        },
+    },
     Key { names: &["filename"], apply: filename },
     Key { names: &["directory"], apply: |draft, value| set(&mut draft.directory, text(value)?) },
     Key { names: &["filename_format"], apply: |draft, value| set(&mut draft.filename_format, text(value)?) },
-    Key { names: &["size"], apply: |draft, value| set(&mut draft.job.size_bytes, fio_bytes(value)?) },
+    Key { names: &["size"], apply: size },
     Key {
         names: &["offset"],
         apply: |draft, value| {
@@ -86,6 +95,21 @@ const SHAPE: &[Key] = &[
         names: &["bs", "blocksize"],
         apply: |draft, value| {
             draft.job.block_bytes = u32::try_from(fio_bytes(single(value)?)?).map_err(|_| "too large")?;
+            draft.job.block_sizes = BlockSizes::Same;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["bsrange", "blocksize_range"],
+        apply: |draft, value| {
+            (draft.job.block_bytes, draft.job.block_sizes) = block_range(single(value)?)?;
+            Ok(())
+        },
+    },
+    Key {
+        names: &["bssplit"],
+        apply: |draft, value| {
+            (draft.job.block_bytes, draft.job.block_sizes) = block_split(single(value)?)?;
             Ok(())
         },
     },
@@ -203,10 +227,21 @@ const TIME: &[Key] = &[
             Ok(())
         },
     },
+    Key {
+        names: &["loops"],
+        apply: |draft, value| {
+            draft.job.loops = number(value)?;
+            Ok(())
+        },
+    },
     Key { names: &["number_ios"], apply: |draft, value| set(&mut draft.job.operations_max, number(value)?) },
     Key {
         names: &["rate_iops"],
         apply: |draft, value| set(&mut draft.job.rate_iops, number(single(value)?)?),
+    },
+    Key {
+        names: &["rate"],
+        apply: |draft, value| set(&mut draft.job.rate_bytes, fio_bytes(single(value)?)?),
     },
     Key {
         names: &["thinktime"],
@@ -223,10 +258,17 @@ const TIME: &[Key] = &[
         },
     },
     Key {
+        names: &["fdatasync"],
+        apply: |draft, value| {
+            draft.job.fdatasync_every = number(value)?;
+            Ok(())
+        },
+    },
+    Key {
         names: &["verify"],
         apply: |draft, value| {
-            draft.job.verify_crc32c = true;
-            only(value, "crc32c")
+            draft.job.verify_crc32c = value != "0";
+            if value == "0" { Ok(()) } else { only(value, "crc32c") }
         },
     },
 ];
@@ -257,7 +299,13 @@ const RANDOM: &[Key] = &[
         },
     },
     Key { names: &["random_generator"], apply: |_, value| only(value, "tausworthe") },
-    Key { names: &["random_distribution"], apply: |_, value| only(value, "random") },
+    Key {
+        names: &["random_distribution"],
+        apply: |draft, value| {
+            draft.job.skew = if value == "random" { Skew::None } else { skew(value)? };
+            Ok(())
+        },
+    },
 ];
 
 const REPORT: &[Key] = &[
@@ -376,18 +424,30 @@ pub fn device_clock(value: &str) -> Result<DeviceClock, String> {
 
 fn fio_engine(draft: &mut Draft, value: &str) -> Result<(), String> {
     draft.job.engine = match value {
-        "psync" => StorageEngine::Pread,
+        "psync" | "sync" => StorageEngine::Pread,
         "pvsync" | "pvsync2" => StorageEngine::Pwritev,
         "libaio" => StorageEngine::Libaio,
         "posixaio" => StorageEngine::Posixaio,
         "io_uring" => StorageEngine::IoUring,
         _ => {
             return Err(format!(
-                "the engine {value} is not ours; use psync, pvsync, pvsync2, libaio, posixaio or io_uring"
+                "the engine {value} is not ours; use psync, sync, pvsync, pvsync2, libaio, posixaio or io_uring"
             ));
         }
     };
     Ok(())
+}
+
+/// Bytes, or a share of what the file has.
+fn size(draft: &mut Draft, value: &str) -> Result<(), String> {
+    let Some(percent) = value.strip_suffix('%') else {
+        draft.job.size_percent = None;
+        return set(&mut draft.job.size_bytes, fio_bytes(value)?);
+    };
+    let wrong = || format!("{value:?} is no share of a file; write 1% to 100%");
+    let percent = percent.parse().ok().filter(|percent| (1..=100).contains(percent)).ok_or_else(wrong)?;
+    draft.job.size_bytes = None;
+    set(&mut draft.job.size_percent, percent)
 }
 
 fn filename(draft: &mut Draft, value: &str) -> Result<(), String> {

@@ -7,6 +7,7 @@
 pub mod fio_file;
 mod keys;
 pub mod offsets;
+mod skew;
 pub mod target;
 mod tausworthe;
 pub mod units;
@@ -15,7 +16,7 @@ mod validate;
 pub use fio_file::{JobFile, JobFileError, number_threads};
 pub use keys::{device_clock, ring_mode, sleep_primitive};
 pub use offsets::{Offsets, Step};
-pub use target::{Target, check_target};
+pub use target::{Target, asked_bytes, check_target};
 pub use validate::{
     BLOCK_BYTES_MAX, DEPTH_MAX, Field, JobError, MAP_BLOCKS_MAX, THREADS_MAX, validate, validate_all,
 };

@@ -9,14 +9,23 @@
 //! - a random block is the number of blocks times the next number of the stream as a fraction. With the map a block
 //!   that was touched gives way to the next free one, around the end; when all were touched a run that is bound by time
 //!   draws once more in vain and begins again with an empty map;
+//! - operations of several lengths are made of units, the shortest of them. Which length is next is drawn from the
+//!   series' first (reads) or second (writes) seed: from the smallest on by the largest times the number as a
+//!   fraction, or by shares, the rarest first; again where it reaches beyond the end. With the map a length ends before
+//!   a unit that was touched already;
+//! - a job that is done several times begins each time with the same seeds if `randrepeat` is set; otherwise it goes on
+//!   with its numbers, after draws in vain. The map is empty each time;
 //! - a mixed job changes between reads and writes by lot, and keeps a direction until its share of the operations is
 //!   done; the sequential forms have a position for each direction.
 //!
 //! A last part of the size that is shorter than a block is not used.
 
-use weir_record::storage::StorageJob;
+use weir_record::storage::{BlockShare, BlockSizes, StorageJob};
 
-use super::tausworthe::Tausworthe;
+use super::{
+    skew::{Skewed, name_hash},
+    tausworthe::Tausworthe,
+};
 
 /// One operation that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,23 +34,32 @@ pub struct Step {
     pub reads: bool,
     /// Where in the file.
     pub offset_bytes: u64,
+    /// How much.
+    pub bytes: u32,
 }
 
 /// The operations of one thread, in order. Allocates only when it is made.
 #[derive(Clone, Debug)]
 pub struct Offsets {
-    block_bytes: u64,
+    unit_bytes: u64,
     first_byte: u64,
+    /// Units that can be touched.
     blocks: u64,
+    seeds: Seeds,
     order: Order,
     direction: Direction,
-    /// Operations that are left; endless when the time is the limit.
+    lengths: Lengths,
+    /// Rounds that have not begun.
+    rounds: u32,
+    /// Units of this round that are left; endless when the time is the limit.
+    round: u64,
+    /// Operations that are left.
     left: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Order {
-    /// The next block of reads and of writes.
+    /// The next unit of reads and of writes.
     Sequential {
         next: [u64; 2],
     },
@@ -49,6 +67,7 @@ enum Order {
         stream: Tausworthe,
         map: Option<Map>,
     },
+    Skewed(Box<Skewed>),
 }
 
 #[derive(Clone, Debug)]
@@ -58,11 +77,37 @@ enum Direction {
     Mixed(Mix),
 }
 
+/// What each round begins with.
+#[derive(Clone, Copy, Debug)]
+struct Seeds {
+    repeat: bool,
+    blocks: u64,
+    mix: u64,
+    lengths: [u64; 2],
+}
+
+impl Seeds {
+    fn new(job: &StorageJob, number: u64) -> Self {
+        let of = |place| series(job.seed, number, place);
+        Self {
+            repeat: job.random_repeat,
+            blocks: if job.random_repeat {
+                REPEATED_SEED.wrapping_mul(number)
+            } else {
+                of(SERIES_PLACE_OF_BLOCKS)
+            },
+            mix: of(SERIES_PLACE_OF_MIX),
+            lengths: SERIES_PLACES_OF_LENGTHS.map(of),
+        }
+    }
+}
+
 const READ: usize = 0;
 const WRITE: usize = 1;
 
 const REPEATED_SEED: u64 = 0xb189_9bed;
 const SERIES_FACTOR: u64 = 0x9e37_0001;
+const SERIES_PLACES_OF_LENGTHS: [u32; 2] = [0, 1];
 const SERIES_PLACE_OF_MIX: u32 = 4;
 const SERIES_PLACE_OF_BLOCKS: u32 = 6;
 
@@ -71,59 +116,67 @@ pub fn blocks(used_bytes: u64, block_bytes: u32) -> u64 {
     used_bytes / u64::from(block_bytes.max(1))
 }
 
+/// Bytes of the shortest operation, of which the others are multiples.
+pub fn unit_bytes(job: &StorageJob) -> u32 {
+    match &job.block_sizes {
+        BlockSizes::Same => job.block_bytes,
+        BlockSizes::Range { bytes_min } => *bytes_min,
+        BlockSizes::Split(shares) => shares.iter().map(|share| share.bytes).min().unwrap_or(job.block_bytes),
+    }
+}
+
 impl Offsets {
     /// The operations of a thread (from 0 within its job) over so many bytes from the job's offset on.
     pub fn new(job: &StorageJob, thread: u32, used_bytes: u64) -> Self {
         let number = u64::from(job.thread_first.saturating_add(thread).max(1));
-        let blocks = blocks(used_bytes, job.block_bytes);
-        let order = if job.pattern.is_random() {
-            let seed = if job.random_repeat {
-                REPEATED_SEED.wrapping_mul(number)
-            } else {
-                series(job.seed, number, SERIES_PLACE_OF_BLOCKS)
-            };
-            let map = (!job.no_random_map).then(|| Map::new(blocks));
-            Order::Random { stream: Tausworthe::new(seed), map }
-        } else {
+        let blocks = blocks(used_bytes, unit_bytes(job));
+        let seeds = Seeds::new(job, number);
+        let named = u64::from(name_hash(&job.file)).wrapping_mul(number);
+        let skew_seed = if job.random_repeat { named } else { seeds.blocks };
+        let order = if !job.pattern.is_random() {
             Order::Sequential { next: [0; 2] }
+        } else if let Some(skewed) = Skewed::new(job.skew, blocks.max(1), skew_seed) {
+            Order::Skewed(Box::new(skewed))
+        } else {
+            let map = (!job.no_random_map).then(|| Map::new(blocks));
+            Order::Random { stream: Tausworthe::new(seeds.blocks), map }
         };
         let direction = match (job.pattern.reads(), job.pattern.writes()) {
-            (true, true) => Direction::Mixed(Mix::new(
-                job.read_percent,
-                Tausworthe::new(series(job.seed, number, SERIES_PLACE_OF_MIX)),
-            )),
+            (true, true) => Direction::Mixed(Mix::new(job.read_percent, Tausworthe::new(seeds.mix))),
             (false, _) => Direction::Writes,
             (true, false) => Direction::Reads,
         };
-        let once = if job.time_based { u64::MAX } else { blocks };
-        let left = if blocks == 0 { 0 } else { job.operations_max.unwrap_or(u64::MAX).min(once) };
         Self {
-            block_bytes: u64::from(job.block_bytes),
+            unit_bytes: u64::from(unit_bytes(job)),
             first_byte: job.offset_bytes,
             blocks,
+            seeds,
             order,
             direction,
-            left,
+            lengths: Lengths::new(job, seeds.lengths),
+            rounds: if job.time_based { 0 } else { job.loops.saturating_sub(1) },
+            round: if job.time_based { u64::MAX } else { blocks },
+            left: if blocks == 0 { 0 } else { job.operations_max.unwrap_or(u64::MAX) },
         }
     }
 
-    /// Blocks that can be touched.
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    /// Operations that are left: more than anybody can do when the time is the limit.
+    /// Operations that are left, at most: more than anybody can do when the time is the limit.
     pub fn left(&self) -> u64 {
-        self.left
+        let rounds = u64::from(self.rounds).saturating_mul(self.blocks);
+        self.left.min(self.round.saturating_add(rounds))
     }
 
-    /// The next operation. `None` when the size is done once, unless the time is the limit, or when the job's number
-    /// of operations is reached.
+    /// The next operation. `None` when the size is done as often as it shall be, unless the time is the limit, or when
+    /// the job's number of operations is reached.
     #[expect(
         clippy::should_implement_trait,
         reason = "nothing iterates over it, and an iterator promises less"
     )]
     pub fn next(&mut self) -> Option<Step> {
+        if self.round == 0 && self.left > 0 {
+            self.rounds = self.rounds.checked_sub(1)?;
+            self.begin_round();
+        }
         self.left = self.left.checked_sub(1)?;
         let direction = match &mut self.direction {
             Direction::Reads => READ,
@@ -131,15 +184,98 @@ impl Offsets {
             Direction::Mixed(mix) => mix.next(),
         };
         let block = match &mut self.order {
-            Order::Sequential { next } => {
-                let block = next[direction] % self.blocks;
-                next[direction] = block + 1;
-                block
-            }
+            Order::Sequential { next } => next[direction] % self.blocks,
             Order::Random { stream, map: None } => stream.below(self.blocks),
             Order::Random { stream, map: Some(map) } => random_free(stream, map, self.blocks),
+            Order::Skewed(skewed) => skewed.next(),
         };
-        Some(Step { reads: direction == READ, offset_bytes: self.first_byte + block * self.block_bytes })
+        let mut units = self.lengths.next(direction, self.blocks - block);
+        match &mut self.order {
+            Order::Sequential { next } => next[direction] = block + units,
+            Order::Random { map: Some(map), .. } => units = map.take(block, units),
+            Order::Random { map: None, .. } | Order::Skewed(_) => {}
+        }
+        self.round = self.round.saturating_sub(units);
+        Some(Step {
+            reads: direction == READ,
+            offset_bytes: self.first_byte + block * self.unit_bytes,
+            bytes: (units * self.unit_bytes) as u32,
+        })
+    }
+
+    fn begin_round(&mut self) {
+        self.round = self.blocks;
+        if let Order::Random { stream, map: Some(map) } = &mut self.order {
+            map.clear();
+            // That the map is full was found by draws in vain.
+            stream.next();
+            if let Direction::Mixed(mix) = &mut self.direction {
+                mix.next();
+            }
+        }
+        if !self.seeds.repeat {
+            return;
+        }
+        if let Order::Random { stream, .. } = &mut self.order {
+            *stream = Tausworthe::new(self.seeds.blocks);
+        }
+        if let Direction::Mixed(mix) = &mut self.direction {
+            *mix = Mix::new(mix.percent[READ] as u8, Tausworthe::new(self.seeds.mix));
+        }
+        self.lengths.lots = self.seeds.lengths.map(Tausworthe::new);
+    }
+}
+
+/// How long operations are, in units.
+#[derive(Clone, Debug)]
+struct Lengths {
+    unit_bytes: u64,
+    most_bytes: u64,
+    /// The rarest first; empty where any length may be.
+    shares: Vec<BlockShare>,
+    lots: [Tausworthe; 2],
+}
+
+impl Lengths {
+    fn new(job: &StorageJob, seeds: [u64; 2]) -> Self {
+        let mut shares = match &job.block_sizes {
+            BlockSizes::Split(shares) => shares.clone(),
+            BlockSizes::Same | BlockSizes::Range { .. } => Vec::new(),
+        };
+        shares.sort_by_key(|share| share.percent);
+        Self {
+            unit_bytes: u64::from(unit_bytes(job).max(1)),
+            most_bytes: u64::from(job.block_bytes),
+            shares,
+            lots: seeds.map(Tausworthe::new),
+        }
+    }
+
+    /// The next length of a direction, where so many units are left; at least one is.
+    fn next(&mut self, direction: usize, units_left: u64) -> u64 {
+        if self.unit_bytes >= self.most_bytes {
+            return 1;
+        }
+        loop {
+            let drawn = u64::from(self.lots[direction].next());
+            let bytes = self.length(drawn, units_left * self.unit_bytes);
+            let units = bytes.min(self.most_bytes) / self.unit_bytes;
+            if units <= units_left {
+                return units;
+            }
+        }
+    }
+
+    fn length(&self, drawn: u64, bytes_left: u64) -> u64 {
+        let Some(last) = self.shares.last() else {
+            return self.unit_bytes + (self.most_bytes as f64 * (drawn as f64 / 4_294_967_296.0)) as u64;
+        };
+        let mut percent = 0;
+        let fits = self.shares.iter().find(|share| {
+            percent += u64::from(share.percent);
+            drawn / percent <= u64::from(u32::MAX) / 100 && u64::from(share.bytes) <= bytes_left
+        });
+        u64::from(fits.unwrap_or(last).bytes)
     }
 }
 
@@ -150,9 +286,7 @@ fn random_free(stream: &mut Tausworthe, map: &mut Map, blocks: u64) -> u64 {
         map.clear();
         drawn = stream.below(blocks);
     }
-    let block = map.free_from(drawn).or_else(|| map.free_from(0)).unwrap_or(drawn);
-    map.take(block);
-    block
+    map.free_from(drawn).or_else(|| map.free_from(0)).unwrap_or(drawn)
 }
 
 /// A seed of fio's series.
@@ -237,8 +371,19 @@ impl Map {
         self.free = self.blocks;
     }
 
-    /// Takes a free block.
-    fn take(&mut self, block: u64) {
+    /// Takes free blocks from this one on, up to one that is taken; says how many.
+    fn take(&mut self, block: u64, count: u64) -> u64 {
+        let is_free = |block: u64| {
+            self.levels[0]
+                .get((block / WORD_BITS) as usize)
+                .is_some_and(|word| word >> (block % WORD_BITS) & 1 == 0)
+        };
+        let taken = (1..count).find(|next| !is_free(block + next)).unwrap_or(count);
+        (block..block + taken).for_each(|block| self.take_one(block));
+        taken
+    }
+
+    fn take_one(&mut self, block: u64) {
         let mut index = block;
         for level in &mut self.levels {
             let word = &mut level[(index / WORD_BITS) as usize];
@@ -273,7 +418,7 @@ impl Map {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use weir_record::storage::AccessPattern;
+    use weir_record::storage::{AccessPattern, Skew};
 
     use super::*;
 
@@ -312,6 +457,108 @@ mod tests {
         assert_eq!(blocks_of(&mixed)[..10], [495, 281, 115, 393, 385, 168, 246, 105, 106, 255]);
         let reads: Vec<bool> = mixed[..10].iter().map(|step| step.reads).collect();
         assert_eq!(reads, [true, true, true, true, false, false, true, false, true, true]);
+    }
+
+    /// Kilobytes and lengths, with the direction in front where it matters: `r4+8`.
+    fn shown(steps: &[Step]) -> String {
+        let one = |step: &Step| {
+            let direction = if step.reads { 'r' } else { 'w' };
+            format!("{direction}{}+{}", step.offset_bytes / 1024, step.bytes / 1024)
+        };
+        steps.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    fn repeating(pattern: AccessPattern) -> StorageJob {
+        StorageJob { random_repeat: true, seed: 0x89, ..job(pattern) }
+    }
+
+    #[test]
+    fn operations_of_several_lengths_are_those_of_fio() {
+        // As above, over 128 KiB.
+        let range = StorageJob {
+            block_bytes: 16_384,
+            block_sizes: BlockSizes::Range { bytes_min: 4096 },
+            ..repeating(AccessPattern::RandRead)
+        };
+        let of = |job: &StorageJob| shown(&all(job, 128 << 10));
+        assert_eq!(
+            of(&range),
+            "r4+4 r92+12 r104+16 r60+8 r48+12 r120+4 r68+16 r44+4 r124+4 r8+4 r0+4 r84+8 r12+4 r28+4 r16+4 r20+8 r32+12"
+        );
+        let without_map = StorageJob { no_random_map: true, ..range.clone() };
+        assert!(of(&without_map).starts_with("r4+4 r92+12 r104+16 r60+8 r48+16 r104+4 r48+16"));
+        let mixed = StorageJob { pattern: AccessPattern::RandRw, ..range };
+        assert!(
+            of(&mixed).starts_with("r4+4 r92+12 r104+16 w60+4 r48+8 r120+4 w56+4 w44+4 w124+4 r8+16 w0+4")
+        );
+        let shares =
+            [(4096, 10), (16_384, 60), (8192, 30)].map(|(bytes, percent)| BlockShare { bytes, percent });
+        let split = StorageJob {
+            block_bytes: 16_384,
+            block_sizes: BlockSizes::Split(shares.to_vec()),
+            ..repeating(AccessPattern::RandRead)
+        };
+        assert_eq!(
+            of(&split),
+            "r4+8 r92+16 r108+16 r60+8 r48+12 r124+4 r68+4 r44+4 r0+4 r12+16 r28+16 r80+12 r72+8"
+        );
+        let written = StorageJob { pattern: AccessPattern::Write, ..split };
+        assert_eq!(
+            of(&written),
+            "w0+8 w8+4 w12+8 w20+16 w36+16 w52+8 w60+16 w76+8 w84+16 w100+16 w116+8 w124+4"
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_done_twice_begins_again_as_fio_does() {
+        let twice = |job: StorageJob| shown(&all(&StorageJob { loops: 2, ..job }, 64 << 10));
+        let once =
+            "r0+4 r44+4 r52+4 r28+4 r24+4 r56+4 r32+4 r20+4 r60+4 r4+4 r8+4 r40+4 r12+4 r16+4 r36+4 r48+4";
+        assert_eq!(twice(repeating(AccessPattern::RandRead)), format!("{once} {once}"));
+        let seeded = StorageJob { seed: 7, ..job(AccessPattern::RandRead) };
+        assert_eq!(
+            twice(seeded.clone()),
+            "r32+4 r36+4 r48+4 r60+4 r0+4 r28+4 r4+4 r52+4 r8+4 r40+4 r44+4 r56+4 r12+4 r16+4 r20+4 r24+4 \
+             r16+4 r24+4 r0+4 r36+4 r28+4 r48+4 r40+4 r44+4 r52+4 r56+4 r60+4 r32+4 r4+4 r8+4 r12+4 r20+4"
+        );
+        assert_eq!(
+            twice(StorageJob { pattern: AccessPattern::RandRw, ..seeded.clone() }),
+            "w32+4 w36+4 r48+4 r60+4 r0+4 w28+4 w4+4 w52+4 r8+4 w40+4 r44+4 w56+4 r12+4 r16+4 r20+4 w24+4 \
+             w16+4 w24+4 r0+4 w36+4 r28+4 w48+4 w40+4 w44+4 r52+4 r56+4 w60+4 r32+4 w4+4 r8+4 w12+4 w20+4"
+        );
+        let lengths =
+            StorageJob { block_bytes: 16_384, block_sizes: BlockSizes::Range { bytes_min: 4096 }, ..seeded };
+        assert_eq!(
+            twice(lengths),
+            "r32+16 r48+4 r52+8 r60+4 r0+16 r28+4 r16+12 r60+4 r40+12 r36+4 r52+8 r0+12 r12+8 r20+8 r28+4 r32+4"
+        );
+        let thrice = StorageJob { loops: 3, ..job(AccessPattern::Read) };
+        assert_eq!(shown(&all(&thrice, 8192)), "r0+4 r4+4 r0+4 r4+4 r0+4 r4+4");
+        assert_eq!(Offsets::new(&thrice, 0, 8192).left(), 6);
+    }
+
+    #[test]
+    fn skewed_blocks_are_those_of_fio() {
+        // As above, over 2 MiB, of a file with the name `data`.
+        let first = |skew, job: StorageJob| {
+            let skewed = StorageJob { skew, file: "data".into(), operations_max: Some(12), ..job };
+            let offsets: Vec<u64> =
+                all(&skewed, 2 << 20).iter().map(|step| step.offset_bytes / 1024).collect();
+            offsets
+        };
+        assert_eq!(
+            first(Skew::Zipf { theta: 1.2, center: None }, repeating(AccessPattern::RandRead)),
+            [408, 460, 628, 440, 460, 1920, 124, 1528, 492, 1976, 124, 460]
+        );
+        assert_eq!(
+            first(Skew::Pareto { share: 0.3, center: None }, repeating(AccessPattern::RandRead)),
+            [1220, 1164, 628, 1988, 1500, 840, 1396, 60, 1472, 468, 976, 1080]
+        );
+        let seeded = StorageJob { seed: 42, ..job(AccessPattern::RandRead) };
+        assert_eq!(
+            first(Skew::Zipf { theta: 0.8, center: Some(0.25) }, seeded),
+            [384, 428, 344, 8, 1552, 1440, 8, 748, 1876, 428, 1292, 1048]
+        );
     }
 
     #[test]
@@ -417,7 +664,7 @@ mod tests {
                     prop_assert_eq!(map.free_from(from), expected);
                     let Some(block) = expected else { break };
                     plain[block as usize] = true;
-                    map.take(block);
+                    map.take(block, 1);
                 }
                 prop_assert_eq!(map.free as usize, plain.iter().filter(|taken| !**taken).count());
             }

@@ -14,6 +14,7 @@ use rustix::fs::OFlags;
 use weir_record::storage::StorageJob;
 
 use super::{
+    offsets::unit_bytes,
     units::shown_bytes,
     validate::{Field, JobError},
 };
@@ -71,6 +72,15 @@ pub fn check_target(job: &StorageJob, may_destroy: bool) -> Result<Target, JobEr
         .and_then(|mut file| file.seek(SeekFrom::End(0)))
         .map_err(|error| JobError::new(FILE, format!("{} cannot be opened: {error}", job.file)))?;
     used_part(job, is_device, size_bytes)
+}
+
+/// Bytes that a job asks for, of a file that has so many; nothing for all of them. A share is of the whole file, as far
+/// as that lies behind the offset, in whole blocks.
+pub fn asked_bytes(job: &StorageJob, file_bytes: u64) -> Option<u64> {
+    let Some(percent) = job.size_percent else { return job.size_bytes };
+    let share = u128::from(file_bytes) * u128::from(percent) / 100;
+    let share = u64::try_from(share).unwrap_or(file_bytes).min(file_bytes.saturating_sub(job.offset_bytes));
+    Some(share - share % u64::from(unit_bytes(job).max(1)))
 }
 
 fn missing(job: &StorageJob) -> String {
@@ -158,7 +168,14 @@ fn used_part(job: &StorageJob, is_device: bool, size_bytes: u64) -> Result<Targe
         let reason = format!("{has}, so no block of {block} lies at {}", job.offset_bytes);
         return Err(JobError::new(OFFSET, reason));
     }
-    match job.size_bytes {
+    let asked = asked_bytes(job, size_bytes);
+    if asked.is_some_and(|asked| asked < block) {
+        return Err(JobError::new(
+            SIZE,
+            format!("{has}: what is asked for of them is less than one block of {block}"),
+        ));
+    }
+    match asked {
         Some(asked) if asked > behind => {
             Err(JobError::new(SIZE, format!("{has}, and {asked}{from} are asked for; ask for less")))
         }
@@ -279,6 +296,18 @@ mod tests {
             assert!(text.starts_with(flag) && text.contains("10000 bytes"), "{text}");
         }
         assert_eq!(fs::metadata(&job.file).expect("it is there").len(), 10_000);
+    }
+
+    #[test]
+    fn a_share_is_of_the_whole_file_in_whole_blocks() {
+        let folder = Folder::new("share");
+        let job = StorageJob { size_percent: Some(50), ..folder.job("file", AccessPattern::Read) };
+        assert!(refusal(&job).contains("does not exist"));
+        fs::write(&job.file, vec![7; 100_000]).expect("a file can be written");
+        let used = |job: StorageJob| check_target(&job, false).map(|target| target.used_bytes);
+        assert_eq!(used(job.clone()), Ok(49_152));
+        assert_eq!(used(StorageJob { offset_bytes: 81_920, ..job.clone() }), Ok(16_384), "to the end");
+        assert!(used(StorageJob { size_percent: Some(1), ..job }).is_err());
     }
 
     #[test]

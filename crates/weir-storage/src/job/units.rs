@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use weir_record::storage::{BlockShare, BlockSizes, Skew, StorageJob};
+
 /// A size on the command line: `4096`, `4k`, `128KiB`, `1.5g`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
@@ -58,6 +60,111 @@ pub fn shown_bytes(bytes: u64) -> String {
         .iter()
         .find(fits)
         .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// Lengths from the smallest to the largest: `4k-16k`. The largest, and the choice.
+pub(crate) fn block_range(text: &str) -> Result<(u32, BlockSizes), String> {
+    let wrong = || format!("{text:?} is no range of lengths; write 4k-16k");
+    let (first, last) = text.split_once('-').or_else(|| text.split_once(':')).ok_or_else(wrong)?;
+    let (bytes_min, bytes_max) = (block(first)?, block(last)?);
+    if bytes_min > bytes_max {
+        return Err(wrong());
+    }
+    let sizes = if bytes_min == bytes_max { BlockSizes::Same } else { BlockSizes::Range { bytes_min } };
+    Ok((bytes_max, sizes))
+}
+
+/// Lengths and how many of a hundred each is: `4k/10:64k/90`; those without a number share what is left. The largest,
+/// and the choice.
+pub(crate) fn block_split(text: &str) -> Result<(u32, BlockSizes), String> {
+    /// More kinds of blocks than fio takes.
+    const SHARES_MAX: usize = 64;
+    let wrong = || format!("{text:?} is no split of lengths; write 4k/10:64k/90, together 100");
+    let mut shares = Vec::new();
+    for part in text.split(':').map(str::trim) {
+        let (length, percent) = part.split_once('/').unwrap_or((part, ""));
+        let percent: Option<u8> = match percent {
+            "" => None,
+            digits => Some(digits.parse().ok().filter(|percent| *percent > 0).ok_or_else(wrong)?),
+        };
+        shares.push((block(length)?, percent));
+    }
+    let given: u32 = shares.iter().filter_map(|(_, percent)| percent.map(u32::from)).sum();
+    let without = shares.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+    let each = 100_u32.checked_sub(given).ok_or_else(wrong)?.checked_div(without);
+    if shares.len() > SHARES_MAX || each == Some(0) || (each.is_none() && given < 100) {
+        return Err(wrong());
+    }
+    let share = |(bytes, percent): &(u32, Option<u8>)| BlockShare {
+        bytes: *bytes,
+        percent: percent.unwrap_or(each.unwrap_or(0) as u8),
+    };
+    let shares: Vec<BlockShare> = shares.iter().map(share).collect();
+    let most = shares.iter().map(|share| share.bytes).max().unwrap_or(0);
+    let differ = shares.iter().any(|share| share.bytes != most);
+    Ok((most, if differ { BlockSizes::Split(shares) } else { BlockSizes::Same }))
+}
+
+fn block(text: &str) -> Result<u32, String> {
+    u32::try_from(fio_bytes(text)?).map_err(|_| format!("{text:?} is too large"))
+}
+
+/// A law of random blocks: `zipf:1.2`, `pareto:0.2`, with the place of the likeliest behind: `zipf:1.2:0.5`.
+pub(crate) fn skew(text: &str) -> Result<Skew, String> {
+    /// Beyond it every operation goes to one block.
+    const THETA_MAX: f64 = 100.0;
+    let mut parts = text.split(':');
+    let law = parts.next().unwrap_or_default();
+    let mut numbers = [None; 2];
+    for number in &mut numbers {
+        *number = match parts.next() {
+            Some(part) => Some(part.parse::<f64>().map_err(|_| format!("{part:?} is not a number"))?),
+            None => None,
+        };
+    }
+    let [first, center] = numbers;
+    if parts.next().is_some() || center.is_some_and(|center| !(0.0..1.0).contains(&center)) {
+        return Err(format!(
+            "{text:?}: a place in the file is from 0 to less than 1, and nothing follows it"
+        ));
+    }
+    match law {
+        "zipf" => match first.unwrap_or(1.1) {
+            theta if theta > 0.0 && theta <= THETA_MAX && theta != 1.0 => Ok(Skew::Zipf { theta, center }),
+            theta => Err(format!("theta is from 0 to {THETA_MAX}, but neither 0 nor 1, not {theta}")),
+        },
+        "pareto" => match first.unwrap_or(0.2) {
+            share if share > 0.0 && share < 1.0 => Ok(Skew::Pareto { share, center }),
+            share => Err(format!("pareto is between 0 and 1, not {share}")),
+        },
+        _ => Err(format!("{text:?} is not possible here; use random, zipf:THETA or pareto:SHARE")),
+    }
+}
+
+/// The lengths of a job as a job file says them: key and value.
+pub(crate) fn shown_sizes(job: &StorageJob) -> (&'static str, String) {
+    let shown = |bytes: u32| shown_bytes(u64::from(bytes));
+    match &job.block_sizes {
+        BlockSizes::Same => ("bs", shown(job.block_bytes)),
+        BlockSizes::Range { bytes_min } => {
+            ("bsrange", format!("{}-{}", shown(*bytes_min), shown(job.block_bytes)))
+        }
+        BlockSizes::Split(shares) => {
+            let parts: Vec<String> =
+                shares.iter().map(|share| format!("{}/{}", shown(share.bytes), share.percent)).collect();
+            ("bssplit", parts.join(":"))
+        }
+    }
+}
+
+/// A law of random blocks as it is read; nothing where none is likelier.
+pub(crate) fn shown_skew(skew: Skew) -> Option<String> {
+    let (law, number, center) = match skew {
+        Skew::None => return None,
+        Skew::Zipf { theta, center } => ("zipf", theta, center),
+        Skew::Pareto { share, center } => ("pareto", share, center),
+    };
+    Some(format!("{law}:{number}{}", center.map(|center| format!(":{center}")).unwrap_or_default()))
 }
 
 /// Unit of a time that is written without one.
@@ -171,6 +278,53 @@ mod tests {
             assert_eq!(bytes(&shown_bytes(size)), Ok(size), "{}", shown_bytes(size));
         }
         assert_eq!(shown_bytes(65_536), "64k");
+    }
+
+    #[test]
+    fn lengths_that_differ_are_read_and_shown_again() {
+        let (most, range) = block_range("4k-16k").expect("a range");
+        assert_eq!((most, &range), (16_384, &BlockSizes::Range { bytes_min: 4096 }));
+        assert_eq!(block_range("8k-8k"), Ok((8192, BlockSizes::Same)));
+        let (most, split) = block_split("4k/50:8k/:16k/").expect("a split");
+        let percents =
+            [(4096, 50), (8192, 25), (16_384, 25)].map(|(bytes, percent)| BlockShare { bytes, percent });
+        assert_eq!((most, &split), (16_384, &BlockSizes::Split(percents.to_vec())));
+        assert_eq!(block_split("4k"), Ok((4096, BlockSizes::Same)));
+        for sizes in [range, split] {
+            let job = StorageJob { block_bytes: 16_384, block_sizes: sizes.clone(), ..StorageJob::default() };
+            let (key, value) = shown_sizes(&job);
+            let again = if key == "bsrange" { block_range(&value) } else { block_split(&value) };
+            assert_eq!(again, Ok((16_384, sizes)));
+        }
+        for text in ["16k-4k", "4k", "4k-", "-", "4k-8q"] {
+            assert!(block_range(text).is_err(), "{text}");
+        }
+        for text in ["4k/60:8k/60", "4k/0:8k/100", "4k/10:8k/20", "4k/100:8k", "4k/x", "", &"4k:".repeat(99)]
+        {
+            assert!(block_split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn laws_of_blocks_are_read_and_shown_again() {
+        assert_eq!(skew("zipf"), Ok(Skew::Zipf { theta: 1.1, center: None }));
+        assert_eq!(skew("pareto"), Ok(Skew::Pareto { share: 0.2, center: None }));
+        for text in ["zipf:0.5", "zipf:1.2:0.25", "pareto:0.3:0"] {
+            assert_eq!(skew(text).map(shown_skew), Ok(Some(text.to_owned())));
+        }
+        for text in [
+            "zipf:1",
+            "zipf:-1",
+            "zipf:nan",
+            "zipf:1e9",
+            "pareto:1",
+            "pareto:0",
+            "zipf:2:1",
+            "zipf:2:0.1:3",
+            "normal:5",
+        ] {
+            assert!(skew(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use weir_record::storage::{
-    DeviceClock, RingMode, SleepPrimitive, StorageEngine, StorageEngineOptions, StorageJob,
+    BlockSizes, DeviceClock, RingMode, Skew, SleepPrimitive, StorageEngine, StorageEngineOptions, StorageJob,
 };
 
-use super::{offsets::blocks, units::shown_bytes};
+use super::{
+    offsets::{blocks, unit_bytes},
+    units::shown_bytes,
+};
 use crate::predict::PredictorSpec;
 
 /// Largest block.
@@ -54,6 +57,13 @@ const TIME_BASED: Field = Field::new("runtime", "time_based");
 const RAMP: Field = Field::new("ramp", "ramp_time");
 const OPERATIONS: Field = Field::new("operations", "number_ios");
 const RATE: Field = Field::new("rate", "rate_iops");
+const RATE_BYTES: Field = Field::new("rate", "rate");
+const LOOPS: Field = Field::new("loops", "loops");
+const RANGE: Field = Field::new("bs", "bsrange");
+const SPLIT: Field = Field::new("bs", "bssplit");
+const PERCENT: Field = Field::new("size", "size");
+const FDATASYNC: Field = Field::new("fdatasync", "fdatasync");
+const SKEW: Field = Field::new("rw", "random_distribution");
 const BATCH: Field = Field::new("batch", "iodepth_batch");
 const FSYNC: Field = Field::new("fsync", "fsync");
 const VERIFY: Field = Field::new("verify", "verify");
@@ -140,7 +150,17 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
             shown_bytes(u64::from(BLOCK_BYTES_MAX))
         )
     })?;
-    for (field, bytes) in [(BLOCK, block), (OFFSET, job.offset_bytes)] {
+    let lengths = match &job.block_sizes {
+        BlockSizes::Same => BLOCK,
+        BlockSizes::Range { .. } => RANGE,
+        BlockSizes::Split(_) => SPLIT,
+    };
+    let unit = u64::from(unit_bytes(job));
+    refuse_if(unit == 0, lengths, || "a block of no bytes is not possible".to_owned())?;
+    refuse_if(job.size_percent.is_some() && !job.file_given, PERCENT, || {
+        "a share of which file? name one, or give its size".to_owned()
+    })?;
+    for (field, bytes) in [(lengths, block), (lengths, unit), (OFFSET, job.offset_bytes)] {
         refuse_if(job.direct && !bytes.is_multiple_of(DIRECT_BYTES), field, || {
             format!(
                 "{bytes} bytes are no multiple of {DIRECT_BYTES}, the smallest unit of O_DIRECT; use one, or buffered \
@@ -158,7 +178,7 @@ fn sizes(job: &StorageJob) -> Result<(), JobError> {
         || "no file is that long".to_owned(),
     )?;
     let remembered = job.pattern.is_random() && !job.no_random_map;
-    refuse_if(remembered && blocks(size_bytes, job.block_bytes) > MAP_BLOCKS_MAX, MAP, || {
+    refuse_if(remembered && blocks(size_bytes, unit_bytes(job)) > MAP_BLOCKS_MAX, MAP, || {
         format!(
             "more than {MAP_BLOCKS_MAX} blocks cannot be remembered; leave the map out, or use larger blocks"
         )
@@ -179,7 +199,39 @@ fn amounts(job: &StorageJob) -> Result<(), JobError> {
         "no operation is no job; use 1 or more".to_owned()
     })?;
     refuse_if(job.rate_iops == Some(0), RATE, || "use 1 operation a second or more".to_owned())?;
-    refuse_if(job.rate_iops.is_some() && job.think_time_ns > 0, RATE, || {
+    rate(job)?;
+    refuse_if(job.loops == 0, LOOPS, || "to be done no time is no job; use 1 or more".to_owned())?;
+    let again = job.loops > 1;
+    let both = job.pattern.reads() && job.pattern.writes() && !job.pattern.is_random();
+    refuse_if(again && both, LOOPS, || {
+        format!(
+            "{} goes on where it was, and fio's order there is not ours; use randrw, or time_based",
+            job.pattern
+        )
+    })?;
+    refuse_if(again && job.operations_max.is_some(), LOOPS, || {
+        "with a number of operations it means another number of them; leave one of both out".to_owned()
+    })?;
+    refuse_if(again && job.verify_crc32c, LOOPS, || {
+        "fio verifies after each time, and here it is done once at the end; leave one of both out".to_owned()
+    })?;
+    refuse_if(job.skew != Skew::None && !job.pattern.is_random(), SKEW, || {
+        format!("{} chooses no blocks by lot; use randread, randwrite or randrw", job.pattern)
+    })
+}
+
+fn rate(job: &StorageJob) -> Result<(), JobError> {
+    let mixed = job.pattern.reads() && job.pattern.writes();
+    refuse_if(job.rate_bytes == Some(0), RATE_BYTES, || "use 1 byte a second or more".to_owned())?;
+    refuse_if(job.rate_bytes.is_some() && job.rate_iops.is_some(), RATE_BYTES, || {
+        "operations and bytes a second exclude each other; leave one of both out".to_owned()
+    })?;
+    refuse_if(job.rate_bytes.is_some() && mixed, RATE_BYTES, || {
+        format!("fio gives each direction of {} a rate of its own; give them jobs of their own", job.pattern)
+    })?;
+    let paced = job.rate_iops.is_some() || job.rate_bytes.is_some();
+    let field = if job.rate_bytes.is_some() { RATE_BYTES } else { RATE };
+    refuse_if(paced && job.think_time_ns > 0, field, || {
         "a rate fixes when operations start, so there is no pause between them; leave one of both out"
             .to_owned()
     })
@@ -277,6 +329,12 @@ fn writes(job: &StorageJob) -> Result<(), JobError> {
     refuse_if(only_reads && job.fsync_every > 0, FSYNC, || {
         format!("{} writes nothing that could be made durable; leave it out", job.pattern)
     })?;
+    refuse_if(only_reads && job.fdatasync_every > 0, FDATASYNC, || {
+        format!("{} writes nothing that could be made durable; leave it out", job.pattern)
+    })?;
+    refuse_if(job.verify_crc32c && job.block_sizes != BlockSizes::Same, VERIFY, || {
+        "blocks are verified that all have the same length; give one with bs".to_owned()
+    })?;
     refuse_if(only_reads && job.verify_crc32c, VERIFY, || {
         format!("{} writes nothing that could be checked; leave it out", job.pattern)
     })?;
@@ -318,9 +376,10 @@ mod tests {
         CompletionMethod { predictor: predictor.into(), ..CompletionMethod::default() }
     }
 
+    type Change = fn(&mut StorageJob);
+
     #[test]
     fn every_impossible_value_is_told_with_its_flag() {
-        type Change = fn(&mut StorageJob);
         let cases: [(Change, &str, &str); 23] = [
             (|job| job.block_bytes = 0, "--bs", "1 to 64m"),
             (|job| job.block_bytes = 1000, "--bs", "multiple of 512"),
@@ -358,6 +417,48 @@ mod tests {
             let text = refused(change);
             assert!(text.starts_with(&format!("{flag}: ")) && text.contains(words), "{text}");
             assert!(!text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_fio_would_do_otherwise_is_told_with_its_flag() {
+        let cases: [(Change, &str, &str); 13] = [
+            (|job| job.loops = 0, "--loops", "1 or more"),
+            (|job| (job.loops, job.pattern) = (2, AccessPattern::ReadWrite), "--loops", "use randrw"),
+            (|job| (job.loops, job.operations_max) = (2, Some(5)), "--loops", "number of operations"),
+            (|job| job.rate_bytes = Some(0), "--rate", "1 byte"),
+            (|job| (job.rate_bytes, job.rate_iops) = (Some(1), Some(1)), "--rate", "exclude"),
+            (
+                |job| (job.rate_bytes, job.pattern) = (Some(1), AccessPattern::RandRw),
+                "--rate",
+                "each direction",
+            ),
+            (|job| (job.rate_bytes, job.think_time_ns) = (Some(1), 1), "--rate", "no pause"),
+            (|job| job.fdatasync_every = 1, "--fdatasync", "writes nothing"),
+            (|job| job.size_percent = Some(5), "--size", "which file"),
+            (|job| job.block_sizes = BlockSizes::Range { bytes_min: 0 }, "--bs", "no bytes"),
+            (|job| job.block_sizes = BlockSizes::Range { bytes_min: 1000 }, "--bs", "multiple of 512"),
+            (
+                |job| {
+                    job.pattern = AccessPattern::Write;
+                    job.verify_crc32c = true;
+                    job.block_sizes = BlockSizes::Range { bytes_min: 512 };
+                },
+                "--verify",
+                "same length",
+            ),
+            (
+                |job| {
+                    job.pattern = AccessPattern::Read;
+                    job.skew = Skew::Zipf { theta: 1.1, center: None };
+                },
+                "--rw",
+                "by lot",
+            ),
+        ];
+        for (change, flag, words) in cases {
+            let text = refused(change);
+            assert!(text.starts_with(&format!("{flag}: ")) && text.contains(words), "{text}");
         }
     }
 

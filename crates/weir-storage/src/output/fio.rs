@@ -9,7 +9,7 @@ use weir_record::{
     storage::{DirectionReport, StorageEngine, StorageJob, StorageJobReport, StorageReport},
 };
 
-use crate::job::units::shown_bytes;
+use crate::job::units::{shown_bytes, shown_sizes, shown_skew};
 
 /// Percentiles that fio prints when nobody says which.
 const PERCENTILES: [f64; 17] =
@@ -175,7 +175,8 @@ fn options(job: &StorageJob) -> Value {
     say("name", job.name.clone());
     say("filename", job.file.clone());
     say("rw", job.pattern.to_string());
-    say("bs", shown_bytes(u64::from(job.block_bytes)));
+    let (key, value) = shown_sizes(job);
+    say(key, value);
     say("direct", u8::from(job.direct).to_string());
     match engine(job.engine) {
         Some(name) => say("ioengine", name.to_owned()),
@@ -187,6 +188,7 @@ fn options(job: &StorageJob) -> Value {
     let optional = [
         ("iodepth_batch", (job.batch_max > 1).then(|| job.batch_max.to_string())),
         ("size", job.size_bytes.map(shown_bytes)),
+        ("loops", (job.loops > 1).then(|| job.loops.to_string())),
         ("offset", (job.offset_bytes > 0).then(|| shown_bytes(job.offset_bytes))),
         ("runtime", job.runtime_ns.map(seconds)),
         ("time_based", job.time_based.then(|| "1".to_owned())),
@@ -194,6 +196,9 @@ fn options(job: &StorageJob) -> Value {
         ("number_ios", job.operations_max.map(|count| count.to_string())),
         ("rate_iops", job.rate_iops.map(|rate| rate.to_string())),
         ("thinktime", (job.think_time_ns > 0).then(|| seconds(job.think_time_ns))),
+        ("rate", job.rate_bytes.map(shown_bytes)),
+        ("fdatasync", (job.fdatasync_every > 0).then(|| job.fdatasync_every.to_string())),
+        ("random_distribution", shown_skew(job.skew)),
         ("fsync", (job.fsync_every > 0).then(|| job.fsync_every.to_string())),
         ("norandommap", job.no_random_map.then(|| "1".to_owned())),
         ("randrepeat", (!job.random_repeat).then(|| "0".to_owned())),

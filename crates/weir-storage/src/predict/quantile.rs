@@ -1,12 +1,12 @@
 //! The sleep that is too long with a chosen probability, and nothing else: an order statistic of the last operations,
 //! corrected by what came of it.
 //!
-//! The window gives where the device is now; it has forgotten an earlier load after 32 operations, up and down alike. It
-//! cannot give the share: the lowest of 32 times is more than one in a hundred, times after a sleep that was too long
-//! are known too high, and waking is late. So what the window says is multiplied by a factor that is tracked by the one
-//! bit that is always known, whether the wake was too late: down by e^(-η(1-p)) when it was, up by e^(ηp) when not.
-//! Where the factor neither rises nor falls in the mean, one wake in 1/p is too late, whatever the distribution (Ma,
-//! Muthukrishnan and Sandler, 2013; of a correction to a forecast: Gibbs and Candès, 2021).
+//! The window gives where the device is now; it has forgotten an earlier load after 32 operations, up and down alike.
+//! It cannot give the share: the lowest of 32 times is more than one in a hundred, times after a sleep that was too
+//! long are known too high, and waking is late. So what the window says is multiplied by a factor that is tracked by
+//! the one bit that is always known, whether the wake was too late: down by e^(-η(1-p)) when it was, up by e^(ηp) when
+//! not. Where the factor neither rises nor falls in the mean, one wake in 1/p is too late, whatever the distribution
+//! (Ma, Muthukrishnan and Sandler, 2013; of a correction to a forecast: Gibbs and Candès, 2021).
 
 use super::{
     Costs, Issued, Outcome, Plan, Predictor,

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     engine::{Completed, Engine, Operation, OperationKind, outcome},
-    job::Offsets,
+    job::{Offsets, Step},
     predict::Plan,
     wait::{Flight, Flights, Time, Wait, Waiter},
 };
@@ -86,6 +86,7 @@ pub(super) struct Lane<'a, T> {
     completed_count: u64,
     failures: u64,
     writes_unsynced: u32,
+    writes_undatasynced: u32,
     is_issuing: bool,
     /// When it was decided that nothing more is issued, other than because nothing is left.
     ended_ns: Option<u64>,
@@ -123,9 +124,10 @@ impl<'a, T: Time> Lane<'a, T> {
             completed_count: 0,
             failures: 0,
             writes_unsynced: 0,
+            writes_undatasynced: 0,
             is_issuing: true,
             ended_ns: None,
-            is_paced: job.rate_iops.is_some() || job.think_time_ns > 0,
+            is_paced: job.rate_iops.is_some() || job.rate_bytes.is_some() || job.think_time_ns > 0,
             starved: 0,
             lag_ns: 0,
             edge_ns: schedule.opens_ns,
@@ -264,7 +266,7 @@ impl<'a, T: Time> Lane<'a, T> {
                         return Ok(None);
                     };
                     self.idle.pop();
-                    self.pace.begin();
+                    self.pace.begin(operation.bytes);
                     self.batch.push(operation);
                     self.intended_ns = intended_ns;
                     if self.is_paced {
@@ -310,12 +312,16 @@ impl<'a, T: Time> Lane<'a, T> {
             self.contents.sync(slot);
             return Ok(Some(Operation { slot, kind: OperationKind::Fsync, offset_bytes: 0, bytes: 0 }));
         }
-        let Some(step) = self.offsets.next() else { return Ok(None) };
-        let (offset_bytes, bytes) = (step.offset_bytes, self.job.block_bytes);
-        if step.reads {
+        if self.job.fdatasync_every > 0 && self.writes_undatasynced >= self.job.fdatasync_every {
+            self.writes_undatasynced = 0;
+            return Ok(Some(Operation { slot, kind: OperationKind::Fdatasync, offset_bytes: 0, bytes: 0 }));
+        }
+        let Some(Step { reads, offset_bytes, bytes }) = self.offsets.next() else { return Ok(None) };
+        if reads {
             return Ok(Some(Operation { slot, kind: OperationKind::Read, offset_bytes, bytes }));
         }
         self.writes_unsynced += 1;
+        self.writes_undatasynced += 1;
         self.contents.write(slot, offset_bytes, self.engine.buffer(slot))?;
         Ok(Some(Operation { slot, kind: OperationKind::Write, offset_bytes, bytes }))
     }

@@ -21,30 +21,50 @@ pub(super) enum Turn {
 /// The schedule of one thread.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    rate_iops: Option<u32>,
+    rate: Option<Rate>,
     think_ns: u64,
     origin_ns: u64,
+    /// Operations, or bytes where the rate is one of bytes.
     begun: u64,
     resumes_ns: u64,
+}
+
+/// So much a second.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    a_second: u64,
+    /// What an operation counts that has not begun: one, or the bytes of the largest.
+    each: u64,
+    of_bytes: bool,
+}
+
+impl Rate {
+    fn new(job: &StorageJob) -> Option<Self> {
+        let of_operations =
+            job.rate_iops.map(|rate| Self { a_second: rate.into(), each: 1, of_bytes: false });
+        let each = u64::from(job.block_bytes.max(1));
+        let of_bytes = job.rate_bytes.map(|a_second| Self { a_second, each, of_bytes: true });
+        of_operations.or(of_bytes).filter(|rate| rate.a_second > 0)
+    }
 }
 
 impl Pace {
     /// The schedule of a job that begins at `origin_ns`.
     pub(super) fn new(job: &StorageJob, origin_ns: u64) -> Self {
-        let rate_iops = job.rate_iops.filter(|rate| *rate > 0);
-        Self { rate_iops, think_ns: job.think_time_ns, origin_ns, begun: 0, resumes_ns: 0 }
+        Self { rate: Rate::new(job), think_ns: job.think_time_ns, origin_ns, begun: 0, resumes_ns: 0 }
     }
 
     /// Whether the next operation may begin at `now_ns`.
     #[inline]
     pub(super) fn turn(&self, now_ns: u64) -> Turn {
-        let intended_ns = self.rate_iops.map(|rate_iops| self.intended_ns(self.begun, rate_iops));
+        let intended_ns = self.rate.map(|rate| self.intended_ns(self.begun, rate));
         let earliest_ns = intended_ns.unwrap_or(0).max(self.resumes_ns);
         if earliest_ns <= now_ns { Turn::Now { intended_ns } } else { Turn::At(earliest_ns) }
     }
 
-    fn intended_ns(&self, number: u64, rate_iops: u32) -> u64 {
-        let offset_ns = u128::from(number) * SECOND_NS / u128::from(rate_iops);
+    /// When that much of what the rate counts shall have begun.
+    fn intended_ns(&self, amount: u64, rate: Rate) -> u64 {
+        let offset_ns = u128::from(amount) * SECOND_NS / u128::from(rate.a_second);
         self.origin_ns.saturating_add(u64::try_from(offset_ns).unwrap_or(u64::MAX))
     }
 
@@ -52,22 +72,26 @@ impl Pace {
     /// each has waited, and how many they are. A group is one operation; where there are more of them than anybody
     /// wants to look at, it is several, and its time that of the last of them, the shortest.
     pub(super) fn overdue(&self, end_ns: u64, left: u64) -> impl Iterator<Item = (u64, u64)> {
-        let rate_iops = self.rate_iops.unwrap_or(1);
+        let rate = self.rate.unwrap_or(Rate { a_second: 1, each: 1, of_bytes: false });
         let span_ns = end_ns.saturating_sub(self.origin_ns);
-        let due = (u128::from(span_ns) * u128::from(rate_iops)).div_ceil(SECOND_NS);
-        let due = if self.rate_iops.is_some() { u64::try_from(due).unwrap_or(u64::MAX) } else { 0 };
-        let (first, count) = (self.begun, due.saturating_sub(self.begun).min(left));
+        let due = (u128::from(span_ns) * u128::from(rate.a_second)).div_ceil(SECOND_NS);
+        let due = if self.rate.is_some() { u64::try_from(due).unwrap_or(u64::MAX) } else { 0 };
+        let count = due.saturating_sub(self.begun).div_ceil(rate.each).min(left);
+        let intended_ns = move |number: u64| {
+            self.intended_ns(self.begun.saturating_add(number.saturating_mul(rate.each)), rate)
+        };
         let size = count.div_ceil(GROUPS_MAX).max(1);
         (0..count.div_ceil(size)).map(move |group| {
             let last = (group * size + size).min(count);
-            (end_ns.saturating_sub(self.intended_ns(first + last - 1, rate_iops)), last - group * size)
+            (end_ns.saturating_sub(intended_ns(last - 1)), last - group * size)
         })
     }
 
-    /// An operation begins.
+    /// An operation of so many bytes begins.
     #[inline]
-    pub(super) fn begin(&mut self) {
-        self.begun += 1;
+    pub(super) fn begin(&mut self, bytes: u32) {
+        let amount = if self.rate.is_some_and(|rate| rate.of_bytes) { bytes.into() } else { 1 };
+        self.begun = self.begun.saturating_add(amount);
     }
 
     /// An operation was complete.
@@ -90,7 +114,7 @@ mod tests {
     #[test]
     fn without_a_rate_the_next_may_always_begin() {
         let mut pace = pace(None, 0);
-        pace.begin();
+        pace.begin(4096);
         pace.complete(9_000);
         assert_eq!(pace.turn(0), Turn::Now { intended_ns: None });
     }
@@ -100,12 +124,26 @@ mod tests {
         let mut pace = pace(Some(3), 0);
         assert_eq!(pace.turn(4_999), Turn::At(5_000));
         assert_eq!(pace.turn(5_000), Turn::Now { intended_ns: Some(5_000) });
-        pace.begin();
+        pace.begin(4096);
         assert_eq!(pace.turn(5_000), Turn::At(333_338_333));
-        pace.begin();
-        pace.begin();
+        pace.begin(4096);
+        pace.begin(4096);
         // Late: it counts from where it was to begin, and no rounding adds up.
         assert_eq!(pace.turn(7_000_000_000), Turn::Now { intended_ns: Some(1_000_005_000) });
+    }
+
+    #[test]
+    fn a_rate_of_bytes_is_a_schedule_of_what_was_handed_over() {
+        let job = StorageJob { rate_bytes: Some(1 << 20), block_bytes: 65_536, ..StorageJob::default() };
+        let mut pace = Pace::new(&job, 5_000);
+        assert_eq!(pace.turn(5_000), Turn::Now { intended_ns: Some(5_000) });
+        pace.begin(65_536);
+        assert_eq!(pace.turn(5_000), Turn::At(62_505_000));
+        // A short operation is followed sooner.
+        pace.begin(4_096);
+        assert_eq!(pace.turn(5_000), Turn::At(66_411_250));
+        // Of what is due in a second 956 KiB are left, in blocks of 64.
+        assert_eq!(overdue(&pace, 1_000_005_000, u64::MAX).len(), 15);
     }
 
     fn overdue(pace: &Pace, end_ns: u64, left: u64) -> Vec<(u64, u64)> {
@@ -115,7 +153,7 @@ mod tests {
     #[test]
     fn what_was_due_and_never_begun_has_waited_until_the_end() {
         let mut pace = pace(Some(1000), 0);
-        pace.begin();
+        pace.begin(4096);
         // Due are those of 0, 1, 2 and 3 ms after the start; the end itself belongs to nobody.
         assert_eq!(overdue(&pace, 3_005_000, u64::MAX), [(2_000_000, 1), (1_000_000, 1)]);
         assert_eq!(overdue(&pace, 3_005_001, u64::MAX), [(2_000_001, 1), (1_000_001, 1), (1, 1)]);
@@ -141,7 +179,7 @@ mod tests {
             let mut begun = pace.clone();
             let mut turns = 0;
             while let Turn::Now { .. } = begun.turn(end_ns - 1) {
-                begun.begin();
+                begun.begin(4096);
                 turns += 1;
             }
             assert_eq!(overdue(&pace, end_ns, u64::MAX).len(), turns, "{rate_iops}");
@@ -163,7 +201,7 @@ mod tests {
     fn a_pause_follows_each_completion() {
         let mut pace = pace(None, 700);
         assert_eq!(pace.turn(0), Turn::Now { intended_ns: None });
-        pace.begin();
+        pace.begin(4096);
         pace.complete(9_000);
         assert_eq!(pace.turn(9_699), Turn::At(9_700));
         assert_eq!(pace.turn(9_700), Turn::Now { intended_ns: None });

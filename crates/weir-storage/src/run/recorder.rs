@@ -221,7 +221,7 @@ impl Recorder {
         let reads = match flight.operation.kind {
             OperationKind::Read => true,
             OperationKind::Write => false,
-            OperationKind::Fsync => {
+            OperationKind::Fsync | OperationKind::Fdatasync => {
                 self.fsyncs += 1;
                 return;
             }

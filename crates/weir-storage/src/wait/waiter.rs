@@ -46,7 +46,7 @@ impl Flight {
     fn direction(&self) -> Direction {
         match self.operation.kind {
             OperationKind::Read => Direction::Read,
-            OperationKind::Write | OperationKind::Fsync => Direction::Write,
+            OperationKind::Write | OperationKind::Fsync | OperationKind::Fdatasync => Direction::Write,
         }
     }
 }
@@ -155,7 +155,7 @@ impl<T: Time> Waiter<T> {
             Method::Interrupt => Plan::Interrupt,
             Method::Poll => Plan::Poll,
             // Not an operation whose time a predictor could learn from.
-            Method::Hybrid { .. } if flight.operation.kind == OperationKind::Fsync => Plan::Interrupt,
+            Method::Hybrid { .. } if !flight.operation.kind.transfers() => Plan::Interrupt,
             Method::Hybrid { predictor, .. } => predictor.plan(&Issued {
                 now_ns: flight.handed_ns,
                 bytes: flight.operation.bytes,
@@ -283,7 +283,7 @@ impl<T: Time> Waiter<T> {
         }
         if let Method::Hybrid { predictor, armed } = &mut self.method {
             let outcome = outcome(flight, wait, *armed, &self.costs, &mut measured);
-            if succeeded && flight.operation.kind != OperationKind::Fsync {
+            if succeeded && flight.operation.kind.transfers() {
                 predictor.observe(&outcome);
             }
         }

@@ -9,7 +9,7 @@ use std::{
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_record::storage::{StorageEngine, StorageReport};
-use weir_storage::job::{JobFile, Offsets};
+use weir_storage::job::{JobFile, Offsets, asked_bytes};
 
 use super::{
     filled_disk::SmallDisk,
@@ -376,7 +376,7 @@ fn fio_version() -> Option<String> {
 }
 
 /// Job files with fio's keys alone: what differs between them is the order of offsets.
-const SHARED_JOBS: [(&str, &str); 11] = [
+const SHARED_JOBS: [(&str, &str); 27] = [
     ("sequential", "rw=read\n"),
     ("sequential-part", "rw=write\noffset=64k\nsize=256k\nbs=8k\n"),
     ("random", "rw=randread\n"),
@@ -386,17 +386,34 @@ const SHARED_JOBS: [(&str, &str); 11] = [
     ("mixed", "rw=randrw\nrwmixread=70\n"),
     ("mixed-seeded", "rw=randrw\nrwmixread=30\nrandseed=99\nrandrepeat=0\n"),
     ("mixed-sequential", "rw=rw\nrwmixread=50\n"),
+    ("loops", "rw=randread\nloops=2\nsize=512k\n"),
+    ("loops-seeded", "rw=randrw\nloops=3\nsize=512k\nrandrepeat=0\nrandseed=11\n"),
+    ("loops-sequential", "ioengine=sync\nrw=write\nloops=3\nsize=256k\n"),
+    ("range", "rw=randread\nbsrange=4k-64k\n"),
+    ("range-mixed", "rw=randrw\nbsrange=4k-16k\nrandrepeat=0\nrandseed=3\n"),
+    ("range-loops", "rw=randwrite\nbsrange=4k-16k\nloops=2\n"),
+    ("range-free", "rw=randread\nbsrange=8k-32k\nnorandommap\n"),
+    ("split", "rw=randwrite\nbssplit=4k/10:64k/50:32k/40\n"),
+    ("split-rest", "rw=read\nbssplit=4k/50:8k/:16k/\nloops=2\n"),
+    ("zipf", "rw=randread\nrandom_distribution=zipf:1.2\n"),
+    ("zipf-seeded", "rw=randrw\nrandom_distribution=zipf:0.8:0.25\nrandrepeat=0\nrandseed=42\n"),
+    ("zipf-lengths", "rw=randread\nrandom_distribution=zipf\nbsrange=4k-16k\n"),
+    ("pareto", "rw=randwrite\nrandom_distribution=pareto:0.3\nloops=2\nsize=512k\n"),
+    ("share", "rw=randread\nsize=25%\noffset=1m\n"),
+    ("named", "name=another\nrw=randread\nrate=64m\nverify=0\n"),
+    ("synced", "rw=randwrite\nfdatasync=16\nsize=512k\n"),
     ("deep", "ioengine=libaio\niodepth=8\ndirect=1\nrw=randread\n"),
     ("deep-mixed", "ioengine=io_uring\niodepth=4\ndirect=1\nrw=randrw\n"),
 ];
 
-/// Reads and writes of one of fio's I/O logs, in order: (reads, offset).
-fn operations_of_log(path: &Path) -> Vec<(bool, u64)> {
+/// Reads and writes of one of fio's I/O logs, in order: (reads, offset, bytes).
+fn operations_of_log(path: &Path) -> Vec<(bool, u64, u32)> {
     let text = fs::read_to_string(path).expect("fio wrote its log");
     let operation = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         let place = words.iter().position(|word| matches!(*word, "read" | "write"))?;
-        Some((words[place] == "read", words.get(place + 1)?.parse().ok()?))
+        let number = |behind: usize| words.get(place + behind).and_then(|word| word.parse::<u64>().ok());
+        Some((words[place] == "read", number(1)?, number(2)? as u32))
     };
     text.lines().filter_map(operation).collect()
 }
@@ -437,15 +454,47 @@ fn a_job_means_the_same_in_fio() {
                 let count = |value: &Value| value["jobs"][index][direction]["total_ios"].clone();
                 assert_eq!(count(&ours), count(&theirs), "{version}: {name}: {direction} of job {index}");
             }
-            let used = job.size_bytes.unwrap_or((2 << 20) - job.offset_bytes);
+            let used = asked_bytes(job, 2 << 20).unwrap_or((2 << 20) - job.offset_bytes);
             let mut offsets = Offsets::new(job, 0, used);
-            let own: Vec<(bool, u64)> =
-                std::iter::from_fn(|| offsets.next()).map(|step| (step.reads, step.offset_bytes)).collect();
+            let steps = std::iter::from_fn(|| offsets.next());
+            let own: Vec<(bool, u64, u32)> =
+                steps.map(|step| (step.reads, step.offset_bytes, step.bytes)).collect();
             let fio = operations_of_log(&logs[index]);
             let differ = own.iter().zip(&fio).position(|(own, fio)| own != fio);
             assert_eq!((differ, own.len()), (None, fio.len()), "{version}: {name}: job {index}");
         }
     }
+}
+
+#[test]
+fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
+    let folder = folder("storage-missing");
+    let text = |file: &Path| format!("[a]\nfilename={}\nsize=1m\nrw=randread\nbs=4k\n", shown(file));
+    let path = folder.join("ours");
+    let shared = job_file(&folder, &text(&path));
+    for notes in [1, 0] {
+        // The second time it is there.
+        let (ours, told) = report(&run(&[shown(&shared), "--json"]));
+        assert_eq!(ours["jobs"][0]["read"]["total_ios"], 256);
+        let laid_out = told.notes.iter().filter(|note| note.contains("it is laid out with 1m")).count();
+        assert_eq!(laid_out, notes, "{:?}", told.notes);
+    }
+    let shared = folder.join("shared");
+    let both =
+        format!("{}[b]\nstonewall\nfilename={}\nrw=randwrite\nsize=64k\n", text(&shared), shown(&shared));
+    let (ours, _) = report(&run(&[shown(&job_file(&folder, &both)), "--json"]));
+    assert_eq!(
+        ours["jobs"][1]["write"]["total_ios"], 16,
+        "what another job of the file lays out is written to"
+    );
+    let below_dev = text(Path::new("/dev/weir-none"));
+    expect_refusal(&run(&[shown(&job_file(&folder, &below_dev))]), 2, &["filename", "does not exist"]);
+    let Some(version) = fio_version() else { return };
+    let theirs = job_file(&folder, &text(&folder.join("theirs")));
+    let output =
+        Command::new("fio").args(["--output-format=json", shown(&theirs)]).output().expect("fio starts");
+    let value: Value = serde_json::from_slice(&output.stdout).expect("fio prints JSON");
+    assert_eq!(value["jobs"][0]["read"]["total_ios"], 256, "{version}");
 }
 
 /// Keys of an object that holds numbers or objects, with those of the objects in it.

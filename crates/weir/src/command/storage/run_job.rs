@@ -47,6 +47,8 @@ fn from_file(path: &Path, lenient: bool, may_destroy: bool) -> Result<Asked> {
     for index in 0..file.jobs.len() {
         check_cpus(&file.jobs[index].cpus)
             .map_err(|reason| UsageError(format!("{shown}: cpus_allowed: {reason}")))?;
+        let (before, rest) = file.jobs.split_at_mut(index);
+        lay_out_if_missing(before, &mut rest[0], &mut notes);
         let found = find_target(&mut file.jobs[index], may_destroy, &mut notes);
         found.map_err(|error| file.locate(index, error))?;
     }
@@ -155,6 +157,23 @@ fn complete_own_file(job: &mut StorageJob) -> Result<()> {
         job.size_bytes = Some(size_bytes.saturating_sub(job.offset_bytes));
     }
     Ok(())
+}
+
+/// fio lays out a file that a job reads and that is not there. So does a job file of ours, with a file of our own; not
+/// below `/dev`, where a wrong name would be a file in memory in place of a device.
+fn lay_out_if_missing(before: &[StorageJob], job: &mut StorageJob, notes: &mut Vec<String>) {
+    if before.iter().any(|other| !other.file_given && other.file == job.file) {
+        job.file_given = false;
+        return;
+    }
+    let path = Path::new(&job.file);
+    let missing = matches!(path.try_exists(), Ok(false)) && path.symlink_metadata().is_err();
+    if !job.file_given || !missing || path.starts_with("/dev") || !job.pattern.reads() {
+        return;
+    }
+    let Some(size_bytes) = job.size_bytes else { return };
+    job.file_given = false;
+    notes.push(format!("{} is not there: it is laid out with {}", job.file, units::shown_bytes(size_bytes)));
 }
 
 /// Looks at a file that the user named, and writes down how much of it is used.
