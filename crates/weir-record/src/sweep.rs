@@ -587,6 +587,8 @@ pub enum ObservationKind {
     CpuAtThreePercent,
     /// The mean of operations a second does not change with the ratio.
     IopsFlat,
+    /// The momentary maximum of operations a second rises at 3 %.
+    IopsMoments,
     /// No ratio lowers misses and CPU together.
     NoRatioLowersBoth,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::Markup;
 use weir_record::sweep::{
-    MethodResult, MethodRole, MethodSeries, PhaseResult, PlaneKind, SweepMethod, SweepResult,
+    MethodResult, MethodRole, MethodSeries, PhaseResult, PlaneKind, SeriesPoint, SweepMethod, SweepResult,
 };
 
 use super::texts::{self, Text};
@@ -111,42 +111,106 @@ fn label(method: &SweepMethod) -> Option<String> {
     }
 }
 
-/// Figure 1: one line for each method that was kept over time.
+/// Figure 1: one line for the kernel's default, the largest ratio, and one for the candidate.
 pub(super) fn over_time(sweep: &SweepResult, language: Language) -> Option<Markup> {
-    let end_ns =
-        sweep.series.iter().flat_map(|series| &series.points).map(|it| it.start_ns + it.elapsed_ns).max()?;
-    let mut axis = PanelAxis {
-        ends: (0.0, end_ns as f64 / 1e9),
-        ticks: Vec::new(),
-        title: format!("{}, s", Text::Time.of(language)),
-        spans: spans(sweep.series.first()?),
+    let default = sweep.phases.iter().find_map(|phase| Some(ratios(sweep, phase).first()?.1.method.clone()));
+    let is_drawn = |series: &&MethodSeries| {
+        let role = sweep.method(&series.method).map(|method| method.role);
+        role != Some(MethodRole::Ratio) || Some(&series.method) == default.as_ref()
     };
-    axis.ticks = axis.spans.iter().map(|(from, ..)| *from).chain([axis.ends.1]).map(seconds_tick).collect();
+    let drawn: Vec<&MethodSeries> = sweep.series.iter().filter(is_drawn).collect();
+    let first = drawn.first()?;
+    let axis = time_axis(spans(first), language);
     let styles = families(sweep);
-    let line = |series: &MethodSeries, value: fn(&weir_record::sweep::SeriesPoint) -> f64| {
+    let line = |series: &&MethodSeries, value: Value| {
         let family = sweep.method(&series.method).map_or("", |method| method.family.as_str());
-        let middle =
-            |it: &weir_record::sweep::SeriesPoint| (it.start_ns as f64 + it.elapsed_ns as f64 / 2.0) / 1e9;
-        PanelLine {
-            style: styles.iter().position(|name| *name == family).unwrap_or(0),
-            name: series.method.clone(),
-            is_level: false,
-            has_marks: false,
-            points: series.points.iter().map(|it| (middle(it), value(it))).collect(),
-        }
+        let style = styles.iter().position(|name| *name == family).unwrap_or(0);
+        moments(style, &series.method, &series.points, value)
     };
-    let panel =
-        |title: Text, tick: fn(f64) -> String, value: fn(&weir_record::sweep::SeriesPoint) -> f64| Panel {
-            title: title.of(language).to_owned(),
-            tick,
-            lines: sweep.series.iter().map(|series| line(series, value)).collect(),
-        };
-    let panels = [
-        panel(Text::Iops, format::grouped, |it| it.iops),
-        panel(Text::Misses, percent_tick, |it| it.miss_rate),
-        panel(Text::Cpu, percent_tick, |it| it.cpu_share),
+    let panel = |(title, tick, value): (Text, Tick, Value)| Panel {
+        title: title.of(language).to_owned(),
+        tick,
+        lines: drawn.iter().map(|series| line(series, value)).collect(),
+    };
+    let panels: [(Text, Tick, Value); 3] = [
+        (Text::Iops, format::grouped, |it| it.iops),
+        (Text::Misses, percent_tick, |it| it.miss_rate),
+        (Text::Cpu, percent_tick, |it| it.cpu_share),
     ];
+    Some(chart::panels(&axis, &panels.map(panel)))
+}
+
+type Tick = fn(f64) -> String;
+type Value = fn(&SeriesPoint) -> f64;
+
+/// Figures 2 and 3 over time: in one phase a ratio after the other, with the mean of each.
+pub(super) fn ratios_over_time(
+    sweep: &SweepResult,
+    phase: &PhaseResult,
+    language: Language,
+) -> Option<Markup> {
+    let (mut points, mut parts, mut means) = (Vec::new(), Vec::new(), Vec::new());
+    let mut end_ns = 0;
+    for (ratio, method) in ratios(sweep, phase) {
+        let series = sweep.series.iter().find(|series| series.method == method.method)?;
+        let own: Vec<&SeriesPoint> = series.points.iter().filter(|point| point.phase == phase.name).collect();
+        let (begin_ns, from_ns) = (own.first()?.start_ns, end_ns);
+        points.extend(own.iter().map(|point| SeriesPoint {
+            start_ns: from_ns + (point.start_ns - begin_ns),
+            ..(*point).clone()
+        }));
+        end_ns = points.last().map_or(0, |last: &SeriesPoint| last.start_ns + last.elapsed_ns);
+        let (from, to) = (from_ns as f64 / 1e9, end_ns as f64 / 1e9);
+        parts.push((from, to, percent_tick(ratio)));
+        let mean = own.iter().map(|point| point.iops).sum::<f64>() / own.len() as f64;
+        means.extend([(from, mean), (to, mean)]);
+    }
+    if parts.len() < 2 {
+        return None;
+    }
+    let axis = time_axis(parts, language);
+    let panel = |(title, tick, value): (Text, Tick, Value)| Panel {
+        title: title.of(language).to_owned(),
+        tick,
+        lines: vec![moments(0, Text::RoleRatio.of(language), &points, value)],
+    };
+    let panels: [(Text, Tick, Value); 4] = [
+        (Text::Sleep, micros_tick, |it| it.sleep_effective_us),
+        (Text::Misses, percent_tick, |it| it.miss_rate),
+        (Text::Iops, format::grouped, |it| it.iops),
+        (Text::Cpu, percent_tick, |it| it.cpu_share),
+    ];
+    let mut panels = panels.map(panel);
+    panels[2].lines.push(PanelLine {
+        style: 1,
+        name: Text::Mean.of(language).to_owned(),
+        is_level: true,
+        has_marks: false,
+        points: means,
+    });
     Some(chart::panels(&axis, &panels))
+}
+
+/// What was measured from interval to interval.
+fn moments(style: usize, name: &str, points: &[SeriesPoint], value: Value) -> PanelLine {
+    let middle = |it: &SeriesPoint| (it.start_ns as f64 + it.elapsed_ns as f64 / 2.0) / 1e9;
+    PanelLine {
+        style,
+        name: name.to_owned(),
+        is_level: false,
+        has_marks: false,
+        points: points.iter().map(|it| (middle(it), value(it))).collect(),
+    }
+}
+
+fn time_axis(spans: Vec<(f64, f64, String)>, language: Language) -> PanelAxis {
+    let end = spans.iter().map(|(_, end, _)| *end).fold(0.0, f64::max);
+    PanelAxis {
+        ends: (0.0, end),
+        ticks: spans.iter().map(|(from, ..)| *from).chain([end]).map(seconds_tick).collect(),
+        title: format!("{}, s", Text::Time.of(language)),
+        spans,
+    }
 }
 
 fn seconds_tick(seconds: f64) -> (f64, String) {

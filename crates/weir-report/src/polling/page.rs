@@ -207,6 +207,7 @@ fn figures(result: &PollingResult, language: Language) -> Markup {
         let over_time = draw::over_time(sweep, language);
         let sleep = draw::over_ratios(sweep, last, RatioFigure::Sleep, language);
         let cpu = draw::over_ratios(sweep, last, RatioFigure::Cpu, language);
+        let ratios = draw::ratios_over_time(sweep, last, language);
         Some(html! {
             @if let Some(image) = over_time {
                 div.chart { (figure(&id(1), Text::FigureOne.of(language), &image)) }
@@ -216,6 +217,9 @@ fn figures(result: &PollingResult, language: Language) -> Markup {
             }
             @if let Some(image) = cpu {
                 div.chart { (figure(&id(3), &Text::FigureThree.fill(language, &[&last.name]), &image)) }
+            }
+            @if let Some(image) = ratios {
+                div.chart { (figure(&id(4), &Text::FigureRatios.fill(language, &[&last.name]), &image)) }
             }
         })
     });

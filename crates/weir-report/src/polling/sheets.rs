@@ -305,6 +305,10 @@ fn figures(kind: ObservationKind, values: &[f64], language: Language) -> String 
             Text::FoundThreePercent.fill(language, &[&percent(0), &percent(1)])
         }
         ObservationKind::IopsFlat => Text::FoundFlat.fill(language, &[&percent(0)]),
+        ObservationKind::IopsMoments => {
+            let all: Vec<String> = values.iter().map(|value| format::grouped(*value)).collect();
+            Text::FoundMoments.fill(language, &all.iter().map(String::as_str).collect::<Vec<_>>())
+        }
         ObservationKind::NoRatioLowersBoth => Text::FoundPairs.fill(language, &[&format::grouped(values[0])]),
         ObservationKind::SecondJobMisses
         | ObservationKind::ThirdJobPeak

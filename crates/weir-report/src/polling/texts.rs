@@ -214,6 +214,9 @@ texts! {
         | "그림 2: sleep 비율에 따른 유효 sleep과 miss, {0}" | "图 2：有效睡眠与 miss 随睡眠比例的变化，{0}";
     FigureThree: "Figure 3: IOPS and CPU over the sleep ratio, {0}"
         | "그림 3: sleep 비율에 따른 IOPS와 CPU, {0}" | "图 3：IOPS 与 CPU 随睡眠比例的变化，{0}";
+    FigureRatios: "Figures 2 and 3 over time: one ratio after the other, {0}, momentary and mean"
+        | "시간에 따른 그림 2와 3: 비율을 차례로, {0}, 순간값과 평균" | "图 2 与图 3 随时间的变化：逐个比例，{0}，瞬时值与均值";
+    Mean: "mean" | "평균" | "均值";
     FiguresTitle: "The paper's figures" | "논문의 그림" | "论文中的图";
     FiguresHelp: "Solid: the kernel's mean. Dashed: what a single setting of another method reaches in the same phase."
         | "실선은 커널 평균, 점선은 같은 작업에서 다른 방법의 한 가지 설정이 얻은 값입니다."
@@ -329,6 +332,8 @@ texts! {
     SaysCpuAtThreePercent: "CPU above 95 % at a ratio of 3 %" | "비율 3 %에서 CPU 95 % 이상" | "比例 3 % 时 CPU 高于 95 %";
     SaysIopsFlat: "The mean of IOPS does not change with the ratio" | "IOPS 평균은 비율에 따라 큰 변화 없음"
         | "IOPS 均值不随比例变化";
+    SaysIopsMoments: "At 3 % the momentary maximum of IOPS rises, the mean does not"
+        | "비율 3 %에서 IOPS의 순간 최댓값은 늘지만 평균은 그대로" | "比例 3 % 时 IOPS 的瞬时最大值上升，均值不变";
     SaysNoRatioLowersBoth: "No ratio lowers misses and CPU together" | "어떤 비율도 miss와 CPU를 함께 낮추지 못함"
         | "没有任何比例能同时降低 miss 与 CPU";
 
@@ -336,6 +341,8 @@ texts! {
     FoundOfFirst: "{0} of Job1's" | "Job1의 {0}" | "Job1 的 {0}";
     FoundThreePercent: "{0}, against {1} in Job1" | "{0}, Job1은 {1}" | "{0}，Job1 为 {1}";
     FoundFlat: "the lowest is {0} of the highest" | "최저가 최고의 {0}" | "最低为最高的 {0}";
+    FoundMoments: "most {0} → {1}, mean {2} → {3}" | "최댓값 {0} → {1}, 평균 {2} → {3}"
+        | "最大值 {0} → {1}，均值 {2} → {3}";
     FoundPairs: "{0} pairs of which one is better on both" | "둘 다 나은 쌍 {0}개" | "两项都更优的配对 {0} 个";
 
     WhyFirstJobQuiet: "The model starts with empty statistics and a device at rest, so nothing is mispredicted at first; a \
@@ -375,6 +382,10 @@ texts! {
     WhyIopsFlat: "A saturated device decides; an oversleep costs the thread its turn, a few percent at a ratio of 50 %."
         | "포화된 장치가 결정합니다. 초과 sleep은 비율 50 %에서 몇 %의 손해를 냅니다."
         | "由饱和的设备决定；睡过头会使线程损失机会，比例 50 % 时为百分之几。";
+    WhyIopsMoments: "The background of the model never changes, so that there are no fast moments: the maximum rises as the \
+        mean does."
+        | "모델의 백그라운드 부하는 변하지 않아 빠른 순간이 없습니다. 최댓값은 평균만큼만 오릅니다."
+        | "模型的后台负载从不变化，没有快的时刻：最大值与均值一同上升。";
     WhyNoRatioLowersBoth: "For independent latencies every sleep without further knowledge lies on one curve of misses against CPU."
         | "서로 독립인 지연에서는 다른 정보 없는 모든 sleep이 miss와 CPU의 한 곡선 위에 놓입니다."
         | "对于相互独立的延迟，没有额外信息的任何睡眠都落在 miss 与 CPU 的同一条曲线上。";
@@ -457,6 +468,7 @@ pub(crate) fn observation(kind: ObservationKind) -> (Text, Text) {
         ObservationKind::CpuAtHalf => (Text::SaysCpuAtHalf, Text::WhyCpuAtHalf),
         ObservationKind::CpuAtThreePercent => (Text::SaysCpuAtThreePercent, Text::WhyCpuAtThreePercent),
         ObservationKind::IopsFlat => (Text::SaysIopsFlat, Text::WhyIopsFlat),
+        ObservationKind::IopsMoments => (Text::SaysIopsMoments, Text::WhyIopsMoments),
         ObservationKind::NoRatioLowersBoth => (Text::SaysNoRatioLowersBoth, Text::WhyNoRatioLowersBoth),
     }
 }

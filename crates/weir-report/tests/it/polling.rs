@@ -63,7 +63,7 @@ fn plane(kind: PlaneKind) -> Plane {
     }
 }
 
-fn sweep(world: SweepWorld, outcome: Outcome) -> SweepResult {
+fn series(method: &str) -> MethodSeries {
     let point = |at: u64| SeriesPoint {
         phase: "Job3".into(),
         start_ns: at * 1_000_000,
@@ -73,6 +73,10 @@ fn sweep(world: SweepWorld, outcome: Outcome) -> SweepResult {
         cpu_share: 0.5,
         sleep_effective_us: 80.0,
     };
+    MethodSeries { method: method.into(), seed: 101, points: (0..3).map(point).collect() }
+}
+
+fn sweep(world: SweepWorld, outcome: Outcome) -> SweepResult {
     let gain = Gain {
         phase: "Job3".into(),
         step: GainStep::BetterQuantile,
@@ -125,7 +129,7 @@ fn sweep(world: SweepWorld, outcome: Outcome) -> SweepResult {
         }],
         frontier: vec![row(FrontierRule::Ahead, outcome), row(FrontierRule::NotBeatenOnBoth, Outcome::Holds)],
         gains: vec![gain],
-        series: vec![MethodSeries { method: CLASSIC.into(), seed: 101, points: (0..3).map(point).collect() }],
+        series: [CLASSIC, "linux-mean:0.03"].map(series).into(),
         ..SweepResult::default()
     }
 }
@@ -338,8 +342,8 @@ fn the_page_is_whole_in_every_language_and_loads_nothing() {
                 assert!(!page.contains(forbidden), "{language:?}: {forbidden}");
             }
             assert!(page.contains("&lt;b&gt;disk&lt;/b&gt;") && page.contains("tmpfs &amp; no device"));
-            // Two worlds: figures 1, 2 and 3 and two planes each.
-            assert_eq!(page.matches("<figure role=\"img\"").count(), 10, "{language:?}");
+            // Two worlds: figures 1, 2, 3, the last two over time, and two planes each.
+            assert_eq!(page.matches("<figure role=\"img\"").count(), 12, "{language:?}");
             for tag in ["figure", "table", "section", "svg", "details", "tr"] {
                 let count = |text: String| page.matches(&text).count();
                 let opened = count(format!("<{tag} ")) + count(format!("<{tag}>"));
@@ -347,6 +351,25 @@ fn the_page_is_whole_in_every_language_and_loads_nothing() {
             }
         }
     }
+}
+
+#[test]
+fn the_momentary_maximum_of_operations_stands_beside_the_mean() {
+    let mut study = study(Outcome::Holds);
+    study.observations.push(Observation {
+        kind: ObservationKind::IopsMoments,
+        measured: vec![6_100.0, 7_200.0, 5_520.0, 6_035.0],
+        seen: Seen::Shown,
+        ..Observation::default()
+    });
+    let page = polling_html(&study, Language::English);
+    assert!(page.contains("most 6,100 → 7,200, mean 5,520 → 6,035"), "{page}");
+    assert!(page.contains("Figures 2 and 3 over time: one ratio after the other, Job3, momentary and mean"));
+    // In the first figure the default alone stands for the ratios.
+    let first =
+        page.split("id=\"figure-1-simulator\"").nth(1).and_then(|rest| rest.split("</figure>").next());
+    let first = first.unwrap_or_default();
+    assert!(first.contains(CLASSIC) && !first.contains("linux-mean:0.03"), "{first}");
 }
 
 #[test]

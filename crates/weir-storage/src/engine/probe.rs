@@ -120,6 +120,10 @@ fn has_mapped_ring(job: &StorageJob) -> bool {
         .map_or(true, |engine| engine.is_mapped())
 }
 
+/// The first kernel with a hybrid of its own.
+const HYBRID_SINCE: (u32, u32) = (6, 13);
+const NO_HYBRID: &str = "IORING_SETUP_HYBRID_IOPOLL needs Linux 6.13";
+
 /// The polled queues of the device below a file.
 #[derive(Clone, Debug)]
 pub(super) struct PolledQueues {
@@ -128,9 +132,27 @@ pub(super) struct PolledQueues {
     are_on: bool,
 }
 
+/// Why the kernel cannot poll the device below a file, or below its folder where it is not there yet, with or without
+/// sleeping first; nothing where it can.
+pub fn refuses_polling(path: &Path, hybrid: bool) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let metadata = path.metadata().or_else(|_| folder.metadata()).ok();
+    let queues = metadata.and_then(|metadata| queues_of(&metadata));
+    if hybrid && kernel_version() < HYBRID_SINCE {
+        return Some(NO_HYBRID.to_owned());
+    }
+    match queues {
+        Some(queues) if queues.are_on => None,
+        queues => Some(explain_polled(Errno::OPNOTSUPP.raw_os_error(), queues.as_ref())),
+    }
+}
+
 /// Absent if there is no such device, or its setting cannot be read.
 pub(super) fn polled_queues(file: &File) -> Option<PolledQueues> {
-    let metadata = file.metadata().ok()?;
+    queues_of(&file.metadata().ok()?)
+}
+
+fn queues_of(metadata: &fs::Metadata) -> Option<PolledQueues> {
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
     let of_device = PathBuf::from(format!("/sys/dev/block/{}:{}", major(device), minor(device)));
     // A partition has no queue of its own.
@@ -159,8 +181,10 @@ pub(super) fn explain_polled(number: i32, queues: Option<&PolledQueues>) -> Stri
 pub(super) fn explain_ring(options: &StorageEngineOptions, error: &SetupError) -> String {
     let number = Errno::from_io_error(&error.source);
     match (error.step, number) {
-        ("io_uring_setup", Some(Errno::INVAL)) if options.hybrid_iopoll && kernel_version() < (6, 13) => {
-            "IORING_SETUP_HYBRID_IOPOLL needs Linux 6.13".to_owned()
+        ("io_uring_setup", Some(Errno::INVAL))
+            if options.hybrid_iopoll && kernel_version() < HYBRID_SINCE =>
+        {
+            NO_HYBRID.to_owned()
         }
         ("io_uring_setup", Some(Errno::INVAL))
             if options.ring_mode == RingMode::Defer && kernel_version() < (6, 1) =>
@@ -240,6 +264,14 @@ mod tests {
         assert!(text.contains("cannot be polled"), "{text}");
         let text = explain_polled(Errno::IO.raw_os_error(), None);
         assert_eq!(text, "the first polled read failed with EIO");
+    }
+
+    #[test]
+    fn a_file_in_memory_has_no_queue_to_poll_whether_or_not_it_is_there() {
+        for name in ["stat", "self/none-of-ours"] {
+            let reason = refuses_polling(&Path::new("/proc").join(name), false).expect("nothing to poll");
+            assert!(reason.contains("cannot be polled"), "{reason}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::sweep::methods::CLASSIC;
 /// Half a point: shares that are nearer count as equal.
 const NEAR: f64 = 0.005;
 
-const KINDS: [ObservationKind; 13] = [
+const KINDS: [ObservationKind; 14] = [
     ObservationKind::FirstJobQuiet,
     ObservationKind::SecondJobMisses,
     ObservationKind::SecondJobIops,
@@ -26,6 +26,7 @@ const KINDS: [ObservationKind; 13] = [
     ObservationKind::CpuAtHalf,
     ObservationKind::CpuAtThreePercent,
     ObservationKind::IopsFlat,
+    ObservationKind::IopsMoments,
     ObservationKind::NoRatioLowersBoth,
 ];
 
@@ -90,6 +91,7 @@ fn measure(sweep: &SweepResult, kind: ObservationKind) -> Option<(Vec<f64>, Seen
             let flat = least(&all)? / most(&all)?;
             Some((vec![flat], grade(flat >= 0.90, flat >= 0.80)))
         }
+        ObservationKind::IopsMoments => iops_moments(sweep, third),
         ObservationKind::NoRatioLowersBoth => no_ratio_lowers_both(sweep, third),
     }
 }
@@ -132,6 +134,21 @@ fn ratio_lowers_misses(sweep: &SweepResult, phase: &PhaseResult) -> Option<(Vec<
     let falls = |values: &[f64], slack: f64| values.windows(2).all(|pair| pair[1] <= pair[0] + slack);
     let seen = grade(falls(&misses, NEAR) && falls(&sleeps, 0.0) && last < first, last < first);
     Some((misses, seen))
+}
+
+/// The most operations a second of an interval, and their mean over all, at 50 % and at 3 %.
+fn iops_moments(sweep: &SweepResult, phase: &PhaseResult) -> Option<(Vec<f64>, Seen)> {
+    let of = |ratio: f64| {
+        let method = at_ratio(sweep, phase, ratio)?;
+        let series = sweep.series.iter().find(|series| series.method == method.method)?;
+        let points = series.points.iter().filter(|point| point.phase == phase.name);
+        Some((most(&points.map(|point| point.iops).collect::<Vec<_>>())?, method.iops.median))
+    };
+    let ((half, half_mean), (small, small_mean)) = (of(0.5)?, of(0.03)?);
+    let (rise, rise_of_mean) = (small / half, small_mean / half_mean);
+    let is_flat = (rise_of_mean - 1.0).abs() <= 0.10;
+    let seen = grade(is_flat && rise >= 1.05 * rise_of_mean, is_flat && rise >= 1.05);
+    Some((vec![half, small, half_mean, small_mean], seen))
 }
 
 /// How many pairs of ratios there are of which one has fewer misses and less CPU.
@@ -209,6 +226,7 @@ mod tests {
             |name: &str, methods| PhaseResult { name: name.into(), methods, ..PhaseResult::default() };
         let point =
             |phase: &str, miss_rate| SeriesPoint { phase: phase.into(), miss_rate, ..SeriesPoint::default() };
+        let moment = |phase: &str, miss_rate, iops| SeriesPoint { iops, ..point(phase, miss_rate) };
         let all = third
             .iter()
             .map(|(ratio, miss, cpu)| figures(&name(*ratio), *miss, *cpu, 6_000.0, 100.0 * ratio));
@@ -222,11 +240,23 @@ mod tests {
                 phase("Job2", vec![figures(CLASSIC, 0.12, 0.55, 45_000.0, 9.0)]),
                 phase("Job3", all.collect()),
             ],
-            series: vec![MethodSeries {
-                method: CLASSIC.into(),
-                seed: 1,
-                points: vec![point("Job1", 0.2), point("Job1", 0.0), point("Job3", 0.85), point("Job3", 0.3)],
-            }],
+            series: vec![
+                MethodSeries {
+                    method: CLASSIC.into(),
+                    seed: 1,
+                    points: vec![
+                        moment("Job1", 0.2, 60_000.0),
+                        point("Job1", 0.0),
+                        moment("Job3", 0.85, 6_200.0),
+                        moment("Job3", 0.3, 5_800.0),
+                    ],
+                },
+                MethodSeries {
+                    method: name(0.03),
+                    seed: 1,
+                    points: vec![moment("Job3", 0.0, 7_000.0), moment("Job3", 0.0, 5_000.0)],
+                },
+            ],
             ..SweepResult::default()
         }
     }
@@ -251,7 +281,17 @@ mod tests {
         let seen = |kind| found.iter().find(|it| it.kind == kind).unwrap().seen;
         assert_eq!(seen(ObservationKind::ThirdJobPeak), Seen::Unknown);
         assert_eq!(seen(ObservationKind::FirstJobQuiet), Seen::Unknown);
+        assert_eq!(seen(ObservationKind::IopsMoments), Seen::Unknown);
         assert_eq!(seen(ObservationKind::FivePercentMisses), Seen::NotShown);
+        let mut alike = as_published();
+        // The mean rises as much as the maximum does.
+        alike.phases[2].methods[6].iops.median = 6_600.0;
+        let moments = |sweep: &SweepResult| {
+            observe(sweep, None).iter().find(|it| it.kind == ObservationKind::IopsMoments).unwrap().seen
+        };
+        assert_eq!(moments(&alike), Seen::Partly);
+        alike.phases[2].methods[6].iops.median = 7_000.0;
+        assert_eq!(moments(&alike), Seen::NotShown);
         assert_eq!(seen(ObservationKind::NoRatioLowersBoth), Seen::Partly);
         let five = found.iter().find(|it| it.kind == ObservationKind::FivePercentMisses).unwrap();
         assert_eq!(

@@ -1,6 +1,9 @@
 //! What is tried: the candidate, the published ratios, baselines, published predictors, further settings, oracles.
 
-use weir_record::sweep::{MethodRole, SweepMethod};
+use weir_record::{
+    storage::StorageEngineOptions,
+    sweep::{MethodRole, SweepMethod},
+};
 
 use crate::{
     predict::{ALL_DEFAULTS, CANDIDATE, CANDIDATE_ARMED},
@@ -17,6 +20,10 @@ pub const QUANTILE: &str = "quantile:0.003";
 pub const INTERRUPT: &str = "interrupt";
 /// Always polling.
 pub const POLL: &str = "poll";
+/// The kernel polls the device: `IORING_SETUP_IOPOLL`.
+pub const IOPOLL: &str = "iopoll";
+/// The kernel sleeps, then polls the device: `IORING_SETUP_HYBRID_IOPOLL`.
+pub const IOPOLL_HYBRID: &str = "iopoll-hybrid";
 /// Knows when each operation will be done.
 pub const CLAIRVOYANT: &str = "clairvoyant";
 /// Knows the best constant sleep with as many misses as [`QUANTILE`] may have.
@@ -118,6 +125,17 @@ pub fn disk_in_full() -> Vec<SweepMethod> {
     found
 }
 
+/// The ways of the kernel itself, for a disk whose queues can be polled.
+pub fn kernel_polls() -> Vec<SweepMethod> {
+    methods(&[IOPOLL, IOPOLL_HYBRID])
+}
+
+/// What the ring of a method is asked for.
+pub fn engine_options(name: &str) -> StorageEngineOptions {
+    let iopoll = [IOPOLL, IOPOLL_HYBRID].contains(&name);
+    StorageEngineOptions { iopoll, hybrid_iopoll: name == IOPOLL_HYBRID, ..StorageEngineOptions::default() }
+}
+
 /// Methods of our own lists; one that is there already is left out.
 fn methods(names: &[&str]) -> Vec<SweepMethod> {
     let mut found: Vec<SweepMethod> = Vec::new();
@@ -131,7 +149,7 @@ fn methods(names: &[&str]) -> Vec<SweepMethod> {
 
 /// Methods as people write them, with blanks between: `study`, `brief`, `predictors`, `disk`, `ratios`, `baselines`,
 /// `published`, `oracles`, `candidate` for a group of them, or a predictor, `clairvoyant`, `constant:SHARE`, each with
-/// `+armed` or `+true` at its end.
+/// `+armed` or `+true` at its end; for a disk also `iopoll` and `iopoll-hybrid`.
 pub fn parse(text: &str) -> Result<Vec<SweepMethod>, String> {
     let mut found: Vec<SweepMethod> = Vec::new();
     for word in text.split_whitespace() {
@@ -157,6 +175,15 @@ pub fn parse(text: &str) -> Result<Vec<SweepMethod>, String> {
 }
 
 fn parse_one(name: &str) -> Result<SweepMethod, String> {
+    if engine_options(name).iopoll {
+        return Ok(SweepMethod {
+            name: name.to_owned(),
+            predictor: INTERRUPT.to_owned(),
+            family: name.to_owned(),
+            role: MethodRole::Variant,
+            ..SweepMethod::default()
+        });
+    }
     let (text, true_times) = name.strip_suffix(TRUE_ENDING).map_or((name, false), |text| (text, true));
     let (text, armed) = text.strip_suffix(ARMED_ENDING).map_or((text, false), |text| (text, true));
     let family = match Method::parse(text, armed)? {
@@ -187,6 +214,10 @@ fn parse_one(name: &str) -> Result<SweepMethod, String> {
 
 /// A method as the simulator takes it.
 pub fn simulated(method: &SweepMethod) -> Result<Method, String> {
+    if engine_options(&method.name).iopoll {
+        let name = &method.name;
+        return Err(format!("{name} is the kernel's way to poll a disk, and here is none; use --world disk"));
+    }
     let parsed = Method::parse(&method.predictor, method.armed)?;
     Ok(match parsed {
         Method::Predicted { predictor, armed, .. } => {
@@ -227,6 +258,16 @@ mod tests {
         // The same predictor armed is another family, so that curves do not mix.
         let armed = study.iter().find(|method| method.name == "quantile:0.2+armed").unwrap();
         assert_eq!((armed.family.as_str(), armed.armed), ("quantile+armed", true));
+    }
+
+    #[test]
+    fn the_kernels_own_polls_are_for_disks() {
+        let [poll, hybrid] = &kernel_polls()[..] else { panic!("two") };
+        assert_eq!((poll.predictor.as_str(), poll.armed), (INTERRUPT, false));
+        assert!(engine_options(&poll.name).iopoll && !engine_options(&poll.name).hybrid_iopoll);
+        assert!(engine_options(&hybrid.name).iopoll && engine_options(&hybrid.name).hybrid_iopoll);
+        assert!(simulated(hybrid).unwrap_err().contains("--world disk"));
+        assert_eq!(engine_options(INTERRUPT), StorageEngineOptions::default());
     }
 
     #[test]

@@ -3,10 +3,7 @@
 
 use weir_record::sweep::{MethodRole, PartPhase, SweepMethod, SweepPlan, WaitingFigures};
 
-use super::{
-    methods::{self, CLASSIC},
-    synthetic,
-};
+use super::{methods, synthetic};
 use crate::{
     simulate::{HostModel, Pace, PhaseReport, Scenario, replay, simulate},
     trace::TraceOperation,
@@ -106,7 +103,7 @@ impl World {
 
 /// Whether the intervals of a part are kept.
 pub fn keeps_intervals(plan: &SweepPlan, method: &SweepMethod, seed: u64) -> bool {
-    let is_drawn = method.name == CLASSIC || method.role == MethodRole::Candidate;
+    let is_drawn = matches!(method.role, MethodRole::Ratio | MethodRole::Candidate);
     is_drawn && plan.seeds.first() == Some(&seed)
 }
 
@@ -203,7 +200,8 @@ mod tests {
         assert!(result.phases.iter().all(|phase| phase.methods.len() == plan.methods.len()));
         // Seven ties, five to be ahead of and seven not beaten by, seven to be ahead of.
         assert_eq!(result.frontier.len(), 26);
-        assert_eq!(result.series.len(), 2);
+        // The candidate and the ratios.
+        assert_eq!(result.series.len(), 8);
         assert!(!serde_json::to_string(&result).unwrap().contains("null,null"));
     }
 }

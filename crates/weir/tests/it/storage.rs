@@ -467,6 +467,49 @@ fn a_job_means_the_same_in_fio() {
 }
 
 #[test]
+fn the_published_jobs_of_hybrid_polling_run_alike_in_fio() {
+    let folder = folder("storage-published");
+    data(&folder, 4 << 20);
+    fs::rename(folder.join("data"), folder.join("data.bin")).expect("it can be renamed");
+    for (number, behind) in [(1, 0), (2, 1), (3, 4)] {
+        let path =
+            format!("{}/../../docs/studies/hybrid-polling-job{number}.fio", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(path).expect("it is there");
+        let jobs = JobFile::parse("job.fio", &text, false).expect("it can be read").jobs;
+        let expected = [("front", StorageEngine::Pwritev, 1), ("behind", StorageEngine::Libaio, behind)];
+        let found = jobs.iter().map(|job| (job.name.as_str(), job.engine, job.threads));
+        assert!(found.eq(expected.into_iter().filter(|(_, _, threads)| *threads > 0)), "{jobs:?}");
+        // A short run over a small file of the same jobs.
+        let file = shown(&folder.join("data.bin")).to_owned();
+        let short = text.replace("=data.bin", &format!("={file}")).replace("=1g", "=4m");
+        let short = job_file(&folder, &short.replace("runtime=20", "runtime=200ms"));
+        let (ours, _) = report(&run(&[shown(&short), "--json"]));
+        let Some(version) = fio_version() else { continue };
+        let output =
+            Command::new("fio").args(["--output-format=json", shown(&short)]).output().expect("fio starts");
+        assert!(output.status.success(), "{version}: {}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout);
+        // Notes of fio's own may stand in front.
+        let theirs: Value =
+            serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("fio prints JSON");
+        for (job, threads) in [("front", 1), ("behind", behind as usize)] {
+            let of = |value: &Value, key: &str| -> Vec<Value> {
+                let rows = value["jobs"].as_array().expect("jobs").clone();
+                rows.iter().filter(|row| row["jobname"] == job).map(|row| row["read"][key].clone()).collect()
+            };
+            // A job's threads are one row of ours.
+            assert_eq!(
+                (of(&ours, "total_ios").len(), of(&theirs, "total_ios").len()),
+                (threads.min(1), threads)
+            );
+            for counts in [of(&ours, "total_ios"), of(&theirs, "total_ios")] {
+                assert!(counts.iter().all(|count| count.as_u64() > Some(0)), "{version}: {job}: {counts:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_file_that_a_job_reads_and_that_is_not_there_is_laid_out() {
     let folder = folder("storage-missing");
     let text = |file: &Path| format!("[a]\nfilename={}\nsize=1m\nrw=randread\nbs=4k\n", shown(file));

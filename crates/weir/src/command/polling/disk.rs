@@ -13,15 +13,16 @@ use weir_lab::{
     storage::{self, PollingPlan, Waiting},
 };
 use weir_record::{
-    spec::{CellSpec, StudySpec},
+    spec::{CellSpec, StudySpec, Subject},
     storage::{CompletionMethod, SleepPrimitive, WaitingInterval},
     study::MissingArm,
     sweep::{MissingMethod, PartPhase, SweepMethod, SweepPart, SweepPlan, SweepResult, WaitingFigures},
     trial::TrialRecord,
 };
 use weir_storage::{
+    engine::probe,
     frontier,
-    sweep::{plans, world},
+    sweep::{methods, plans, world},
 };
 use weir_store::{NewStudy, Store};
 
@@ -65,6 +66,18 @@ pub(crate) fn default_folder() -> std::path::PathBuf {
 /// The file that is read for a folder, where the user names none.
 pub(crate) fn data_file(folder: &Path) -> std::path::PathBuf {
     folder.parent().unwrap_or(Path::new("")).join(storage::FILE_NAME)
+}
+
+/// The same methods with the kernel's own ways to poll the device below a file; those that it refuses are named and
+/// left out, because nothing would be measured of them.
+pub(crate) fn with_kernel_polls(mut found: Vec<SweepMethod>, file: &Path) -> Vec<SweepMethod> {
+    for method in methods::kernel_polls() {
+        match probe::refuses_polling(file, methods::engine_options(&method.name).hybrid_iopoll) {
+            Some(reason) => output::tell(&format!("disk: {} is left out: {reason}", method.name)),
+            None => found.push(method),
+        }
+    }
+    found
 }
 
 /// A sweep by itself: whoever asked for it is told what it lacks, and its exit code says that it lacks something.
@@ -215,6 +228,11 @@ fn study(asked: &Asked) -> NewStudy {
         ..PollingPlan::default()
     };
     let mut spec = storage::polling_disk(NAME, &surroundings, &ways, &plan);
+    for arm in &mut spec.arms {
+        if let Subject::Storage(subject) = &mut arm.subject {
+            subject.options = methods::engine_options(&arm.name);
+        }
+    }
     if let Some(file) = &asked.file {
         study_storage::use_file(&mut spec, file);
     }
@@ -319,8 +337,6 @@ fn parts(plan: &SweepPlan, spec: &StudySpec, trials: &[TrialRecord]) -> Vec<Swee
 
 #[cfg(test)]
 mod tests {
-    use weir_storage::sweep::methods;
-
     use super::*;
 
     fn asked(background_depths: &[u32]) -> Asked {
@@ -416,6 +432,22 @@ mod tests {
         let told = reproduce(&Asked { file: Some("data.bin".to_owned()), ..asked(&[0, 32]) });
         assert!(told.starts_with("weir storage sweep --world disk --methods \"interrupt poll "), "{told}");
         assert!(told.ends_with("--seeds 6 --job-time 500000us --background 0,32 --file data.bin"), "{told}");
+    }
+
+    #[test]
+    fn the_kernels_own_polls_are_asked_of_the_ring() {
+        let methods = methods::parse("interrupt iopoll iopoll-hybrid").expect("methods");
+        let spec = study(&Asked { methods, ..asked(&[0]) }).spec;
+        assert_eq!(weir_lab::validate::study(&spec), Ok(()));
+        let asked: Vec<(bool, bool)> = spec
+            .arms
+            .iter()
+            .filter_map(|arm| match &arm.subject {
+                Subject::Storage(subject) => Some((subject.options.iopoll, subject.options.hybrid_iopoll)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(asked, [(false, false), (true, false), (true, true)]);
     }
 
     #[test]

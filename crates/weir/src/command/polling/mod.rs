@@ -307,15 +307,18 @@ impl Session<'_> {
     /// A machine whose disk cannot be asked still has the other parts; the report says what is missing.
     fn disk(&mut self) -> Result<Ended> {
         let lengths = self.lengths();
+        let folder = disk_folder(self.folder);
+        let file = self.result.data_file.as_ref().map_or_else(|| disk::data_file(&folder), PathBuf::from);
+        let methods = if self.result.published_plan { methods::disk_in_full() } else { methods::disk() };
         let asked = disk::Asked {
-            methods: if self.result.published_plan { methods::disk_in_full() } else { methods::disk() },
+            methods: disk::with_kernel_polls(methods, &file),
             window_ns: lengths.disk_window_ns,
             background_depths: DEPTHS.to_vec(),
             blocks: lengths.disk_blocks,
             file: self.result.data_file.clone(),
             seed: self.result.seed,
         };
-        match disk::measure(&disk_folder(self.folder), &asked, true, self.interrupt, self.quiet) {
+        match disk::measure(&folder, &asked, true, self.interrupt, self.quiet) {
             Ok(done) => {
                 done.result.into_iter().for_each(|sweep| self.put(sweep));
                 self.disk_cut = done.cut;

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::BufReader,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -126,6 +126,9 @@ fn methods(arguments: &StorageSweep, default: &str) -> Result<Vec<SweepMethod>> 
 
 fn on_model(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepResult, Exit)> {
     let (methods, job_ns) = (methods(arguments, METHODS)?, job_ns(arguments)?);
+    for method in &methods {
+        methods::simulated(method).map_err(|error| UsageError(format!("--methods: {error}")))?;
+    }
     let seeds = plans::held_out(arguments.seeds.unwrap_or(SEEDS));
     let host = HostModel::xeon_6230();
     let interval_ns = plans::interval_ns(job_ns);
@@ -173,14 +176,19 @@ fn recorded(
 }
 
 fn on_disk(arguments: &StorageSweep, interrupt: &AtomicBool) -> Result<(SweepResult, Exit)> {
+    let folder = arguments.out.clone().unwrap_or_else(disk::default_folder);
+    let mut methods = methods(arguments, METHODS_DISK)?;
+    if arguments.methods.is_empty() {
+        let file = arguments.file.as_ref().map_or_else(|| disk::data_file(&folder), PathBuf::from);
+        methods = disk::with_kernel_polls(methods, &file);
+    }
     let asked = disk::Asked {
-        methods: methods(arguments, METHODS_DISK)?,
+        methods,
         window_ns: job_ns(arguments)?,
         background_depths: depths(arguments),
         blocks: arguments.seeds.unwrap_or(BLOCKS),
         file: arguments.file.clone(),
         seed: 1,
     };
-    let folder = arguments.out.clone().unwrap_or_else(disk::default_folder);
     disk::sweep(&folder, &asked, arguments.resume, interrupt, arguments.json)
 }
