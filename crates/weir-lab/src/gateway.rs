@@ -136,7 +136,8 @@ pub fn places(cores: &[Vec<usize>]) -> Option<Places> {
     })
 }
 
-/// The study for this machine, and the arm that is missing when io_uring does not run.
+/// The study for this machine, and the arm that is missing when io_uring does not run. The exchange has the plan's first
+/// driver that runs.
 pub fn gateway(
     surroundings: &Surroundings,
     places: Option<&Places>,
@@ -147,6 +148,7 @@ pub fn gateway(
     let has_ring = *uring == Availability::Runs;
     let drivers: Vec<&str> =
         sizes.drivers.iter().copied().filter(|driver| has_ring || *driver != "uring").collect();
+    let exchange_driver = drivers[0];
     let exchange_cpus = places.map(|places| places.exchange.clone()).unwrap_or_default();
     let mut cells = Vec::new();
     for (workers, driver) in
@@ -156,6 +158,7 @@ pub fn gateway(
             let role = if cells.is_empty() { CellRole::Headline } else { CellRole::Exploratory };
             let mut cell = cell(load, driver, workers, &arms);
             if let Some(orders) = &mut cell.orders {
+                exchange_driver.clone_into(&mut orders.exchange_driver);
                 orders.exchange_cpus.clone_from(&exchange_cpus);
             }
             cells.push(CellSpec {
@@ -223,6 +226,7 @@ fn cell(load: Load, driver: &str, workers: u32, arms: &[&str]) -> CellSpec {
             in_flight_total: load.in_flight_total,
             journal: "none".to_owned(),
             accept: "acceptor".to_owned(),
+            exchange_driver: String::new(),
             exchange_cpus: Vec::new(),
         }),
         alternation: None,
@@ -381,6 +385,8 @@ mod tests {
         let (spec, missing) = gateway(&surroundings(), None, &gone, Plan::Scaled);
         assert_eq!(validate::study(&spec), Ok(()));
         assert_eq!((spec.cells[0].id.as_str(), missing[0].name.as_str()), ("closed-epoll-w2", RING_ONLY));
+        let mut exchanges = spec.cells.iter().filter_map(|cell| cell.orders.as_ref());
+        assert!(exchanges.all(|orders| orders.exchange_driver == "epoll"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use weir_record::{
     orders::{HandoffStats, HopStats, NodeStats, SessionStats},
 };
 
-use crate::snapshot::{Reading, Snapshot};
+use crate::snapshot::{Mute, Reading, Snapshot};
 
 /// What is shown of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -42,6 +42,8 @@ pub struct Node {
     pub sent: Flow,
     /// Received and not yet passed on; only exchange and gateway know it.
     pub backlog: Option<u64>,
+    /// Why there are no figures, and what to do about it.
+    pub advice: Option<String>,
     /// Process row first, then its threads.
     pub threads: Vec<Thread>,
     /// How work crosses between workers.
@@ -237,6 +239,7 @@ fn node(earlier: Option<&Reading>, later: &Reading, interval_ns: Option<u64>) ->
         received: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.receives, |node| node.received)),
         sent: flow(&pair, |stats| stats.node.as_ref().map_or(stats.total.sends, |node| node.sent)),
         backlog: own.map(|node| node.backlog),
+        advice: later.process.as_ref().and(later.mute).map(advice),
         threads: threads(&pair),
         handoff: own.and_then(|node| node.handoff.as_ref()).map(|it| handoff(&pair, it)),
         hops: own.map(|node| hops(&pair, &node.hops)).unwrap_or_default(),
@@ -255,14 +258,24 @@ fn is_another(earlier: &Reading, later: &Reading) -> bool {
         || earlier.pid.zip(later.pid).is_some_and(|(earlier, later)| earlier != later)
 }
 
+/// What to do about a target that has no socket.
+fn advice(mute: Mute) -> String {
+    match mute {
+        Mute::Foreign => "no server of Weir; only its threads can be seen".to_owned(),
+        Mute::Off => "start it without --stats-socket off".to_owned(),
+        Mute::OtherUser(uid) => format!("run `weir top` as its user {uid} or as root"),
+        Mute::Absent => "run `weir top` in its container, or restart it".to_owned(),
+    }
+}
+
 fn flow(pair: &Pair<'_>, count: impl Fn(&ServerStats) -> u64) -> Flow {
     let absent = |missing| Flow { missing: Some(missing), ..Flow::default() };
     let Some(stats) = &pair.later.stats else {
         let is_gone = pair.later.pid.is_some() && pair.later.process.is_none();
-        return absent(match (is_gone, pair.later.has_socket) {
-            (true, _) => Missing::Gone,
-            (false, false) => Missing::NoSocket,
-            (false, true) => Missing::Gap,
+        return absent(match pair.later.mute {
+            _ if is_gone => Missing::Gone,
+            Some(_) => Missing::NoSocket,
+            None => Missing::Gap,
         });
     };
     let total = count(stats);
@@ -462,7 +475,7 @@ pub(crate) mod made {
             name: "GATEWAY".to_owned(),
             pid: Some(4_242),
             uid: Some(1_000),
-            has_socket: true,
+            mute: None,
             stats: Some(ServerStats {
                 driver: "epoll".to_owned(),
                 node: Some(node),
@@ -488,6 +501,7 @@ pub(crate) mod made {
             name: "ECHO".to_owned(),
             pid: Some(77),
             uid: Some(1_000),
+            mute: Some(Mute::Off),
             process: Some(ProcessSample {
                 pid: 77,
                 cpu_ns: seconds * 10_000_000,

@@ -26,6 +26,10 @@ pub fn header() -> String {
 pub fn messages(frame: &Frame) -> String {
     let mut text = String::new();
     for node in &frame.nodes {
+        if let Some(advice) = &node.advice {
+            text.push_str(&format!("{:<10} | {:<10} | no socket: {advice}\n", frame.time, node.node));
+            continue;
+        }
         let [total_received, received] = flow(&node.received);
         let [total_sent, sent] = flow(&node.sent);
         let backlog = node.backlog.map_or_else(|| ABSENT.to_owned(), grouped);
@@ -182,7 +186,7 @@ mod tests {
         Time       | Node       | Total RX     | RX TPS     | Total TX     | TX TPS     | Backlog
         ----------------------------------------------------------------------------------------
         17:08:19   | GATEWAY    | 2,200,014    | 200,000    | 2,200,000    | 200,000    | 14
-        17:08:19   | ECHO       | no socket    | no socket  | no socket    | no socket  | -
+        17:08:19   | ECHO       | no socket: start it without --stats-socket off
         ----------------------------------------------------------------------------------------
         ");
     }

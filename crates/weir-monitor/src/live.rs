@@ -175,10 +175,10 @@ mod tests {
     use ratatui::crossterm::event::KeyEvent;
 
     use super::*;
-    use crate::target::Target;
+    use crate::target::{Socket, Target};
 
     fn monitor() -> Monitor {
-        let own = Target { pid: Some(std::process::id()), socket: None, name: "OWN".to_owned() };
+        let own = Target { pid: Some(std::process::id()), socket: Socket::Foreign, name: "OWN".to_owned() };
         Monitor::new(vec![own])
     }
 

@@ -5,7 +5,7 @@ use ratatui::{
     layout::{Constraint, Layout, Rect},
     style::{Modifier, Style},
     text::Line,
-    widgets::{Paragraph, Row, Table},
+    widgets::{Paragraph, Wrap},
 };
 
 use crate::{
@@ -111,13 +111,14 @@ pub fn draw(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys) {
     ]);
     let [title, messages, lower, help] = areas.areas(canvas.area());
     canvas.render_widget(Line::styled(title_words(frame, keys), BOLD), title);
-    canvas.render_widget(message_table(frame), messages);
+    canvas.render_widget(Paragraph::new(message_table(frame, messages.width)), messages);
     match keys.page {
         Page::Threads => thread_table(canvas, frame, keys, lower),
         Page::Orders => {
             let text = lines::orders(frame);
             let text = if text.is_empty() { "no target counts orders".to_owned() } else { text };
-            canvas.render_widget(Paragraph::new(text).scroll((keys.scroll, 0)), lower);
+            let text = Paragraph::new(text).wrap(Wrap { trim: false });
+            canvas.render_widget(text.scroll((keys.scroll, 0)), lower);
         }
     }
     let keys = "q quit   s sort   tab threads/orders   j k scroll   p pause";
@@ -130,36 +131,65 @@ fn title_words(frame: &Frame, keys: &Keys) -> String {
     format!("weir top  {} UTC{interval}, {} targets{paused}", frame.time, frame.nodes.len())
 }
 
-fn message_table(frame: &Frame) -> Table<'static> {
-    let head = Row::new(["Node", "PID", "Driver", "Total RX", "RX TPS", "Total TX", "TX TPS", "Backlog"]);
-    let rows = frame.nodes.iter().map(|node| {
+/// Narrowest columns of the messages, so that they stand still while figures grow.
+const MESSAGE_COLUMNS: [usize; 8] = [8, 7, 6, 11, 9, 11, 9, 7];
+
+/// The same for the threads.
+const THREAD_COLUMNS: [usize; 8] = [5, 7, 7, 9, 9, 6, 6, 0];
+
+/// A head above rows, each column as wide as its widest cell. The last cell of a row is as long as it likes, so that
+/// a row with few cells ends with a sentence.
+fn table(head: &[&str], narrowest: &[usize], rows: &[Vec<String>]) -> Vec<Line<'static>> {
+    let width = |column: usize| {
+        let whole = rows.iter().filter(|row| column + 1 < row.len());
+        let cells = whole.map(|row| row[column].chars().count());
+        cells.chain([head[column].len(), narrowest[column]]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[&str]| {
+        let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+    };
+    let rows = rows.iter().map(|row| line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
+    std::iter::once(Line::styled(line(head), BOLD)).chain(rows.map(Line::from)).collect()
+}
+
+/// Messages of all targets. Where that is too wide, process number and driver are left out.
+fn message_table(frame: &Frame, width: u16) -> Vec<Line<'static>> {
+    let head = ["Node", "PID", "Driver", "Total RX", "RX TPS", "Total TX", "TX TPS", "Backlog"];
+    let of_node = |node: &Node| {
+        let pid = node.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        if let Some(advice) = &node.advice {
+            return vec![node.node.clone(), pid, format!("no socket: {advice}")];
+        }
         let [total_received, received] = lines::flow(&node.received);
         let [total_sent, sent] = lines::flow(&node.sent);
-        Row::new([
-            node.node.clone(),
-            node.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string()),
-            node.driver.clone().unwrap_or_else(|| "-".to_owned()),
-            total_received,
-            received,
-            total_sent,
-            sent,
-            node.backlog.map_or_else(|| "-".to_owned(), lines::grouped),
-        ])
-    });
-    let widths = [10, 8, 8, 16, 12, 16, 12, 10].map(Constraint::Length);
-    Table::new(rows.collect::<Vec<_>>(), widths).header(head.style(BOLD)).column_spacing(1)
+        let driver = node.driver.clone().unwrap_or_else(|| "-".to_owned());
+        let backlog = node.backlog.map_or_else(|| "-".to_owned(), lines::grouped);
+        vec![node.node.clone(), pid, driver, total_received, received, total_sent, sent, backlog]
+    };
+    let mut rows: Vec<_> = frame.nodes.iter().map(of_node).collect();
+    let wide = table(&head, &MESSAGE_COLUMNS, &rows);
+    if wide.iter().all(|line| line.width() <= usize::from(width)) {
+        return wide;
+    }
+    for row in &mut rows {
+        let identity = if row.len() == head.len() { 1..3 } else { 1..2 };
+        row.drain(identity);
+    }
+    let narrowest = [&MESSAGE_COLUMNS[..1], &MESSAGE_COLUMNS[3..]].concat();
+    table(&[&head[..1], &head[3..]].concat(), &narrowest, &rows)
 }
 
 fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect) {
-    let head = Row::new(["UID", "TGID", "TID", "cswch/s", "nvcswch/s", "%CPU", "%wait", "Command"]);
-    let rows = sorted(frame, keys.sort);
-    let shown = rows.into_iter().skip(usize::from(keys.scroll)).map(|(node, thread)| {
+    let head = ["UID", "TGID", "TID", "cswch/s", "nvcswch/s", "%CPU", "%wait", "Command"];
+    let of_thread = |(node, thread): (&Node, &Thread)| {
         let number = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |it| it.to_string());
         let command = match thread.tid {
             None => thread.command.clone(),
             Some(_) => format!("|__{}", thread.command),
         };
-        Row::new([
+        vec![
             number(node.uid),
             number(node.pid.filter(|_| thread.tid.is_none())),
             number(thread.tid),
@@ -168,15 +198,14 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect)
             lines::decimals(thread.cpu_percent),
             lines::decimals(thread.wait_percent),
             command,
-        ])
-    });
-    let widths = [6, 8, 8, 12, 12, 8, 8].map(Constraint::Length);
-    let widths = widths.into_iter().chain([Constraint::Min(10)]);
-    let title = Line::styled(format!("threads by {}", keys.sort.name()), FAINT);
-    let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    canvas.render_widget(title, above);
-    let table = Table::new(shown.collect::<Vec<_>>(), widths).header(head.style(BOLD)).column_spacing(1);
-    canvas.render_widget(table, below);
+        ]
+    };
+    let rows: Vec<_> = sorted(frame, keys.sort).into_iter().map(of_thread).collect();
+    let mut text = table(&head, &THREAD_COLUMNS, &rows);
+    // The head stays while the rows below it move.
+    text.drain(1..(1 + usize::from(keys.scroll)).min(text.len()));
+    text.insert(0, Line::styled(format!("threads by {}", keys.sort.name()), FAINT));
+    canvas.render_widget(Paragraph::new(text), area);
 }
 
 /// Threads in the order that is asked for; sorted ones leave the process rows out.
@@ -201,32 +230,57 @@ mod tests {
     use ratatui::{Terminal, backend::TestBackend};
 
     use super::*;
-    use crate::frame::made;
+    use crate::frame::{Flow, made};
 
     fn drawn(keys: &Keys) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(104, 15)).expect("it is memory");
-        terminal.draw(|canvas| draw(canvas, &made::second(), keys)).expect("it is memory");
+        drawn_on(80, &made::second(), keys)
+    }
+
+    fn drawn_on(columns: u16, frame: &Frame, keys: &Keys) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(columns, 17)).expect("it is memory");
+        terminal.draw(|canvas| draw(canvas, frame, keys)).expect("it is memory");
         // Lines end where their text ends, and no quotes stand around them.
         let text = terminal.backend().to_string();
         text.lines().map(|line| format!("{}\n", line.trim_matches('"').trim_end())).collect()
     }
 
     #[test]
+    fn a_terminal_of_80_columns_shows_every_name_and_figure_whole() {
+        let mut frame = made::second();
+        let mut exchange = frame.nodes[0].clone();
+        let large = |flow: &mut Flow| flow.total = Some(98_765_432_109);
+        large(&mut exchange.received);
+        large(&mut exchange.sent);
+        exchange.node = "EXCHANGE".to_owned();
+        exchange.driver = Some("blocking".to_owned());
+        exchange.pid = Some(4_194_303);
+        exchange.threads.iter_mut().for_each(|thread| thread.tid = thread.tid.map(|tid| tid + 4_190_000));
+        frame.nodes.push(exchange);
+        let text = drawn_on(80, &frame, &Keys::default());
+        for whole in ["EXCHANGE", "98,765,432,109", "Backlog\n", "|__weir-worker-1\n", "--stats-socket off\n"]
+        {
+            assert!(text.contains(whole), "no {whole:?} in\n{text}");
+        }
+    }
+
+    #[test]
     fn messages_stand_above_threads() {
         insta::assert_snapshot!(drawn(&Keys::default()), @r"
         weir top  17:08:19 UTC over 1.00 s, 2 targets
-        Node       PID      Driver   Total RX         RX TPS       Total TX         TX TPS       Backlog
-        GATEWAY    4242     epoll    2,200,014        200,000      2,200,000        200,000      14
-        ECHO       77       -        no socket        no socket    no socket        no socket    -
+        Node     PID     Driver Total RX    RX TPS    Total TX    TX TPS    Backlog
+        GATEWAY  4242    epoll  2,200,014   200,000   2,200,000   200,000   14
+        ECHO     77      no socket: start it without --stats-socket off
 
         threads by process
-        UID    TGID     TID      cswch/s      nvcswch/s    %CPU     %wait    Command
-        1000   4242     -        0.00         0.00         150.00   15.00    weir
-        1000   -        4242     0.00         0.00         0.00     0.00     |__weir
-        1000   -        4243     31834.00     32.00        100.00   10.00    |__weir-worker-0
-        1000   -        4244     27858.00     28.00        50.00    5.00     |__weir-worker-1
-        1000   77       -        5.00         0.00         1.00     0.10     weir
-        1000   -        77       5.00         0.00         1.00     0.10     |__weir
+        UID   TGID    TID     cswch/s   nvcswch/s %CPU   %wait  Command
+        1000  4242    -       0.00      0.00      150.00 15.00  weir
+        1000  -       4242    0.00      0.00      0.00   0.00   |__weir
+        1000  -       4243    31834.00  32.00     100.00 10.00  |__weir-worker-0
+        1000  -       4244    27858.00  28.00     50.00  5.00   |__weir-worker-1
+        1000  77      -       5.00      0.00      1.00   0.10   weir
+        1000  -       77      5.00      0.00      1.00   0.10   |__weir
+
+
 
         q quit   s sort   tab threads/orders   j k scroll   p pause
         ");
@@ -238,15 +292,17 @@ mod tests {
         keys.press('\t');
         insta::assert_snapshot!(drawn(&keys), @r"
         weir top  17:08:19 UTC over 1.00 s, 2 targets
-        Node       PID      Driver   Total RX         RX TPS       Total TX         TX TPS       Backlog
-        GATEWAY    4242     epoll    2,200,014        200,000      2,200,000        200,000      14
-        ECHO       77       -        no socket        no socket    no socket        no socket    -
+        Node     PID     Driver Total RX    RX TPS    Total TX    TX TPS    Backlog
+        GATEWAY  4242    epoll  2,200,014   200,000   2,200,000   200,000   14
+        ECHO     77      no socket: start it without --stats-socket off
 
-        GATEWAY hand-off mesh: 200,000/s, 0.050 wakes each, 8.000 a drain, 100.0 % of the orders, 3 queued, 0 re
-        GATEWAY hop upstream: p50 21.0 µs, p99 84.0 µs, max 400.0 µs (1,100,000 since the start)
+        GATEWAY hand-off mesh: 200,000/s, 0.050 wakes each, 8.000 a drain, 100.0 % of
+        the orders, 3 queued, 0 recovered
+        GATEWAY hop upstream: p50 21.0 µs, p99 84.0 µs, max 400.0 µs (1,100,000 since
+        the start)
         GATEWAY sessions 10, upstream 2
-        GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind, UserRefNum 7, 134 B queued
-
+        GATEWAY session C00001 live on worker 1: 10,000/s, sequence 110000, 2 behind,
+        UserRefNum 7, 134 B queued
 
 
 

@@ -6,17 +6,21 @@
 
 use std::{
     io::{self, BufRead, BufReader, Write},
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixStream},
-    },
+    os::unix::net::UnixStream,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use rustix::{
+    net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+        sockopt::socket_peercred,
+    },
+    process::{Pid, geteuid},
+};
 use weir_evidence::process::{ProcessSample, ProcessTree};
 use weir_record::engine::ServerStats;
 
-use crate::target::{self, Target};
+use crate::target::{self, Socket, Target};
 
 /// Longest wait for one answer.
 const ANSWER_MAX: Duration = Duration::from_millis(400);
@@ -44,12 +48,25 @@ pub struct Reading {
     pub pid: Option<u32>,
     /// User it belongs to.
     pub uid: Option<u32>,
-    /// Whether it has a socket to be asked at.
-    pub has_socket: bool,
+    /// Why nobody can be asked; absent for a target that answers, or that only does not answer now.
+    pub mute: Option<Mute>,
     /// Its counters; absent when it did not answer.
     pub stats: Option<ServerStats>,
     /// Its threads; absent when it is gone or not known.
     pub process: Option<ProcessSample>,
+}
+
+/// Why a target has no figures of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mute {
+    /// It is no server of ours.
+    Foreign,
+    /// It was started without a socket.
+    Off,
+    /// It belongs to another user, and answers only that one.
+    OtherUser(u32),
+    /// It has not the socket that servers have.
+    Absent,
 }
 
 /// Asks the same targets again and again.
@@ -62,13 +79,15 @@ pub struct Monitor {
 #[derive(Debug)]
 struct Watched {
     target: Target,
+    has_answered: bool,
     stream: Option<BufReader<UnixStream>>,
 }
 
 impl Monitor {
     /// A monitor of these.
     pub fn new(targets: Vec<Target>) -> Self {
-        let targets = targets.into_iter().map(|target| Watched { target, stream: None }).collect();
+        let targets = targets.into_iter().map(|target| Watched { target, has_answered: false, stream: None });
+        let targets = targets.collect();
         Self { targets, began: Instant::now() }
     }
 
@@ -97,10 +116,9 @@ impl Monitor {
 impl Watched {
     /// Sends the question; a connection that is gone is made anew.
     fn ask(&mut self) {
-        let Some(socket) = &self.target.socket else { return };
         for _ in 0..2 {
             if self.stream.is_none() {
-                self.stream = connect(socket).ok().map(BufReader::new);
+                self.stream = connected(&self.target).map(BufReader::new);
             }
             if self.stream.as_mut().is_none_or(|stream| stream.get_mut().write_all(b"\n").is_ok()) {
                 return;
@@ -115,28 +133,56 @@ impl Watched {
             // An answer that comes late must not pass for that of the next question.
             self.stream = None;
         }
+        self.has_answered |= stats.is_some();
         if let Some(node) = stats.as_ref().and_then(|stats| stats.node.as_ref()).filter(|node| node.pid > 0) {
             self.target.pid = Some(node.pid);
         }
         let process = self.target.pid.and_then(|pid| {
             ProcessTree::snapshot(pid).ok().and_then(|tree| tree.processes.into_iter().next())
         });
+        let uid = self.target.pid.and_then(target::owner);
         Reading {
             name: self.target.name.clone(),
             pid: self.target.pid,
-            uid: self.target.pid.and_then(target::owner),
-            has_socket: self.target.socket.is_some(),
+            uid,
+            mute: self.mute(uid),
             stats,
             process,
         }
     }
+
+    /// Why it cannot be asked.
+    fn mute(&self, owner: Option<u32>) -> Option<Mute> {
+        let user = geteuid();
+        let other = owner.filter(|owner| *owner != user.as_raw() && !user.is_root());
+        match (&self.target.socket, other) {
+            _ if self.has_answered => None,
+            (Socket::Foreign, _) => Some(Mute::Foreign),
+            (Socket::Off, _) => Some(Mute::Off),
+            (_, Some(owner)) => Some(Mute::OtherUser(owner)),
+            (Socket::Default(_), None) => Some(Mute::Absent),
+            (Socket::Named(_), None) => None,
+        }
+    }
 }
 
-fn connect(socket: &str) -> io::Result<UnixStream> {
-    let address = SocketAddr::from_abstract_name(socket.trim_start_matches('@'))?;
-    let stream = UnixStream::connect_addr(&address)?;
-    stream.set_write_timeout(Some(ANSWER_MAX))?;
-    Ok(stream)
+/// A connection to the target's socket. It never waits: one that is stopped and has its line full counts as absent.
+/// The name that every server takes is nobody's property, so it must be the target itself that listens there.
+fn connected(target: &Target) -> Option<UnixStream> {
+    let name = target.socket.name()?;
+    let address = SocketAddrUnix::new_abstract_name(name.trim_start_matches('@').as_bytes()).ok()?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    connect(&socket, &address).ok()?;
+    let is_its = |peer: Pid| u32::try_from(peer.as_raw_nonzero().get()).ok() == target.pid;
+    if matches!(target.socket, Socket::Default(_)) && !socket_peercred(&socket).is_ok_and(|it| is_its(it.pid))
+    {
+        return None;
+    }
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false).ok()?;
+    stream.set_write_timeout(Some(ANSWER_MAX)).ok()?;
+    Some(stream)
 }
 
 /// Reads one answer: a line of at most [`ANSWER_BYTES_MAX`], all of it within [`ANSWER_MAX`] however it trickles in.
@@ -170,7 +216,13 @@ pub(crate) fn parse(line: &[u8]) -> io::Result<ServerStats> {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::net::UnixListener, thread};
+    use std::{
+        os::{
+            linux::net::SocketAddrExt,
+            unix::net::{SocketAddr, UnixListener},
+        },
+        thread,
+    };
 
     use super::*;
 
@@ -222,18 +274,68 @@ mod tests {
             .replace('\n', " ")
             + "\n";
         let server = serve(&name, vec![answer.leak(), "no json\n"]);
-        let target = Target { pid: Some(own), socket: Some(format!("@{name}")), name: "GATEWAY".to_owned() };
+        let socket = Socket::Named(format!("@{name}"));
+        let target = Target { pid: Some(own), socket, name: "GATEWAY".to_owned() };
         let mut monitor = Monitor::new(vec![target, Target { pid: Some(own), ..Target::default() }]);
         let first = monitor.snapshot();
         let stats = first.nodes[0].stats.as_ref().expect("it answered");
         assert_eq!(stats.node.as_ref().map(|node| node.received), Some(5));
         assert!(first.nodes[0].process.as_ref().is_some_and(|process| !process.threads.is_empty()));
-        assert_eq!((first.nodes[1].has_socket, &first.nodes[1].stats), (false, &None));
+        assert_eq!((first.nodes[1].mute, &first.nodes[1].stats), (Some(Mute::Foreign), &None));
         let second = monitor.snapshot();
         assert_eq!(second.nodes[0].stats, None, "what it says is no answer");
         server.join().expect("the server ends");
         let third = monitor.snapshot();
-        assert_eq!((third.nodes[0].has_socket, &third.nodes[0].stats), (true, &None), "nobody is there");
+        assert_eq!((third.nodes[0].mute, &third.nodes[0].stats), (None, &None), "nobody is there");
         assert!(first.at_ns < second.at_ns && second.at_ns < third.at_ns);
+    }
+
+    /// What the target's socket says when it is asked once.
+    fn asked(target: Target) -> Reading {
+        Monitor::new(vec![target]).snapshot().nodes.remove(0)
+    }
+
+    #[test]
+    fn a_server_that_has_no_socket_is_told_from_one_that_does_not_answer_now() {
+        let pid = Some(std::process::id());
+        let with = |socket| asked(Target { pid, socket, name: "ECHO".to_owned() }).mute;
+        let nobody = || format!("@weir-monitor-nobody-{}", std::process::id());
+        assert_eq!(with(Socket::Off), Some(Mute::Off));
+        assert_eq!(with(Socket::Default(nobody())), Some(Mute::Absent));
+        assert_eq!(with(Socket::Named(nobody())), None);
+    }
+
+    #[test]
+    fn a_name_that_another_process_took_first_is_not_asked() {
+        let name = format!("weir-monitor-squatter-{}", std::process::id());
+        let squatter = serve(&name, vec![]);
+        // Not this process, which is the one that listens.
+        let target =
+            Target { pid: Some(1), socket: Socket::Default(format!("@{name}")), name: String::new() };
+        assert_eq!(asked(target).stats, None);
+        squatter.join().expect("a connection came, and no question");
+    }
+
+    #[test]
+    fn a_server_whose_line_is_full_is_not_waited_for() {
+        let name = format!("weir-monitor-full-{}", std::process::id());
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+        let stream = || {
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None)
+                .expect("a descriptor")
+        };
+        let listener = stream();
+        rustix::net::bind(&listener, &address).expect("the name is free");
+        rustix::net::listen(&listener, 0).expect("it listens");
+        let mut line = Vec::new();
+        loop {
+            let waiting = stream();
+            if connect(&waiting, &address).is_err() {
+                break;
+            }
+            line.push(waiting);
+        }
+        let target = Target { socket: Socket::Named(format!("@{name}")), ..Target::default() };
+        assert_eq!(asked(target).stats, None);
     }
 }

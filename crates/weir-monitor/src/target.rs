@@ -5,13 +5,45 @@ use std::{fs, io, os::unix::fs::MetadataExt, sync::OnceLock};
 /// Most targets at a time.
 pub const TARGETS_MAX: usize = 64;
 
+/// What a server is told with `--stats-socket` that is to have none.
+pub const NO_SOCKET: &str = "off";
+
+/// Where a server answers that was told no other name.
+pub fn default_socket(pid: u32) -> String {
+    format!("@weir-{pid}")
+}
+
+/// Where a target answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Socket {
+    /// Nowhere: it is no server of ours.
+    #[default]
+    Foreign,
+    /// Nowhere: it was started so.
+    Off,
+    /// At the abstract name that every server takes, as far as this is known without asking.
+    Default(String),
+    /// At an abstract name that somebody chose.
+    Named(String),
+}
+
+impl Socket {
+    /// The abstract name with its `@`.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Foreign | Self::Off => None,
+            Self::Default(name) | Self::Named(name) => Some(name),
+        }
+    }
+}
+
 /// A process to watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Process number; absent until the socket has told it.
     pub pid: Option<u32>,
-    /// Abstract statistics socket with its `@`; without one only threads can be watched.
-    pub socket: Option<String>,
+    /// Its statistics socket; without one only threads can be watched.
+    pub socket: Socket,
     /// What it serves, in capitals, until it says its own name: `ECHO`, `GATEWAY`.
     pub name: String,
 }
@@ -20,7 +52,19 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Serving {
     protocol: String,
+    /// What it was told with `--stats-socket`.
     socket: Option<String>,
+}
+
+impl Serving {
+    fn into_target(self, pid: u32) -> Target {
+        let socket = match self.socket {
+            None => Socket::Default(default_socket(pid)),
+            Some(name) if name == NO_SOCKET => Socket::Off,
+            Some(name) => Socket::Named(name),
+        };
+        Target { pid: Some(pid), socket, name: self.protocol.to_uppercase() }
+    }
 }
 
 impl Target {
@@ -31,18 +75,17 @@ impl Target {
     pub fn of_pid(pid: u32) -> io::Result<Self> {
         let command = fs::read(format!("/proc/{pid}/cmdline"))
             .map_err(|error| io::Error::new(error.kind(), format!("there is no process {pid}")))?;
-        let serving = serving(&command);
-        let name = serving.as_ref().map_or_else(|| comm(pid), |it| it.protocol.to_uppercase());
-        Ok(Self { pid: Some(pid), socket: serving.and_then(|it| it.socket), name })
+        let foreign = || Self { pid: Some(pid), socket: Socket::Foreign, name: comm(pid) };
+        Ok(serving(&command).map_or_else(foreign, |it| it.into_target(pid)))
     }
 
     /// Whoever answers on this socket. The process is found among those that were started with its name.
     pub fn of_socket(socket: &str) -> Self {
-        let is_its = |target: &Self| target.socket.as_deref() == Some(socket);
+        let is_its = |target: &Self| target.socket.name() == Some(socket);
         let known = numbers().filter_map(|pid| Self::of_pid(pid).ok()).find(is_its);
         let unknown = || Self {
             pid: None,
-            socket: Some(socket.to_owned()),
+            socket: Socket::Named(socket.to_owned()),
             name: socket.trim_start_matches('@').to_uppercase(),
         };
         known.unwrap_or_else(unknown)
@@ -55,7 +98,7 @@ impl Target {
             .filter(|pid| owner(*pid) == Some(user))
             .filter_map(|pid| {
                 let serving = serving(&fs::read(format!("/proc/{pid}/cmdline")).ok()?)?;
-                Some(Self { pid: Some(pid), socket: serving.socket, name: serving.protocol.to_uppercase() })
+                Some(serving.into_target(pid))
             })
             .collect();
         found.sort_by_key(|target| target.pid);
@@ -99,7 +142,8 @@ fn serving(command: &[u8]) -> Option<Serving> {
     let after = |word: &String| word.strip_prefix("--stats-socket=").map(str::to_owned);
     let beside =
         words.iter().position(|word| word == "--stats-socket").and_then(|at| words.get(at + 1).cloned());
-    let socket = beside.or_else(|| words.iter().find_map(after)).filter(|name| name.starts_with('@'));
+    let is_name = |name: &String| name.starts_with('@') || name == NO_SOCKET;
+    let socket = beside.or_else(|| words.iter().find_map(after)).filter(is_name);
     Some(Serving { protocol, socket })
 }
 
@@ -143,9 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn a_server_answers_where_it_was_told_to_or_at_its_number() {
+        let socket =
+            |words: &[&str]| of(words).map(|serving| serving.into_target(42).socket).expect("it is one");
+        assert_eq!(socket(&["weir", "serve", "echo"]), Socket::Default("@weir-42".to_owned()));
+        assert_eq!(socket(&["weir", "serve", "echo", "--stats-socket", "off"]), Socket::Off);
+        assert_eq!(socket(&["weir", "serve", "echo", "--stats-socket=@e"]), Socket::Named("@e".to_owned()));
+    }
+
+    #[test]
     fn this_process_is_one_without_a_socket() {
         let own = Target::of_pid(std::process::id()).expect("it runs");
-        assert_eq!((own.pid, own.socket), (Some(std::process::id()), None));
+        assert_eq!((own.pid, own.socket), (Some(std::process::id()), Socket::Foreign));
         assert!(!own.name.is_empty());
         assert_eq!(owner(std::process::id()), Some(rustix::process::getuid().as_raw()));
         assert!(Target::of_pid(u32::MAX).is_err());
@@ -155,6 +208,6 @@ mod tests {
     fn a_socket_nobody_has_is_watched_by_its_name() {
         let found = Target::of_socket("@weir-monitor-nobody");
         assert_eq!((found.pid, found.name.as_str()), (None, "WEIR-MONITOR-NOBODY"));
-        assert_eq!(found.socket.as_deref(), Some("@weir-monitor-nobody"));
+        assert_eq!(found.socket.name(), Some("@weir-monitor-nobody"));
     }
 }

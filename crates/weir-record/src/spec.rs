@@ -242,6 +242,8 @@ pub struct OrdersCell {
     /// Orders in flight over all sessions together; absent means the cell's depth for each session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight_total: Option<u32>,
+    /// Driver of the exchange, which is not what is compared; empty in earlier studies, whose exchange had `uring`.
+    pub exchange_driver: String,
     /// How durable the journals of gateway and exchange are, as `--journal` takes it.
     pub journal: String,
     /// How connections reach the workers, as `--accept` takes it.

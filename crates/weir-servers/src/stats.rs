@@ -1,5 +1,6 @@
 //! The statistics socket: an abstract Unix socket that answers every line with the server's counters as one line of
-//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads.
+//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads. An abstract name has no
+//! permissions, so the kernel is asked who reads: only the server's own user, and root, get an answer.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -15,6 +16,10 @@ use std::{
     time::Duration,
 };
 
+use rustix::{
+    net::sockopt::socket_peercred,
+    process::{Uid, geteuid},
+};
 use weir_engine::serve::ServerControl;
 use weir_record::orders::NodeStats;
 
@@ -67,6 +72,9 @@ fn accept(listener: &UnixListener, control: &ServerControl, node: Option<&NodeSo
             thread::park_timeout(REST);
             continue;
         };
+        if !socket_peercred(&reader).is_ok_and(|peer| may_read(peer.uid, geteuid())) {
+            continue;
+        }
         if readers.fetch_add(1, Ordering::Relaxed) >= READERS_MAX {
             readers.fetch_sub(1, Ordering::Relaxed);
             continue;
@@ -83,6 +91,11 @@ fn accept(listener: &UnixListener, control: &ServerControl, node: Option<&NodeSo
     }
 }
 
+/// Whether this user may read the statistics of a server of `own`: they name accounts and count their orders.
+fn may_read(reader: Uid, own: Uid) -> bool {
+    reader == own || reader.is_root()
+}
+
 fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>) -> io::Result<()> {
     let mut output = stream.try_clone()?;
     let mut input = BufReader::new(stream);
@@ -97,5 +110,17 @@ fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>
         let mut text = serde_json::to_string(&stats)?;
         text.push('\n');
         output.write_all(text.as_bytes())?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_user_and_root_may_read_and_nobody_else() {
+        let [root, own, other] = [0, 1_000, 1_001].map(Uid::from_raw);
+        assert!(may_read(own, own) && may_read(root, own) && may_read(root, root));
+        assert!(!may_read(other, own) && !may_read(own, root));
     }
 }

@@ -14,8 +14,8 @@ use weir_record::{
 use super::server::{Server, cpu_list};
 use crate::launch::TrialRequest;
 
-/// Driver of the exchange in every trial: it is not what is compared.
-const EXCHANGE_DRIVER: &str = "uring";
+/// Driver of the exchange in studies that were stored before they named it.
+const EXCHANGE_DRIVER_UNNAMED: &str = "uring";
 
 /// Longest wait until nothing is on its way between the two any more.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
@@ -33,7 +33,11 @@ pub(super) fn exchange_arguments(
     let mut arguments: Vec<String> =
         ["serve", "exchange", "--mode", "echo-accept"].map(str::to_owned).to_vec();
     let cpus = if cell.exchange_cpus.is_empty() { request.load_cpus } else { &cell.exchange_cpus };
-    common(&mut arguments, request, subject, cell, (EXCHANGE_DRIVER, cpus, stats_socket));
+    let driver = match cell.exchange_driver.as_str() {
+        "" => EXCHANGE_DRIVER_UNNAMED,
+        named => named,
+    };
+    common(&mut arguments, request, subject, cell, (driver, cpus, stats_socket));
     arguments
 }
 

@@ -98,6 +98,7 @@ fn study() -> StudyResult {
         in_flight_total: Some(1),
         journal: "none".to_owned(),
         accept: "acceptor".to_owned(),
+        exchange_driver: "uring".to_owned(),
         exchange_cpus: Vec::new(),
     };
     let cell = CellSpec {

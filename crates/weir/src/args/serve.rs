@@ -37,7 +37,8 @@ pub(crate) struct ServeShared {
     /// Connections the kernel may hold ready
     #[arg(long, default_value_t = 4096)]
     pub(crate) backlog: u32,
-    /// Answer each line on this abstract Unix socket with the engine's counters as JSON: @name
+    /// Answer each line of this user on this abstract Unix socket with the engine's counters as JSON: @name, or off
+    /// [default: @weir-PID, where `weir top` looks]
     #[arg(long, value_name = "@NAME")]
     pub(crate) stats_socket: Option<String>,
     /// Engine option, repeatable: buffer-bytes=2048, buffer-count=64, spin-us=50, receive=single, submit=operation,

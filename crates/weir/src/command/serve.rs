@@ -12,6 +12,7 @@ use weir_engine::{
     net::{Address, Stream},
     serve::{AcceptMode, Drained, ServeError, Server, ServerConfig, ServerControl},
 };
+use weir_monitor::target;
 use weir_servers::{
     orders::OrdersServer,
     stats::{NodeSource, StatsSocket},
@@ -46,7 +47,7 @@ pub(super) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     // A low soft limit is raised to the hard one; if that fails the server runs with what it has.
     let _ = weir_evidence::limits::raise_nofile();
     let (config, why) = config(shared, listen)?;
-    let stats = shared.stats_socket.as_deref().map(stats_socket).transpose()?;
+    let stats = stats_socket(shared.stats_socket.as_deref())?;
     Ok(Prepared { config, why, stats })
 }
 
@@ -192,14 +193,30 @@ fn config(shared: &ServeShared, listen: &str) -> Result<(ServerConfig, Option<St
     Ok((config, why))
 }
 
-fn stats_socket(name: &str) -> Result<StatsSocket> {
-    StatsSocket::bind(name).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput => {
-            UsageError(format!("--stats-socket {name}: {error}; write @name, at most 107 bytes")).into()
+/// The statistics socket that was named, or the one where the monitor looks. A server whose name was not chosen runs
+/// without it when it cannot be had.
+fn stats_socket(named: Option<&str>) -> Result<Option<StatsSocket>> {
+    let name = match named {
+        Some(target::NO_SOCKET) => return Ok(None),
+        Some(name) => name,
+        None => &target::default_socket(std::process::id()),
+    };
+    match StatsSocket::bind(name) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if named.is_none() => {
+            output::tell(&format!(
+                "no statistics socket, so that `weir top` sees only threads: {name}: {error}; name another one with \
+                 --stats-socket @NAME"
+            ));
+            Ok(None)
         }
-        _ => anyhow::Error::new(error)
-            .context(format!("--stats-socket {name} cannot be had; choose another name")),
-    })
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+            let text = format!("--stats-socket {name}: {error}; write @name, at most 107 bytes, or off");
+            Err(UsageError(text).into())
+        }
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("--stats-socket {name} cannot be had; choose another name"))),
+    }
 }
 
 /// Tells what stands in the way of an address that is no port.

@@ -88,6 +88,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {title} (seed {seed})"));
+        if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
+            output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
+        }
         if study_storage::prepare(&study.spec, &folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }

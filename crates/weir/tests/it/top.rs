@@ -1,8 +1,17 @@
 //! `weir top` beside real servers: found by socket, by number and by nothing; gone, mute, and stopped.
 
-use rustix::process::Signal;
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
+    process::{Command, Stdio},
+};
 
-use super::harness::{PATIENCE, Running, Server, bytes, echo_tcp, expect_refusal, until, weir};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::harness::{PATIENCE, Running, Server, WEIR, bytes, echo_tcp, expect_refusal, until, weir};
 
 fn stats_name(test: &str) -> String {
     format!("@weir-it-top-{}-{test}", std::process::id())
@@ -36,6 +45,44 @@ fn one_server_is_found_by_its_socket_by_its_number_and_by_nothing() {
 }
 
 #[test]
+fn a_server_that_was_told_nothing_is_watched_with_its_rates() {
+    let server = Server::start(&["--driver", "epoll"]);
+    echo_tcp(server.connect(), bytes(1_000, 1));
+    let pid = server.process.pid().as_raw_nonzero().to_string();
+    let said = weir(&["top", "--once", "--interval", "150ms", "--pid", &pid]);
+    let row = row(&said.stdout, "ECHO");
+    assert!(row[2].parse::<u64>().is_ok_and(|received| received > 0), "{row:?}");
+    assert_eq!(row[3], "0", "its rate: {row:?}");
+    assert_eq!(server.terminate(), 0);
+}
+
+#[test]
+fn a_name_that_was_not_chosen_and_is_taken_leaves_a_server_without_a_socket() {
+    // The shell keeps its number when it becomes the server, so that the name can be taken before.
+    let listener = |pid: &str| {
+        let name = SocketAddr::from_abstract_name(format!("weir-{pid}")).expect("a name");
+        UnixListener::bind_addr(&name).expect("nobody has it")
+    };
+    let line = "echo $$ && read go && exec \"$WEIR\" serve echo --driver epoll --listen 127.0.0.1:0";
+    let mut shell = Command::new("sh");
+    let mut shell = shell.args(["-c", line]).env("WEIR", WEIR).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.stderr(Stdio::piped()).spawn().expect("a shell");
+    let mut output = BufReader::new(shell.stdout.take().expect("a pipe"));
+    let mut said = String::new();
+    output.read_line(&mut said).expect("its number");
+    let taken = listener(said.trim());
+    shell.stdin.take().expect("a pipe").write_all(b"go\n").expect("it reads");
+    said.clear();
+    output.read_line(&mut said).expect("it listens");
+    assert!(said.starts_with("listening on "), "{said}");
+    kill_process(Pid::from_child(&shell), Signal::TERM).expect("it runs");
+    let ended = shell.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && told.contains("--stats-socket @NAME"), "{told}");
+    drop(taken);
+}
+
+#[test]
 fn json_is_one_object_each_interval_and_rates_are_of_it() {
     let name = stats_name("json");
     let server = Server::start(&["--driver", "epoll", "--stats-socket", &name]);
@@ -62,12 +109,13 @@ fn json_is_one_object_each_interval_and_rates_are_of_it() {
 
 #[test]
 fn a_server_without_a_socket_shows_its_threads_and_ctrl_c_says_stopped() {
-    let server = Server::start(&["--driver", "epoll"]);
+    let server = Server::start(&["--driver", "epoll", "--stats-socket", "off"]);
     let pid = server.process.pid().as_raw_nonzero().to_string();
     let mut top = Running::weir(&["top", "--pid", &pid, "--interval", "100ms"]);
     let text: Vec<String> =
         std::iter::from_fn(|| top.next_line()).take_while(|line| !line.contains("|__")).collect();
-    assert!(text.iter().any(|line| line.contains("no socket")), "{text:?}");
+    let advice = "no socket: start it without --stats-socket off";
+    assert!(text.iter().any(|line| line.contains(advice)), "{text:?}");
     top.signal(Signal::INT);
     assert_eq!(top.wait(PATIENCE), 0);
     let rest: Vec<String> = std::iter::from_fn(|| top.next_line()).collect();
