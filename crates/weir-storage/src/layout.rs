@@ -42,7 +42,7 @@ use crate::{
 pub const SEAL_BYTES: u64 = 4096;
 
 /// Size of the file if the user names none and there is room.
-pub const SIZE_BYTES_DEFAULT: u64 = 4 << 30;
+pub const SIZE_BYTES_DEFAULT: u64 = 256 << 20;
 
 const MAGIC: [u8; 16] = *b"weir storage fil";
 /// Of a file that is not complete.
@@ -151,8 +151,8 @@ pub fn data_bytes(path: &Path) -> Option<u64> {
     existing(path).ok().flatten().map(|seal| seal.data_bytes)
 }
 
-/// What a file of ours already has; otherwise 4 GiB, or a quarter of what is free if that is less, in whole MiB and at
-/// least one. So the size does not change with the free space from run to run.
+/// What a file of ours already has; otherwise 256 MiB, or a quarter of what is free if that is less, in whole MiB and
+/// at least one. So the size does not change with the free space from run to run.
 pub fn default_size_bytes(path: &Path) -> io::Result<u64> {
     if let Some(data_bytes) = data_bytes(path) {
         return Ok(data_bytes);
@@ -608,7 +608,7 @@ mod tests {
         assert!(matches!(error, LayoutError::NoSpace { .. }), "{error}");
         assert!(folder.names().is_empty());
         let size = default_size_bytes(&folder.file()).expect("a size");
-        assert!(size <= SIZE_BYTES_DEFAULT && size.is_multiple_of(CHUNK_BYTES) && size > 0);
+        assert!(size <= 256 << 20 && size.is_multiple_of(CHUNK_BYTES) && size > 0);
         // What is there stays as it is.
         lay(&folder.file(), 8192, 1).expect("laid out");
         assert_eq!(default_size_bytes(&folder.file()).expect("a size"), 8192);

@@ -274,11 +274,14 @@ fn without_a_file_one_of_our_own_is_laid_out_and_used_again() {
         "{}",
         first.stdout
     );
+    let told = "./weir-storage.dat is laid out with 4m of data and kept";
+    assert!(first.stderr.contains(told), "{}", first.stderr);
     let file = folder.join("weir-storage.dat");
     let made = fs::metadata(&file).expect("it was made").modified().expect("a time");
     let second = shell(&line);
     assert_eq!(second.code, Some(0), "{}", second.stderr);
     assert_eq!(fs::metadata(&file).expect("it is there").modified().expect("a time"), made);
+    assert!(!second.stderr.contains("laid out"), "{}", second.stderr);
 }
 
 #[test]

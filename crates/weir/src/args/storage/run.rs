@@ -59,7 +59,7 @@ pub(crate) struct Workload {
     /// File or block device; never made for reading [default: ./weir-storage.dat, which is laid out in full]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<String>,
-    /// Bytes of it that are used: 64m, 4g [default: all of FILE; of our own file 4g, or a quarter of what is free]
+    /// Bytes of it that are used: 64m, 4g [default: all of FILE; of our own file 256m]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<String>,
     /// Other runs that say so too may use the file at the same time

@@ -62,12 +62,12 @@ fn from_flags(workload: &Workload, may_destroy: bool) -> Result<Asked> {
         return Err(UsageError(text).into());
     }
     check_ledger(workload)?;
+    let mut notes = Vec::new();
     if !job.file_given && !job.verify_only {
-        complete_own_file(&mut job)?;
+        complete_own_file(&mut job, &mut notes)?;
     }
     job::validate_all(std::slice::from_ref(&job))?;
     check_cpus(&job.cpus).map_err(|reason| UsageError(format!("--cpus: {reason}")))?;
-    let mut notes = Vec::new();
     find_target(&mut job, may_destroy, &mut notes)?;
     Ok(Asked { jobs: vec![job], notes })
 }
@@ -148,13 +148,23 @@ fn end(workload: &Workload) -> Result<(Option<u64>, bool)> {
     })
 }
 
-fn complete_own_file(job: &mut StorageJob) -> Result<()> {
+/// Chooses how much of our own file is used, and says what that leaves behind.
+fn complete_own_file(job: &mut StorageJob, notes: &mut Vec<String>) -> Result<()> {
     if job.size_bytes.is_none() {
         let size_bytes = layout::default_size_bytes(Path::new(&job.file)).map_err(|error| {
             UsageError(format!("--size: how much is free here is not known: {error}; say how much to use"))
         })?;
         // The used part ends with the file.
         job.size_bytes = Some(size_bytes.saturating_sub(job.offset_bytes));
+    }
+    let needed = job.size_bytes.unwrap_or_default().saturating_add(job.offset_bytes);
+    if layout::data_bytes(Path::new(&job.file)).is_none_or(|has| has < needed) {
+        notes.push(format!(
+            "{} is laid out with {} of data and kept for later runs; --size asks for another size, --file for another \
+             place",
+            job.file,
+            units::shown_bytes(needed)
+        ));
     }
     Ok(())
 }
