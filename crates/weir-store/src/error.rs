@@ -33,6 +33,16 @@ pub enum StoreError {
         /// What the system said.
         reason: String,
     },
+    /// The file is there and cannot be opened.
+    #[error(
+        "{path} cannot be opened ({reason}); make the file readable, or run this as the user it belongs to"
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
     /// The file is something else.
     #[error("{path} is not a study store ({reason}); name a folder that `weir study` wrote")]
     NotAStore {
@@ -132,7 +142,7 @@ impl StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::NotADatabase) => Self::NotAStore { path, reason },
             Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, reason },
-            Some(ErrorCode::CannotOpen) => Self::CannotCreate { path, reason },
+            Some(ErrorCode::CannotOpen) => Self::Unreadable { path, reason },
             _ => Self::Other { path, source },
         }
     }
@@ -141,6 +151,7 @@ impl StoreError {
     pub(crate) fn before_the_first_block(self) -> Self {
         match self {
             Self::Full { path, free_bytes } => Self::NoRoom { path, free_bytes },
+            Self::Unreadable { path, reason } => Self::CannotCreate { path, reason },
             other => other,
         }
     }
@@ -169,6 +180,14 @@ mod tests {
     fn sorted(code: i32, free_bytes: Option<u64>) -> StoreError {
         let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         StoreError::sorted("run/study.db".into(), source, free_bytes)
+    }
+
+    #[test]
+    fn a_file_that_sqlite_cannot_open_is_a_matter_of_the_folder_only_before_it_is_made() {
+        let there = sorted(ffi::SQLITE_CANTOPEN, None);
+        assert!(there.to_string().starts_with("run/study.db cannot be opened ("), "{there}");
+        let fresh = there.before_the_first_block().to_string();
+        assert!(fresh.ends_with("choose a writable folder with `--out`"), "{fresh}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -81,7 +82,7 @@ impl Store {
             Ok(store)
         });
         match opened {
-            Err(StoreError::ReadOnly { .. } | StoreError::CannotCreate { .. }) if !has_log(&path) => {
+            Err(StoreError::ReadOnly { .. } | StoreError::Unreadable { .. }) if !has_log(&path) => {
                 let uri = immutable_uri(&path);
                 let flags = flags | OpenFlags::SQLITE_OPEN_URI;
                 let connection = Connection::open_with_flags(uri, flags)
@@ -317,7 +318,14 @@ impl From<StoreError> for WriteError {
 
 fn existing(folder: &Path) -> Result<PathBuf, StoreError> {
     let path = folder.join(FILE_NAME);
-    if path.is_file() { Ok(path) } else { Err(StoreError::NotFound { path }) }
+    match fs::metadata(&path) {
+        Ok(found) if found.is_file() => Ok(path),
+        Ok(_) => Err(StoreError::Unreadable { path, reason: "it is no file".to_owned() }),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(StoreError::NotFound { path })
+        }
+        Err(error) => Err(StoreError::Unreadable { path, reason: error.to_string() }),
+    }
 }
 
 fn has_log(path: &Path) -> bool {

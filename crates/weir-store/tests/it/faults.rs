@@ -36,6 +36,23 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
+fn a_store_that_cannot_be_opened_is_named_and_no_other_folder_is_asked_for() {
+    // Both are refused to root too.
+    let (folder, looping) = (fresh_folder("no-file"), fresh_folder("looping"));
+    fs::create_dir_all(folder.join(FILE_NAME)).expect("a folder");
+    fs::create_dir_all(&looping).expect("a folder");
+    std::os::unix::fs::symlink(FILE_NAME, looping.join(FILE_NAME)).expect("a link to itself");
+    for folder in [&folder, &looping] {
+        for opened in [Store::open(folder), Store::open_read_only(folder)] {
+            let refused = opened.expect_err("it cannot be opened");
+            assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
+            let told = refused.to_string();
+            assert!(told.contains("study.db cannot be opened") && !told.contains("--out"), "{told}");
+        }
+    }
+}
+
+#[test]
 fn other_files_are_not_taken_for_a_store() {
     let folder = fresh_folder("other-files");
     fs::create_dir_all(&folder).expect("a folder");
