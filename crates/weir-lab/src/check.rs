@@ -182,23 +182,7 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
     for load in loads {
         total.merge(&load.failures);
     }
-    let classes = [
-        ("refused", total.refused),
-        ("reset", total.reset),
-        ("connect timeout", total.connect_timeout),
-        ("response timeout", total.response_timeout),
-        ("cut short", total.short),
-        ("wrong bytes", total.wrong_bytes),
-        ("wrong status", total.wrong_status),
-        ("malformed", total.malformed),
-        ("local limit", total.local_limit),
-        ("unexplained", total.unexplained),
-    ];
-    let seen: Vec<String> = classes
-        .iter()
-        .filter(|(_, count)| *count > 0)
-        .map(|(class, count)| format!("{count} {class}"))
-        .collect();
+    let seen = taint::failure_classes(&total);
     let detail = match total.errors() {
         0 => "no response failed".to_owned(),
         errors => format!("{errors} responses failed: {}", seen.join(", ")),
@@ -208,22 +192,17 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
 
 fn processes(trials: &[&TrialRecord]) -> Check {
     let failed: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.load.is_none()).collect();
-    let reason = failed.iter().flat_map(|trial| &trial.taints).find_map(|taint| match taint {
-        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
-            Some(reason.as_str())
-        }
-        _ => None,
-    });
-    let detail = match (failed.first(), reason) {
-        (Some(first), Some(reason)) => {
+    let detail = match failed.first() {
+        Some(first) => {
             format!(
-                "{} of {} trials gave no report; first: {}: {reason}",
+                "{} of {} trials gave no report; first: {}: {}",
                 failed.len(),
                 trials.len(),
-                first.arm
+                first.arm,
+                taint::reason(first)
             )
         }
-        _ => format!("all {} trials gave a report", trials.len()),
+        None => format!("all {} trials gave a report", trials.len()),
     };
     check("processes", failed.is_empty(), detail)
 }

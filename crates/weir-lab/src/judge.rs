@@ -379,13 +379,18 @@ fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<String> {
         return Some(format!("{unexplained} failures of {arm} have no class"));
     }
     let trials = cell.of_arm(arm).count();
-    let own: Vec<&'static str> = cell
+    let own: Vec<(&TrialRecord, &'static str)> = cell
         .of_arm(arm)
-        .filter_map(|trial| trial.taints.iter().find(|taint| !taint::is_noise(taint)).map(taint::words))
+        .filter_map(|trial| {
+            let taint = trial.taints.iter().find(|taint| !taint::is_noise(taint))?;
+            Some((trial, taint::words(taint)))
+        })
         .collect();
-    let (first, failed) = (own.first()?, own.len());
+    let ((first, words), failed) = (own.first()?, own.len());
+    let reason = taint::reason(first);
+    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     (failed as f64 > FAILED_SHARE_MAX * trials as f64)
-        .then(|| format!("{failed} of {trials} trials of {arm} failed, first: {first}"))
+        .then(|| format!("{failed} of {trials} trials of {arm} failed, first: {words}{reason}"))
 }
 
 fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s str, Vec<&'a TrialRecord>); 2] {

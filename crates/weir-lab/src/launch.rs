@@ -7,7 +7,8 @@ use weir_record::{
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
-    spec::{Alternation, ArmSpec, CellSpec},
+    spec::{Alternation, ArmSpec, CellSpec, StudySpec},
+    study::MissingArm,
     trial::{SliceRecord, Taint},
 };
 
@@ -142,6 +143,11 @@ pub enum LaunchError {
 
 /// Runs trials and rounds one after the other and keeps the time of the session.
 pub trait Launcher {
+    /// Arms that cannot run here, as far as that is known before anything runs.
+    fn missing(&self, _spec: &StudySpec) -> Vec<MissingArm> {
+        Vec::new()
+    }
+
     /// Runs one trial; when it returns, no child of the trial is left, whatever the outcome.
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError>;
 

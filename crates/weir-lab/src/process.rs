@@ -16,14 +16,20 @@ mod server;
 mod storage;
 
 use std::{
-    path::PathBuf,
+    ffi::OsStr,
+    path::{Path, PathBuf},
     process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
+use rustix::fs::Access;
 use weir_evidence::{crosscore::read_cross_core, network};
-use weir_record::{machine::CrossCoreReading, spec::StudySpec};
+use weir_record::{
+    machine::CrossCoreReading,
+    spec::{StudySpec, Subject},
+    study::MissingArm,
+};
 use weir_stats::random::{Random, derived_seed};
 
 use crate::launch::{LaunchError, Launcher, RoundOutcome, RoundRequest, TrialOutcome, TrialRequest};
@@ -99,6 +105,21 @@ impl ProcessLauncher {
 }
 
 impl Launcher for ProcessLauncher {
+    fn missing(&self, spec: &StudySpec) -> Vec<MissingArm> {
+        let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let arms = spec.arms.iter().filter_map(|arm| {
+            let program = match &arm.subject {
+                Subject::Command { argv } => argv.first()?.replace("{bin}", &folder),
+                Subject::Fio { program, .. } => program.clone(),
+                Subject::Weir { .. } | Subject::Gateway(_) | Subject::Storage(_) => return None,
+            };
+            let reason = not_there(&program, &path)?;
+            Some(MissingArm { name: arm.name.clone(), reason, unlock: None })
+        });
+        arms.collect()
+    }
+
     fn run_trial(&mut self, request: &TrialRequest<'_>) -> Result<TrialOutcome, LaunchError> {
         if request.interrupt.load(Ordering::Relaxed) {
             return Err(LaunchError::Interrupted);
@@ -120,6 +141,9 @@ impl Launcher for ProcessLauncher {
             Err(NoServer::Failed(failure)) => Err(failure),
             Ok(mut server) => {
                 let mut loaded = generator::load(&self.weir, request, &mut server, &self.deadlines);
+                if let Ok(Err(failure)) = &mut loaded {
+                    server.explain(failure);
+                }
                 if let Ok(Ok(report)) = &mut loaded {
                     chain = orders::totals(&server, request.cell.connections);
                     if let Some(totals) = &chain {
@@ -161,6 +185,21 @@ impl Launcher for ProcessLauncher {
     }
 }
 
+/// Why a program cannot be started by this name, looked up as the system does. A name that is completed for each trial
+/// is not looked for.
+fn not_there(program: &str, path: &OsStr) -> Option<String> {
+    if program.contains('{') {
+        return None;
+    }
+    let is_program = |file: &Path| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file();
+    if program.contains('/') {
+        return (!is_program(Path::new(program)))
+            .then(|| format!("{program} is not there, or is no program"));
+    }
+    let is_found = std::env::split_paths(path).any(|folder| is_program(&folder.join(program)));
+    (!is_found).then(|| format!("{program} is not on the PATH"))
+}
+
 /// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of
 /// alignment that would otherwise be the same in every trial and pass for an effect of the arm.
 fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &str) {
@@ -171,4 +210,20 @@ fn vary_environment(command: &mut Command, request: &TrialRequest<'_>, side: &st
 fn pad_environment(command: &mut Command, seed: u64) {
     let length = Random::seeded(seed).below(PADDING_BYTES_MAX);
     command.env("WEIR_PADDING", "x".repeat(usize::try_from(length).unwrap_or(0)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_as_the_system_does() {
+        let path = OsStr::new("/nonexistent:/bin");
+        let found = |program: &str| not_there(program, path);
+        assert_eq!([found("sh"), found("/bin/sh"), found("{scratch}/server")], [None, None, None]);
+        assert_eq!(found("weir-no-such-server").as_deref(), Some("weir-no-such-server is not on the PATH"));
+        for program in ["/bin/weir-no-such-server", "/bin", "/etc/passwd"] {
+            assert!(found(program).is_some_and(|why| why.ends_with("is no program")), "{program}");
+        }
+    }
 }

@@ -38,6 +38,9 @@ pub use crate::progress::ATTEMPTS_MAX;
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;
 
+/// What brings back an arm whose command is not there.
+const INSTALL_COMMAND: &str = "install it, or write its path in the study file";
+
 /// How fio is got where it is missing.
 const INSTALL_FIO: &str = "apt-get install fio";
 
@@ -329,6 +332,9 @@ impl Session<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
+        let mut refused = self.hands.launcher.missing(&self.header.spec);
+        refused.iter_mut().for_each(|arm| arm.unlock = Some(self.way_out(&arm.name).to_owned()));
+        self.refused = refused;
         self.check_arms()?;
         self.run_pilots()?;
         for planned in plan::schedule(&self.header.spec) {
@@ -686,10 +692,12 @@ impl Session<'_> {
             let Subject::Command { argv } = &spec.subject else { return false };
             spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
         };
+        let is_command = |spec: &ArmSpec| matches!(spec.subject, Subject::Command { .. });
         let is_fio = |spec: &&ArmSpec| spec.name == arm && matches!(spec.subject, Subject::Fio { .. });
         match &self.header.spec.arms {
             arms if arms.iter().any(|spec| is_peer(&spec)) => "peers/build",
             arms if arms.iter().any(|spec| is_fio(&spec)) => INSTALL_FIO,
+            arms if arms.iter().any(|spec| spec.name == arm && is_command(spec)) => INSTALL_COMMAND,
             _ => "weir doctor",
         }
     }

@@ -3,10 +3,10 @@
 //! Machine states need the whole study: `gate`.
 
 use weir_record::{
-    load::LoadReport,
+    load::{FailureCounts, LoadReport},
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
-    trial::Taint,
+    trial::{Taint, TrialRecord},
 };
 
 /// Largest share of CPU time the hypervisor may have stolen.
@@ -147,6 +147,39 @@ pub fn words(taint: &Taint) -> &'static str {
     }
 }
 
+/// Why a trial failed, as far as it knows itself: what was said, the classes of failures, and what the kernel lost.
+pub(crate) fn reason(trial: &TrialRecord) -> String {
+    let said = trial.taints.iter().find_map(|taint| match taint {
+        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
+            Some(reason.clone())
+        }
+        _ => None,
+    });
+    let classes = trial.load.iter().flat_map(|load| failure_classes(&load.failures));
+    let NetworkCounters { listen_overflows, syn_retransmits, .. } = trial.network;
+    let lost = [("listen overflows", listen_overflows), ("SYN retransmissions", syn_retransmits)];
+    let lost =
+        lost.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}"));
+    said.into_iter().chain(classes).chain(lost).collect::<Vec<_>>().join(", ")
+}
+
+/// The classes of failures that there were: `3 refused`.
+pub(crate) fn failure_classes(failures: &FailureCounts) -> Vec<String> {
+    let classes = [
+        ("refused", failures.refused),
+        ("reset", failures.reset),
+        ("connect timeout", failures.connect_timeout),
+        ("response timeout", failures.response_timeout),
+        ("cut short", failures.short),
+        ("wrong bytes", failures.wrong_bytes),
+        ("wrong status", failures.wrong_status),
+        ("malformed", failures.malformed),
+        ("local limit", failures.local_limit),
+        ("unexplained", failures.unexplained),
+    ];
+    classes.iter().filter(|(_, count)| *count > 0).map(|(class, count)| format!("{count} {class}")).collect()
+}
+
 /// Whether the taint says something about the machine's noise and nothing about the arm.
 pub(crate) fn is_noise(taint: &Taint) -> bool {
     matches!(taint, Taint::Steal | Taint::ForeignCpu | Taint::StateChanged)
@@ -154,12 +187,7 @@ pub(crate) fn is_noise(taint: &Taint) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{
-        engine::EngineStats,
-        load::{FailureCounts, LittlesLaw},
-        machine::NoiseWindow,
-        trial::ObservedWindow,
-    };
+    use weir_record::{engine::EngineStats, load::LittlesLaw, machine::NoiseWindow, trial::ObservedWindow};
 
     use super::*;
 
@@ -193,6 +221,25 @@ mod tests {
         };
         assert_eq!(found(0), [Taint::LittlesLaw]);
         assert_eq!(found(1), []);
+    }
+
+    #[test]
+    fn a_failed_trial_says_what_it_knows_of_the_cause() {
+        let mut load = clean();
+        load.failures = FailureCounts { reset: 2, connect_timeout: 40, ..FailureCounts::default() };
+        let network =
+            NetworkCounters { listen_overflows: 7, syn_retransmits: 41, ..NetworkCounters::default() };
+        let trial = TrialRecord {
+            taints: vec![Taint::LoadFailed { reason: "exited with status 1: no luck".to_owned() }],
+            load: Some(load),
+            network,
+            ..TrialRecord::default()
+        };
+        assert_eq!(
+            reason(&trial),
+            "exited with status 1: no luck, 2 reset, 40 connect timeout, 7 listen overflows, 41 SYN retransmissions"
+        );
+        assert_eq!(reason(&TrialRecord::default()), "");
     }
 
     #[test]

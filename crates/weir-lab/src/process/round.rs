@@ -85,6 +85,9 @@ impl Round<'_> {
         for arm in &mut arms {
             arm.go_on();
             if let Some(server) = arm.server.take() {
+                if let Some(failure) = &mut arm.failure {
+                    server.explain(failure);
+                }
                 server.stop(self.deadlines);
             }
         }

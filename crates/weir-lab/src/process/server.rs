@@ -215,6 +215,17 @@ impl Server {
         self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.exchange.group.has_ended())
     }
 
+    /// Adds what a foreign server said to the failure of its generator.
+    pub(crate) fn explain(&self, failure: &mut TrialFailure) {
+        let said = self.group.said();
+        if let TrialFailure::Load { reason } = failure
+            && self.kind == Kind::Supervised
+            && !said.is_empty()
+        {
+            reason.push_str(&format!("; the server said: {said}"));
+        }
+    }
+
     /// Why it ended by itself.
     pub(crate) fn obituary(&mut self) -> String {
         match &mut self.behind {

@@ -2,6 +2,8 @@
 
 use std::{fs, time::Instant};
 
+use weir_store::Store;
+
 use super::harness::{
     TWO_ARMS, descriptors_asked_for, expect_refusal, folder, shell, shown, study_file, study_head, weir,
 };
@@ -110,6 +112,24 @@ fn an_arm_that_never_answers_takes_bounded_time() {
         command.replace('\0', " ").contains(&sleeper)
     });
     assert_eq!(left.count(), 0, "{sleeper} is left");
+}
+
+#[test]
+fn a_command_that_is_not_there_is_refused_before_the_first_block() {
+    let folder = folder("study-no-command");
+    let arms = "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"typo\"\ncommand = \
+                [\"weir-no-such-server\", \"{port}\"]\n";
+    let (file, out) = study_file(&folder, &(study_head(4, "6s") + arms));
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert_eq!(said.code, Some(13), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("arm typo is missing: weir-no-such-server is not on the PATH"),
+        "{}",
+        said.stderr
+    );
+    assert!(said.stdout.contains("install it, or write its path"), "{}", said.stdout);
+    let blocks = Store::open_read_only(&out).and_then(|store| store.blocks()).expect("a store").len();
+    assert_eq!(blocks, 0, "nothing is left to compare with");
 }
 
 #[test]
