@@ -60,7 +60,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Breaks at spaces, and between Han characters, into lines of at most `width` columns; a longer word is cut.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let text = keep_together(text);

@@ -63,7 +63,7 @@ fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
                     "TaskQueue 전달 과정을 최적화해도 모든 부하에서 그 비용이 절반으로 줄지는 않습니다"
                 }
                 None => {
-                    "TaskQueue 전달 과정을 최적화하면 모든 부하에서 그 비용이 절반으로 주는지는 판정을 보류합니다"
+                    "TaskQueue 전달 과정을 최적화하면 모든 부하에서 그 비용이 절반으로 주는지는 판정할 수 없습니다"
                 }
             };
             format!(

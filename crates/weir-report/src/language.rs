@@ -36,6 +36,11 @@ impl Language {
         }
     }
 
+    /// What stands between a title and what it is about. Chinese has one kind of colon, whatever is beside it.
+    pub(crate) fn colon(self) -> &'static str {
+        self.choose([": ", ": ", "："])
+    }
+
     /// BCP 47 tag for the `lang` attribute, which decides glyph shapes and line breaking.
     pub(crate) fn tag(self) -> &'static str {
         match self {

@@ -35,6 +35,7 @@ mod words;
 
 use weir_record::study::StudyResult;
 
+pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
 pub use polling::{polling_html, polling_markdown, polling_terminal, sweep_terminal};
 

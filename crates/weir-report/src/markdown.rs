@@ -15,13 +15,16 @@ pub(crate) fn document(view: &View<'_>) -> String {
     let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
     paragraph(&mut out, &escape(titles::told(&result.spec.title, view.language)));
     let verdict = view.verdict_word(result.verdict);
-    paragraph(&mut out, &format!("**{}**: {}", verdict, escape(&sentence::headline(view))));
+    paragraph(
+        &mut out,
+        &format!("**{}**{}{}", verdict, view.language.colon(), escape(&sentence::headline(view))),
+    );
     paragraph(&mut out, &sentence::sensitivity(view));
     for line in sentence::absolute(view) {
         out.push_str(&format!("- {}\n", escape(&line)));
     }
     for (title, detail) in tables::chips(view) {
-        out.push_str(&format!("- {}\n", escape(&join(&title, &detail))));
+        out.push_str(&format!("- {}\n", escape(&join(view, &title, &detail))));
     }
     missing_arms(view, &mut out);
     section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
@@ -36,11 +39,11 @@ pub(crate) fn document(view: &View<'_>) -> String {
     section(view, &mut out, Word::ChecksTitle, &tables::checks(view), Word::NoChecks);
     heading(view, &mut out, Word::DefinitionsTitle);
     for (term, text) in definitions::all(view) {
-        out.push_str(&format!("- **{term}**: {text}\n"));
+        out.push_str(&format!("- **{term}**{}{text}\n", view.language.colon()));
     }
     heading(view, &mut out, Word::ReproduceTitle);
     out.push_str(&format!("```\n{}\n```\n\n", result.reproduce.replace("```", "'''")));
-    paragraph(&mut out, &format!("{}: {}", view.word(Word::Seed), result.spec.seed));
+    paragraph(&mut out, &format!("{}{}{}", view.word(Word::Seed), view.language.colon(), result.spec.seed));
     format!("{}\n", out.trim_end())
 }
 
@@ -50,9 +53,19 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
     }
     heading(view, out, Word::MissingTitle);
     for arm in &view.result.missing_arms {
-        out.push_str(&format!("- **{}**: {}\n", escape(&arm.name), escape(&view.finding(&arm.reason).0)));
+        out.push_str(&format!(
+            "- **{}**{}{}\n",
+            escape(&arm.name),
+            view.language.colon(),
+            escape(&view.finding(&arm.reason).0)
+        ));
         if let Some(unlock) = &arm.unlock {
-            out.push_str(&format!("  - {}: `{}`\n", view.word(Word::Unlock), code(unlock)));
+            out.push_str(&format!(
+                "  - {}{}`{}`\n",
+                view.word(Word::Unlock),
+                view.language.colon(),
+                code(unlock)
+            ));
         }
     }
 }
@@ -60,7 +73,9 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 fn notes(view: &View<'_>, out: &mut String) {
     let lines: Vec<_> = sentence::notes(view)
         .iter()
-        .map(|note| format!("{}: {}", note.subject(view, words::metric, " · "), note.text))
+        .map(|note| {
+            format!("{}{}{}", note.subject(view, words::metric, " · "), view.language.colon(), note.text)
+        })
         .map(|line| format!("- {}\n", escape(&line)))
         .collect();
     if !lines.is_empty() {
@@ -187,8 +202,8 @@ fn table(view: &View<'_>, out: &mut String, table: &Table) {
     left_out(view, out, table.left_out);
 }
 
-fn join(title: &str, detail: &str) -> String {
-    if detail.is_empty() { title.to_owned() } else { format!("{title}: {detail}") }
+fn join(view: &View<'_>, title: &str, detail: &str) -> String {
+    if detail.is_empty() { title.to_owned() } else { format!("{title}{}{detail}", view.language.colon()) }
 }
 
 /// Text that Markdown and the HTML inside it leave alone; one line.

@@ -143,7 +143,7 @@ const CHECKS: &[Phrase] = &[
     ],
     [
         "other processes used {n} of a CPU in the median trial; {n} of {n} trials over the machine's background ({n} % of the machine at most) by {n} or a quarter of it and set aside",
-        "다른 프로세스가 쓴 CPU는 시행 중앙값 {0}개분. 시행 {2}회 중 {1}회가 이 기계의 평상시(기계 전체의 {3} %까지만 인정)보다 {4} 또는 그 4분의 1 넘게 많아 제외됨",
+        "다른 프로세스가 쓴 CPU는 시행 중앙값 {0}개분. 시행 {2}회 중 {1}회가 이 머신의 평상시(기계 전체의 {3} %까지만 인정)보다 {4} 또는 그 4분의 1 넘게 많아 제외됨",
         "其他进程占用的 CPU，试次中位数为 {0} 个；{2} 个试次中有 {1} 个比本机常态（至多按整机的 {3} % 计）高出 {4} 或其四分之一，已剔除",
     ],
     [
@@ -229,6 +229,11 @@ const NOTES: &[Phrase] = &[
     ],
     ["{n} failures of {} have no class", "{1}: 분류되지 않은 실패 {0}건", "{1}：{0} 个失败无法归类"],
     [
+        "{n} of {n} trials of {} failed, first: {}: {}",
+        "{2}: 시행 {1}회 중 {0}회 실패, 처음은 {~3}: {4}",
+        "{2}：{1} 个试次中有 {0} 个失败，第一个是{~3}：{4}",
+    ],
+    [
         "{n} of {n} trials of {} failed, first: {}",
         "{2}: 시행 {1}회 중 {0}회 실패, 처음은 {~3}",
         "{2}：{1} 个试次中有 {0} 个失败，第一个是{~3}",
@@ -240,12 +245,12 @@ const NOTES: &[Phrase] = &[
     ],
     [
         "too few messages to know the generator's lag against {}",
-        "{0}: 메시지가 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}: 메시지가 적어 부하 생성기의 발송 지연을 알 수 없음",
         "{0}：消息太少，无法得知负载生成器的滞后",
     ],
     [
         "too few orders to know the generator's lag against {}",
-        "{0}: 주문이 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}: 주문이 적어 부하 생성기의 발송 지연을 알 수 없음",
         "{0}：订单太少，无法得知负载生成器的滞后",
     ],
     [
@@ -255,12 +260,12 @@ const NOTES: &[Phrase] = &[
     ],
     [
         "too few requests to know the generator's lag against {}",
-        "{0}: 요청이 적어 부하 생성기의 지연을 알 수 없음",
+        "{0}: 요청이 적어 부하 생성기의 발송 지연을 알 수 없음",
         "{0}：请求太少，无法得知负载生成器的滞后",
     ],
     [
         "the generator's p99 lag against {} is {n} % of the median response time",
-        "{0}: 부하 생성기의 p99 지연이 응답시간 중앙값의 {1} %임",
+        "{0}: 부하 생성기의 p99 발송 지연이 응답시간 중앙값의 {1} %임",
         "{0}：负载生成器的 p99 滞后为响应时间中位数的 {1} %",
     ],
     [

@@ -220,7 +220,7 @@ pub(crate) const SENTENCES: &[Phrase] = &[
 pub(crate) fn claims(view: &View<'_>) -> Table {
     let rows = view.result.spec.published.iter().map(|claim| {
         vec![
-            format!("{}: {}", claim.id, view.finding(&claim.claim).0),
+            format!("{}{}{}", claim.id, view.language.colon(), view.finding(&claim.claim).0),
             view.finding(&claim.explanation).0,
             subject(view, claim),
             format::ratio(claim.ratio),
@@ -322,8 +322,9 @@ pub(crate) fn listening(view: &View<'_>) -> Table {
 
 fn listening_row(view: &View<'_>, it: &ListenSummary) -> Vec<String> {
     let count = |count: u64| format::grouped(count as f64);
-    let stalled: Vec<String> =
-        it.stalled.iter().map(|(step_s, number)| format!("{step_s} s: {}", count(*number))).collect();
+    let colon = view.language.colon();
+    let at_step = |(step_s, number): &(u32, u64)| format!("{step_s} s{colon}{}", count(*number));
+    let stalled: Vec<String> = it.stalled.iter().map(at_step).collect();
     vec![
         view.cell_label(&it.cell_id),
         it.arm.clone(),
@@ -356,7 +357,8 @@ const OLD_LADDER: &str = "1, 3, 7, 15";
 /// The ladder of kernels from 6.5 on, as they come.
 const NEW_LADDER: &str = "1, 2, 3, 4, 5, 7, 11";
 
-/// When this kernel sends an unanswered SYN again, and why published times show other steps.
+/// When this kernel sends an unanswered SYN again, and why published times show other steps: those of document 004,
+/// where the study is set beside it.
 pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     let steps = &view.result.syn_ladder_s;
     let second = *steps.get(1)?;
@@ -366,6 +368,10 @@ pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     let is_linear = second < 3;
     let linear = view.result.fingerprint.limits.get("tcp_syn_linear_timeouts");
     let sysctl = linear.map(|value| format!("tcp_syn_linear_timeouts = {value}")).unwrap_or_default();
+    let is_beside = view.result.spec.published.iter().any(|claim| claim.claim.starts_with("Document 004"));
+    if !is_beside {
+        return Some(ladder_alone(view.language, is_linear, &shown, &sysctl));
+    }
     Some(match (view.language, is_linear) {
         (Language::English, true) => format!(
             "This kernel sends an unanswered SYN again after {shown} s ({sysctl}). Kernels before 6.5, among them the \
@@ -390,6 +396,31 @@ pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
             "本机内核与文档 004 的 5.7 一样，在 {shown} 秒后重发未获应答的 SYN；从 6.5 起为 {NEW_LADDER} 秒。"
         ),
     })
+}
+
+/// The same in a study that nothing published stands beside.
+fn ladder_alone(language: Language, is_linear: bool, shown: &str, sysctl: &str) -> String {
+    match (language, is_linear) {
+        (Language::English, true) => format!(
+            "This kernel sends an unanswered SYN again after {shown} s ({sysctl}); kernels before 6.5 do so after \
+             {OLD_LADDER} s."
+        ),
+        (Language::English, false) => format!(
+            "This kernel sends an unanswered SYN again after {shown} s; from 6.5 on the steps are {NEW_LADDER} s."
+        ),
+        (Language::Korean, true) => format!(
+            "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다({sysctl}). 6.5 이전 커널은 {OLD_LADDER}초 뒤에 보냅니다."
+        ),
+        (Language::Korean, false) => {
+            format!("이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다. 6.5부터는 {NEW_LADDER}초입니다.")
+        }
+        (Language::Chinese, true) => format!(
+            "本机内核在 {shown} 秒后重发未获应答的 SYN（{sysctl}）；6.5 之前的内核在 {OLD_LADDER} 秒后重发。"
+        ),
+        (Language::Chinese, false) => {
+            format!("本机内核在 {shown} 秒后重发未获应答的 SYN；从 6.5 起为 {NEW_LADDER} 秒。")
+        }
+    }
 }
 
 /// Whether the table of claims is worth its place.

@@ -151,7 +151,9 @@ fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String 
             format!("the data do not decide between {arm} and {baseline} in {noun}: {number}×{range}; {why}")
         }
         Language::Korean => {
-            format!("{arm}, {baseline} 두 대상의 {noun} 차이는 판정을 보류합니다. {number}배{range}, {why}")
+            format!(
+                "{arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {number}배{range}, {why}"
+            )
         }
         Language::Chinese => {
             format!("{arm} 与 {baseline} 的{noun}无法判定高下：{number} 倍{range}，{why}")
@@ -390,7 +392,7 @@ pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
         if !comparison.pairs_excluded.is_empty() {
             let kept_out = view.word(Word::PairsExcluded);
             let (reasons, is_foreign) = view.finding(&comparison.pairs_excluded.join(", "));
-            let colon = if view.language == Language::Chinese { "：" } else { ": " };
+            let colon = view.language.colon();
             let text = format!("{kept_out}{colon}{reasons}");
             add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
         }
@@ -446,7 +448,7 @@ fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
             let name = |metric: Metric| view.word(words::metric_short(metric));
             let ratios =
                 several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
-            let colon = if view.language == Language::Chinese { "：" } else { ": " };
+            let colon = view.language.colon();
             format!("{}{with_all}{colon}{}", separator(view), ratios.collect::<Vec<_>>().join(", "))
         }
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The narrowest table that is drawn; a narrower terminal breaks its lines itself.
-pub const TERMINAL_COLUMNS_MIN: usize = 80;
+pub const TERMINAL_COLUMNS_MIN: usize = 60;
 /// The widest; wider lines are hard to follow.
 pub const TERMINAL_COLUMNS_MAX: usize = 120;
 
@@ -31,7 +31,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     for (cell, rows) in rows.iter().filter(|(_, rows)| !rows.is_empty()) {
         out.blank();
         let heading = view.cell_heading(cell);
-        out.styled(Style::Bold, &truncate(&printable(&heading), width));
+        wrap(&printable(&heading), width).iter().for_each(|line| out.styled(Style::Bold, line));
         out.styled(Style::Faint, &layout.header(view));
         for row in rows {
             out.line(&layout.line(row, color));
@@ -43,7 +43,8 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     ways(view, &mut out);
     missing_arms(view, &mut out);
     out.blank();
-    out.wrapped(&format!("{}: {}", view.word(Word::ReproduceTitle), view.result.reproduce), "  ");
+    let colon = view.language.colon();
+    out.wrapped(&format!("{}{colon}{}", view.word(Word::ReproduceTitle), view.result.reproduce), "  ");
     out.text
 }
 
@@ -63,7 +64,8 @@ fn title(view: &View<'_>, out: &mut Output) {
         "",
     );
     out.blank();
-    let verdict = format!("{}: {}", view.word(Word::Verdict), view.verdict_word(result.verdict));
+    let verdict =
+        format!("{}{}{}", view.word(Word::Verdict), view.language.colon(), view.verdict_word(result.verdict));
     out.styled(Style::of(result.verdict), &verdict);
     out.wrapped(&sentence::headline(view), "");
     let sensitivity = sentence::sensitivity(view);
@@ -138,8 +140,13 @@ fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
     }
 }
 
+/// Narrowest column of names: with less room for them, what was compared stands below what was measured.
+const NAME_COLUMNS_MIN: usize = 8;
+
 /// Widths of the columns. A name that finds no room gets a line of its own.
 struct Layout {
+    /// The ratio and what belongs to it have a line of their own.
+    is_stacked: bool,
     name: usize,
     throughput: usize,
     server_cpu: usize,
@@ -153,6 +160,7 @@ impl Layout {
     fn fitting<'r>(view: &View<'_>, rows: impl Iterator<Item = &'r Row>, width: usize) -> Self {
         let head = |word: Word| columns(view.word(word));
         let mut layout = Layout {
+            is_stacked: false,
             name: head(Word::Arm),
             throughput: head(Word::MessagesPerSecond),
             server_cpu: head(Word::ServerCpuShort),
@@ -172,7 +180,10 @@ impl Layout {
             layout.detectable = layout.detectable.max(columns(&row.detectable));
             layout.floor = layout.floor.max(columns(&row.floor));
         }
-        layout.name = layout.name.min(width.saturating_sub(layout.rest()));
+        layout.is_stacked = layout.name.min(NAME_COLUMNS_MIN) + layout.rest() > width;
+        let rest =
+            if layout.is_stacked { layout.throughput + layout.server_cpu + 2 * GAP } else { layout.rest() };
+        layout.name = layout.name.min(width.saturating_sub(rest));
         layout
     }
 
@@ -224,31 +235,35 @@ impl Layout {
             ]
             .join(&gap)
         };
-        let line = [
-            subject,
+        let compared = [
             pad_end(&row.ratio, self.ratio),
             verdict,
             pad_start(&row.detectable, self.detectable),
             pad_start(&row.floor, self.floor),
         ]
         .join(&gap);
-        line.trim_end().to_owned()
+        match (self.is_stacked, compared.trim().is_empty()) {
+            (false, _) => format!("{subject}{gap}{compared}").trim_end().to_owned(),
+            (true, true) => subject.trim_end().to_owned(),
+            (true, false) => format!("{}\n{gap}{}", subject.trim_end(), compared.trim_end()),
+        }
     }
 }
 
 fn notes(view: &View<'_>, out: &mut Output) {
+    let colon = view.language.colon();
     let mut lines: Vec<String> = sentence::notes(view)
         .iter()
-        .map(|note| format!("{}: {}", note.subject(view, words::metric_short, " · "), note.text))
+        .map(|note| format!("{}{colon}{}", note.subject(view, words::metric_short, " · "), note.text))
         .collect();
     let bound = view.result.arms.iter().any(|summary| summary.generator_bound);
     if bound {
-        lines.push(format!("≥: {}", view.word(Word::GeneratorBound)));
+        lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
         let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
         let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail).0);
-        lines.push(format!("✗ {failed} · {name}: {found}"));
+        lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }
     if !lines.is_empty() {
         out.blank();
@@ -285,7 +300,10 @@ fn handoff(view: &View<'_>, out: &mut Output) {
                 .filter(|(_, figure)| *figure != format::ABSENT)
                 .map(|(head, figure)| format!("{head} {figure}"))
                 .collect();
-            out.wrapped(&format!("- {}: {}", subject.join(" · "), figures.join(", ")), "  ");
+            out.wrapped(
+                &format!("- {}{}{}", subject.join(" · "), view.language.colon(), figures.join(", ")),
+                "  ",
+            );
         }
     }
     for text in gateway::answers(view).iter().skip(1).chain(&gateway::crowded(view)) {
@@ -311,10 +329,11 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
     }
     out.blank();
     out.styled(Style::Bold, view.word(Word::MissingTitle));
+    let colon = view.language.colon();
     for arm in &view.result.missing_arms {
-        out.wrapped(&format!("- {}: {}", arm.name, view.finding(&arm.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", arm.name, view.finding(&arm.reason).0), "  ");
         if let Some(unlock) = &arm.unlock {
-            out.wrapped(&format!("  {}: {unlock}", view.word(Word::Unlock)), "    ");
+            out.wrapped(&format!("  {}{colon}{unlock}", view.word(Word::Unlock)), "    ");
         }
     }
 }

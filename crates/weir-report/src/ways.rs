@@ -3,7 +3,7 @@
 
 use weir_record::{machine::FindingState, spec::WayOfWaiting};
 
-use crate::{language::Language, tables::Table, view::View, words::Word};
+use crate::{tables::Table, view::View, words::Word};
 
 /// A text in three languages.
 type Text = [&'static str; 3];
@@ -176,7 +176,7 @@ pub(crate) fn table(view: &View<'_>) -> Table {
 
 /// `yes: edge-triggered, registered once`.
 pub(crate) fn here(view: &View<'_>, way: &WayOfWaiting) -> String {
-    let colon = if view.language == Language::Chinese { "：" } else { ": " };
+    let colon = view.language.colon();
     let mut text = format!("{}{colon}{}", view.word(state(way.state)), view.finding(&way.detail).0);
     if let Some(unlock) = &way.unlock {
         text.push_str(&format!("; {}{colon}{unlock}", view.word(Word::Unlock)));

@@ -32,7 +32,7 @@ words! {
     Faster: "faster" | "더 빠름" | "更快";
     Slower: "slower" | "더 느림" | "更慢";
     Equivalent: "equivalent" | "동등" | "相当";
-    Inconclusive: "inconclusive" | "판정 보류" | "无法判定";
+    Inconclusive: "inconclusive" | "보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
     NoClaim: "no claim" | "주장 없음" | "不作结论";
 

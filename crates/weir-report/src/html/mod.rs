@@ -18,8 +18,13 @@ const STYLE: &str = include_str!("style.css");
 /// The document.
 pub(crate) fn page(view: &View<'_>) -> String {
     let result = view.result;
-    let title =
-        format!("{} {}: {}", view.word(Word::StudyOf), result.spec.name, view.verdict_word(result.verdict));
+    let title = format!(
+        "{} {}{}{}",
+        view.word(Word::StudyOf),
+        result.spec.name,
+        view.language.colon(),
+        view.verdict_word(result.verdict)
+    );
     let document = html! {
         (DOCTYPE)
         html lang=(view.language.tag()) {
@@ -107,7 +112,7 @@ fn missing_arms(view: &View<'_>) -> Markup {
                             @let (reason, is_foreign) = view.finding(&arm.reason);
                             p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) }
                             @if let Some(unlock) = &arm.unlock {
-                                p { (view.word(Word::Unlock)) ": " code { (unlock) } }
+                                p { (view.word(Word::Unlock)) (view.language.colon()) code { (unlock) } }
                             }
                         }
                     }

@@ -66,7 +66,7 @@ fn notes(view: &View<'_>) -> Markup {
             ul.notes {
                 @for note in notes.iter().take(tables::ROWS_MAX) {
                     li {
-                        b { (note.subject(view, words::metric, ", ")) } ": "
+                        b { (note.subject(view, words::metric, ", ")) } (view.language.colon())
                         span lang=[note.is_foreign.then_some("en")] { (display::keep_together(&note.text)) }
                     }
                 }

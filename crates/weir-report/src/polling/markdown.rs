@@ -7,21 +7,22 @@ use crate::{language::Language, markdown::escape};
 
 pub(super) fn document(result: &PollingResult, language: Language) -> String {
     let mut out = format!("# {} `polling`\n\n", Text::Study.of(language));
+    let colon = language.colon();
     paragraph(&mut out, Text::Asks.of(language));
     let answer = sentence::answer(result, language);
     let badge = sentence::badge(result).of(language);
     if let Some((headline, rest)) = answer.split_first() {
-        paragraph(&mut out, &format!("**{badge}**: {}", escape(headline)));
+        paragraph(&mut out, &format!("**{badge}**{colon}{}", escape(headline)));
         rest.iter().for_each(|line| out.push_str(&format!("- {}\n", escape(line))));
     }
     for (title, detail) in sentence::chips(result, language) {
-        out.push_str(&format!("- {title}: {}\n", escape(&detail)));
+        out.push_str(&format!("- {title}{colon}{}\n", escape(&detail)));
     }
     let missing = sheets::missing(result, language);
     if !missing.is_empty() {
         heading(&mut out, Text::MissingTitle.of(language));
         missing.iter().for_each(|(name, reason)| {
-            out.push_str(&format!("- **{}**: {}\n", escape(name), escape(reason)))
+            out.push_str(&format!("- **{}**{colon}{}\n", escape(name), escape(reason)))
         });
     }
     section(&mut out, language, Text::FrontierTitle, Text::FrontierHelp.of(language));

@@ -179,7 +179,7 @@ fn planes(result: &PollingResult, language: Language) -> Markup {
                 @for kind in [PlaneKind::Miss, PlaneKind::AddedP99] {
                     @let id = format!("plane-{:?}-{index}-{kind:?}", sweep.plan.world).to_lowercase();
                     @let axes = [texts::axis(kind), Text::CpuAxis].map(|axis| axis.of(language));
-                    @let title = format!("{}: {}", phase.name, axes.join(" × "));
+                    @let title = format!("{}{}{}", phase.name, language.colon(), axes.join(" × "));
                     (figure(&id, &title, &draw::plane(sweep, phase, kind, language)))
                 }
             }

@@ -161,7 +161,7 @@ pub(super) fn distances(sweep: &SweepResult, language: Language) -> Sheet {
     let [miss, added] = titles(language, [Text::MissAxis, Text::AddedAxis]);
     let [clairvoyant, constant] = titles(language, [Text::ToClairvoyant, Text::ToConstant]);
     let numbers = [(miss, clairvoyant), (miss, constant), (added, clairvoyant), (added, constant)];
-    let numbers = numbers.map(|(plane, oracle)| format!("{plane}: {oracle}"));
+    let numbers = numbers.map(|(plane, oracle)| format!("{plane}{}{oracle}", language.colon()));
     let mut head = vec![phase_title, method_title];
     head.extend(numbers.iter().map(String::as_str));
     let mut sheet = Sheet::new(&head, 2);
@@ -410,7 +410,10 @@ fn disk_parts(environment: &DiskEnvironment) -> Vec<Option<String>> {
 pub(super) fn missing(result: &PollingResult, language: Language) -> Vec<(String, String)> {
     let of_sweeps = result.sweeps.iter().flat_map(|sweep| {
         let world = texts::world(sweep.plan.world).of(language);
-        sweep.missing.iter().map(move |it| (format!("{world}: {}", it.name), it.reason.clone()))
+        sweep
+            .missing
+            .iter()
+            .map(move |it| (format!("{world}{}{}", language.colon(), it.name), it.reason.clone()))
     });
     let parts = result.missing.iter().map(|it| (it.name.clone(), it.reason.clone()));
     parts.chain(of_sweeps).collect()

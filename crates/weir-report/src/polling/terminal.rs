@@ -17,7 +17,7 @@ pub(super) fn study(result: &PollingResult, language: Language, width_columns: u
     sentence::answer(result, language).iter().for_each(|line| wrapped(&mut out, line, width));
     out.push('\n');
     for (title, detail) in sentence::chips(result, language) {
-        wrapped(&mut out, &format!("{title}: {detail}"), width);
+        wrapped(&mut out, &format!("{title}{}{detail}", language.colon()), width);
     }
     for sweep in &result.sweeps {
         tables(&mut out, sweep, language, width, color);
@@ -28,13 +28,21 @@ pub(super) fn study(result: &PollingResult, language: Language, width_columns: u
         lines(&mut out, &without_reasons(sheets::observations(result, language)), width, color);
     }
     for (name, reason) in sheets::missing(result, language) {
-        wrapped(&mut out, &format!("{} · {name}: {reason}", Text::MissingTitle.of(language)), width);
+        wrapped(
+            &mut out,
+            &format!("{} · {name}{}{reason}", Text::MissingTitle.of(language), language.colon()),
+            width,
+        );
     }
     out.push('\n');
     bold(&mut out, Text::EmulatedTitle.of(language), color);
     sentence::notes(result, language).iter().for_each(|note| wrapped(&mut out, note, width));
     out.push('\n');
-    wrapped(&mut out, &format!("{}: {}", Text::ReproduceTitle.of(language), result.reproduce), width);
+    wrapped(
+        &mut out,
+        &format!("{}{}{}", Text::ReproduceTitle.of(language), language.colon(), result.reproduce),
+        width,
+    );
     out
 }
 
@@ -45,7 +53,13 @@ pub(super) fn sweep(sweep: &SweepResult, language: Language, width_columns: usiz
     for missing in &sweep.missing {
         wrapped(
             &mut out,
-            &format!("{} · {}: {}", Text::MissingTitle.of(language), missing.name, missing.reason),
+            &format!(
+                "{} · {}{}{}",
+                Text::MissingTitle.of(language),
+                missing.name,
+                language.colon(),
+                missing.reason
+            ),
             width,
         );
     }

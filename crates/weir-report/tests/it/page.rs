@@ -118,7 +118,7 @@ fn names_cannot_become_markup() {
 fn every_language_explains_every_verdict() {
     let words = [
         (Language::English, ["faster", "slower", "equivalent", "inconclusive", "not comparable"]),
-        (Language::Korean, ["더 빠름", "더 느림", "동등", "판정 보류", "비교 불가"]),
+        (Language::Korean, ["더 빠름", "더 느림", "동등", "보류", "비교 불가"]),
         (Language::Chinese, ["更快", "更慢", "相当", "无法判定", "不可比较"]),
     ];
     for (language, words) in words {

@@ -398,4 +398,6 @@ fn a_sweep_by_itself_fits_a_terminal() {
     assert!(text.starts_with("Simulator\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.contains("31.0 % [30.9, 31.1]"), "{text}");
+    let narrow = sweep_terminal(&sweep(SweepWorld::Simulator, Outcome::Holds), Language::English, 60, false);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
 }

@@ -8,6 +8,27 @@ use weir_report::{Language, csv, markdown, sentence, terminal};
 use crate::fixture;
 
 #[test]
+fn the_verdict_table_fits_sixty_columns_with_every_figure() {
+    let columns = |line: &str| {
+        line.chars().map(|it| if it >= '\u{1100}' && !"≥✗✓…→".contains(it) { 2 } else { 1 }).sum::<usize>()
+    };
+    for (language, name) in [(Language::English, "en"), (Language::Korean, "ko"), (Language::Chinese, "zh")] {
+        let text = terminal(&fixture::quick(), language, 60, false);
+        assert!(text.lines().all(|line| columns(line) <= 60), "{name}: {text}");
+        // The same words as on a wide terminal, whatever line they stand on.
+        let words = |text: &str| -> Vec<String> {
+            let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            words.sort();
+            words
+        };
+        let wide = terminal(&fixture::quick(), language, 120, false);
+        if language == Language::English {
+            assert_eq!(words(&text), words(&wide));
+        }
+    }
+}
+
+#[test]
 fn terminal_at_80_columns_reads_well_in_every_language() {
     for language in Language::ALL {
         let name = format!("terminal-{}", language.code());
@@ -52,7 +73,9 @@ fn published_figures_stand_beside_the_measured_ones_in_every_language() {
         (Language::Chinese, "文档 002：HTML 页面", "各原因所能解释的程度", "1, 2, 3, 4, 5, 7, 11 秒"),
     ] {
         let text = markdown(&fixture::http(), language);
-        for told in [claim, why, ladder, "1.200", "37 %", "52.4 %", "5,231", "1 s: 4,800 · 3 s: 12"] {
+        let steps =
+            if language == Language::Chinese { "1 s：4,800 · 3 s：12" } else { "1 s: 4,800 · 3 s: 12" };
+        for told in [claim, why, ladder, "1.200", "37 %", "52.4 %", "5,231", steps] {
             assert!(text.contains(told), "{language:?}: {told} in {text}");
         }
         assert!(!text.contains("Document 00") && !text.contains("bottleneck"), "{text}");
@@ -115,6 +138,22 @@ fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every
 }
 
 #[test]
+fn chinese_has_one_kind_of_colon_and_korean_says_no_word_twice() {
+    for result in [fixture::quick(), fixture::http()] {
+        let chinese =
+            [terminal(&result, Language::Chinese, 100, false), markdown(&result, Language::Chinese)];
+        for line in chinese.iter().flat_map(|text| text.lines()) {
+            // Names of fields and what programs said stay as they are.
+            let own = line.replace("Connection: close", "").replace("Connection: Keep-Alive", "");
+            let is_table = own.trim_start().starts_with("| ---");
+            assert!(is_table || !own.contains(": "), "{line}");
+        }
+        let korean = terminal(&result, Language::Korean, 100, false);
+        assert!(!korean.contains("판정: 판정") && !korean.contains("판정을 보류"), "{korean}");
+    }
+}
+
+#[test]
 fn the_ladder_is_told_for_old_and_new_kernels() {
     let mut result = fixture::http();
     assert!(
@@ -125,6 +164,9 @@ fn the_ladder_is_told_for_old_and_new_kernels() {
     result.fingerprint.limits.clear();
     let text = markdown(&result, Language::English);
     assert!(text.contains("after 1, 3, 7, 15, 31, 63 s, as the 5.7 of document 004 did"), "{text}");
+    result.spec.published.clear();
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("after 1, 3, 7, 15, 31, 63 s; from 6.5 on") && !text.contains("004"), "{text}");
     result.syn_ladder_s.clear();
     assert!(!markdown(&result, Language::English).contains("unanswered SYN"));
 }
