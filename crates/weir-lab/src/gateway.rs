@@ -136,8 +136,8 @@ pub fn places(cores: &[Vec<usize>]) -> Option<Places> {
     })
 }
 
-/// The study for this machine, and the arm that is missing when io_uring does not run. The exchange has the plan's first
-/// driver that runs.
+/// The study for this machine, and the arm that is missing when io_uring does not run. The exchange has the plan's
+/// first driver that runs.
 pub fn gateway(
     surroundings: &Surroundings,
     places: Option<&Places>,

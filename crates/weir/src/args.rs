@@ -3,8 +3,11 @@
 use std::{path::PathBuf, str::FromStr};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 mod ctl;
+#[cfg(test)]
+mod documented;
 mod journal;
 mod load;
 mod load_http;
@@ -31,19 +34,21 @@ pub(crate) use top::Top;
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
 Begin with:
-  weir study quick                       epoll against io_uring on this machine, in about three minutes
-  weir doctor                            what can run here, and what would unlock the rest
-  weir serve echo --driver epoll         a server by hand, and in another terminal
-  weir load echo --connections 100       its load, with every byte checked
+  weir study quick                  epoll against io_uring, in three minutes
+  weir doctor                       what can run here, what would unlock the rest
+  weir serve echo --driver epoll    a server, and in another terminal
+  weir load echo -c 100             its load, with every byte checked
+  weir top                          what it does, thread by thread
+  weir help serve gateway           about a command
 
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive,
-12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept);
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, \
+12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept); \
 10 threshold not met and 14 no baseline are reserved: no command ends with them yet";
 
 /// Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be
 /// believed.
 #[derive(Debug, Parser)]
-#[command(name = "weir", version, disable_help_subcommand = true, after_help = AFTER_HELP)]
+#[command(name = "weir", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -79,6 +84,10 @@ pub(crate) enum Command {
     Report(Report),
     /// Print a study's data
     Export(Export),
+    /// Print what completes commands in a shell
+    Completions(Completions),
+    /// Print a manual page, or write all of them
+    Man(Man),
     /// Load several servers in turn for the laboratory
     #[command(hide = true)]
     LoadSlices,
@@ -160,6 +169,36 @@ pub(crate) struct Export {
     /// What to print
     #[arg(long, value_enum, default_value = "json")]
     pub(crate) format: Format,
+}
+
+/// What the help of completions ends with.
+const AFTER_COMPLETIONS: &str = "\
+  source <(weir completions bash)                            in this shell
+  weir completions zsh > ~/.zfunc/_weir                      for every zsh, with ~/.zfunc in fpath
+  weir completions fish > ~/.config/fish/completions/weir.fish";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_COMPLETIONS)]
+pub(crate) struct Completions {
+    /// Shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// What the help of man ends with.
+const AFTER_MAN: &str = "\
+  weir man serve http | man -l -
+  weir man --out ~/.local/share/man/man1";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_MAN)]
+pub(crate) struct Man {
+    /// Command that it is about: serve http [default: all of them together]
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,8 @@ fn main() -> std::process::ExitCode {
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),
         Command::LoadSlices => command::load_slices::run(),
+        Command::Completions(completions) => command::manual::completions(completions),
+        Command::Man(man) => command::manual::man(man),
         Command::Supervise(supervise) => command::supervise::run(supervise),
     };
     outcome.unwrap_or_else(|error| exit::report(&error)).into()

@@ -11,6 +11,7 @@ mod load_http_table;
 mod load_orders;
 pub(crate) mod load_slices;
 mod load_text;
+pub(crate) mod manual;
 pub(crate) mod polling;
 pub(crate) mod report;
 pub(crate) mod serve;

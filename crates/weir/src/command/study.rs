@@ -21,7 +21,7 @@ use weir_lab::{
     gateway, http,
     process::{self, Deadlines, ProcessLauncher},
     quick::{self, Availability},
-    run::{self, Event, Hands, RunError},
+    run::{self, Ended, Event, Hands, RunError},
     storage, survey,
     ways::DriverFound,
 };
@@ -104,7 +104,10 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     orphans::end();
     let (folder, outcome) = session?;
     display.end();
-    report::write(&outcome.result, language, &folder)?;
+    // Tables of nothing would only hide how it goes on.
+    if outcome.ended != Ended::Interrupted || outcome.progress.blocks_done > 0 {
+        report::write(&outcome.result, language, &folder)?;
+    }
     if let Some(way_on) = outcome.way_on(&folder) {
         output::tell(&way_on);
     }

@@ -46,6 +46,8 @@ pub fn shell(line: &str) -> Said {
 }
 
 fn run(command: &mut assert_cmd::Command) -> Said {
+    // The width that help is broken at is nobody's terminal's.
+    command.env_remove("COLUMNS");
     let output = command.timeout(4 * PATIENCE).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it prints UTF-8");
     let code = output.status.code().or_else(|| output.status.signal().map(|signal| -signal));

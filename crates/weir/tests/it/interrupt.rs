@@ -21,6 +21,8 @@ fn interrupted_studies_keep_their_blocks_and_go_on() {
         let told = study.rest_of_errors();
         assert!(told.contains(&format!("weir study --resume {}", shown(&out))), "{told}");
         let blocks = Store::open_read_only(&out).and_then(|store| store.blocks()).expect("a store").len();
+        let said: Vec<String> = std::iter::from_fn(|| study.next_line()).collect();
+        assert_eq!(said.is_empty(), blocks == 0, "{blocks} blocks: {said:?}");
         // The first two lines are the study's name and the blocks done.
         assert!(blocks + 2 >= lines, "{blocks} blocks after {lines} lines");
         if lines == 4 {

@@ -1,36 +1,43 @@
 //! What people read first: help and version.
 
-use super::harness::weir;
+use super::harness::{expect_refusal, folder, shown, weir};
 
 const FIRST_SCREEN: &str = "\
-Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be believed
+Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the
+number may be believed
 
 Usage: weir <COMMAND>
 
 Commands:
-  study    Run a study: plan, run, observe, judge, report
-  doctor   What this machine can run and measure, what it cannot, and what would unlock it
-  serve    Run a server on any driver
-  load     Load a server and check every byte
-  storage  Wait for a disk in every way, on a file or in a simulator
-  top      Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
-  ctl      Change a running gateway: limits, kill switches, drain
-  report   Write a study's report again
-  export   Print a study's data
+  study        Run a study: plan, run, observe, judge, report
+  doctor       What this machine can run and measure, what it cannot, and what would unlock it
+  serve        Run a server on any driver
+  load         Load a server and check every byte
+  storage      Wait for a disk in every way, on a file or in a simulator
+  top          Watch running servers: message rates, switches and CPU of each thread, hand-off,
+               sessions
+  ctl          Change a running gateway: limits, kill switches, drain
+  report       Write a study's report again
+  export       Print a study's data
+  completions  Print what completes commands in a shell
+  man          Print a manual page, or write all of them
+  help         Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
   -V, --version  Print version
 
 Begin with:
-  weir study quick                       epoll against io_uring on this machine, in about three minutes
-  weir doctor                            what can run here, and what would unlock the rest
-  weir serve echo --driver epoll         a server by hand, and in another terminal
-  weir load echo --connections 100       its load, with every byte checked
+  weir study quick                  epoll against io_uring, in three minutes
+  weir doctor                       what can run here, what would unlock the rest
+  weir serve echo --driver epoll    a server, and in another terminal
+  weir load echo -c 100             its load, with every byte checked
+  weir top                          what it does, thread by thread
+  weir help serve gateway           about a command
 
-Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive,
-12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept);
-10 threshold not met and 14 no baseline are reserved: no command ends with them yet
+Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, 12
+not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are
+kept); 10 threshold not met and 14 no baseline are reserved: no command ends with them yet
 ";
 
 #[test]
@@ -61,6 +68,49 @@ fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
         assert!(said.stdout.contains("Usage: weir ") && said.stderr.is_empty(), "{command:?}");
         assert!(!said.stdout.contains("plant") && !said.stdout.contains("upervise"), "{}", said.stdout);
     }
+}
+
+#[test]
+fn help_is_a_command_too_and_fits_a_terminal() {
+    for words in [&[][..], &["serve"], &["serve", "gateway"], &["storage", "run"]] {
+        let asked = weir(&[&["help"], words].concat());
+        let flag = weir(&[words, &["--help"]].concat());
+        assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), flag.stdout.as_str()), "{words:?}");
+        let widest = asked.stdout.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|columns| columns <= 100), "{words:?}: {}", asked.stdout);
+    }
+}
+
+#[test]
+fn every_shell_completes_every_command_and_no_hidden_one() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let said = weir(&["completions", shell]);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["study", "gateway", "stats-socket", "completions"] {
+            assert!(said.stdout.contains(word), "no {word} for {shell}");
+        }
+        assert!(!said.stdout.contains("supervise") && !said.stdout.contains("plant"), "{shell}");
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_of_every_command() {
+    let root = weir(&["man"]);
+    assert!(root.code == Some(0) && root.stdout.contains(".TH weir 1"), "{}", root.stdout);
+    assert!(root.stdout.contains("weir\\-serve(1)") && !root.stdout.contains("supervise"), "{}", root.stdout);
+    let one = weir(&["man", "serve", "http"]);
+    assert!(
+        one.stdout.contains(".TH weir-serve-http 1") && one.stdout.contains("access\\-log"),
+        "{}",
+        one.stdout
+    );
+    let folder = folder("man");
+    let all = weir(&["man", "--out", shown(&folder)]);
+    assert_eq!(all.code, Some(0), "{}", all.stderr);
+    for name in ["weir", "weir-study", "weir-storage-run", "weir-serve-gateway"] {
+        assert!(folder.join(format!("{name}.1")).exists(), "{name}");
+    }
+    expect_refusal(&weir(&["man", "serve", "smtp"]), 2, &["smtp", "echo, http, exchange, gateway"]);
 }
 
 #[test]

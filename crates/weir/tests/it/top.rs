@@ -65,7 +65,7 @@ fn a_name_that_was_not_chosen_and_is_taken_leaves_a_server_without_a_socket() {
     };
     let line = "echo $$ && read go && exec \"$WEIR\" serve echo --driver epoll --listen 127.0.0.1:0";
     let mut shell = Command::new("sh");
-    let mut shell = shell.args(["-c", line]).env("WEIR", WEIR).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let shell = shell.args(["-c", line]).env("WEIR", WEIR).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut shell = shell.stderr(Stdio::piped()).spawn().expect("a shell");
     let mut output = BufReader::new(shell.stdout.take().expect("a pipe"));
     let mut said = String::new();

@@ -1,0 +1,123 @@
+//! What README and documentation tell people to type is held against the definition of the command line.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Command, CommandFactory, Parser};
+
+use super::Arguments;
+
+/// Ways in which a block of code calls the program.
+const CALLS: [&str; 3] = ["weir ", "$ weir ", "cargo run --release -- "];
+
+/// What files begin with; these are no calls.
+const MAGIC: [&str; 2] = ["weir storage fil", "weir journal seg"];
+
+/// Markdown below the project's folder, apart from what other tools fetched or built.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders = vec![root.clone(), root.join("docs"), root.join("peers"), root.join("interop")];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the project") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            } else if path.is_dir() && folder.ends_with("docs") {
+                folders.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// Lines of fenced blocks, and the rest of a page.
+fn divide(text: &str) -> (Vec<&str>, String) {
+    let (mut code, mut prose, mut is_code) = (Vec::new(), String::new(), false);
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if is_code {
+            code.push(line.trim());
+        } else {
+            prose.push_str(line.trim());
+            prose.push(' ');
+        }
+    }
+    (code, prose)
+}
+
+/// Every line that calls the program is one that it takes.
+fn check_line(line: &str) -> Result<bool, String> {
+    let Some(words) = CALLS.iter().find_map(|call| line.strip_prefix(call)) else { return Ok(false) };
+    let words = words.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
+    let words = words.split(['|', '>']).next().unwrap_or_default();
+    match Arguments::try_parse_from(std::iter::once("weir").chain(words.split_whitespace())) {
+        Err(error) if error.use_stderr() => Err(error.to_string()),
+        _ => Ok(true),
+    }
+}
+
+/// What is named in running text leaves values out: its commands and flags are there.
+fn check_span(root: &Command, span: &str) -> Result<bool, String> {
+    let Some(words) = span.strip_prefix("weir ") else { return Ok(false) };
+    let mut command = root;
+    let mut words = words.split_whitespace().peekable();
+    while let Some(below) = words.peek().and_then(|word| command.find_subcommand(word)) {
+        (command, _) = (below, words.next());
+    }
+    if command.get_name() == root.get_name() && words.peek().is_none_or(|word| *word != "help") {
+        return Err("it names no command".to_owned());
+    }
+    for word in words.filter(|word| word.starts_with("--")) {
+        let flag = word.trim_start_matches('-').split('=').next().unwrap_or_default();
+        if !has_flag(command, flag) {
+            return Err(format!("{} has no --{flag}", command.get_name()));
+        }
+    }
+    Ok(true)
+}
+
+/// Whether the command, or one below it, has this flag.
+fn has_flag(command: &Command, flag: &str) -> bool {
+    let own = ["help", "version"].contains(&flag)
+        || command.get_arguments().any(|argument| argument.get_long() == Some(flag));
+    own || command.get_subcommands().any(|below| has_flag(below, flag))
+}
+
+#[test]
+fn every_command_of_the_documentation_is_one_that_there_is() {
+    let root = Arguments::command();
+    let (mut lines, mut spans, mut wrong) = (0, 0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        let (code, prose) = divide(&text);
+        for line in code {
+            match check_line(line) {
+                Ok(is_call) => lines += usize::from(is_call),
+                Err(why) => wrong.push(format!("{}: {line}: {why}", page.display())),
+            }
+        }
+        for span in prose.split('`').skip(1).step_by(2).filter(|span| !MAGIC.contains(span)) {
+            match check_span(&root, span) {
+                Ok(is_call) => spans += usize::from(is_call),
+                Err(why) => wrong.push(format!("{}: `{span}`: {why}", page.display())),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(lines > 15 && spans > 50, "{lines} lines and {spans} spans were found");
+}
+
+#[test]
+fn a_flag_that_is_not_there_is_found() {
+    let root = Arguments::command();
+    let wrong = check_span(&root, "weir storage run --predictor");
+    assert_eq!(wrong, Err("run has no --predictor".to_owned()));
+    assert_eq!(check_span(&root, "weir serve --option"), Ok(true));
+    assert!(check_line("weir storage run --predictor ehp").is_err());
+    assert_eq!(check_line("weir top --once   # one interval"), Ok(true));
+    assert_eq!(check_line("printf x | socat -"), Ok(false));
+}

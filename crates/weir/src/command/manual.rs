@@ -1,0 +1,87 @@
+//! `weir completions` and `weir man`: what the definition of the command line says, for shells and for `man`.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgGroup, CommandFactory};
+use clap_mangen::Man as Page;
+
+use crate::{
+    args::{Arguments, Completions, Man},
+    exit::{Exit, UsageError},
+    output,
+};
+
+pub(crate) fn completions(arguments: &Completions) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut shown(Arguments::command()), "weir", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn man(arguments: &Man) -> Result<Exit> {
+    let mut root = shown(Arguments::command());
+    root.build();
+    if let Some(folder) = &arguments.out {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make {}; choose another folder with --out", folder.display()))?;
+        let pages = write_all(&root, folder)?;
+        output::tell(&format!("{pages} pages in {}; man -l FILE shows one", folder.display()));
+        return Ok(Exit::Ok);
+    }
+    let mut command = &root;
+    for word in &arguments.command {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let way_out =
+                if names.is_empty() { "leave it out".into() } else { format!("use {}", names.join(", ")) };
+            UsageError(format!(
+                "{} has no command {word}; {way_out}",
+                command.get_display_name().unwrap_or("weir")
+            ))
+        })?;
+    }
+    output::print(&page(command)?)?;
+    Ok(Exit::Ok)
+}
+
+/// The definition without what is hidden, and without the `help` that each level has.
+fn shown(command: clap::Command) -> clap::Command {
+    let commands: Vec<_> =
+        command.get_subcommands().filter(|it| !it.is_hide_set()).cloned().map(shown).collect();
+    let arguments: Vec<_> = command.get_arguments().filter(|it| !it.is_hide_set()).cloned().collect();
+    let mut kept = clap::Command::new(command.get_name().to_owned())
+        .disable_help_subcommand(true)
+        .args(&arguments)
+        .groups(command.get_groups().map(|group| members(group, &arguments)))
+        .subcommands(commands);
+    if let Some(version) = command.get_version() {
+        kept = kept.version(version.to_owned());
+    }
+    if let Some(about) = command.get_about() {
+        kept = kept.about(about.clone());
+    }
+    if let Some(after) = command.get_after_help() {
+        kept = kept.after_help(after.clone());
+    }
+    kept
+}
+
+/// The group as far as its members are kept.
+fn members(group: &ArgGroup, kept: &[Arg]) -> ArgGroup {
+    let is_kept = |id: &&clap::Id| kept.iter().any(|argument| argument.get_id() == *id);
+    ArgGroup::new(group.get_id().clone()).args(group.get_args().filter(is_kept).cloned()).multiple(true)
+}
+
+fn page(command: &clap::Command) -> Result<String> {
+    let mut page = Vec::new();
+    Page::new(command.clone()).render(&mut page).context("cannot write to memory")?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}
+
+/// One page for each command, and how many.
+fn write_all(command: &clap::Command, folder: &Path) -> Result<usize> {
+    let name = command.get_display_name().unwrap_or("weir");
+    output::write_whole(&folder.join(format!("{name}.1")), &page(command)?)?;
+    command.get_subcommands().try_fold(1, |pages, below| Ok(pages + write_all(below, folder)?))
+}
