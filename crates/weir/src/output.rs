@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, IsTerminal, Write},
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
@@ -10,8 +11,7 @@ use anyhow::{Context, Result};
 
 /// Width of the terminal on standard output, or what fits most places when there is none.
 pub(crate) fn width_columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
+    terminal_columns(io::stdout()).unwrap_or(100)
 }
 
 /// Whether standard output shows colours: it is a terminal and `NO_COLOR` is not set.
@@ -37,9 +37,43 @@ pub(crate) fn print(text: &str) -> Result<()> {
     }
 }
 
+/// Lines of a name and what is said of it; what a terminal on standard output has no room for stands below.
+pub(crate) fn fitted(text: &str) -> String {
+    match terminal_columns(io::stdout()) {
+        Some(columns) => text.lines().map(|line| broken(line, columns) + "\n").collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// Tells people something on standard error. When nobody can be told, the work goes on.
 pub(crate) fn tell(text: &str) {
+    let text = match terminal_columns(io::stderr()) {
+        Some(columns) => text.lines().map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n"),
+        None => text.to_owned(),
+    };
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Width of the terminal behind a stream; nothing where there is none.
+fn terminal_columns(stream: impl AsFd) -> Option<usize> {
+    let columns = usize::from(rustix::termios::tcgetwinsize(stream).ok()?.ws_col);
+    (columns > 0).then_some(columns)
+}
+
+/// A line with breaks between words, so that it fits. What follows a break stands below what the line's name is
+/// followed by.
+fn broken(line: &str, columns: usize) -> String {
+    if line.chars().count() <= columns {
+        return line.to_owned();
+    }
+    let name = line.trim_start().split("  ").next().unwrap_or_default();
+    let after = line.len() - line.trim_start().len() + name.len();
+    let value = line.len() - line[after..].trim_start().len();
+    // A sentence has no name, and beside a long one there is no room.
+    let at = if value < line.len() && value <= columns / 2 { value } else { 0 };
+    let indent = if at > 0 { line[..at].chars().count() } else { 2 };
+    let lines = weir_report::wrap(&line[at..], columns.saturating_sub(indent).max(1));
+    format!("{}{}", &line[..at], lines.join(&format!("\n{:indent$}", "")))
 }
 
 /// Writes a file below `--out` so that a reader finds the old one, the new one, or none: never a half.
@@ -76,6 +110,21 @@ pub(crate) fn begin_beside(path: &Path) -> io::Result<(PathBuf, File)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_goes_on_below_its_value() {
+        let row = "round trip    mean 1253.2 µs, p50 191.4 µs, p99 11878.4 µs, max 24051.7 µs";
+        assert_eq!(broken(row, 80), row);
+        assert_eq!(
+            broken(row, 60),
+            "round trip    mean 1253.2 µs, p50 191.4 µs, p99 11878.4 µs,\n              max 24051.7 µs"
+        );
+        assert_eq!(broken("a sentence that goes on", 20), "a sentence that\n  goes on");
+        for columns in 1..row.len() {
+            let words = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(words(&broken(row, columns)), words(row), "{columns}");
+        }
+    }
 
     #[test]
     fn what_is_written_beside_a_file_takes_no_name_that_is_there() {

@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
         return Ok(if is_interrupted { Exit::Interrupted } else { Exit::RuntimeError });
     }
     keep(file, &partial, &arguments.out).with_context(cannot)?;
-    output::print(&summary(&recorded, &arguments.out))?;
+    output::print(&output::fitted(&summary(&recorded, &arguments.out)))?;
     Ok(if is_interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let text = if arguments.json {
         serde_json::to_string(&fio_json(&report, &surroundings(&disks)))?
     } else {
-        table(&report, output::width_columns())
+        output::fitted(&table(&report, output::width_columns()))
     };
     output::print(&text)?;
     if let Some(path) = &arguments.csv {

@@ -63,8 +63,10 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
         output::print(&whole.to_string())?;
         return Ok(Exit::Ok);
     }
-    let phase_columns = subject.phase_columns();
-    output::print(&format!("{} Seed {}.\n\n{}", subject.note(), arguments.seed, heading(phase_columns)))?;
+    let columns = if std::io::stdout().is_terminal() { output::width_columns() } else { usize::MAX };
+    let layout = Layout::fitting(subject.phase_columns(), columns);
+    let about = output::fitted(&format!("{} Seed {}.\n", subject.note(), arguments.seed));
+    output::print(&format!("{about}\n{}", layout.heading()))?;
     let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
     let mut sleepless = Sleepless::default();
     for (index, method) in methods.iter().enumerate() {
@@ -72,11 +74,11 @@ pub(crate) fn run(arguments: &StorageSimulate) -> Result<Exit> {
             output::tell(&format!("{} of {}: {method}", index + 1, methods.len()));
         }
         let (phases, _) = subject.run(method, arguments.seed);
-        output::print(&rows(method, &phases, phase_columns))?;
+        output::print(&layout.rows(method, &phases))?;
         sleepless.look(method, &phases);
     }
     for note in sleepless.notes() {
-        output::print(&format!("\n{note}"))?;
+        output::print(&output::fitted(&format!("\n{note}")))?;
     }
     Ok(Exit::Ok)
 }
@@ -216,39 +218,64 @@ fn one_as_json(
     json!({ "method": method.to_string(), "armed": method.armed(), "events": events, "phases": phases })
 }
 
-fn heading(phase_columns: usize) -> String {
-    let titles = ["misses", "CPU", "IOPS", "sleep", "added", "added p50", "added p99"];
-    let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
-    let line = |method: &str, phase: &str, cells: [&str; 7]| {
-        let [misses, cpu, iops, sleep, added, p50, p99] = cells;
-        format!(
-            "{method:<26} {phase:<phase_columns$} {misses:>7} {cpu:>7} {iops:>9} {sleep:>10} {added:>10} {p50:>10} {p99:>10}"
-        )
-    };
-    format!("{}\n{}", line("method", "phase", titles), line("", "", units))
+/// Width of the table where a method stands beside its figures, without the column of phases.
+const WIDE_COLUMNS: usize = 97;
+
+/// How the table is laid out: where it would not fit, a method has a line of its own above its figures.
+struct Layout {
+    phase_columns: usize,
+    is_narrow: bool,
 }
 
-fn rows(method: &Method, phases: &[PhaseReport], phase_columns: usize) -> String {
-    let mut text = String::new();
-    let mut name = method.to_string();
-    for phase in phases {
-        let added = |quantile| quantile_us(&phase.waiting.added, quantile);
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{name:<26} {:<phase_columns$} {:>7.2} {:>7.1} {:>9.0} {:>10.2} {:>10.2} {:>10} {:>10}",
-            phase.name,
-            phase.miss_share() * 100.0,
-            phase.cpu_share() * 100.0,
-            phase.iops(),
-            phase.sleep_effective_ns() / 1e3,
-            phase.added_ns_mean() / 1e3,
-            added(0.5),
-            added(0.99),
-        );
-        name.clear();
+impl Layout {
+    fn fitting(phase_columns: usize, columns: usize) -> Self {
+        Self { phase_columns, is_narrow: columns < WIDE_COLUMNS + phase_columns }
     }
-    text
+
+    fn line(
+        &self,
+        method: &str,
+        phase: &str,
+        [misses, cpu, iops, sleep, added, p50, p99]: [&str; 7],
+    ) -> String {
+        let width = self.phase_columns;
+        if self.is_narrow {
+            let above = if method.is_empty() { String::new() } else { format!("{method}\n") };
+            return format!(
+                "{above}  {phase:<width$} {misses:>6} {cpu:>5} {iops:>7} {sleep:>7} {added:>7} {p50:>7} {p99:>7}\n"
+            );
+        }
+        format!(
+            "{method:<26} {phase:<width$} {misses:>7} {cpu:>7} {iops:>9} {sleep:>10} {added:>10} {p50:>10} {p99:>10}\n"
+        )
+    }
+
+    fn heading(&self) -> String {
+        let [p50, p99] = if self.is_narrow { ["p50", "p99"] } else { ["added p50", "added p99"] };
+        let titles = ["misses", "CPU", "IOPS", "sleep", "added", p50, p99];
+        let units = ["%", "%", "1/s", "µs", "µs", "µs", "µs"];
+        self.line("method", "phase", titles) + &self.line("", "", units)
+    }
+
+    fn rows(&self, method: &Method, phases: &[PhaseReport]) -> String {
+        let mut text = String::new();
+        let mut name = method.to_string();
+        for phase in phases {
+            let added = |quantile| quantile_us(&phase.waiting.added, quantile);
+            let cells = [
+                format!("{:.2}", phase.miss_share() * 100.0),
+                format!("{:.1}", phase.cpu_share() * 100.0),
+                format!("{:.0}", phase.iops()),
+                format!("{:.2}", phase.sleep_effective_ns() / 1e3),
+                format!("{:.2}", phase.added_ns_mean() / 1e3),
+                added(0.5),
+                added(0.99),
+            ];
+            text.push_str(&self.line(&name, &phase.name, cells.each_ref().map(String::as_str)));
+            name.clear();
+        }
+        text
+    }
 }
 
 /// A quantile, where there are samples enough for it.
@@ -298,10 +325,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_table_fits_sixty_columns() {
+        let cells = ["100.00", "100.0", "1234567", "1234.56", "1234.56", "1234.56", "1234.56"];
+        for columns in [60, 101, 102] {
+            let layout = Layout::fitting(5, columns);
+            let text = layout.heading() + &layout.line("clairvoyant", "Job1", cells);
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
+            assert_eq!(layout.is_narrow, columns < 102);
+            assert!(cells.iter().all(|cell| text.contains(cell)), "{text}");
+        }
+    }
+
+    #[test]
     fn a_table_has_one_row_for_each_phase_and_names_the_method_once() {
         let method = Method::parse("poll", false).expect("a predictor");
         let phases = simulate::simulate(&Scenario::paper(10_000_000), &method, 1).phases;
-        let text = format!("{}\n{}", heading(8), rows(&method, &phases, 8));
+        let layout = Layout::fitting(8, usize::MAX);
+        let text = layout.heading() + &layout.rows(&method, &phases);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 5);
         assert!(lines[2].starts_with("poll ") && lines[2].contains("Job1"), "{text}");
