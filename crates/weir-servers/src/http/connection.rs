@@ -4,7 +4,6 @@
 use std::{io, net::IpAddr, rc::Rc, thread, time::Duration};
 
 use weir_engine::{
-    Lease,
     net::{Address, Stream},
     time::{self, Instant},
 };
@@ -43,19 +42,23 @@ const LINGER: Duration = Duration::from_secs(2);
 /// What such a connection may still send meanwhile.
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
-/// Serves one connection to its end.
-pub(super) async fn serve(worker: Rc<Worker>, stream: Stream) {
+/// Serves one connection to its end. What it begins with is done at once, so that the future holds a connection and
+/// nothing beside it.
+pub(super) fn serve(worker: Rc<Worker>, stream: Stream) -> impl Future<Output = ()> {
     let now = worker.greet();
     let client = client(&worker, &stream);
     let mut connection = Connection::new(worker, stream, client, now);
-    if let Some(refusal) = connection.enter(client) {
-        // In a box, because it is rare and every connection would have to have room for it.
-        return Box::pin(connection.turn_away(refusal)).await;
-    }
-    match connection.run().await {
-        Ending::Gone => {}
-        Ending::Done => connection.finish().await,
-        Ending::Ours => connection.linger().await,
+    let refusal = connection.enter(client);
+    async move {
+        if let Some(refusal) = refusal {
+            // In a box, because it is rare and every connection would have to have room for it.
+            return Box::pin(connection.turn_away(refusal)).await;
+        }
+        match connection.run().await {
+            Ending::Gone => {}
+            Ending::Done => connection.finish().await,
+            Ending::Ours => connection.linger().await,
+        }
     }
 }
 
@@ -217,16 +220,19 @@ impl Connection {
     /// Receives and answers until the end.
     async fn run(&mut self) -> Ending {
         loop {
-            let received = self.deadline.until(self.waiting.until, self.stream.recv()).await;
-            let ending = match received {
-                Some(Ok(Some(lease))) => {
+            let mut input = match self.deadline.until(self.waiting.until, self.stream.recv()).await {
+                Some(Ok(Some(lease))) => Some(Input::Lease(lease)),
+                Some(Ok(None)) => return self.ended(),
+                Some(Err(error)) => return self.failed(&error),
+                None => None,
+            };
+            let ending = match &mut input {
+                Some(input) => {
                     if self.deadline.take_has_waited() {
                         self.share_bytes = 0;
                     }
-                    self.take(lease).await
+                    self.take(input).await
                 }
-                Some(Ok(None)) => Some(self.ended()),
-                Some(Err(error)) => Some(self.failed(&error)),
                 None => self.late().await,
             };
             if let Some(ending) = ending {
@@ -236,15 +242,14 @@ impl Connection {
     }
 
     /// Answers what a lease completes. `None`: the connection goes on.
-    async fn take(&mut self, lease: Lease) -> Option<Ending> {
+    async fn take(&mut self, input: &mut Input) -> Option<Ending> {
         if let Some(log) = &mut self.log {
             log.arrive(self.request.is_none() && self.decoder.is_between_messages());
         }
-        let mut input = Input::Lease(lease);
         loop {
             let now = self.worker.tick();
             let replies = self.worker.replies();
-            let pause = self.answer(&mut input, &replies, now);
+            let pause = self.answer(input, &replies, now);
             input.release();
             let then = pause.then;
             let is_sent = self.send(pause, &replies).await;
