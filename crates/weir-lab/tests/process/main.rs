@@ -20,10 +20,15 @@ use std::{
 use leftovers::{MARK, expect_none};
 use weir_lab::{
     fake::study,
-    launch::{LaunchError, Launcher, TrialFailure, TrialOutcome, TrialRequest},
+    launch::{
+        LaunchError, Launcher, RoundOutcome, RoundRequest, Sliced, TrialFailure, TrialOutcome, TrialRequest,
+    },
     process::{Deadlines, ProcessLauncher},
 };
-use weir_record::spec::{ArmSpec, StudySpec, Subject};
+use weir_record::{
+    spec::{Alternation, ArmSpec, StudySpec, Subject},
+    trial::SliceRecord,
+};
 use weir_store::Store;
 
 /// Deadlines short enough for servers that never do what they should.
@@ -41,7 +46,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 18] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -54,6 +59,14 @@ fn main() {
         ("a server that dies under load is blamed", a_server_that_dies_under_load_is_blamed),
         ("a foreign server and its orphans are ended", a_foreign_server_and_its_orphans_are_ended),
         ("an interrupted trial leaves nothing", an_interrupted_trial_leaves_nothing),
+        ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
+        ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
+        (
+            "a generator that fails in a slice costs the round",
+            a_generator_that_fails_in_a_slice_costs_the_round,
+        ),
+        ("an arm that works while it waits is stopped", an_arm_that_works_while_it_waits_is_stopped),
+        ("an interrupted round leaves nothing", an_interrupted_round_leaves_nothing),
         (
             "a killed laboratory leaves nothing but its store",
             a_killed_laboratory_leaves_nothing_but_its_store,
@@ -214,6 +227,89 @@ fn an_interrupted_trial_leaves_nothing() {
         });
         assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
     }
+}
+
+/// A round of the study's two arms, the first of them twice, with slices of these orders.
+fn round_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<RoundOutcome, LaunchError> {
+    let mut launcher = ProcessLauncher::new(this_program(), spec, DEADLINES);
+    let outcome = launcher.run_round(&RoundRequest {
+        cell: &spec.cells[0],
+        alternation: Alternation { slice_ns: 5_000_000, permutations: 3, prime_messages: 2 },
+        arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
+        orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
+        server_cpus: &[],
+        load_cpus: &[],
+        seed: SEED,
+        interrupt,
+    });
+    expect_none("");
+    outcome
+}
+
+fn round(driver: &str, connections: u32) -> Vec<Result<Sliced, TrialFailure>> {
+    let outcome = round_with(&spec(driver, connections), &AtomicBool::new(false));
+    outcome.expect("the session goes on").arms
+}
+
+fn a_round_gives_each_arm_its_slices() {
+    let places: Vec<Vec<(u32, u32)>> = round("epoll", roles::REPORT)
+        .into_iter()
+        .map(|arm| {
+            let sliced = arm.expect("it was loaded");
+            assert_eq!(sliced.report.messages, 100);
+            assert!(sliced.report.observed.is_some());
+            sliced.slices.iter().map(|slice| (slice.permutation, slice.place)).collect()
+        })
+        .collect();
+    assert_eq!(places, [[(0, 0), (1, 2), (2, 1)], [(0, 1), (1, 1), (2, 0)], [(0, 2), (1, 0), (2, 2)]]);
+}
+
+fn a_server_that_fails_costs_its_own_arm_the_round() {
+    let failures = |arms: Vec<Result<Sliced, TrialFailure>>| -> Vec<Option<TrialFailure>> {
+        arms.into_iter().map(Result::err).collect()
+    };
+    let server = |reason: &str| Some(TrialFailure::Server { reason: reason.to_owned() });
+    let dead = failures(round("dies", roles::REPORT));
+    assert_eq!(dead, [None, server("exited with status 1: port in use"), None]);
+    let refused = failures(round("epoll", roles::REFUSED));
+    assert_eq!(refused, [None, None, server("accepted 0 of 7 connections: connection refused")]);
+}
+
+fn a_generator_that_fails_in_a_slice_costs_the_round() {
+    for (how, reason) in [
+        (roles::FAILS, "exited with status 1: out of luck"),
+        (roles::HANGS, "gave no answer within 1.505 s"),
+        (roles::GARBAGE, "its answer cannot be read"),
+    ] {
+        for arm in round("epoll", how) {
+            let Err(TrialFailure::Load { reason: found }) = arm else { panic!("{arm:?}") };
+            assert!(found.starts_with(reason), "{found}");
+        }
+    }
+}
+
+fn an_arm_that_works_while_it_waits_is_stopped() {
+    // Slices are over at once here, so the share is one of a short time; but it works all of it.
+    let arms = round("spins", roles::REPORT);
+    let slices = |arm: usize| &arms[arm].as_ref().expect("it was loaded").slices;
+    let last = slices(1).last().expect("three slices");
+    let used = |slice: &SliceRecord| slice.waiting_cpu_ns as f64 / slice.waiting_ns.max(1) as f64;
+    assert!(used(&slices(1)[0]) > 0.05, "it spun while the others were started: {:?}", slices(1)[0]);
+    assert!(used(last) < 0.05, "it was stopped: {last:?}");
+    assert!(slices(0).iter().all(|slice| used(slice) < 0.05), "{:?}", slices(0));
+}
+
+fn an_interrupted_round_leaves_nothing() {
+    let interrupt = AtomicBool::new(false);
+    let spec = spec("spins", roles::HANGS);
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            leftovers::wait_for_any();
+            interrupt.store(true, Ordering::Relaxed);
+        });
+        round_with(&spec, &interrupt)
+    });
+    assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
 }
 
 /// Twenty kills, fifty with `WEIR_SLOW_TESTS=1`.

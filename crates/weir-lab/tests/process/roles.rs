@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    io::stdin,
     net::TcpListener,
     os::unix::process::CommandExt,
     path::Path,
@@ -19,23 +20,27 @@ use weir_lab::{
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
+    slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     spec::{ArmSpec, Subject},
 };
 use weir_store::NewStudy;
 
-/// Numbers of connections that name what the generator does.
+/// Numbers of connections that name what the generator does; in a round it does it in its third slice.
 pub const REPORT: u32 = 1;
 pub const FAILS: u32 = 2;
 pub const HANGS: u32 = 3;
 pub const USAGE: u32 = 4;
 pub const GARBAGE: u32 = 5;
 pub const KILLS_THE_SERVER: u32 = 6;
+/// In a round: no connection to the last server.
+pub const REFUSED: u32 = 7;
 
 /// Plays the role the words ask for; `false` when they ask for none.
 pub fn play(words: &[&str]) -> bool {
     match words {
         ["serve", "echo", "--driver", driver, ..] => serve(driver),
         ["load", "echo", ..] => load(words),
+        ["load-slices"] => load_slices(),
         ["supervise", "--", argv @ ..] => {
             let argv: Vec<String> = argv.iter().map(|word| (*word).to_owned()).collect();
             match supervise::run(&[], &argv) {
@@ -102,6 +107,12 @@ fn serve(driver: &str) {
             let error = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).exec();
             end(1, &error.to_string());
         }
+        "spins" => {
+            super::say("listening on 127.0.0.1:7007");
+            loop {
+                std::hint::spin_loop();
+            }
+        }
         _ => {
             super::say("listening on 127.0.0.1:7007");
             linger();
@@ -139,6 +150,55 @@ fn load(words: &[&str]) {
             super::say(&serde_json::to_string(&report).expect("a record serialises"));
         }
     }
+}
+
+/// The generator of a round: primes and slices that cost nothing, until it does what it was named for.
+fn load_slices() {
+    let mut lines = stdin().lines().map(|line| line.expect("its input is readable"));
+    let setup: SliceSetup = parse(&lines.next().expect("it is told what to load"));
+    // The last server takes no connection, where that is asked for.
+    let mut opened = vec![setup.connections; setup.targets.len()];
+    let mut failures = vec![None; setup.targets.len()];
+    if setup.connections == REFUSED
+        && let (Some(opened), Some(failure)) = (opened.last_mut(), failures.last_mut())
+    {
+        (*opened, *failure) = (0, Some("connection refused".to_owned()));
+    }
+    tell(&SliceAnswer::Ready { opened, failures });
+    let mut slices = 0;
+    for line in lines {
+        match parse(&line) {
+            SliceCommand::Prime { messages_each, .. } => {
+                let messages = u64::from(messages_each);
+                tell(&SliceAnswer::Done(SliceCounts { messages, ..SliceCounts::default() }));
+            }
+            SliceCommand::Run { length_ns, .. } => {
+                slices += 1;
+                match setup.connections {
+                    FAILS if slices == 3 => end(1, "out of luck"),
+                    HANGS if slices == 3 => linger(),
+                    GARBAGE if slices == 3 => super::say("not JSON"),
+                    _ => {
+                        let counts = SliceCounts { messages: 100, length_ns, ..SliceCounts::default() };
+                        tell(&SliceAnswer::Done(counts));
+                    }
+                }
+            }
+            SliceCommand::Finish => {
+                let report = LoadReport { messages: 100, ..LoadReport::default() };
+                tell(&SliceAnswer::Finished(vec![report; setup.targets.len()]));
+                return;
+            }
+        }
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(line: &str) -> T {
+    serde_json::from_str(line).expect("a line of the laboratory's")
+}
+
+fn tell(answer: &SliceAnswer) {
+    super::say(&serde_json::to_string(answer).expect("a record serialises"));
 }
 
 fn listen(port: &str) {
