@@ -364,7 +364,7 @@ impl ServerControl {
         }
         let mut total = EngineStats::default();
         workers.iter().for_each(|worker| total.merge(worker));
-        ServerStats { driver: self.driver.name().into(), total, workers, node: None }
+        ServerStats { driver: self.driver.name().into(), total, workers, node: None, files: None }
     }
 
     /// Starts draining.

@@ -121,4 +121,25 @@ pub struct ServerStats {
     /// What an exchange or a gateway counts beside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeStats>,
+    /// What an HTTP server of files keeps of them, and how often that is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileCacheStats>,
+}
+
+/// What an HTTP server keeps of the files it serves. Requests count when their connection ends, and once a second on
+/// workers that are busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCacheStats {
+    /// Files that are kept now, by all workers together.
+    pub kept: u64,
+    /// Those of them that are kept open.
+    pub open: u64,
+    /// Requests for which nothing was opened.
+    pub hits: u64,
+    /// Requests for a path that was not kept.
+    pub misses: u64,
+    /// Requests for a path that was kept for so long that it was opened anew.
+    pub revalidations: u64,
+    /// Files that were given up before their time was over, because others needed the room or one had become shorter.
+    pub evictions: u64,
 }

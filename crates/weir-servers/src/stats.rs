@@ -21,10 +21,10 @@ use rustix::{
     process::{Uid, geteuid},
 };
 use weir_engine::serve::ServerControl;
-use weir_record::orders::NodeStats;
+use weir_record::engine::ServerStats;
 
-/// What an exchange or a gateway has to say about itself beside the engine's counters; called for each answer.
-pub type NodeSource = Arc<dyn Fn() -> NodeStats + Send + Sync>;
+/// What a server has to say about itself beside the engine's counters; adds it to each answer.
+pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
 
 /// Readers at a time; more are closed at once.
 const READERS_MAX: usize = 16;
@@ -55,7 +55,7 @@ impl StatsSocket {
         Ok(Self { listener })
     }
 
-    /// Starts answering, for as long as the process lives. Servers that are no exchange and no gateway have no `node`.
+    /// Starts answering, for as long as the process lives. What `node` does not add, there is not.
     ///
     /// # Errors
     /// When no thread can be had.
@@ -106,7 +106,9 @@ fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>
             return Ok(());
         }
         let mut stats = control.stats();
-        stats.node = node.map(|node| node());
+        if let Some(node) = node {
+            node(&mut stats);
+        }
         let mut text = serde_json::to_string(&stats)?;
         text.push('\n');
         output.write_all(text.as_bytes())?;

@@ -34,7 +34,7 @@ pub(crate) use top::Top;
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
 Begin with:
-  weir study quick                  epoll against io_uring, in three minutes
+  weir study quick                  epoll against io_uring, in 90 seconds
   weir doctor                       what can run here, what would unlock the rest
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked

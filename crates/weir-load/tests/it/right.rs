@@ -265,7 +265,12 @@ fn the_targets_process_and_counters_are_read_at_both_edges() {
                 asked += 1;
                 let total =
                     EngineStats { receives: asked * 1000, connections_open: 3, ..EngineStats::default() };
-                let stats = ServerStats { driver: "epoll".into(), total, workers: vec![total], node: None };
+                let stats = ServerStats {
+                    driver: "epoll".into(),
+                    total,
+                    workers: vec![total],
+                    ..ServerStats::default()
+                };
                 writeln!(stream, "{}", serde_json::to_string(&stats).expect("plain data")).expect("a reader");
             }
         }

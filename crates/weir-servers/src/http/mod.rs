@@ -59,6 +59,7 @@ mod worker;
 use std::{future::Future, io, sync::Arc};
 
 use weir_engine::net::Stream;
+use weir_record::engine::FileCacheStats;
 
 pub use config::{
     Body, CONNECTIONS_MAX, Clock, FileCache, HttpConfig, HttpLogs, LargeContent, LogFormat, Timeouts,
@@ -93,6 +94,15 @@ impl HttpServer {
     /// What was answered and refused so far. Requests count when their connection ends.
     pub fn counters(&self) -> &HttpCounters {
         &self.shared.counters
+    }
+
+    /// What is kept of files, and how often that was found; `None` where none are served.
+    pub fn files(&self) -> Option<FileCacheStats> {
+        let Body::Files { .. } = self.shared.config.body else { return None };
+        let FileCacheCounts { hits, misses, revalidations, evictions } = self.counters().files();
+        let (kept, open) = self.files_kept();
+        let (kept, open) = (kept as u64, open as u64);
+        Some(FileCacheStats { kept, open, hits, misses, revalidations, evictions })
     }
 
     /// Files that are kept now, and how many of them are kept open.

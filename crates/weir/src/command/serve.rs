@@ -63,12 +63,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn plain(server: Server) -> Self {
+    fn plain(server: Server, node: Option<NodeSource>) -> Self {
         let control = server.control();
         Self {
             address: server.address().clone(),
             control: control.clone(),
-            node: None,
+            node,
             drain: Box::new(move || control.drain()),
             until_ready: Box::new(|| {}),
             join: Box::new(move || server.join()),
@@ -94,13 +94,14 @@ impl Running {
 }
 
 impl Prepared {
-    /// Starts a server with this handler, says where it listens, and comes back when it has drained.
-    pub(super) fn run<H, F>(self, handler: H) -> Result<()>
+    /// Starts a server with this handler, says where it listens, and comes back when it has drained. `node` is what the
+    /// server has to say beside the engine's counters.
+    pub(super) fn run<H, F>(self, node: Option<NodeSource>, handler: H) -> Result<()>
     where
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
     {
-        self.run_server(|config| Server::start(config, handler).map(Running::plain))
+        self.run_server(|config| Server::start(config, handler).map(|server| Running::plain(server, node)))
     }
 
     /// As [`Self::run`], for a server that is started in another way.

@@ -11,8 +11,8 @@ use crate::{args::ServeEcho, exit::Exit};
 pub(super) fn run(arguments: &ServeEcho) -> Result<Exit> {
     let prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
     match Duration::from_nanos(arguments.plant_ns) {
-        Duration::ZERO => prepared.run(echo::echo)?,
-        plant => prepared.run(move |stream| echo::echo_planted(stream, plant))?,
+        Duration::ZERO => prepared.run(None, echo::echo)?,
+        plant => prepared.run(None, move |stream| echo::echo_planted(stream, plant))?,
     }
     Ok(Exit::Ok)
 }

@@ -3,6 +3,7 @@
 use std::{fs, sync::Arc};
 
 use anyhow::{Context, Result};
+use weir_record::engine::ServerStats;
 use weir_servers::{
     exchange::{self, ExchangeConfig},
     orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
@@ -52,7 +53,8 @@ pub(super) fn run(arguments: &ServeExchange) -> Result<Exit> {
 
 fn running(server: OrdersServer) -> Running {
     let control = server.control();
-    Running::orders(server, Arc::new(move || control.node_stats()), || {})
+    let node = Arc::new(move |stats: &mut ServerStats| stats.node = Some(control.node_stats()));
+    Running::orders(server, node, || {})
 }
 
 fn config(arguments: &ServeExchange) -> Result<ExchangeConfig> {

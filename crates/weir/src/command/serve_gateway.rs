@@ -4,6 +4,7 @@ use std::{cell::RefCell, fs, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use weir_engine::{handoff::Strategy, net::Address};
+use weir_record::engine::ServerStats;
 use weir_servers::gateway::{
     self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort,
 };
@@ -72,7 +73,8 @@ fn running(
             }
         }
     };
-    Running::orders(gateway.into_orders(), Arc::new(move || node.node_stats()), until_ready)
+    let told = Arc::new(move |stats: &mut ServerStats| stats.node = Some(node.node_stats()));
+    Running::orders(gateway.into_orders(), told, until_ready)
 }
 
 fn control_socket(path: PathBuf) -> Result<ControlSocket> {

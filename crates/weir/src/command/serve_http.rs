@@ -4,13 +4,17 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     path::Path,
-    sync::mpsc::{self, RecvTimeoutError},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
     thread,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use weir_proto::{content::CONTENT_BYTES_MAX, http1::Limits};
+use weir_record::engine::ServerStats;
 use weir_servers::http::{
     Body, Clock, FileCache, FileIo, HttpConfig, HttpCounters, HttpLogs, HttpServer, LargeContent, LogFormat,
     ReplyHeaders, Root, Timeouts,
@@ -39,7 +43,9 @@ pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
         Some(_) => Some(watch(http.clone()).context("cannot start a thread for the access log")?),
         None => None,
     };
-    let served = prepared.run(move |stream| handler.serve(stream));
+    let told = http.clone();
+    let node = Arc::new(move |stats: &mut ServerStats| stats.files = told.files());
+    let served = prepared.run(Some(node), move |stream| handler.serve(stream));
     drop(watch);
     http.finish();
     tell(http.counters());

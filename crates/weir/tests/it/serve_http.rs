@@ -281,6 +281,30 @@ fn curl_gets_files_and_parts_of_files_in_both_ways() {
 }
 
 #[test]
+fn the_statistics_socket_says_what_is_kept_of_files() {
+    let folder = folder("http-kept");
+    fs::write(folder.join("short.txt"), "short").expect("a file can be written");
+    fs::write(folder.join("long.bin"), vec![7; 40_000]).expect("a file can be written");
+    for driver in DRIVERS {
+        let name = format!("@weir-test-kept-{driver}-{}", std::process::id());
+        let words = ["--root", shown(&folder), "--file-cache-time", "1h", "--stats-socket", &name];
+        let Some(server) = HttpServer::start(driver, &words) else { continue };
+        let pipelined = "GET /short.txt HTTP/1.1\r\nHost: x\r\n\r\nGET /long.bin HTTP/1.1\r\nHost: x\r\n\r\n";
+        let last = "HEAD /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        server.exchange([pipelined, pipelined, last].concat().as_bytes());
+        let files = || super::harness::stats(&name).files.expect("it serves files");
+        super::harness::until("the end of the connection", || files().hits + files().misses == 5);
+        let told = files();
+        assert_eq!((told.hits, told.misses, told.revalidations, told.evictions), (2, 3, 0, 0), "{driver}");
+        // On blocking calls what a connection kept goes with its thread.
+        if driver != "blocking" {
+            assert_eq!((told.kept, told.open), (2, 1), "{driver}");
+        }
+        server.terminate();
+    }
+}
+
+#[test]
 fn the_access_log_can_be_standard_output() {
     let Some(server) = HttpServer::start("epoll", &["--access-log", "-", "--say-close"]) else { return };
     let reply = server.exchange(b"HEAD /x HTTP/1.0\r\n\r\n");

@@ -28,7 +28,7 @@ Options:
   -V, --version  Print version
 
 Begin with:
-  weir study quick                  epoll against io_uring, in three minutes
+  weir study quick                  epoll against io_uring, in 90 seconds
   weir doctor                       what can run here, what would unlock the rest
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
