@@ -43,7 +43,7 @@ Begin with:
 
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, \
 12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept); \
-10 threshold not met and 14 no baseline are reserved: no command ends with them yet";
+10 a threshold is not met (--max-errors); 14 is reserved for a missing baseline";
 
 /// Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be
 /// believed.

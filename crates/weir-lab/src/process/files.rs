@@ -116,6 +116,8 @@ impl Drop for TrialFiles {
         if let Some(scratch) = &self.scratch {
             // What cannot be removed stays in the run folder, where it is seen.
             let _ = fs::remove_dir_all(scratch);
+            // The last of a round's takes the folder of all with it; before, it is not empty.
+            let _ = scratch.parent().map(fs::remove_dir);
         }
     }
 }
@@ -206,6 +208,7 @@ mod tests {
         assert!(!run.join(CONTENTS).exists(), "nobody asked for a content");
         drop(trial);
         assert!(!log.parent().expect("a folder").exists());
+        assert!(!run.join(SCRATCH).exists(), "nobody else has one");
         fs::remove_dir_all(&run).expect("it can be removed");
     }
 

@@ -188,7 +188,7 @@ fn wrong_or_failing_responses_make_a_cell_not_comparable() {
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(
-        headline.notes.iter().any(|note| note.ends_with("trials of uring failed, first: errors")),
+        headline.notes.iter().any(|note| note.ends_with("trials of uring failed, first: errors: 3 reset")),
         "{headline:?}"
     );
     let failures = outcome.result.checks.iter().find(|check| check.name == "failures-classified");

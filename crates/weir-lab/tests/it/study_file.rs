@@ -173,6 +173,10 @@ fn every_study_file_of_the_project_is_right() {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be listed").path();
+        // Job files of fio's lie there too; those of storage read them.
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).expect("it can be read");
         if let Err(error) = parse(&path, &text, &surroundings()) {
             panic!("{error}");

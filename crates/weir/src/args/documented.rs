@@ -54,10 +54,26 @@ fn check_line(line: &str) -> Result<bool, String> {
     let Some(words) = CALLS.iter().find_map(|call| line.strip_prefix(call)) else { return Ok(false) };
     let words = words.split(" #").next().unwrap_or_default().trim().trim_end_matches('&');
     let words = words.split(['|', '>']).next().unwrap_or_default();
-    match Arguments::try_parse_from(std::iter::once("weir").chain(words.split_whitespace())) {
+    match Arguments::try_parse_from(std::iter::once("weir".to_owned()).chain(split(words))) {
         Err(error) if error.use_stderr() => Err(error.to_string()),
         _ => Ok(true),
     }
+}
+
+/// Words as a shell splits them, as far as documentation goes: what stands in quotes is one.
+fn split(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for symbol in line.chars() {
+        match (quote, symbol) {
+            (None, '\'' | '"') => quote = Some(symbol),
+            (Some(open), _) if open == symbol => quote = None,
+            (None, symbol) if symbol.is_whitespace() => words.push(String::new()),
+            (_, symbol) => words.last_mut().expect("there is one").push(symbol),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// What is named in running text leaves values out: its commands and flags are there.

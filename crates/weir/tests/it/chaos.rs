@@ -23,7 +23,7 @@ const FORKING_ARM: &str = "[[arm]]\nname = \"forks\"\ncommand = [\"sh\", \"-c\",
 
 /// The laboratory, or the first process with this in its command line. The last two are the supervisor of the foreign
 /// server, and whichever comes first of it, its shell and the shell's child.
-const VICTIMS: [&str; 5] = ["laboratory", " serve echo ", " load echo ", " supervise ", "sleep 1000"];
+const VICTIMS: [&str; 5] = ["laboratory", " serve echo ", " load-slices", " supervise ", "sleep 1000"];
 
 /// Kills in the default run, and with `WEIR_SLOW_TESTS=1`.
 const KILLS: u32 = 5;

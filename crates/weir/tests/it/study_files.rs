@@ -35,8 +35,8 @@ fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
     let (file, out) = study_file(&folder, &(study_head(4, "5s").replace("[4]", "[1000]") + TWO_ARMS));
     let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study '{file}' --out '{}'", shown(&out)));
-    expect_refusal(&said, 13, &["1000 connections", "the limit is 256", "`ulimit -n "]);
-    descriptors_asked_for(&said, 1000);
+    expect_refusal(&said, 13, &["3000 connections", "the limit is 256", "`ulimit -n "]);
+    descriptors_asked_for(&said, 3000);
     assert!(!out.exists());
     let unwritable = weir(&["study", &file, "--out", "/proc/weir-it/out"]);
     expect_refusal(&unwritable, 1, &["/proc/weir-it/out", "--out"]);
@@ -135,7 +135,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
 #[test]
 fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
     let folder = folder("study-http");
-    let head = study_head(4, "6s").replacen("blocks", "protocol = \"http\"\nblocks", 1);
+    let head = study_head(6, "12s").replacen("blocks", "protocol = \"http\"\nblocks", 1);
     let arms = TWO_ARMS.replacen(
         "driver = \"poll\"",
         "driver = \"poll\"\narguments = [\"--log-connections\", \"{scratch}/connections.log\"]",

@@ -12,7 +12,7 @@ use super::harness::{Folder, Said, expect_refusal, folder, shown, weir};
 const HEAD: &str = r#"
 name = "waits"
 protocol = "storage"
-blocks = 4
+blocks = 6
 window = "100ms"
 warmup_max = "50ms"
 file_size = "8MiB"
