@@ -639,7 +639,7 @@ impl Drop for Connection {
         // What a drain has cut is in the log, as far as it went.
         self.flush_log();
         self.worker.shared.counters.add_requests(self.requests_answered);
-        self.worker.tell_counts();
+        self.worker.connection_ended();
     }
 }
 

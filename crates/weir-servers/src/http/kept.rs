@@ -103,7 +103,7 @@ impl KeptFiles {
         }
         self.cache.borrow_mut().insert(path, Rc::clone(file), looked_at);
         if !self.is_swept.get() {
-            // Where there can be no task, on blocking calls, all of it goes with the connection's thread.
+            // Where there can be no task, on blocking calls, all of it goes with the connection.
             self.is_swept.set(try_spawn(sweep(Rc::clone(self))).is_ok());
         }
     }
@@ -116,6 +116,15 @@ impl KeptFiles {
             closed = true;
         }
         closed
+    }
+
+    /// A connection of this thread has ended. Where nothing runs beside a connection nobody would let go of what was
+    /// kept for it, and the thread may wait long for the next one.
+    pub(super) fn connection_ended(&self) {
+        if !self.is_swept.get() {
+            let all = self.cache.borrow_mut().expire(Instant::from_nanos(u64::MAX));
+            all.iter().for_each(|file| self.let_go(file));
+        }
     }
 
     fn is_empty(&self) -> bool {

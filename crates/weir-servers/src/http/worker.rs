@@ -149,8 +149,16 @@ impl Worker {
         self.tell_counts();
     }
 
+    /// A connection has ended.
+    pub(super) fn connection_ended(&self) {
+        if let Some(kept) = &self.kept {
+            kept.connection_ended();
+        }
+        self.tell_counts();
+    }
+
     /// Brings the counters of the server up to date.
-    pub(super) fn tell_counts(&self) {
+    fn tell_counts(&self) {
         if let Some(kept) = &self.kept {
             kept.tell(&self.shared.counters);
         }
