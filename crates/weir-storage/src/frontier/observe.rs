@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(seen(ObservationKind::FivePercentMisses), Seen::NotShown);
         let mut alike = as_published();
         // The mean rises as much as the maximum does.
-        alike.phases[2].methods[6].iops.median = 6_600.0;
+        alike.phases[2].methods[6].iops.median = 6_500.0;
         let moments = |sweep: &SweepResult| {
             observe(sweep, None).iter().find(|it| it.kind == ObservationKind::IopsMoments).unwrap().seen
         };
