@@ -258,7 +258,6 @@ impl Arm {
     fn leave(&mut self, waiting_cpu_ns: u64, waiting: Duration) {
         let share = waiting_cpu_ns as f64 / waiting.as_nanos().max(1) as f64;
         self.works_while_waiting |= waiting >= WAITING_MIN && share > WAITING_SHARE_MAX;
-        self.left = (family_cpu_ns(self.pid), Instant::now());
         if self.works_while_waiting {
             self.signal(Signal::STOP);
             self.is_stopped = true;
@@ -268,6 +267,8 @@ impl Arm {
                 settle();
             }
         }
+        // Read when it is stopped: of a thread that is on a CPU the clock lags.
+        self.left = (family_cpu_ns(self.pid), Instant::now());
     }
 
     fn go_on(&mut self) {

@@ -31,6 +31,9 @@ use weir_record::{
 };
 use weir_store::Store;
 
+/// Length of a slice, where it does not matter.
+const SLICE: Duration = Duration::from_millis(5);
+
 /// Deadlines short enough for servers that never do what they should.
 const DEADLINES: Deadlines = Deadlines {
     ready: Duration::from_millis(1_500),
@@ -229,12 +232,17 @@ fn an_interrupted_trial_leaves_nothing() {
     }
 }
 
-/// A round of the study's two arms, the first of them twice, with slices of these orders.
-fn round_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<RoundOutcome, LaunchError> {
+/// A round of the study's two arms, the first of them twice, with slices of this length and these orders.
+fn round_with(
+    spec: &StudySpec,
+    slice: Duration,
+    interrupt: &AtomicBool,
+) -> Result<RoundOutcome, LaunchError> {
     let mut launcher = ProcessLauncher::new(this_program(), spec, DEADLINES);
+    let slice_ns = slice.as_nanos().try_into().expect("a short slice");
     let outcome = launcher.run_round(&RoundRequest {
         cell: &spec.cells[0],
-        alternation: Alternation { slice_ns: 5_000_000, permutations: 3, prime_messages: 2 },
+        alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2 },
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
         orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
         server_cpus: &[],
@@ -247,7 +255,11 @@ fn round_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<RoundOutcome, 
 }
 
 fn round(driver: &str, connections: u32) -> Vec<Result<Sliced, TrialFailure>> {
-    let outcome = round_with(&spec(driver, connections), &AtomicBool::new(false));
+    round_of(driver, connections, SLICE)
+}
+
+fn round_of(driver: &str, connections: u32, slice: Duration) -> Vec<Result<Sliced, TrialFailure>> {
+    let outcome = round_with(&spec(driver, connections), slice, &AtomicBool::new(false));
     outcome.expect("the session goes on").arms
 }
 
@@ -289,8 +301,8 @@ fn a_generator_that_fails_in_a_slice_costs_the_round() {
 }
 
 fn an_arm_that_works_while_it_waits_is_stopped() {
-    // Slices are over at once here, so the share is one of a short time; but it works all of it.
-    let arms = round("spins", roles::REPORT);
+    // Long enough that what it used in one slice of another arm says what it does while it waits.
+    let arms = round_of("spins", roles::REPORT, Duration::from_millis(60));
     let slices = |arm: usize| &arms[arm].as_ref().expect("it was loaded").slices;
     let last = slices(1).last().expect("three slices");
     let used = |slice: &SliceRecord| slice.waiting_cpu_ns as f64 / slice.waiting_ns.max(1) as f64;
@@ -307,7 +319,7 @@ fn an_interrupted_round_leaves_nothing() {
             leftovers::wait_for_any();
             interrupt.store(true, Ordering::Relaxed);
         });
-        round_with(&spec, &interrupt)
+        round_with(&spec, SLICE, &interrupt)
     });
     assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
 }

@@ -8,6 +8,7 @@ use std::{
     path::Path,
     process::{Command, Stdio, exit},
     thread,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -152,7 +153,7 @@ fn load(words: &[&str]) {
     }
 }
 
-/// The generator of a round: primes and slices that cost nothing, until it does what it was named for.
+/// The generator of a round: primes cost nothing and slices take their time, until it does what it was named for.
 fn load_slices() {
     let mut lines = stdin().lines().map(|line| line.expect("its input is readable"));
     let setup: SliceSetup = parse(&lines.next().expect("it is told what to load"));
@@ -179,6 +180,10 @@ fn load_slices() {
                     HANGS if slices == 3 => linger(),
                     GARBAGE if slices == 3 => super::say("not JSON"),
                     _ => {
+                        let end = Instant::now() + Duration::from_nanos(length_ns);
+                        while let Some(left) = end.checked_duration_since(Instant::now()) {
+                            thread::park_timeout(left);
+                        }
                         let counts = SliceCounts { messages: 100, length_ns, ..SliceCounts::default() };
                         tell(&SliceAnswer::Done(counts));
                     }
