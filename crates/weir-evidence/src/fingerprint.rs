@@ -6,9 +6,9 @@ use std::{
 };
 
 use rustix::process::{Resource, getrlimit};
-use weir_record::machine::Fingerprint;
+use weir_record::machine::{Fingerprint, SYN_LINEAR_TIMEOUTS, SYN_RETRIES};
 
-use crate::{files, network, parse};
+use crate::{files, parse};
 
 /// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
 const SYSCTLS: [(&str, &str); 13] = [
@@ -22,8 +22,8 @@ const SYSCTLS: [(&str, &str); 13] = [
     ("somaxconn", "net/core/somaxconn"),
     ("tcp_max_syn_backlog", "net/ipv4/tcp_max_syn_backlog"),
     ("tcp_max_tw_buckets", "net/ipv4/tcp_max_tw_buckets"),
-    (network::LINEAR_TIMEOUTS, "net/ipv4/tcp_syn_linear_timeouts"),
-    (network::SYN_RETRIES, "net/ipv4/tcp_syn_retries"),
+    (SYN_LINEAR_TIMEOUTS, "net/ipv4/tcp_syn_linear_timeouts"),
+    (SYN_RETRIES, "net/ipv4/tcp_syn_retries"),
     ("unprivileged_bpf_disabled", "kernel/unprivileged_bpf_disabled"),
 ];
 

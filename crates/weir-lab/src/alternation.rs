@@ -154,7 +154,7 @@ mod tests {
     use weir_record::spec::HttpCell;
 
     use super::*;
-    use crate::fake::study;
+    use weir_judge::sample::study;
 
     fn first(change: impl FnOnce(&mut StudySpec)) -> (Option<&'static str>, Option<Alternation>) {
         let mut spec = study(&["epoll", "uring"], 8, 1);

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use weir_record::{study::StudyResult, trial::TrialRecord};
 
-use crate::gate::Gate;
+use weir_judge::gate::Gate;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -17,7 +17,7 @@ use weir_record::{
     gateway::ChainTotals,
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{LoadMode, Subject},
     storage_trial::StorageTrial,
     trial::{ObservedWindow, SliceRecord},
 };
@@ -412,49 +412,6 @@ fn add(total: &mut LoadReport, report: LoadReport) {
     if let Some(observed) = &mut total.observed {
         observed.cpu_ns += cpu_ns;
         observed.noise.machine_busy_ns += busy_ns;
-    }
-}
-
-/// A study of one closed headline cell over Weir drivers with these names.
-pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
-    let arm = |name: &&str| ArmSpec {
-        name: (*name).to_owned(),
-        subject: Subject::Weir {
-            driver: (*name).to_owned(),
-            options: BTreeMap::new(),
-            arguments: Vec::new(),
-        },
-        load_options: BTreeMap::new(),
-    };
-    StudySpec {
-        name: "fake".to_owned(),
-        title: "what the fake was told".to_owned(),
-        seed,
-        arms: arms.iter().map(arm).collect(),
-        cells: vec![CellSpec {
-            id: "c100-d1-m64-closed".to_owned(),
-            role: CellRole::Headline,
-            connections: 100,
-            depth: 1,
-            message_bytes: 64,
-            idle_connections: 0,
-            workers: 1,
-            load: LoadMode::Closed,
-            window_ns: 1_000_000_000,
-            warmup_ns_max: 400_000_000,
-            blocks,
-            http: None,
-            storage: None,
-            orders: None,
-            alternation: None,
-            arms: Vec::new(),
-        }],
-        server_cpus: vec![0],
-        load_cpus: vec![1],
-        smallest_effect: 0.03,
-        time_cap_ns: 600_000_000_000,
-        published: Vec::new(),
-        ways: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use weir_judge::handoff::{BASELINE, MODULO, ONE_WORKER, YARDSTICK};
 use weir_record::{
     spec::{ArmSpec, CellRole, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
     study::MissingArm,
@@ -31,18 +32,6 @@ const PACED: LoadMode = LoadMode::OpenShare { share: 0.5, poisson: true };
 
 /// Bytes of the order that enters.
 pub(crate) const ORDER_BYTES: u32 = 47;
-
-/// The arm that hands nothing over.
-pub const BASELINE: &str = "owner";
-
-/// The document's way: a lock, and a wake for every task.
-pub const YARDSTICK: &str = "naive";
-
-/// The document's way for the share of orders it handed over.
-const MODULO: &str = "naive-modulo";
-
-/// The baseline with one worker.
-const ONE_WORKER: &str = "one-worker";
 
 /// A way of handing over that only io_uring has.
 const RING_ONLY: &str = "msgring";
@@ -256,78 +245,10 @@ fn arm(name: &str, handoff: &str, route: &str, workers: Option<u32>) -> ArmSpec 
     ArmSpec { name: name.to_owned(), subject: Subject::Gateway(subject), load_options: BTreeMap::new() }
 }
 
-/// A run of the document: its name, the kind of load and the arm that is its counterpart, and what was published.
-pub(crate) struct DocumentRun {
-    pub(crate) name: &'static str,
-    pub(crate) load: &'static str,
-    pub(crate) arm: &'static str,
-    pub(crate) switches_per_second: Option<f64>,
-    pub(crate) switches_per_order: Option<f64>,
-    pub(crate) orders_per_second: Option<f64>,
-    pub(crate) p50_us: Option<f64>,
-}
-
-const UNPUBLISHED: DocumentRun = DocumentRun {
-    name: "",
-    load: "",
-    arm: "",
-    switches_per_second: None,
-    switches_per_order: None,
-    orders_per_second: None,
-    p50_us: None,
-};
-
-/// What document 001 published, and its source beside it. Switches per order are those of the audit: the document has
-/// them per second, at request rates that differ.
-pub(crate) const DOCUMENT_RUNS: [DocumentRun; 8] = [
-    DocumentRun {
-        name: "s1",
-        load: CLOSED.name,
-        arm: ONE_WORKER,
-        switches_per_second: Some(43_729.0),
-        switches_per_order: Some(2.0),
-        p50_us: Some(32.0),
-        ..UNPUBLISHED
-    },
-    DocumentRun {
-        name: "s2",
-        load: CLOSED.name,
-        arm: BASELINE,
-        switches_per_second: Some(43_722.0),
-        switches_per_order: Some(2.0),
-        p50_us: Some(32.1),
-        ..UNPUBLISHED
-    },
-    DocumentRun { name: "s3", load: CLOSED.name, arm: YARDSTICK, ..UNPUBLISHED },
-    DocumentRun {
-        name: "s3-modulo",
-        load: CLOSED.name,
-        arm: MODULO,
-        switches_per_second: Some(59_692.0),
-        switches_per_order: Some(3.13),
-        p50_us: Some(41.1),
-        ..UNPUBLISHED
-    },
-    DocumentRun {
-        name: "tps-1w",
-        load: TPS.name,
-        arm: ONE_WORKER,
-        orders_per_second: Some(69_000.0),
-        ..UNPUBLISHED
-    },
-    DocumentRun {
-        name: "tps-2w",
-        load: TPS.name,
-        arm: BASELINE,
-        orders_per_second: Some(125_000.0),
-        ..UNPUBLISHED
-    },
-    DocumentRun { name: "deep-1w", load: FLOOD.name, arm: ONE_WORKER, ..UNPUBLISHED },
-    DocumentRun { name: "deep-2w", load: FLOOD.name, arm: BASELINE, ..UNPUBLISHED },
-];
-
 #[cfg(test)]
 mod tests {
+    use weir_judge::handoff::DOCUMENT_RUNS;
+
     use super::*;
 
     fn surroundings() -> Surroundings {

@@ -15,6 +15,13 @@ use rustix::{
     io::Errno,
 };
 use thiserror::Error;
+use weir_judge::{
+    gate::Gate,
+    judge::{self, Judged},
+    plan::{self, PlannedBlock, PlannedTrial},
+    progress::{self, Progress},
+    taint,
+};
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
@@ -24,16 +31,7 @@ use weir_record::{
 };
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
-use crate::{
-    gate::Gate,
-    judge::{self, Judged},
-    launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
-    plan::{self, PlannedBlock, PlannedTrial},
-    progress::{self, Progress},
-    taint,
-};
-
-pub use crate::progress::ATTEMPTS_MAX;
+use crate::launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest};
 
 /// Trials after which an arm whose server never came up is given up.
 pub const DEAD_TRIALS_MIN: u32 = 2;

@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Name in [`Fingerprint::limits`] of the sysctl that says how often a SYN is sent again at equal distances.
+pub const SYN_LINEAR_TIMEOUTS: &str = "tcp_syn_linear_timeouts";
+
+/// Name in [`Fingerprint::limits`] of the sysctl that says how often it is sent again at growing ones.
+pub const SYN_RETRIES: &str = "tcp_syn_retries";
+
 /// What machine this is. Stored with every study and compared before results are put side by side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

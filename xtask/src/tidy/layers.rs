@@ -22,6 +22,7 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-monitor", Place::Layer(2)),
     ("weir-engine", Place::Layer(1)),
     ("weir-evidence", Place::Layer(1)),
+    ("weir-judge", Place::Layer(1)),
     ("weir-report", Place::Layer(1)),
     ("weir-store", Place::Layer(1)),
     ("weir-trading", Place::Layer(1)),

@@ -147,17 +147,17 @@ pub(crate) fn url_path(content: Content) -> String {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
+    use weir_judge::sample;
     use weir_record::spec::{CellSpec, HttpCell, StudySpec};
 
     use super::*;
-    use crate::fake;
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("weir-lab-{name}-{}", std::process::id()))
     }
 
     fn asking(content: Option<&str>) -> StudySpec {
-        let mut spec = fake::study(&["epoll", "uring"], 4, 1);
+        let mut spec = sample::study(&["epoll", "uring"], 4, 1);
         let http = content.map(|name| HttpCell { content: name.to_owned(), ..HttpCell::default() });
         spec.cells[0] = CellSpec { http, ..spec.cells[0].clone() };
         spec

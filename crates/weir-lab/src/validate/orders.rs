@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_gateway_is_no_arm_of_another_study() {
-        let mut spec = crate::fake::study(&["epoll", "uring"], 6, 1);
+        let mut spec = weir_judge::sample::study(&["epoll", "uring"], 6, 1);
         spec.arms[1].subject = Subject::Gateway(GatewaySubject::default());
         let said = validate::study(&spec).expect_err("it is refused").to_string();
         assert!(said.contains("no cell has orders"), "{said}");

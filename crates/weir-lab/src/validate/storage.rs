@@ -245,7 +245,7 @@ mod tests {
             spec.arms[0].subject = Subject::Command { argv: vec!["x".to_owned(), "{port}".to_owned()] };
         });
         assert!(mixed.contains("serves connections"), "{mixed}");
-        let mut echo = crate::fake::study(&["epoll", "uring"], 4, 1);
+        let mut echo = weir_judge::sample::study(&["epoll", "uring"], 4, 1);
         echo.arms[0].subject = Subject::Fio { program: "fio".to_owned(), engine: None };
         let error = validate::study(&echo).expect_err("it is echo").to_string();
         assert!(error.contains("protocol = \"storage\""), "{error}");

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use weir_judge::sample::study;
 use weir_lab::{
     alternation,
     exit::ExitCode,
     export,
-    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER, study},
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     quick::{Availability, quick},
     run::{self, Ended, Hands},
     validate,
@@ -355,7 +356,7 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     let outcome = start("order", &spec, &mut launcher(4, SWITCHING, 0.95)).expect("a healthy study runs");
     let mut backwards = outcome.trials.clone();
     backwards.reverse();
-    let again = weir_lab::judge::judge(&weir_lab::judge::Judged {
+    let again = weir_judge::judge::judge(&weir_judge::judge::Judged {
         spec: &spec,
         fingerprint: &outcome.result.fingerprint,
         trials: &backwards,

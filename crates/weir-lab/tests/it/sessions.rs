@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
+use weir_judge::sample::study;
 use weir_lab::{
     exit::ExitCode,
-    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER, study},
+    fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     run::{self, Ended, Event, Hands, Outcome, RunError},
 };
 use weir_record::{machine::Fingerprint, spec::StudySpec, study::MissingArm, trial::Taint, verdict::Verdict};

@@ -126,7 +126,7 @@ fn select_is_refused_more_connections_than_it_can_name() {
     select("connections = [100]\nidle_connections = [910]").expect("it just fits");
     // Each worker has descriptors of its own.
     insta::assert_snapshot!(select("connections = [1009]\nworkers = [2]").expect_err("it cannot"), @"a.toml:14: arm.driver: select watches descriptors below 1024, which leaves 1008 for connections, and c1009-d1-m64-w2-closed has 1009 (idle ones included); use poll or epoll, or cells with fewer");
-    let study = weir_lab::fake::study(&["epoll", "select"], 6, 1);
+    let study = weir_judge::sample::study(&["epoll", "select"], 6, 1);
     assert_eq!(weir_lab::validate::study(&study), Ok(()));
     let mut large = study;
     large.cells[0].connections = 1_011;

@@ -18,8 +18,8 @@ use std::{
 };
 
 use leftovers::{MARK, expect_none};
+use weir_judge::sample::study;
 use weir_lab::{
-    fake::study,
     launch::{
         LaunchError, Launcher, RoundOutcome, RoundRequest, Sliced, TrialFailure, TrialOutcome, TrialRequest,
     },

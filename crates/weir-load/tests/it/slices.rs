@@ -158,11 +158,14 @@ fn connections_that_a_server_closed_are_opened_again_by_the_prime() {
     });
     let spec = LoadSpec { depth: 1, ..sliced(address) };
     let prime = |messages_each| SliceCommand::Prime { target: 0, messages_each };
-    let script = play(&[spec], &[prime(10), prime(1), SliceCommand::Finish]).expect("a session");
+    let script = play(&[spec], &[prime(10), prime(1), prime(1), SliceCommand::Finish]).expect("a session");
     let counts = script.counts();
     assert_eq!((counts[0].messages, counts[0].reopened), (50, 0));
-    assert_eq!(counts[1].messages, 5, "{:?}", counts[1]);
-    assert!(counts[1].failures.errors() + u64::from(counts[1].reopened) > 0);
+    // A message may be on its way when the server closes; the prime after that finds all connections open.
+    let cut = counts[1].failures.errors();
+    assert_eq!(counts[1].messages + cut, 5, "{:?}", counts[1]);
+    assert!(cut + u64::from(counts[1].reopened) > 0);
+    assert_eq!((counts[2].messages, counts[2].failures.errors()), (5, 0), "{:?}", counts[2]);
 }
 
 #[test]

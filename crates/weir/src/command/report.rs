@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use weir_lab::judge::{self, Judged};
+use weir_judge::judge::{self, Judged};
 use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 use weir_store::Store;

@@ -93,11 +93,8 @@ fn round_value(arm: &TrialRecord, first: &TrialRecord, second: &TrialRecord, met
 
 /// How a slice has a metric; `None` where only the whole round has it.
 fn of_slice(metric: Metric) -> Option<fn(&SliceRecord) -> Option<f64>> {
-    fn per_message(total: u64, slice: &SliceRecord) -> Option<f64> {
-        (slice.messages > 0 && total > 0).then(|| total as f64 / slice.messages as f64)
-    }
     match metric {
-        Metric::ServerCpuPerMessage => Some(|slice| per_message(slice.server_cpu_ns, slice)),
+        Metric::ServerCpuPerMessage => Some(server_cpu_ns_per_message),
         Metric::MachineCpuPerMessage => Some(|slice| per_message(slice.machine_cpu_ns, slice)),
         Metric::Throughput => Some(|slice| {
             let is_measured = slice.messages > 0 && slice.length_ns > 0;
@@ -105,6 +102,14 @@ fn of_slice(metric: Metric) -> Option<fn(&SliceRecord) -> Option<f64>> {
         }),
         Metric::SwitchesPerMessage | Metric::LatencyP50 | Metric::LatencyP99 => None,
     }
+}
+
+pub(crate) fn server_cpu_ns_per_message(slice: &SliceRecord) -> Option<f64> {
+    per_message(slice.server_cpu_ns, slice)
+}
+
+fn per_message(total: u64, slice: &SliceRecord) -> Option<f64> {
+    (slice.messages > 0 && total > 0).then(|| total as f64 / slice.messages as f64)
 }
 
 /// Logarithms of the ratios of one figure, of the pairs that have it.

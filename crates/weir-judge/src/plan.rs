@@ -110,7 +110,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fake::study;
+    use crate::sample::study;
 
     #[test]
     fn the_order_of_a_small_study_is_fixed_by_its_seed() {

@@ -25,8 +25,96 @@ use weir_stats::{interval::order_statistics_interval, order::median};
 use crate::{
     attribution::Measured,
     gate::{Against, Gate, Pair},
-    gateway::{BASELINE, DOCUMENT_RUNS, YARDSTICK},
 };
+
+/// The arm that hands nothing over.
+pub const BASELINE: &str = "owner";
+
+/// The document's way: a lock, and a wake for every task.
+pub const YARDSTICK: &str = "naive";
+
+/// The document's way for the share of orders it handed over.
+pub const MODULO: &str = "naive-modulo";
+
+/// The baseline with one worker.
+pub const ONE_WORKER: &str = "one-worker";
+
+/// A run of the document: its name, the kind of load and the arm that is its counterpart, and what was published.
+pub struct DocumentRun {
+    /// Name in the document.
+    pub name: &'static str,
+    /// Kind of load.
+    pub load: &'static str,
+    /// Arm that is its counterpart.
+    pub arm: &'static str,
+    /// Voluntary and involuntary switches a second, of all threads.
+    pub switches_per_second: Option<f64>,
+    /// The same for each order.
+    pub switches_per_order: Option<f64>,
+    /// Orders a second.
+    pub orders_per_second: Option<f64>,
+    /// Median round trip.
+    pub p50_us: Option<f64>,
+}
+
+const UNPUBLISHED: DocumentRun = DocumentRun {
+    name: "",
+    load: "",
+    arm: "",
+    switches_per_second: None,
+    switches_per_order: None,
+    orders_per_second: None,
+    p50_us: None,
+};
+
+/// What document 001 published, and its source beside it. Switches per order are those of the audit: the document has
+/// them per second, at request rates that differ.
+pub const DOCUMENT_RUNS: [DocumentRun; 8] = [
+    DocumentRun {
+        name: "s1",
+        load: "closed",
+        arm: ONE_WORKER,
+        switches_per_second: Some(43_729.0),
+        switches_per_order: Some(2.0),
+        p50_us: Some(32.0),
+        ..UNPUBLISHED
+    },
+    DocumentRun {
+        name: "s2",
+        load: "closed",
+        arm: BASELINE,
+        switches_per_second: Some(43_722.0),
+        switches_per_order: Some(2.0),
+        p50_us: Some(32.1),
+        ..UNPUBLISHED
+    },
+    DocumentRun { name: "s3", load: "closed", arm: YARDSTICK, ..UNPUBLISHED },
+    DocumentRun {
+        name: "s3-modulo",
+        load: "closed",
+        arm: MODULO,
+        switches_per_second: Some(59_692.0),
+        switches_per_order: Some(3.13),
+        p50_us: Some(41.1),
+        ..UNPUBLISHED
+    },
+    DocumentRun {
+        name: "tps-1w",
+        load: "tps",
+        arm: ONE_WORKER,
+        orders_per_second: Some(69_000.0),
+        ..UNPUBLISHED
+    },
+    DocumentRun {
+        name: "tps-2w",
+        load: "tps",
+        arm: BASELINE,
+        orders_per_second: Some(125_000.0),
+        ..UNPUBLISHED
+    },
+    DocumentRun { name: "deep-1w", load: "flood", arm: ONE_WORKER, ..UNPUBLISHED },
+    DocumentRun { name: "deep-2w", load: "flood", arm: BASELINE, ..UNPUBLISHED },
+];
 
 /// The best way must cost at most this share of the yardstick.
 pub const SHARE_MAX: f64 = 0.5;
@@ -270,18 +358,41 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        file::Surroundings,
-        gate::TrialState,
-        gateway::{self, Plan},
-        quick::Availability,
-    };
+    use crate::{gate::TrialState, sample};
 
     const CELLS: [&str; 3] = ["closed-uring-w2", "paced-uring-w2", "flood-uring-w2"];
 
+    /// Two drivers under four loads, with two workers on two CPUs.
     fn study() -> StudySpec {
-        let surroundings = Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] };
-        gateway::gateway(&surroundings, None, &Availability::Runs, Plan::Scaled).0
+        let mut spec = sample::study(&[BASELINE, YARDSTICK, "edge", "mesh", MODULO, ONE_WORKER], 6, 7);
+        for arm in &mut spec.arms {
+            let (handoff, route, workers) = match arm.name.as_str() {
+                BASELINE => (BASELINE, "own", None),
+                MODULO => (YARDSTICK, "modulo", None),
+                ONE_WORKER => (BASELINE, "own", Some(1)),
+                other => (other, "other", None),
+            };
+            arm.subject = Subject::Gateway(GatewaySubject {
+                handoff: handoff.to_owned(),
+                route: route.to_owned(),
+                workers,
+                ..GatewaySubject::default()
+            });
+        }
+        let cell = |(driver, load): (&str, &str)| CellSpec {
+            id: format!("{load}-{driver}-w2"),
+            workers: 2,
+            orders: Some(OrdersCell {
+                driver: driver.to_owned(),
+                load: load.to_owned(),
+                ..OrdersCell::default()
+            }),
+            ..spec.cells[0].clone()
+        };
+        let loads = ["closed", "tps", "paced", "flood"];
+        spec.cells =
+            ["uring", "epoll"].iter().flat_map(|driver| loads.map(|load| cell((driver, load)))).collect();
+        spec
     }
 
     fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {

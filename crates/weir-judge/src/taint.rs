@@ -181,7 +181,7 @@ pub(crate) fn failure_classes(failures: &FailureCounts) -> Vec<String> {
 }
 
 /// Whether the taint says something about the machine's noise and nothing about the arm.
-pub(crate) fn is_noise(taint: &Taint) -> bool {
+pub fn is_noise(taint: &Taint) -> bool {
     matches!(taint, Taint::Steal | Taint::ForeignCpu | Taint::StateChanged)
 }
 

@@ -41,7 +41,9 @@ use crate::{
     gate::{Against, Gate, Pairs, TrialState},
     handoff, listening,
     progress::Progress,
-    summary, taint,
+    summary,
+    syn_ladder::syn_ladder_s,
+    taint,
     units::{self, Units},
 };
 
@@ -87,7 +89,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
-    let syn_ladder_s = weir_evidence::network::syn_ladder_s(&judged.fingerprint.limits);
+    let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,

@@ -64,11 +64,7 @@ impl Progress {
 
 /// Blocks that have not run, or lack a pair in the wanted state ([`Gate::wanted_state`]) and may be tried again, with
 /// the number of the next attempt; headline first.
-pub(crate) fn gaps(
-    spec: &StudySpec,
-    trials: &[&TrialRecord],
-    missing: &[MissingArm],
-) -> Vec<(PlannedBlock, u32)> {
+pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Vec<(PlannedBlock, u32)> {
     let gate = Gate::new(trials.iter().copied());
     let wanted = gate.wanted_state(trials);
     let others: Vec<&str> = spec
@@ -102,7 +98,7 @@ pub(crate) fn gaps(
 }
 
 /// Whether the baseline, or every other arm, is missing.
-pub(crate) fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool {
+pub fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool {
     let is_missing = |name: &str| missing.iter().any(|arm| arm.name == name);
     is_missing(&spec.arms[0].name) || spec.arms.iter().skip(1).all(|arm| is_missing(&arm.name))
 }
@@ -124,7 +120,7 @@ fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
 }
 
 /// Nanoseconds as a person says them.
-pub(crate) fn seconds(nanoseconds: u64) -> String {
+pub fn seconds(nanoseconds: u64) -> String {
     format!("{:.0} s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 

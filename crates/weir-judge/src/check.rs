@@ -14,6 +14,7 @@ use weir_stats::{interval::order_statistics_interval, order::median};
 use crate::{
     gate::{Gate, TrialState},
     judge::RATE_KEPT_SHARE_MIN,
+    neighbours,
     plan::{self, PlannedBlock},
     progress::{self, Progress, seconds},
     taint::{self, BACKGROUND_SHARE_MAX, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
@@ -64,6 +65,7 @@ pub(crate) fn all(
         interleaving(spec, trials),
         baseline_itself(comparisons, unit),
     ];
+    checks.extend(neighbours::check(spec, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

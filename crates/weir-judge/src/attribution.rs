@@ -101,7 +101,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::fake;
+    use crate::sample;
 
     fn trial(arm: &str, block: u32, throughput: f64, cpu_us: f64) -> TrialRecord {
         let load = LoadReport {
@@ -137,7 +137,7 @@ mod tests {
 
     /// uring and epoll alike at 100 a second and 5 µs; with the log epoll gives 83.3 a second at 6 µs.
     fn attributions(claim: PublishedClaim) -> Vec<Attribution> {
-        let mut spec = fake::study(&["epoll", "uring", "epoll-log"], 6, 1);
+        let mut spec = sample::study(&["epoll", "uring", "epoll-log"], 6, 1);
         spec.published = vec![claim];
         let mut trials = Vec::new();
         for block in 0..6 {

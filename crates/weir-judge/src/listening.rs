@@ -94,7 +94,7 @@ fn stalled(connect: &Option<Histogram<u64>>, syn_ladder_s: &[u32]) -> Vec<(u32, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake;
+    use crate::sample;
 
     fn trial(arm: &str, overflows: u64) -> TrialRecord {
         let network = NetworkCounters {
@@ -119,14 +119,14 @@ mod tests {
 
     #[test]
     fn nothing_is_told_where_nothing_was_lost() {
-        let spec = fake::study(&["epoll", "uring"], 4, 1);
+        let spec = sample::study(&["epoll", "uring"], 4, 1);
         let quiet = trial("epoll", 0);
         assert_eq!(all(&spec, &[&quiet], &[1, 2, 3]), []);
     }
 
     #[test]
     fn every_arm_is_told_once_one_lost_connections_or_has_a_short_queue() {
-        let mut spec = fake::study(&["epoll", "uring"], 4, 1);
+        let mut spec = sample::study(&["epoll", "uring"], 4, 1);
         let (first, second, other) = (trial("epoll", 3), trial("epoll", 4), trial("uring", 0));
         let told = all(&spec, &[&first, &second, &other], &[1, 2, 3]);
         let lost: Vec<(&str, u32, u64)> = told

@@ -1,0 +1,229 @@
+//! What a slice's neighbours do to it: whether going earlier matters, and what one arm leaves to the next. Pure.
+//!
+//! The baseline's two runs are the same program, so that any difference between their slices that goes with their
+//! order is one of the order. Both effects fall out of a comparison as far as the random order balances them; a large
+//! one says that slices are too short, or that an arm leaves work behind which another pays for.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    spec::StudySpec,
+    study::Check,
+    trial::{SliceRecord, TrialRecord},
+};
+use weir_stats::{
+    decide::{Estimate, UNITS_MIN, estimate},
+    order::median,
+};
+
+use crate::units;
+
+/// Largest effect of order or of carry-over, as a share of the equivalence margin.
+const MARGIN_SHARE_MAX: f64 = 0.25;
+
+/// The check; `None` when no cell's arms take turns.
+pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
+    let limit = MARGIN_SHARE_MAX * (1.0 + spec.smallest_effect).ln();
+    let mut said = Vec::new();
+    let mut passed = true;
+    for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
+        let rounds = rounds(trials, &cell.id);
+        let order: Vec<f64> =
+            rounds.iter().filter_map(|round| round.going_first(&spec.arms[0].name)).collect();
+        let mut found = vec![("going first".to_owned(), order)];
+        for arm in spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)) {
+            let carried = rounds.iter().filter_map(|round| round.carried(&spec.arms[0].name, &arm.name));
+            found.push((format!("following {}", arm.name), carried.collect()));
+        }
+        for (what, values) in found {
+            let Some(estimate) = estimate(&values).filter(|it| it.units >= UNITS_MIN) else { continue };
+            let holds = !is_shown(&estimate) || estimate.mean.abs() <= limit;
+            passed &= holds;
+            if !holds || said.len() < spec.arms.len() {
+                said.push(words(&what, &cell.id, &estimate));
+            }
+        }
+    }
+    if said.is_empty() {
+        return None;
+    }
+    let detail = format!(
+        "the baseline's own CPU per message changes by {}; at most {:.2} % is allowed where it is more than noise",
+        said.join(", by "),
+        100.0 * (limit.exp() - 1.0)
+    );
+    Some(Check { name: "slice-neighbours".to_owned(), passed, detail })
+}
+
+fn is_shown(estimate: &Estimate) -> bool {
+    estimate.low > 0.0 || estimate.high < 0.0
+}
+
+fn words(what: &str, cell_id: &str, estimate: &Estimate) -> String {
+    let percent = |log: f64| 100.0 * (log.exp() - 1.0);
+    let Estimate { mean, low, high, .. } = *estimate;
+    format!("{:+.2} % [{:+.2}, {:+.2}] {what} ({cell_id})", percent(mean), percent(low), percent(high))
+}
+
+/// One slice of a round.
+struct Slice<'a> {
+    arm: &'a str,
+    is_repeat: bool,
+    record: &'a SliceRecord,
+}
+
+impl Slice<'_> {
+    fn log_cpu(&self) -> Option<f64> {
+        units::server_cpu_ns_per_message(self.record).map(f64::ln)
+    }
+}
+
+/// The slices of one round in the order they ran.
+struct Round<'a>(Vec<Slice<'a>>);
+
+fn rounds<'a>(trials: &[&'a TrialRecord], cell_id: &str) -> Vec<Round<'a>> {
+    let mut rounds: BTreeMap<(u32, u32), Vec<&'a TrialRecord>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.cell_id == cell_id && trial.taints.is_empty()) {
+        rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
+    }
+    let in_order = |trials: Vec<&'a TrialRecord>| {
+        let mut slices: Vec<Slice<'a>> = trials
+            .into_iter()
+            .flat_map(|trial| {
+                let slice = |record| Slice { arm: &trial.arm, is_repeat: trial.repeat, record };
+                trial.slices.iter().map(slice)
+            })
+            .collect();
+        slices.sort_by_key(|slice| (slice.record.permutation, slice.record.place));
+        Round(slices)
+    };
+    rounds.into_values().map(in_order).collect()
+}
+
+impl Round<'_> {
+    /// Places of the baseline's two slices in every permutation that has both, the earlier first.
+    fn pairs(&self, baseline: &str) -> Vec<[usize; 2]> {
+        let own = |(place, slice): (usize, &Slice<'_>)| (slice.arm == baseline).then_some(place);
+        let places: Vec<usize> = self.0.iter().enumerate().filter_map(own).collect();
+        places
+            .windows(2)
+            .filter(|pair| {
+                let [one, other] = [&self.0[pair[0]], &self.0[pair[1]]];
+                one.record.permutation == other.record.permutation && one.is_repeat != other.is_repeat
+            })
+            .map(|pair| [pair[0], pair[1]])
+            .collect()
+    }
+
+    fn log_ratio(&self, one: usize, other: usize) -> Option<f64> {
+        Some(self.0[one].log_cpu()? - self.0[other].log_cpu()?)
+    }
+
+    /// What the baseline costs where it goes before itself, over what it costs after: the median over permutations.
+    fn going_first(&self, baseline: &str) -> Option<f64> {
+        let logs: Vec<f64> = self
+            .pairs(baseline)
+            .into_iter()
+            .filter_map(|[earlier, later]| self.log_ratio(earlier, later))
+            .collect();
+        median(&logs)
+    }
+
+    /// What the baseline costs right after a slice of the arm, over what it costs right after one of its own, in the
+    /// same permutation.
+    fn carried(&self, baseline: &str, arm: &str) -> Option<f64> {
+        let follows = |place: usize, name: &str| place > 0 && self.0[place - 1].arm == name;
+        let logs: Vec<f64> = self
+            .pairs(baseline)
+            .into_iter()
+            .filter_map(|[one, other]| match () {
+                () if follows(one, arm) && follows(other, baseline) => self.log_ratio(one, other),
+                () if follows(other, arm) && follows(one, baseline) => self.log_ratio(other, one),
+                () => None,
+            })
+            .collect();
+        median(&logs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::spec::Alternation;
+    use weir_stats::random::Random;
+
+    use super::*;
+    use crate::{plan, plan::PlannedBlock, sample};
+
+    /// Rounds on a machine on which a slice costs 10 µs, times `first` at the first place and `after` behind the arm.
+    fn study(first: f64, after: f64) -> (StudySpec, Vec<TrialRecord>) {
+        let mut spec = sample::study(&["epoll", "uring"], 40, 7);
+        spec.cells[0].alternation = Some(Alternation { slice_ns: 1, permutations: 8, prime_messages: 1 });
+        let mut random = Random::seeded(11);
+        let mut trials = Vec::new();
+        for block in 0..40 {
+            let mut runs =
+                [("epoll", false), ("epoll", true), ("uring", false)].map(|(arm, repeat)| TrialRecord {
+                    cell_id: spec.cells[0].id.clone(),
+                    arm: arm.to_owned(),
+                    repeat,
+                    block,
+                    ..TrialRecord::default()
+                });
+            let orders = plan::permutations(&spec, PlannedBlock { cell: 0, block }, 0, 3, 8);
+            let mut before = None;
+            for (permutation, order) in (0_u32..).zip(orders) {
+                for (place, run) in (0_u32..).zip(order) {
+                    let noise = 1.0 + 0.002 * (random.uniform() - 0.5);
+                    let cost = 10_000.0
+                        * noise
+                        * if place == 0 { first } else { 1.0 }
+                        * if before == Some(2) { after } else { 1.0 };
+                    runs[run].slices.push(SliceRecord {
+                        permutation,
+                        place,
+                        messages: 100,
+                        server_cpu_ns: (cost * 100.0) as u64,
+                        ..SliceRecord::default()
+                    });
+                    before = Some(run);
+                }
+            }
+            trials.extend(runs);
+        }
+        (spec, trials)
+    }
+
+    fn checked(first: f64, after: f64) -> Check {
+        let (spec, trials) = study(first, after);
+        check(&spec, &trials.iter().collect::<Vec<_>>()).expect("its arms take turns")
+    }
+
+    #[test]
+    fn slices_that_do_not_know_their_neighbours_pass() {
+        let check = checked(1.0, 1.0);
+        assert!(check.passed, "{}", check.detail);
+        assert!(check.detail.contains("going first (c100-d1-m64-closed)"), "{}", check.detail);
+    }
+
+    #[test]
+    fn a_dear_first_place_is_found() {
+        let check = checked(1.05, 1.0);
+        assert!(!check.passed, "{}", check.detail);
+        // The other arm goes first in a third of the permutations, and in some rounds in half of them.
+        assert!(check.detail.contains("by +4."), "{}", check.detail);
+    }
+
+    #[test]
+    fn what_an_arm_leaves_to_the_next_is_found() {
+        let check = checked(1.0, 1.03);
+        assert!(!check.passed, "{}", check.detail);
+        assert!(check.detail.contains("following uring"), "{}", check.detail);
+        let (spec, mut trials) = study(1.0, 1.0);
+        trials.iter_mut().for_each(|trial| trial.slices.clear());
+        assert_eq!(check_of(&spec, &trials), None, "whole trials have no neighbours");
+    }
+
+    fn check_of(spec: &StudySpec, trials: &[TrialRecord]) -> Option<Check> {
+        check(spec, &trials.iter().collect::<Vec<_>>())
+    }
+}

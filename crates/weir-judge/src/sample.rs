@@ -1,0 +1,48 @@
+//! A small study for tests and test benches: one closed headline cell.
+
+use std::collections::BTreeMap;
+
+use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+
+/// A study of one closed headline cell over Weir drivers with these names.
+pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
+    let arm = |name: &&str| ArmSpec {
+        name: (*name).to_owned(),
+        subject: Subject::Weir {
+            driver: (*name).to_owned(),
+            options: BTreeMap::new(),
+            arguments: Vec::new(),
+        },
+        load_options: BTreeMap::new(),
+    };
+    StudySpec {
+        name: "fake".to_owned(),
+        title: "what the fake was told".to_owned(),
+        seed,
+        arms: arms.iter().map(arm).collect(),
+        cells: vec![CellSpec {
+            id: "c100-d1-m64-closed".to_owned(),
+            role: CellRole::Headline,
+            connections: 100,
+            depth: 1,
+            message_bytes: 64,
+            idle_connections: 0,
+            workers: 1,
+            load: LoadMode::Closed,
+            window_ns: 1_000_000_000,
+            warmup_ns_max: 400_000_000,
+            blocks,
+            http: None,
+            storage: None,
+            orders: None,
+            alternation: None,
+            arms: Vec::new(),
+        }],
+        server_cpus: vec![0],
+        load_cpus: vec![1],
+        smallest_effect: 0.03,
+        time_cap_ns: 600_000_000_000,
+        published: Vec::new(),
+        ways: Vec::new(),
+    }
+}
