@@ -12,36 +12,24 @@
 use weir_record::{
     spec::{Cause, PublishedClaim, StudySpec},
     study::{Attribution, PairedRatio},
-    trial::TrialRecord,
     verdict::Metric,
 };
-use weir_stats::{interval::paired_interval, order::median};
+use weir_stats::decide::estimate;
 
-use crate::{
-    gate::{Against, Gate, TrialState},
-    plan,
-    units::log_ratios,
-};
+use crate::{cell_trials::CellTrials, gate::Gate, units};
 
 /// A published ratio nearer to one than this has no difference to hand out shares of.
 const PUBLISHED_RATIO_MIN: f64 = 1.1;
 
-/// A cell with what was measured in it.
-pub(crate) struct Measured<'a, 't> {
-    pub(crate) cell_id: &'a str,
-    pub(crate) trials: &'a [&'t TrialRecord],
-    pub(crate) state: TrialState,
-}
-
 /// One line for each cause of each claim whose cell was measured.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[Measured<'_, '_>]) -> Vec<Attribution> {
+pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Attribution> {
     let mut found = Vec::new();
     for claim in &spec.published {
-        let Some(cell) = cells.iter().find(|cell| cell.cell_id == claim.cell_id) else { continue };
+        let Some(cell) = cells.iter().find(|cell| cell.spec.id == claim.cell_id) else { continue };
         let clean = Cause { arm: claim.arm.clone(), baseline: claim.baseline.clone() };
-        let clean = Logs::of(spec, gate, cell, &clean, found.len());
+        let clean = Logs::of(spec, gate, cell, &clean);
         for cause in &claim.causes {
-            let with = Logs::of(spec, gate, cell, cause, found.len());
+            let with = Logs::of(spec, gate, cell, cause);
             found.push(attribution(claim, cause, &clean, &with));
         }
     }
@@ -75,18 +63,17 @@ struct Logs {
 }
 
 impl Logs {
-    fn of(spec: &StudySpec, gate: &Gate, cell: &Measured<'_, '_>, pair: &Cause, number: usize) -> Self {
+    fn of(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>, pair: &Cause) -> Self {
         let ratio = |metric| {
             if pair.arm == pair.baseline {
                 return Some(PairedRatio { ratio: 1.0, interval: None, pairs: 0 });
             }
-            let pairs = gate.pairs(cell.trials, &pair.baseline, Against::Arm(&pair.arm), cell.state);
-            let logs = log_ratios(&pairs.used, metric);
-            let interval = paired_interval(&logs, plan::attribution_seed(spec, number));
+            let arms = (pair.arm.as_str(), pair.baseline.as_str());
+            let effect = estimate(&units::of(gate, cell, arms, &spec.arms[0].name, metric).logs)?;
             Some(PairedRatio {
-                ratio: median(&logs)?.exp(),
-                interval: interval.map(|interval| (interval.low.exp(), interval.high.exp())),
-                pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
+                ratio: effect.mean.exp(),
+                interval: Some((effect.low.exp(), effect.high.exp())),
+                pairs: u32::try_from(effect.units).unwrap_or(u32::MAX),
             })
         };
         Self { throughput: ratio(Metric::Throughput), server_cpu: ratio(Metric::ServerCpuPerMessage) }
@@ -147,8 +134,7 @@ mod tests {
         }
         let gate = Gate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
-        let cell = Measured { cell_id: "c100-d1-m64-closed", trials: &trials, state: TrialState::Near };
-        all(&spec, &gate, &[cell])
+        all(&spec, &gate, &[CellTrials::of(&spec.cells[0], &gate, &trials)])
     }
 
     #[test]

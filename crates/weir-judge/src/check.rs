@@ -65,7 +65,7 @@ pub(crate) fn all(
         interleaving(spec, trials),
         baseline_itself(comparisons, unit),
     ];
-    checks.extend(neighbours::check(spec, trials));
+    checks.extend(neighbours::check(spec, trials, unit));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

@@ -3,16 +3,21 @@
 //! The rules are fixed before the data are seen and never look at an outcome. A trial has a state only when its
 //! readings before and after agree. A pair is an arm and a baseline run of the same attempt at the same block, both
 //! clean and both in the cell's state; of several attempts the first that gives a pair counts. A cell is compared in
-//! the state in which it has more clean trials, because ratios themselves differ between states and must not be mixed.
+//! the state in which it has more clean trials, because ratios themselves differ between states: their mix would be a
+//! figure of how the states happened to alternate. This holds for rounds in which the arms took turns as well. Only
+//! where no state has enough of those for a decision are all compared together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     machine::CrossCoreReading,
     study::MachineStates,
     trial::{Taint, TrialRecord},
 };
-use weir_stats::states::{States, find_states};
+use weir_stats::{
+    decide::UNITS_MIN,
+    states::{States, find_states},
+};
 
 use crate::taint;
 
@@ -133,11 +138,19 @@ impl Gate {
         trials.into_iter().any(|trial| self.state(trial) == state && self.is_clean(trial))
     }
 
-    /// The state in which a cell is compared: the one with more clean trials, near when equal.
-    pub fn cell_state(&self, trials: &[&TrialRecord]) -> TrialState {
-        let count =
-            |state| trials.iter().filter(|trial| self.is_clean(trial) && self.state(trial) == state).count();
-        if count(TrialState::Far) > count(TrialState::Near) { TrialState::Far } else { TrialState::Near }
+    /// The state in which a cell is compared: the one with more clean trials, near when equal. `None` where its arms
+    /// took turns and neither state has [`UNITS_MIN`] rounds.
+    pub fn cell_state(&self, trials: &[&TrialRecord]) -> Option<TrialState> {
+        let own = |state| -> Vec<&TrialRecord> {
+            let is_own = |trial: &&TrialRecord| self.is_clean(trial) && self.state(trial) == state;
+            trials.iter().copied().filter(is_own).collect()
+        };
+        let (near, far) = (own(TrialState::Near), own(TrialState::Far));
+        let (state, most) =
+            if far.len() > near.len() { (TrialState::Far, far) } else { (TrialState::Near, near) };
+        let rounds: BTreeSet<u32> = most.iter().map(|trial| trial.block).collect();
+        let is_mixed = rounds.len() < UNITS_MIN && trials.iter().copied().any(took_turns);
+        (!is_mixed).then_some(state)
     }
 
     /// The record's view of the states.
@@ -170,7 +183,7 @@ impl Gate {
         cell: &[&'a TrialRecord],
         baseline: &str,
         against: Against<'_>,
-        state: TrialState,
+        state: Option<TrialState>,
     ) -> Pairs<'a> {
         let mut attempts: BTreeMap<u32, BTreeMap<u32, Vec<&'a TrialRecord>>> = BTreeMap::new();
         for trial in cell {
@@ -197,17 +210,21 @@ impl Gate {
         pairs
     }
 
-    /// Whether the trial may be compared in this state. Arms that took turns met one machine, whatever its state.
-    pub fn is_usable(&self, trial: &TrialRecord, state: TrialState) -> bool {
-        self.is_clean(trial) && (took_turns(trial) || self.state(trial) == state)
+    /// Whether the trial may be compared in this state, or in any.
+    pub fn is_usable(&self, trial: &TrialRecord, state: Option<TrialState>) -> bool {
+        self.obstacle(trial, state).is_none()
     }
 
-    fn obstacle(&self, trial: &TrialRecord, state: TrialState) -> Option<&'static str> {
-        let taints = self.taints(trial);
-        match taints.first() {
-            Some(first) => Some(taint::words(first)),
-            None if self.state(trial) == state => None,
-            None => Some(if state == TrialState::Near { "in the far state" } else { "in the near state" }),
+    /// Why not.
+    pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<&'static str> {
+        if let Some(first) = self.taints(trial).first() {
+            return Some(taint::words(first));
+        }
+        match (self.state(trial), state?) {
+            (own, wanted) if own == wanted => None,
+            (TrialState::Far, _) => Some("in the far state"),
+            (TrialState::Near, _) => Some("in the near state"),
+            (TrialState::Changed, _) => Some(taint::words(&Taint::StateChanged)),
         }
     }
 }

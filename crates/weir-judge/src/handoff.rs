@@ -23,7 +23,7 @@ use weir_record::{
 use weir_stats::{interval::order_statistics_interval, order::median};
 
 use crate::{
-    attribution::Measured,
+    cell_trials::CellTrials,
     gate::{Against, Gate, Pair},
 };
 
@@ -124,7 +124,7 @@ pub(crate) fn find(
     spec: &StudySpec,
     fingerprint: &Fingerprint,
     gate: &Gate,
-    cells: &[Measured<'_, '_>],
+    cells: &[CellTrials<'_>],
     arms: &[ArmSummary],
 ) -> Option<GatewayFindings> {
     if !spec.is_orders() {
@@ -198,12 +198,12 @@ fn drivers(spec: &StudySpec) -> Vec<&str> {
     found
 }
 
-fn costs(spec: &StudySpec, gate: &Gate, cells: &[Measured<'_, '_>]) -> Vec<HandoffCost> {
+fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<HandoffCost> {
     let mut found = Vec::new();
     for cell in cells {
-        let Some(asked) = spec.cells.iter().find(|it| it.id == cell.cell_id) else { continue };
+        let asked = cell.spec;
         let pairs =
-            |arm: &str| gate.pairs(cell.trials, &spec.arms[0].name, Against::Arm(arm), cell.state).used;
+            |arm: &str| gate.pairs(&cell.trials, &spec.arms[0].name, Against::Arm(arm), cell.state).used;
         let yardstick = by_block(&pairs(YARDSTICK), cpu_us);
         for arm in &spec.arms {
             let is_asked = asked.has_arm(&arm.name) && subject(spec, &arm.name).is_some_and(hands_over);
@@ -358,7 +358,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{gate::TrialState, sample};
+    use crate::sample;
 
     const CELLS: [&str; 3] = ["closed-uring-w2", "paced-uring-w2", "flood-uring-w2"];
 
@@ -431,15 +431,9 @@ mod tests {
         }
         let gate = Gate::new(&trials);
         let all: Vec<&TrialRecord> = trials.iter().collect();
-        let of = |cell: &str| -> Vec<&TrialRecord> {
-            all.iter().copied().filter(|trial| trial.cell_id == cell).collect()
-        };
-        let own: Vec<Vec<&TrialRecord>> = CELLS.map(of).into();
-        let cells: Vec<Measured<'_, '_>> = CELLS
-            .iter()
-            .zip(&own)
-            .map(|(cell_id, trials)| Measured { cell_id, trials, state: TrialState::Near })
-            .collect();
+        let of = |cell: &&CellSpec| CELLS.contains(&cell.id.as_str());
+        let cells: Vec<CellTrials<'_>> =
+            spec.cells.iter().filter(of).map(|cell| CellTrials::of(cell, &gate, &all)).collect();
         let wakes = Spread { median: 0.05, min: 0.04, max: 0.06 };
         let summary = ArmSummary {
             cell_id: CELLS[2].to_owned(),

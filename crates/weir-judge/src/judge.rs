@@ -3,7 +3,7 @@
 //! The rules, in the order they apply to one comparison (a cell, an arm, a metric):
 //!
 //! 1. The values come from `units`: one log-ratio for each round in which the arms took turns, or for each block of
-//!    whole trials (an arm and the baseline, clean, in one state of the machine: `gate`).
+//!    whole trials; all in one state of the machine (`gate`), and the effect in the other one beside it.
 //! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
@@ -36,7 +36,8 @@ use weir_stats::{
 };
 
 use crate::{
-    attribution::{self, Measured},
+    attribution,
+    cell_trials::{self, CellTrials},
     check, equal_rate,
     gate::{Against, Gate, Pairs, TrialState},
     handoff, listening,
@@ -77,7 +78,7 @@ pub struct Judged<'a> {
 pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let Judged { spec, trials, missing_arms, .. } = *judged;
     let gate = Gate::new(trials);
-    let cells = cells_by_role(spec, &gate, trials);
+    let cells = cell_trials::by_role(spec, &gate, trials);
     let mut drafts = draft_all(judged, &gate, &cells);
     let mut comparisons = decide_all(spec, &mut drafts);
     confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
@@ -85,7 +86,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     withhold_unfinished(&progress, &mut comparisons);
     let headline = headline(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
-    let gateway = handoff::find(spec, judged.fingerprint, &gate, &measured(&cells), &arms);
+    let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
@@ -106,47 +107,11 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         complete: progress.is_complete(),
         elapsed_ns: judged.elapsed_ns,
         reproduce: judged.reproduce.to_owned(),
-        attributions: attribution::all(spec, &gate, &measured(&cells)),
+        attributions: attribution::all(spec, &gate, &cells),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
         gateway,
     }
-}
-
-fn measured<'a, 't>(cells: &'a [CellTrials<'t>]) -> Vec<Measured<'a, 't>> {
-    let one = |cell: &'a CellTrials<'t>| Measured {
-        cell_id: &cell.spec.id,
-        trials: &cell.trials,
-        state: cell.state,
-    };
-    cells.iter().map(one).collect()
-}
-
-/// One cell with its trials, and the state it is compared in.
-struct CellTrials<'a> {
-    spec: &'a CellSpec,
-    trials: Vec<&'a TrialRecord>,
-    state: TrialState,
-}
-
-impl CellTrials<'_> {
-    fn of_arm<'s>(&'s self, arm: &'s str) -> impl Iterator<Item = &'s TrialRecord> + 's {
-        self.trials.iter().copied().filter(move |trial| trial.arm == arm)
-    }
-}
-
-/// Headline first, then declared, then exploratory cells, each in the spec's order.
-fn cells_by_role<'a>(spec: &'a StudySpec, gate: &Gate, trials: &'a [TrialRecord]) -> Vec<CellTrials<'a>> {
-    let of_role = |role| spec.cells.iter().filter(move |cell| cell.role == role);
-    [CellRole::Headline, CellRole::Declared, CellRole::Exploratory]
-        .into_iter()
-        .flat_map(of_role)
-        .map(|cell| {
-            let mut own: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.cell_id == cell.id).collect();
-            own.sort_by_key(|trial| trial.started_ns);
-            CellTrials { spec: cell, state: gate.cell_state(&own), trials: own }
-        })
-        .collect()
 }
 
 /// A comparison before its verdict, with what the verdict needs.
@@ -244,14 +209,13 @@ fn draft(
     metric: Metric,
 ) -> Draft {
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
-    let units = match cell.spec.alternation {
-        Some(_) => units::of_rounds(gate, &cell.trials, baseline, arm, metric),
-        None => of_blocks(spec, gate, cell, &pairs, metric),
-    };
+    let first = &spec.arms[0].name;
+    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, (arm, baseline), first, metric);
+    let units = units_of(cell);
     let effect = estimate(&units.logs);
     let itself = estimate(&units.logs_self);
     let mut notes = Vec::new();
-    if cell.spec.alternation.is_none() && cell.state == TrialState::Far {
+    if cell.state == Some(TrialState::Far) {
         notes
             .push("compared in the machine's far state, which most clean trials of this cell met".to_owned());
     }
@@ -275,7 +239,7 @@ fn draft(
         ratios: units.logs.iter().map(|log| log.exp()).collect(),
         ratios_self: units.logs_self.iter().map(|log| log.exp()).collect(),
         ratio_all_pairs: median(&units::log_ratios(&pairs.all, metric)).map(f64::exp),
-        by_state: by_state(&units),
+        by_state: by_state(|state| units_of(&cell.in_state(state))),
         verdict: Verdict::Inconclusive,
         notes,
     };
@@ -289,50 +253,22 @@ fn draft(
     }
 }
 
-/// The blocks of a cell in which each arm has trials of its own.
-fn of_blocks(
-    spec: &StudySpec,
-    gate: &Gate,
-    cell: &CellTrials<'_>,
-    pairs: &Pairs<'_>,
-    metric: Metric,
-) -> Units {
-    let pairs_self = gate.pairs(&cell.trials, &spec.arms[0].name, Against::Itself, cell.state);
-    let logs = units::log_ratios(&pairs.used, metric);
-    let mut excluded = pairs.excluded.clone();
-    let without = pairs.used.len() - logs.len();
-    if without > 0 {
-        excluded.insert("without this figure", u32::try_from(without).unwrap_or(u32::MAX));
-    }
-    let logs_self = units::log_ratios(&pairs_self.used, metric);
-    Units { states: vec![cell.state; logs.len()], logs, logs_self, excluded }
-}
-
 /// Units of each state that it takes to tell an effect by state.
 pub const UNITS_BY_STATE_MIN: usize = 4;
 
 /// The effect in each state of the machine, where both were met often enough: pairing removes noise that adds, and no
 /// interaction.
-fn by_state(units: &Units) -> Vec<StateEffect> {
-    let in_state = |far: bool| {
-        let is_own =
-            |state: &TrialState| matches!((state, far), (TrialState::Far, true) | (TrialState::Near, false));
-        let own: Vec<f64> = units
-            .logs
-            .iter()
-            .zip(&units.states)
-            .filter(|(_, state)| is_own(state))
-            .map(|(log, _)| *log)
-            .collect();
-        let effect = estimate(&own).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
+fn by_state(units_in: impl Fn(TrialState) -> Units) -> Vec<StateEffect> {
+    let in_state = |state: TrialState| {
+        let effect = estimate(&units_in(state).logs).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
         Some(StateEffect {
-            is_far: far,
+            is_far: state == TrialState::Far,
             units: u32::try_from(effect.units).unwrap_or(u32::MAX),
             ratio: effect.mean.exp(),
             interval: (effect.low.exp(), effect.high.exp()),
         })
     };
-    match (in_state(false), in_state(true)) {
+    match (in_state(TrialState::Near), in_state(TrialState::Far)) {
         (Some(near), Some(far)) => vec![near, far],
         _ => Vec::new(),
     }

@@ -15,6 +15,7 @@ pub mod sample;
 pub mod taint;
 
 mod attribution;
+mod cell_trials;
 mod check;
 mod equal_rate;
 mod histogram;

@@ -22,7 +22,7 @@ use crate::units;
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check; `None` when no cell's arms take turns.
-pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord], unit: &str) -> Option<Check> {
     let limit = MARGIN_SHARE_MAX * (1.0 + spec.smallest_effect).ln();
     let mut said = Vec::new();
     let mut passed = true;
@@ -48,7 +48,7 @@ pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> 
         return None;
     }
     let detail = format!(
-        "the baseline's own CPU per message changes by {}; at most {:.2} % is allowed where it is more than noise",
+        "the baseline's own CPU per {unit} changes by {}; at most {:.2} % is allowed where it is more than noise",
         said.join(", by "),
         100.0 * (limit.exp() - 1.0)
     );
@@ -195,7 +195,7 @@ mod tests {
 
     fn checked(first: f64, after: f64) -> Check {
         let (spec, trials) = study(first, after);
-        check(&spec, &trials.iter().collect::<Vec<_>>()).expect("its arms take turns")
+        check_of(&spec, &trials).expect("its arms take turns")
     }
 
     #[test]
@@ -224,6 +224,6 @@ mod tests {
     }
 
     fn check_of(spec: &StudySpec, trials: &[TrialRecord]) -> Option<Check> {
-        check(spec, &trials.iter().collect::<Vec<_>>())
+        check(spec, &trials.iter().collect::<Vec<_>>(), "message")
     }
 }

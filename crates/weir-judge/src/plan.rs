@@ -27,7 +27,6 @@ enum Choice {
     Schedule = 1,
     Order = 2,
     Trial = 3,
-    Attribution = 5,
     Permutation = 6,
 }
 
@@ -92,11 +91,6 @@ pub fn permutations(
 /// Seed of payloads and arrivals: the same for all arms of an attempt, so that they are asked the same.
 pub fn trial_seed(spec: &StudySpec, block: PlannedBlock, attempt: u32) -> u64 {
     part(spec.seed, Choice::Trial, &[block.cell as u64, u64::from(block.block), u64::from(attempt)])
-}
-
-/// Seed of resampling for what one cause makes.
-pub(crate) fn attribution_seed(spec: &StudySpec, number: usize) -> u64 {
-    part(spec.seed, Choice::Attribution, &[number as u64])
 }
 
 fn part(seed: u64, choice: Choice, path: &[u64]) -> u64 {

@@ -81,7 +81,8 @@ pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -
             let is_own = |trial: &&TrialRecord| trial.cell_id == *cell_id && trial.block == planned.block;
             let own: Vec<&TrialRecord> = trials.iter().copied().filter(is_own).collect();
             let attempts = own.iter().map(|trial| trial.attempt + 1).max().unwrap_or(0);
-            let has_pair = |against| !gate.pairs(&own, &spec.arms[0].name, against, wanted).used.is_empty();
+            let has_pair =
+                |against| !gate.pairs(&own, &spec.arms[0].name, against, Some(wanted)).used.is_empty();
             // Only noise is a reason to run a block again: what failed for reasons of its own would otherwise be
             // repeated until it does not. Arms that take turns meet the same noise.
             let takes_turns = spec.cells[planned.cell].alternation.is_some();

@@ -22,8 +22,8 @@ const STEP_S_MAX: u32 = 120;
 
 /// Seconds after which an unanswered SYN is sent again, counted from the first, as the fingerprint's limits say.
 ///
-/// From Linux 6.5 on, [`SYN_LINEAR_TIMEOUTS`] (4 by default) waits of a second come before the waits that double: 1, 2, 3,
-/// 4, 5, 7, 11 s. A kernel without it doubles at once: 1, 3, 7, 15 s (`Documentation/networking/ip-sysctl.rst`).
+/// From Linux 6.5 on, [`SYN_LINEAR_TIMEOUTS`] (4 by default) waits of a second come before the waits that double: 1, 2,
+/// 3, 4, 5, 7, 11 s. A kernel without it doubles at once: 1, 3, 7, 15 s (`Documentation/networking/ip-sysctl.rst`).
 /// Empty when the limits were not read on a kernel at all.
 pub(crate) fn syn_ladder_s(limits: &BTreeMap<String, String>) -> Vec<u32> {
     let number = |name: &str| limits.get(name).and_then(|text| text.parse::<u32>().ok());

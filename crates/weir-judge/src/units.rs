@@ -14,33 +14,66 @@ use weir_record::{
 use weir_stats::order::median;
 
 use crate::{
-    gate::{Gate, Pair, TrialState},
-    taint,
+    cell_trials::CellTrials,
+    gate::{Against, Gate, Pair, Pairs},
 };
+
+/// Why a unit has no value although nothing speaks against its trials.
+const WITHOUT: &str = "without this figure";
 
 /// The values of one comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
     /// Arm against baseline, one for each unit.
     pub(crate) logs: Vec<f64>,
-    /// State of the machine in each.
-    pub(crate) states: Vec<TrialState>,
     /// The baseline's second run against its first.
     pub(crate) logs_self: Vec<f64>,
     /// Units without a value, counted by reason.
     pub(crate) excluded: BTreeMap<&'static str, u32>,
 }
 
-/// The rounds of a cell in which the arms take turns.
-pub(crate) fn of_rounds(
+/// The values of one comparison in the cell's state, and of the study's first arm against itself.
+pub(crate) fn of(
     gate: &Gate,
-    trials: &[&TrialRecord],
-    baseline: &str,
-    arm: &str,
+    cell: &CellTrials<'_>,
+    (arm, baseline): (&str, &str),
+    first: &str,
+    metric: Metric,
+) -> Units {
+    match cell.spec.alternation {
+        Some(_) => of_rounds(gate, cell, (arm, baseline), first, metric),
+        None => of_blocks(gate, cell, (arm, baseline), first, metric),
+    }
+}
+
+/// Of blocks in which each arm has a trial of its own.
+fn of_blocks(
+    gate: &Gate,
+    cell: &CellTrials<'_>,
+    (arm, baseline): (&str, &str),
+    first: &str,
+    metric: Metric,
+) -> Units {
+    let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
+    let logs = log_ratios(&used, metric);
+    let without = used.len() - logs.len();
+    if without > 0 {
+        excluded.insert(WITHOUT, u32::try_from(without).unwrap_or(u32::MAX));
+    }
+    let itself = gate.pairs(&cell.trials, first, Against::Itself, cell.state);
+    Units { logs, logs_self: log_ratios(&itself.used, metric), excluded }
+}
+
+/// Of rounds in which the arms took turns.
+fn of_rounds(
+    gate: &Gate,
+    cell: &CellTrials<'_>,
+    (arm, baseline): (&str, &str),
+    first: &str,
     metric: Metric,
 ) -> Units {
     let mut rounds: BTreeMap<(u32, u32), Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in trials {
+    for trial in &cell.trials {
         rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
     }
     let mut units = Units::default();
@@ -48,21 +81,23 @@ pub(crate) fn of_rounds(
         let run = |name: &str, repeat: bool| {
             trials.iter().copied().find(|trial| trial.arm == name && trial.repeat == repeat)
         };
-        let runs = [run(baseline, false), run(baseline, true).or(run(baseline, false)), run(arm, false)];
-        let [Some(first), Some(second), Some(arm)] = runs else { continue };
-        if let Some(reason) = [arm, first, second].into_iter().find_map(|trial| trial.taints.first()) {
-            *units.excluded.entry(taint::words(reason)).or_default() += 1;
-            continue;
-        }
-        match round_value(arm, first, second, metric) {
-            Some(value) => {
-                units.logs.push(value);
-                units.states.push(gate.state(arm));
+        let usable = |runs: &[&TrialRecord]| {
+            let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
+            obstacle.map_or(Ok(()), Err)
+        };
+        if let (Some(arm), Some(one)) = (run(arm, false), run(baseline, false)) {
+            let other = run(baseline, true).unwrap_or(one);
+            let value =
+                usable(&[arm, one, other]).and_then(|()| round_value(arm, one, other, metric).ok_or(WITHOUT));
+            match value {
+                Ok(value) => units.logs.push(value),
+                Err(reason) => *units.excluded.entry(reason).or_default() += 1,
             }
-            None => *units.excluded.entry("without this figure").or_default() += 1,
         }
-        if !std::ptr::eq(first, second) {
-            units.logs_self.extend(round_value(second, first, first, metric));
+        if let (Some(one), Some(other)) = (run(first, false), run(first, true))
+            && usable(&[one, other]).is_ok()
+        {
+            units.logs_self.extend(round_value(other, one, one, metric));
         }
     }
     units
@@ -140,9 +175,10 @@ fn value(trial: &TrialRecord, metric: Metric) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::trial::Taint;
+    use weir_record::{spec::Alternation, trial::Taint};
 
     use super::*;
+    use crate::sample;
 
     fn trial(arm: &str, repeat: bool, block: u32, costs: &[u64]) -> TrialRecord {
         let slices = (0..).zip(costs).map(|(permutation, cost)| SliceRecord {
@@ -151,13 +187,22 @@ mod tests {
             server_cpu_ns: 1_000 * cost,
             ..SliceRecord::default()
         });
-        TrialRecord { arm: arm.to_owned(), repeat, block, slices: slices.collect(), ..TrialRecord::default() }
+        TrialRecord {
+            cell_id: "c100-d1-m64-closed".to_owned(),
+            arm: arm.to_owned(),
+            repeat,
+            block,
+            slices: slices.collect(),
+            ..TrialRecord::default()
+        }
     }
 
     fn units(trials: &[TrialRecord]) -> Units {
+        let mut spec = sample::study(&["epoll", "uring"], 1, 1);
+        spec.cells[0].alternation = Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1 });
         let gate = Gate::new(trials);
-        let trials: Vec<&TrialRecord> = trials.iter().collect();
-        of_rounds(&gate, &trials, "epoll", "uring", Metric::ServerCpuPerMessage)
+        let cell = CellTrials::of(&spec.cells[0], &gate, &trials.iter().collect::<Vec<_>>());
+        of(&gate, &cell, ("uring", "epoll"), "epoll", Metric::ServerCpuPerMessage)
     }
 
     #[test]

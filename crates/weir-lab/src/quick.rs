@@ -18,7 +18,7 @@ const WARMUP_NS_MAX: u64 = 700_000_000;
 
 /// Rounds of the headline, of the equal rate that must bear it out, and of what is only looked at.
 const HEADLINE_ROUNDS: u32 = 44;
-const EQUAL_RATE_ROUNDS: u32 = 12;
+const EQUAL_RATE_ROUNDS: u32 = 16;
 const EXPLORATORY_ROUNDS: u32 = 6;
 
 /// No round starts later. The schedule takes about 80 seconds.

@@ -1,0 +1,52 @@
+//! One cell with its trials, and the state of the machine it is compared in. Pure.
+
+use weir_record::{
+    spec::{CellRole, CellSpec, StudySpec},
+    trial::TrialRecord,
+};
+
+use crate::gate::{Gate, TrialState};
+
+/// A cell as it was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct CellTrials<'a> {
+    pub(crate) spec: &'a CellSpec,
+    /// In the order they ran.
+    pub(crate) trials: Vec<&'a TrialRecord>,
+    /// Absent where no state has enough rounds: then those of every state count.
+    pub(crate) state: Option<TrialState>,
+}
+
+impl<'a> CellTrials<'a> {
+    /// The cell's own of these trials.
+    pub(crate) fn of(spec: &'a CellSpec, gate: &Gate, trials: &[&'a TrialRecord]) -> Self {
+        let mut own: Vec<&TrialRecord> =
+            trials.iter().copied().filter(|trial| trial.cell_id == spec.id).collect();
+        own.sort_by_key(|trial| trial.started_ns);
+        Self { spec, state: gate.cell_state(&own), trials: own }
+    }
+
+    pub(crate) fn of_arm<'s>(&'s self, arm: &'s str) -> impl Iterator<Item = &'s TrialRecord> + 's {
+        self.trials.iter().copied().filter(move |trial| trial.arm == arm)
+    }
+
+    /// The same, compared in this state.
+    pub(crate) fn in_state(&self, state: TrialState) -> Self {
+        Self { state: Some(state), ..self.clone() }
+    }
+}
+
+/// Headline first, then declared, then exploratory cells, each in the spec's order.
+pub(crate) fn by_role<'a>(
+    spec: &'a StudySpec,
+    gate: &Gate,
+    trials: &'a [TrialRecord],
+) -> Vec<CellTrials<'a>> {
+    let all: Vec<&TrialRecord> = trials.iter().collect();
+    let of_role = |role| spec.cells.iter().filter(move |cell| cell.role == role);
+    [CellRole::Headline, CellRole::Declared, CellRole::Exploratory]
+        .into_iter()
+        .flat_map(of_role)
+        .map(|cell| CellTrials::of(cell, gate, &all))
+        .collect()
+}
