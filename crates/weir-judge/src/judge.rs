@@ -30,7 +30,7 @@ use weir_record::{
     verdict::{Comparison, Metric, StateEffect, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Direction, Estimate, Reading, decide, estimate},
+    decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
     holm::holm,
     order::median,
 };
@@ -112,6 +112,39 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         listening,
         gateway,
     }
+}
+
+/// What the headline looks like before the schedule is finished. It decides nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunningEstimate {
+    /// The arm compared with the baseline.
+    pub arm: String,
+    /// The baseline.
+    pub baseline: String,
+    /// Ratio of their server CPU per message so far.
+    pub ratio: f64,
+    /// Its interval: lower, upper.
+    pub interval: (f64, f64),
+    /// Units it rests on.
+    pub units: usize,
+}
+
+/// The running estimate of the headline; `None` with fewer units than would decide anything.
+pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
+    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline)?;
+    let baseline = &spec.arms[0].name;
+    let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
+    let gate = Gate::new(trials.iter().copied());
+    let cell = CellTrials::of(cell, &gate, trials);
+    let units = units::of(&gate, &cell, (arm, baseline), baseline, Metric::ServerCpuPerMessage);
+    let effect = estimate(&units.logs).filter(|effect| effect.units >= UNITS_MIN)?;
+    Some(RunningEstimate {
+        arm: arm.clone(),
+        baseline: baseline.clone(),
+        ratio: effect.mean.exp(),
+        interval: (effect.low.exp(), effect.high.exp()),
+        units: effect.units,
+    })
 }
 
 /// A comparison before its verdict, with what the verdict needs.

@@ -17,7 +17,7 @@ use rustix::{
 use thiserror::Error;
 use weir_judge::{
     gate::Gate,
-    judge::{self, Judged},
+    judge::{self, Judged, RunningEstimate},
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
     taint,
@@ -25,7 +25,7 @@ use weir_judge::{
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
-    spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     study::{MissingArm, StudyResult},
     trial::{Taint, TrialRecord},
 };
@@ -96,6 +96,11 @@ pub enum Event {
         blocks_done: u32,
         /// Blocks of the whole study.
         blocks: u32,
+    },
+    /// What the headline looks like so far. The schedule goes on whatever it is, and nothing is decided by it.
+    SoFar {
+        /// The estimate.
+        estimate: RunningEstimate,
     },
     /// The pilots fixed the rate of an open-loop cell.
     RateFixed {
@@ -419,12 +424,17 @@ impl Session<'_> {
         self.blocks.push(block);
         let (blocks_done, blocks) = (self.blocks_done(), self.blocks_planned());
         self.tell(&Event::BlockStored {
-            cell_id: cell.id,
+            cell_id: cell.id.clone(),
             block: planned.block,
             attempt,
             blocks_done,
             blocks,
         });
+        if cell.role == CellRole::Headline
+            && let Some(estimate) = judge::so_far(&self.header.spec, &self.trials().collect::<Vec<_>>())
+        {
+            self.tell(&Event::SoFar { estimate });
+        }
         self.check_arms()
     }
 

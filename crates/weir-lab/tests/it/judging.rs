@@ -9,7 +9,7 @@ use weir_lab::{
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     quick::{Availability, quick},
-    run::{self, Ended, Hands},
+    run::{self, Ended, Event, Hands},
     validate,
 };
 use weir_record::{
@@ -411,6 +411,29 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
+}
+
+#[test]
+fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
+    let (spec, _) = quick(11, &Availability::Runs, &[0], &[1]);
+    let mut launcher = launcher(11, FakeStates::Near, 0.78);
+    let (mut now_ns, mut first, mut last) = (0, None, None);
+    let mut progress = |event: &Event| match event {
+        Event::TrialFinished { trial } => now_ns = trial.started_ns + trial.elapsed_ns,
+        Event::SoFar { estimate } => {
+            first.get_or_insert((now_ns, estimate.clone()));
+            last = Some(estimate.clone());
+        }
+        _ => {}
+    };
+    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let outcome = run::start(&fresh_folder("so-far"), &new_study(spec), hands).expect("quick runs");
+    let (at_ns, first) = first.expect("it says something");
+    assert!(at_ns < 15_000_000_000, "{at_ns}");
+    assert!(first.interval.0 < 0.78 && 0.78 < first.interval.1, "{first:?}");
+    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let last = last.expect("it says something");
+    assert_eq!((Some(last.ratio), Some(last.interval)), (headline.ratio, headline.interval));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use weir_engine::{Config, Driver};
 use weir_evidence::placement::{self, Topology};
+use weir_judge::judge::RunningEstimate;
 use weir_lab::{
     exit::ExitCode,
     file::{self, Surroundings},
@@ -335,6 +336,8 @@ pub(super) fn utc_stamp(seconds: u64) -> String {
 /// happens, never during a measured window.
 struct Display {
     bar: Option<ProgressBar>,
+    /// The bar says what was found so far, and no longer what runs.
+    has_estimate: bool,
     quiet: bool,
     began: std::time::Instant,
 }
@@ -343,12 +346,11 @@ impl Display {
     fn new(quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
-            let style =
-                ProgressStyle::with_template("{elapsed_precise} [{bar:32}] {pos}/{len} blocks  {msg}");
+            let style = ProgressStyle::with_template("{elapsed_precise} [{bar:16}] {pos}/{len}  {wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Self { bar, quiet, began: std::time::Instant::now() }
+        Self { bar, has_estimate: false, quiet, began: std::time::Instant::now() }
     }
 
     fn line(&self, text: &str) {
@@ -369,8 +371,15 @@ impl Display {
                 self.line(&format!("{blocks_done} of {blocks} blocks are done"));
             }
             Event::TrialStarted { cell_id, arm, .. } => {
-                if let Some(bar) = &self.bar {
+                if let Some(bar) = self.bar.as_ref().filter(|_| !self.has_estimate) {
                     bar.set_message(format!("{cell_id}: {arm}"));
+                }
+            }
+            Event::SoFar { estimate } => {
+                if let Some(bar) = &self.bar {
+                    let RunningEstimate { arm, baseline, ratio, interval: (low, high), .. } = estimate;
+                    bar.set_message(format!("{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}] provisional"));
+                    self.has_estimate = true;
                 }
             }
             Event::TrialFinished { .. } => {}
