@@ -9,6 +9,7 @@
 pub mod gate;
 pub mod handoff;
 pub mod judge;
+pub mod missing;
 pub mod plan;
 pub mod progress;
 pub mod sample;

@@ -18,6 +18,7 @@ use thiserror::Error;
 use weir_judge::{
     gate::Gate,
     judge::{self, Judged, RunningEstimate},
+    missing::missing_arms,
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
     taint,
@@ -25,16 +26,13 @@ use weir_judge::{
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
-    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, Subject},
     study::{MissingArm, StudyResult},
     trial::{Taint, TrialRecord},
 };
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
 use crate::launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest};
-
-/// Trials after which an arm whose server never came up is given up.
-pub const DEAD_TRIALS_MIN: u32 = 2;
 
 /// What brings back an arm whose command is not there.
 const INSTALL_COMMAND: &str = "install it, or write its path in the study file";
@@ -732,31 +730,6 @@ impl Session<'_> {
     }
 }
 
-/// Arms known to be missing, and those whose server failed in every one of at least [`DEAD_TRIALS_MIN`] trials.
-pub fn missing_arms<'a>(
-    spec: &StudySpec,
-    known: &[MissingArm],
-    trials: impl Iterator<Item = &'a TrialRecord>,
-) -> Vec<MissingArm> {
-    let mut failures: Vec<(u32, bool, Option<&str>)> = vec![(0, false, None); spec.arms.len()];
-    for trial in trials {
-        let Some(arm) = spec.arms.iter().position(|arm| arm.name == trial.arm) else { continue };
-        let (failed, served, reason) = &mut failures[arm];
-        match trial.taints.iter().find_map(server_failure) {
-            Some(why) => (*failed, *reason) = (*failed + 1, Some(why)),
-            None => *served = true,
-        }
-    }
-    let mut missing = known.to_vec();
-    for (arm, (failed, served, reason)) in spec.arms.iter().zip(failures) {
-        let is_known = missing.iter().any(|gone| gone.name == arm.name);
-        if let (false, false, true, Some(reason)) = (is_known, served, failed >= DEAD_TRIALS_MIN, reason) {
-            missing.push(MissingArm { name: arm.name.clone(), reason: reason.to_owned(), unlock: None });
-        }
-    }
-    missing
-}
-
 /// What a pilot found, unless nothing came back: a capacity of zero is none.
 fn throughput(trial: &TrialRecord) -> Option<f64> {
     trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
@@ -767,13 +740,6 @@ fn failure_reason(taint: &Taint) -> Option<&str> {
         Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
             Some(reason)
         }
-        _ => None,
-    }
-}
-
-fn server_failure(taint: &Taint) -> Option<&str> {
-    match taint {
-        Taint::ServerFailed { reason } | Taint::JobFailed { reason } => Some(reason),
         _ => None,
     }
 }

@@ -231,7 +231,7 @@ impl Rows {
 }
 
 /// Quotes a field when it needs it.
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -26,6 +26,7 @@ mod phrases;
 mod polling;
 mod published;
 mod sentence;
+mod slices_csv;
 mod tables;
 mod terminal;
 mod titles;
@@ -33,7 +34,7 @@ mod view;
 mod ways;
 mod words;
 
-use weir_record::study::StudyResult;
+use weir_record::{study::StudyResult, trial::TrialRecord};
 
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
@@ -58,6 +59,11 @@ pub fn terminal(result: &StudyResult, language: Language, width_columns: usize, 
 /// Every figure in long form, one per line, with names that do not depend on a language.
 pub fn csv(result: &StudyResult) -> String {
     csv::long_form(result)
+}
+
+/// Every slice of a study whose arms took turns, one per line; the header alone where none did.
+pub fn slices_csv(trials: &[TrialRecord]) -> String {
+    slices_csv::lines(trials)
 }
 
 /// The headline verdict in one sentence.

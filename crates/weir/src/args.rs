@@ -158,6 +158,8 @@ pub(crate) struct Report {
 pub(crate) enum Format {
     /// One row for each figure
     Csv,
+    /// One row for each slice of a study whose arms took turns
+    Slices,
     /// The judged result and every trial
     Json,
 }

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use weir_judge::judge::{self, Judged};
+use weir_judge::{
+    judge::{self, Judged},
+    missing::missing_arms,
+};
 use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 use weir_store::Store;
@@ -36,7 +39,7 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     let store = Store::open_read_only(folder)?;
     let header = store.study()?;
     let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();
-    let missing = weir_lab::run::missing_arms(&header.spec, &header.missing_arms, trials.iter());
+    let missing = missing_arms(&header.spec, &header.missing_arms, trials.iter());
     let result = judge::judge(&Judged {
         spec: &header.spec,
         fingerprint: &header.fingerprint,

@@ -1,0 +1,126 @@
+//! A noisy neighbour for studies: one thread on each CPU that computes in short bursts, so that a claim about a noisy
+//! machine can be tried on a quiet one, and again with the same noise.
+
+use std::{
+    fmt::Display,
+    hint,
+    process::ExitCode,
+    str::FromStr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_stats::random::{Random, derived_seed};
+
+const USAGE: &str = "usage: cargo xtask hog [--seed N] [--share SHARE] [--seconds S]";
+
+/// Shortest and longest burst.
+const BURST: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+
+/// Longest run.
+const SECONDS_MAX: u64 = 24 * 3_600;
+
+/// What it is to do.
+#[derive(Debug, PartialEq)]
+struct Hog {
+    seed: u64,
+    /// Share of each CPU, above 0 and below 1.
+    share: f64,
+    length: Duration,
+}
+
+impl Hog {
+    fn parse(words: &[&str]) -> Result<Self, String> {
+        let mut hog = Self { seed: 1, share: 0.2, length: Duration::from_secs(120) };
+        for pair in words.chunks(2) {
+            let [name, value] = pair else { return Err(format!("{} needs a value", pair[0])) };
+            match *name {
+                "--seed" => hog.seed = number(name, value)?,
+                "--share" => hog.share = number(name, value)?,
+                "--seconds" => hog.length = Duration::from_secs(number::<u64>(name, value)?.min(SECONDS_MAX)),
+                _ => return Err(format!("{name} is not known")),
+            }
+        }
+        if !(hog.share > 0.0 && hog.share < 1.0) {
+            return Err("--share is above 0 and below 1, such as 0.2".to_owned());
+        }
+        Ok(hog)
+    }
+}
+
+fn number<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|error| format!("{name} {value}: {error}"))
+}
+
+/// A burst and the pause after it. Bursts are uniform on the scale of logarithms; pauses are exponential with the mean
+/// that gives the share over the long run.
+fn turn(random: &mut Random, share: f64) -> (Duration, Duration) {
+    let (shortest, longest) = (BURST.0.as_secs_f64(), BURST.1.as_secs_f64());
+    let burst = shortest * (longest / shortest).powf(random.uniform());
+    let burst_mean = (longest - shortest) / (longest / shortest).ln();
+    let pause = -(1.0 - random.uniform()).ln() * burst_mean * (1.0 - share) / share;
+    (Duration::from_secs_f64(burst), Duration::from_secs_f64(pause))
+}
+
+#[expect(clippy::print_stderr, reason = "a command line tool talks to its user")]
+pub fn run(words: &[&str]) -> ExitCode {
+    let hog = match Hog::parse(words) {
+        Ok(hog) => hog,
+        Err(error) => {
+            eprintln!("{error}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let end = Instant::now() + hog.length;
+    let cpus = weir_sys::affinity::allowed_cpus().unwrap_or_default();
+    thread::scope(|scope| {
+        for cpu in &cpus {
+            let mut random = Random::seeded(derived_seed(hog.seed, *cpu as u64));
+            scope.spawn(move || {
+                // Without it the noise is on whatever CPU the kernel likes, which is noise as well.
+                let _ = weir_sys::affinity::pin_current_thread(&[*cpu]);
+                while Instant::now() < end {
+                    let (burst, pause) = turn(&mut random, hog.share);
+                    let busy_until = Instant::now() + burst;
+                    while Instant::now() < busy_until {
+                        hint::spin_loop();
+                    }
+                    thread::sleep(pause.min(end.saturating_duration_since(Instant::now())));
+                }
+            });
+        }
+    });
+    ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_the_long_run_it_takes_its_share_in_bursts_of_stated_length() {
+        let mut random = Random::seeded(3);
+        let (mut busy, mut all) = (0.0, 0.0);
+        for _ in 0..20_000 {
+            let (burst, pause) = turn(&mut random, 0.2);
+            assert!((BURST.0..=BURST.1).contains(&burst), "{burst:?}");
+            busy += burst.as_secs_f64();
+            all += (burst + pause).as_secs_f64();
+        }
+        assert!((busy / all - 0.2).abs() < 0.01, "{}", busy / all);
+    }
+
+    #[test]
+    fn words_that_make_no_sense_are_named() {
+        let share = Hog::parse(&["--share", "0.5", "--seed", "7"]).map(|hog| (hog.share, hog.seed));
+        assert_eq!(share, Ok((0.5, 7)));
+        for (words, said) in [
+            (&["--share", "1"][..], "--share is above 0 and below 1, such as 0.2"),
+            (&["--seed"], "--seed needs a value"),
+            (&["--loud", "1"], "--loud is not known"),
+            (&["--seconds", "x"], "--seconds x: invalid digit found in string"),
+        ] {
+            assert_eq!(Hog::parse(words), Err(said.to_owned()));
+        }
+    }
+}
