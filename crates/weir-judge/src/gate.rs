@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::Exclusion,
     machine::CrossCoreReading,
     study::MachineStates,
     trial::{Taint, TrialRecord},
@@ -57,7 +58,7 @@ pub struct Pairs<'a> {
     /// One per block at most, in block order.
     pub used: Vec<Pair<'a>>,
     /// Blocks without a pair, counted by reason.
-    pub excluded: BTreeMap<&'static str, u32>,
+    pub excluded: BTreeMap<Exclusion, u32>,
     /// Pairs of every attempt in which both trials gave figures, those set aside for noise included.
     pub all: Vec<Pair<'a>>,
 }
@@ -202,12 +203,13 @@ impl Gate {
         self.is_clean(trial) && (took_turns(trial) || self.state(trial) == state)
     }
 
-    fn obstacle(&self, trial: &TrialRecord, state: TrialState) -> Option<&'static str> {
+    fn obstacle(&self, trial: &TrialRecord, state: TrialState) -> Option<Exclusion> {
         let taints = self.taints(trial);
         match taints.first() {
-            Some(first) => Some(taint::words(first)),
+            Some(first) => Some(Exclusion::from(first)),
             None if self.state(trial) == state => None,
-            None => Some(if state == TrialState::Near { "in the far state" } else { "in the near state" }),
+            None if state == TrialState::Near => Some(Exclusion::InFarState),
+            None => Some(Exclusion::InNearState),
         }
     }
 }
@@ -240,7 +242,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Why there is no pair, for the first run that stands in the way.
-    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<&'static str>) -> Option<&'static str> {
+    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<Exclusion>) -> Option<Exclusion> {
         self.arm.into_iter().chain(self.baselines.iter().copied()).find_map(obstacle)
     }
 }

@@ -8,15 +8,13 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::Exclusion,
     trial::{SliceRecord, TrialRecord},
     verdict::Metric,
 };
 use weir_stats::order::median;
 
-use crate::{
-    gate::{Gate, Pair, TrialState},
-    taint,
-};
+use crate::gate::{Gate, Pair, TrialState};
 
 /// The values of one comparison.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +26,7 @@ pub(crate) struct Units {
     /// The baseline's second run against its first.
     pub(crate) logs_self: Vec<f64>,
     /// Units without a value, counted by reason.
-    pub(crate) excluded: BTreeMap<&'static str, u32>,
+    pub(crate) excluded: BTreeMap<Exclusion, u32>,
 }
 
 /// The rounds of a cell in which the arms take turns.
@@ -51,7 +49,7 @@ pub(crate) fn of_rounds(
         let runs = [run(baseline, false), run(baseline, true).or(run(baseline, false)), run(arm, false)];
         let [Some(first), Some(second), Some(arm)] = runs else { continue };
         if let Some(reason) = [arm, first, second].into_iter().find_map(|trial| trial.taints.first()) {
-            *units.excluded.entry(taint::words(reason)).or_default() += 1;
+            *units.excluded.entry(Exclusion::from(reason)).or_default() += 1;
             continue;
         }
         match round_value(arm, first, second, metric) {
@@ -59,7 +57,7 @@ pub(crate) fn of_rounds(
                 units.logs.push(value);
                 units.states.push(gate.state(arm));
             }
-            None => *units.excluded.entry("without this figure").or_default() += 1,
+            None => *units.excluded.entry(Exclusion::WithoutFigure).or_default() += 1,
         }
         if !std::ptr::eq(first, second) {
             units.logs_self.extend(round_value(second, first, first, metric));
@@ -196,9 +194,9 @@ mod tests {
         trials[1].taints.push(Taint::Errors { count: 2 });
         let found = units(&trials);
         assert!(found.logs.is_empty() && found.logs_self.is_empty());
-        assert_eq!(found.excluded, BTreeMap::from([("errors", 1)]));
+        assert_eq!(found.excluded, BTreeMap::from([(Exclusion::Errors, 1)]));
         trials[1].taints.clear();
         trials[2].slices[0].messages = 0;
-        assert_eq!(units(&trials).excluded, BTreeMap::from([("without this figure", 1)]));
+        assert_eq!(units(&trials).excluded, BTreeMap::from([(Exclusion::WithoutFigure, 1)]));
     }
 }
