@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::{Finding, MessageKind, Stopped, UnitKind},
     load::{FailureCounts, LoadReport},
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
     trial::{Taint, TrialRecord},
     verdict::{Comparison, Metric},
 };
-use weir_stats::{interval::order_statistics_interval, order::median};
+use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     gate::{Gate, TrialState},
     judge::RATE_KEPT_SHARE_MIN,
     neighbours,
     plan::{self, PlannedBlock},
-    progress::{self, Progress, seconds},
-    taint::{self, BACKGROUND_SHARE_MAX, FOREIGN_CPUS_MAX, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    progress::{self, Progress},
+    taint::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
 /// All checks, the ones about correctness first.
@@ -34,18 +35,13 @@ pub(crate) fn all(
             processes(trials),
             in_flight_as_given(trials, &loads),
             machine_states(gate, trials),
-            steal(&loads),
+            steal(trials),
             foreign_cpu(trials),
             interleaving(spec, trials),
-            baseline_itself(comparisons, "operation"),
-            check(NOT_ASKED, true, NOT_ASKED_WHY.to_owned()),
+            baseline_itself(spec, comparisons),
+            check("not-asked", true, Finding::NotAsked),
         ];
     }
-    let unit = match spec {
-        _ if spec.is_http() => "request",
-        _ if spec.is_orders() => "order",
-        _ => "message",
-    };
     let mut checks = vec![
         match spec {
             _ if spec.is_http() => responses_checked(&loads),
@@ -54,18 +50,18 @@ pub(crate) fn all(
         },
         failures_classified(&loads),
         processes(trials),
-        littles_law(trials, &loads, unit),
+        littles_law(spec, trials, &loads),
         generator_headroom(&loads),
         rate_kept(spec, &loads),
         completion_overflow(&loads),
         machine_states(gate, trials),
-        steal(&loads),
+        steal(trials),
         foreign_cpu(trials),
-        warm_up(&loads),
+        warm_up(trials),
         interleaving(spec, trials),
-        baseline_itself(comparisons, unit),
+        baseline_itself(spec, comparisons),
     ];
-    checks.extend(neighbours::check(spec, trials, unit));
+    checks.extend(neighbours::check(spec, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));
@@ -78,25 +74,18 @@ fn replies_checked(loads: &[&LoadReport]) -> Check {
     let orders = || loads.iter().filter_map(|load| load.orders.as_ref());
     let checked: u64 = orders().map(|it| it.sequenced_checked).sum();
     let inversions: u64 = orders().map(|it| it.inversions).sum();
-    let unbalanced = orders().filter(|it| !it.shares.is_conserved()).count();
-    let detail = format!(
-        "{checked} replies checked for their number and their turn, {inversions} out of turn; shares do not add up in \
-         {unbalanced} of {} trials",
-        loads.len()
-    );
-    check("replies-checked", checked > 0 && inversions == 0 && unbalanced == 0, detail)
+    let unbalanced = count(orders().filter(|it| !it.shares.is_conserved()).count());
+    let found = Finding::RepliesChecked { checked, inversions, unbalanced, trials: count(loads.len()) };
+    check("replies-checked", checked > 0 && inversions == 0 && unbalanced == 0, found)
 }
 
 /// Whether the gateway received twice what the exchange did: every order once, and its reply.
 fn chain_whole(trials: &[&TrialRecord]) -> Check {
     let chains: Vec<_> = trials.iter().filter_map(|trial| trial.chain).collect();
-    let whole = chains.iter().filter(|chain| chain.is_whole()).count();
-    let reported = trials.iter().filter(|trial| trial.load.is_some()).count();
-    let detail = format!(
-        "without questions about numbers, the gateway received exactly twice what the exchange received in {whole} of \
-         {reported} trials"
-    );
-    check("chain-whole", reported > 0 && whole == reported, detail)
+    let whole = count(chains.iter().filter(|chain| chain.is_whole()).count());
+    let reported = count(trials.iter().filter(|trial| trial.load.is_some()).count());
+    let found = Finding::ChainWhole { whole, trials: reported };
+    check("chain-whole", reported > 0 && whole == reported, found)
 }
 
 /// Whether nobody had to be found asleep on work.
@@ -104,15 +93,8 @@ fn wakes_recovered(loads: &[&LoadReport]) -> Check {
     let handoffs = loads.iter().filter_map(|load| load.observed.as_ref()?.node.as_ref()?.handoff.as_ref());
     let (recovered, pushed) =
         handoffs.fold((0, 0), |(recovered, pushed), it| (recovered + it.wakes_recovered, pushed + it.pushed));
-    let detail = format!("{recovered} of {pushed} messages handed over lay until the once-a-second look");
-    check("wakes-recovered", recovered == 0, detail)
+    check("wakes-recovered", recovered == 0, Finding::WakesRecovered { recovered, pushed })
 }
-
-/// Name of the line that says which checks a study of storage does without. Reports give it no outcome.
-const NOT_ASKED: &str = "not-asked";
-
-const NOT_ASKED_WHY: &str = "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own \
-                             load and waits for its own operations, after a ramp of fixed length";
 
 /// Largest difference between a tool's own operations a second and the kernel's account of them, in the median trial.
 const COUNT_ERROR_MAX: f64 = 0.05;
@@ -125,58 +107,58 @@ fn operations_counted(loads: &[&LoadReport]) -> Check {
         (load.throughput_per_second > 0.0).then(|| (reported / load.throughput_per_second - 1.0).abs())
     };
     let errors: Vec<f64> = loads.iter().filter_map(error).collect();
-    let operations: u64 = loads.iter().map(|load| load.messages).sum();
-    let differ = median(&errors);
-    let detail = format!(
-        "{operations} operations by the kernel's account of the bytes; the tools' own rates differ from it by {:.1} % in \
-         the median trial, at most {:.0} % are allowed",
-        100.0 * differ.unwrap_or(0.0),
-        100.0 * COUNT_ERROR_MAX
-    );
-    check("operations-counted", differ.is_some_and(|differ| differ <= COUNT_ERROR_MAX), detail)
+    let error = median(&errors);
+    let found = Finding::OperationsCounted {
+        operations: loads.iter().map(|load| load.messages).sum(),
+        error: error.unwrap_or(0.0),
+        error_max: COUNT_ERROR_MAX,
+    };
+    check("operations-counted", error.is_some_and(|error| error <= COUNT_ERROR_MAX), found)
 }
 
 /// Little's law for a job that says what it has in flight: it cannot be more than it was given.
 fn in_flight_as_given(trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
     let surplus: Vec<f64> = loads.iter().filter_map(|load| taint::surplus_in_flight(load)).collect();
     let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
-    let detail = format!(
-        "operations a second times mean latency exceed the operations in flight by {:.1} % in the median trial; {over} of \
-         {} trials over {:.0} % and set aside",
-        100.0 * median(&surplus).unwrap_or(0.0),
-        surplus.len(),
-        100.0 * LITTLES_LAW_ERROR_MAX
-    );
-    check("littles-law", 4 * over <= surplus.len(), detail)
+    let found = Finding::InFlightAsGiven {
+        surplus: median(&surplus).unwrap_or(0.0),
+        over: count(over),
+        trials: count(surplus.len()),
+        surplus_max: LITTLES_LAW_ERROR_MAX,
+    };
+    check("littles-law", 4 * over <= surplus.len(), found)
 }
 
-fn check(name: &str, passed: bool, detail: String) -> Check {
+fn check(name: &str, passed: bool, detail: Finding) -> Check {
     Check { name: name.to_owned(), passed, detail }
 }
 
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 fn bytes_verified(loads: &[&LoadReport]) -> Check {
-    let verified: u64 = loads.iter().map(|load| load.bytes_verified).sum();
+    let compared: u64 = loads.iter().map(|load| load.bytes_verified).sum();
     let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
     let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
-    let detail = format!("{verified} of {expected} bytes compared, {wrong} responses wrong");
-    check("bytes-verified", verified == expected && wrong == 0 && expected > 0, detail)
+    let passed = compared == expected && wrong == 0 && expected > 0;
+    check("bytes-verified", passed, Finding::BytesCompared { compared, expected, wrong })
 }
 
 /// The same for HTTP, where every response has its framing and its length checked, and is compared byte for byte where
 /// its content is known.
 fn responses_checked(loads: &[&LoadReport]) -> Check {
-    let verified: u64 = loads.iter().map(|load| load.bytes_verified).sum();
-    let expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
+    let bytes: u64 = loads.iter().map(|load| load.bytes_verified).sum();
+    let bytes_expected: u64 = loads.iter().map(|load| load.messages * u64::from(load.message_bytes)).sum();
     let responses: u64 = loads.iter().map(|load| load.messages).sum();
-    let https = || loads.iter().filter_map(|load| load.http.as_ref());
-    let compared: u64 = https().map(|http| http.responses_compared).sum();
+    let https = loads.iter().filter_map(|load| load.http.as_ref());
+    let compared: u64 = https.map(|http| http.responses_compared).sum();
     let wrong: u64 = loads.iter().map(|load| load.failures.wrong_bytes).sum();
-    let share = if responses == 0 { 0.0 } else { 100.0 * compared as f64 / responses as f64 };
-    let detail = format!(
-        "{verified} of {expected} content bytes checked for framing and length; {compared} of {responses} responses \
-         compared byte for byte ({share:.1} %), {wrong} wrong"
-    );
-    check("responses-checked", verified == expected && wrong == 0 && expected > 0 && compared > 0, detail)
+    let compared_share = if responses == 0 { 0.0 } else { compared as f64 / responses as f64 };
+    let passed = bytes == bytes_expected && wrong == 0 && bytes_expected > 0 && compared > 0;
+    let found =
+        Finding::ResponsesChecked { bytes, bytes_expected, compared, responses, compared_share, wrong };
+    check("responses-checked", passed, found)
 }
 
 fn failures_classified(loads: &[&LoadReport]) -> Check {
@@ -184,69 +166,53 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
     for load in loads {
         total.merge(&load.failures);
     }
-    let seen = taint::failure_classes(&total);
-    let detail = match total.errors() {
-        0 => "no response failed".to_owned(),
-        errors => format!("{errors} responses failed: {}", seen.join(", ")),
-    };
-    check("failures-classified", total.unexplained == 0, detail)
+    let found = Finding::Failures { count: total.errors(), classes: taint::failure_classes(&total) };
+    check("failures-classified", total.unexplained == 0, found)
 }
 
 fn processes(trials: &[&TrialRecord]) -> Check {
     let failed: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.load.is_none()).collect();
-    let detail = match failed.first() {
-        Some(first) => {
-            format!(
-                "{} of {} trials gave no report; first: {}: {}",
-                failed.len(),
-                trials.len(),
-                first.arm,
-                taint::reason(first)
-            )
-        }
-        None => format!("all {} trials gave a report", trials.len()),
+    let found = Finding::Reports {
+        missing: count(failed.len()),
+        trials: count(trials.len()),
+        first: failed.first().map(|trial| taint::failed_trial(trial)),
     };
-    check("processes", failed.is_empty(), detail)
+    check("processes", failed.is_empty(), found)
 }
 
-fn littles_law(trials: &[&TrialRecord], loads: &[&LoadReport], unit: &str) -> Check {
+fn littles_law(spec: &StudySpec, trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
     let errors: Vec<f64> = loads.iter().filter_map(|load| taint::littles_law_error(load)).collect();
     let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
-    let detail = format!(
-        "{unit}s in flight as counted and as throughput times latency differ by {:.1} % in the median trial; {over} \
-         of {} trials over {:.0} % (and what the window's edges explain) and set aside",
-        100.0 * median(&errors).unwrap_or(0.0),
-        errors.len(),
-        100.0 * LITTLES_LAW_ERROR_MAX
-    );
-    check("littles-law", 4 * over <= errors.len(), detail)
+    let found = Finding::LittlesLaw {
+        kind: MessageKind::of_study(spec),
+        error: median(&errors).unwrap_or(0.0),
+        over: count(over),
+        trials: count(errors.len()),
+        error_max: LITTLES_LAW_ERROR_MAX,
+    };
+    check("littles-law", 4 * over <= errors.len(), found)
 }
 
 fn generator_headroom(loads: &[&LoadReport]) -> Check {
     let closed: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_none()).collect();
-    let bound = closed.iter().filter(|load| load.generator_bound).count();
-    let detail = format!("the generator was the limit in {bound} of {} closed-loop trials", closed.len());
-    check("generator-headroom", bound == 0, detail)
+    let bound = count(closed.iter().filter(|load| load.generator_bound).count());
+    check("generator-headroom", bound == 0, Finding::GeneratorLimit { bound, trials: count(closed.len()) })
 }
 
 fn rate_kept(spec: &StudySpec, loads: &[&LoadReport]) -> Check {
     let open: Vec<&&LoadReport> = loads.iter().filter(|load| load.rate_per_second.is_some()).collect();
     let missed: u64 = open.iter().map(|load| load.missed_starts).sum();
-    let started: u64 = open.iter().map(|load| load.messages_started).sum();
+    let starts = missed + open.iter().map(|load| load.messages_started).sum::<u64>();
     let has_rates = spec.cells.iter().any(|cell| !matches!(cell.load, LoadMode::Closed));
-    let detail = if has_rates {
-        format!("{missed} of {} intended starts were missed in open loop", started + missed)
-    } else {
-        "no open-loop cell".to_owned()
-    };
-    let missed_max = (1.0 - RATE_KEPT_SHARE_MIN) * (started + missed) as f64;
-    check("rate-kept", missed as f64 <= missed_max, detail)
+    let found = if has_rates { Finding::RateKept { missed, starts } } else { Finding::NoOpenLoop };
+    let missed_max = (1.0 - RATE_KEPT_SHARE_MIN) * starts as f64;
+    check("rate-kept", missed as f64 <= missed_max, found)
 }
 
 fn completion_overflow(loads: &[&LoadReport]) -> Check {
     let engines = loads.iter().filter_map(|load| load.observed.as_ref()?.engine.as_ref());
     let overflows: u64 = engines.map(|engine| engine.completion_overflows).sum();
-    check("completion-overflow", overflows == 0, format!("{overflows} completion queue overflows"))
+    check("completion-overflow", overflows == 0, Finding::CompletionOverflows { count: overflows })
 }
 
 fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
@@ -254,54 +220,61 @@ fn machine_states(gate: &Gate, trials: &[&TrialRecord]) -> Check {
     let (near, far, changed) = states.trials;
     let changed_trials = trials.iter().filter(|trial| gate.state(trial) == TrialState::Changed).count();
     let unread = trials.iter().all(|trial| trial.reading_before.round_trip_ns <= 0.0);
-    let detail = match states.far_ns {
-        _ if trials.is_empty() => "no trial was run".to_owned(),
-        _ if unread => "no cross-core readings: the two sides do not have a CPU each".to_owned(),
-        None => format!("one state, {:.0} ns between the cores, in all {near} trials", states.near_ns),
-        Some(far_ns) if near == 0 && far > 0 => format!(
-            "two states, {:.0} and {far_ns:.0} ns between the cores: no trial near from beginning to end, {far} far, {changed} on both sides; all pairs lie in the far one",
-            states.near_ns
-        ),
-        Some(far_ns) => format!(
-            "two states, {:.0} and {far_ns:.0} ns between the cores: {near} trials near, {far} far, {changed} on both sides; pairs lie within one",
-            states.near_ns
-        ),
+    let found = match states.far_ns {
+        _ if trials.is_empty() => Finding::NoTrial,
+        _ if unread => Finding::NoCrossCore,
+        None => Finding::OneState { ns: states.near_ns, trials: near },
+        Some(far_ns) => Finding::TwoStates { near_ns: states.near_ns, far_ns, near, far, changed },
     };
-    check("machine-states", !unread && 2 * changed_trials <= trials.len(), detail)
+    check("machine-states", !unread && 2 * changed_trials <= trials.len(), found)
 }
 
-fn steal(loads: &[&LoadReport]) -> Check {
-    let shares: Vec<f64> =
-        loads.iter().filter_map(|load| load.observed.as_ref()).map(|seen| seen.noise.steal_share).collect();
+/// The trials that noise can spoil: whole ones. Slices that are compared meet the same machine, and only where there is
+/// nothing else are they what is told of.
+fn noise_can_spoil<'a>(trials: &[&'a TrialRecord]) -> (Vec<&'a TrialRecord>, UnitKind) {
+    let whole: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.slices.is_empty()).collect();
+    if whole.is_empty() && !trials.is_empty() {
+        return (trials.to_vec(), UnitKind::Round);
+    }
+    (whole, UnitKind::Pair)
+}
+
+fn steal(trials: &[&TrialRecord]) -> Check {
+    let (trials, unit) = noise_can_spoil(trials);
+    let observed = trials.iter().filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
+    let shares: Vec<f64> = observed.map(|seen| seen.noise.steal_share).collect();
     let over = shares.iter().filter(|share| **share > STEAL_SHARE_MAX).count();
-    let detail = format!(
-        "{:.2} % of CPU time stolen by the hypervisor in the median trial; {over} of {} trials over {:.0} % and set aside",
-        100.0 * median(&shares).unwrap_or(0.0),
-        shares.len(),
-        100.0 * STEAL_SHARE_MAX
-    );
-    check("steal", 4 * over <= shares.len(), detail)
+    let found = Finding::Steal {
+        share: median(&shares).unwrap_or(0.0),
+        over: count(over),
+        trials: count(shares.len()),
+        share_max: STEAL_SHARE_MAX,
+        unit,
+    };
+    check("steal", unit == UnitKind::Round || 4 * over <= shares.len(), found)
 }
 
 fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
+    let (trials, unit) = noise_can_spoil(trials);
     let observed = trials.iter().filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
     let used: Vec<f64> = observed.map(|seen| seen.noise.foreign_cpus).collect();
     let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::ForeignCpu)).count();
-    let detail = format!(
-        "other processes used {:.3} of a CPU in the median trial; {over} of {} trials over the machine's background \
-         ({:.0} % of the machine at most) by {FOREIGN_CPUS_MAX} or a quarter of it and set aside",
-        median(&used).unwrap_or(0.0),
-        used.len(),
-        100.0 * BACKGROUND_SHARE_MAX
-    );
-    check("foreign-cpu", 4 * over <= used.len(), detail)
+    let found = Finding::ForeignCpu {
+        cpus: median(&used).unwrap_or(0.0),
+        over: count(over),
+        trials: count(used.len()),
+        unit,
+    };
+    check("foreign-cpu", unit == UnitKind::Round || 4 * over <= used.len(), found)
 }
 
-fn warm_up(loads: &[&LoadReport]) -> Check {
+/// Slices have no warm-up of their own: each is primed.
+fn warm_up(trials: &[&TrialRecord]) -> Check {
+    let whole = trials.iter().filter(|trial| trial.slices.is_empty());
+    let loads: Vec<&LoadReport> = whole.filter_map(|trial| trial.load.as_ref()).collect();
     let steady = loads.iter().filter(|load| load.warmup_steady).count();
-    let detail =
-        format!("steady before the window in {steady} of {} trials; the others ran to the cap", loads.len());
-    check("steady-warm-up", 2 * steady >= loads.len(), detail)
+    let found = Finding::WarmUp { steady: count(steady), trials: count(loads.len()) };
+    check("steady-warm-up", 2 * steady >= loads.len(), found)
 }
 
 /// Whether each stored block ran in the order its seed gives.
@@ -324,9 +297,9 @@ fn interleaving(spec: &StudySpec, trials: &[&TrialRecord]) -> Check {
                 spec.arms[planned.arm].name == *arm && planned.repeat == *repeat
             })
     });
-    let (matching, all) = (planned.count(), blocks.len());
-    let detail = format!("{matching} of {all} blocks ran in the random order of seed {}", spec.seed);
-    check("interleaving", matching == all, detail)
+    let (matching, blocks) = (count(planned.count()), count(blocks.len()));
+    let found = Finding::Interleaving { matching, blocks, seed: spec.seed };
+    check("interleaving", matching == blocks, found)
 }
 
 /// Whether the schedule was finished. The time cap stands beside the time, because it is what cuts most studies short.
@@ -337,38 +310,34 @@ pub(crate) fn schedule(
     progress: &Progress,
     elapsed_ns: u64,
 ) -> Check {
-    let mut detail = progress.words();
-    let (cap, elapsed) = (seconds(spec.time_cap_ns), seconds(elapsed_ns));
-    if !progress.is_complete() && progress::has_nothing_to_compare(spec, missing) {
-        let Progress { blocks_done, blocks, .. } = progress;
-        detail =
-            format!("nothing is left to compare after {elapsed}: {blocks_done} of {blocks} blocks are done");
-    } else if !progress.is_complete() {
-        detail = format!(
-            "cut short after {elapsed}, with a time cap of {cap} for a session: {detail}; weir study --resume goes on"
-        );
-    }
-    check("schedule", progress.is_complete(), detail)
+    let Progress { blocks_done, blocks, blocks_to_repeat, has_near_state } = *progress;
+    let stopped = match progress.is_complete() {
+        true => None,
+        false if progress::has_nothing_to_compare(spec, missing) => {
+            Some(Stopped::NothingToCompare { elapsed_ns })
+        }
+        false => Some(Stopped::CutShort { elapsed_ns, cap_ns: spec.time_cap_ns }),
+    };
+    let found = Finding::Schedule { blocks_done, blocks, blocks_to_repeat, has_near_state, stopped };
+    check("schedule", stopped.is_none(), found)
 }
 
-fn baseline_itself(comparisons: &[Comparison], unit: &str) -> Check {
+/// The baseline against itself in the headline cell, by the rule that decides.
+fn baseline_itself(spec: &StudySpec, comparisons: &[Comparison]) -> Check {
+    const NAME: &str = "baseline-against-itself";
     let headline = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
-    let logs: Vec<f64> = headline
-        .map(|comparison| comparison.ratios_self.iter().map(|ratio| ratio.ln()).collect())
-        .unwrap_or_default();
-    let Some(median) = median(&logs) else {
-        return check(
-            "baseline-against-itself",
-            false,
-            "the baseline was never paired with itself".to_owned(),
-        );
+    let Some(headline) = headline.filter(|it| !it.ratios_self.is_empty()) else {
+        return check(NAME, false, Finding::NeverAgainstItself);
     };
-    let detail = format!(
-        "in {} blocks the baseline's second run took {:.1} % {} CPU per {unit} than its first (median)",
-        logs.len(),
-        100.0 * median.exp_m1().abs(),
-        if median < 0.0 { "less" } else { "more" }
-    );
-    let interval = order_statistics_interval(&logs);
-    check("baseline-against-itself", interval.is_some_and(|interval| interval.contains(0.0)), detail)
+    let logs: Vec<f64> = headline.ratios_self.iter().map(|ratio| ratio.ln()).collect();
+    let own = estimate(&logs);
+    let cell = spec.cells.iter().find(|cell| cell.id == headline.cell_id);
+    let found = Finding::AgainstItself {
+        units: count(logs.len()),
+        unit: cell.map(UnitKind::of_cell).unwrap_or_default(),
+        kind: MessageKind::of_study(spec),
+        ratio: own.map_or(logs[0], |own| own.mean).exp(),
+        interval: own.map(|own| (own.low.exp(), own.high.exp())),
+    };
+    check(NAME, own.is_some_and(|own| own.low <= 0.0 && own.high >= 0.0), found)
 }

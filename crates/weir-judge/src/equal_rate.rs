@@ -10,7 +10,10 @@
 //! equal at the other, and both are true. What the second must not show is the opposite, and it must be known not to:
 //! a test of non-inferiority, in which an interval that is too wide supports nothing. Few units therefore never help.
 
-use weir_record::verdict::{Comparison, Verdict};
+use weir_record::{
+    finding::{Finding, Witness, WitnessBearing, WitnessFigure},
+    verdict::{Comparison, Verdict},
+};
 use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
 
 /// A verdict that is held against other figures.
@@ -20,13 +23,8 @@ pub(crate) struct Claim {
     margin: f64,
 }
 
-/// What one figure says, and what becomes of the verdict.
-pub(crate) struct Finding {
-    /// In words, to stand beside the verdict.
-    pub(crate) note: String,
-    /// The verdict in its place; `None` when it stands.
-    pub(crate) verdict: Option<Verdict>,
-}
+/// What one figure says, and the verdict in place of the claimed one; `None` when that stands.
+pub(crate) type Held = (Finding, Option<Verdict>);
 
 impl Claim {
     /// A decided comparison. The margin is a share: 0.01 for 1 %.
@@ -39,32 +37,29 @@ impl Claim {
     }
 
     /// Holds it against another figure; `None` when that one is not valid or was not measured.
-    pub(crate) fn held_against(&self, name: &str, other: Option<&Estimate>) -> Finding {
+    pub(crate) fn held_against(&self, witness: Witness, other: Option<&Estimate>) -> Held {
         let Some(other) = other else {
-            let note = format!("{name}: no valid figure, so the verdict is not borne out");
-            return Finding { note, verdict: Some(Verdict::NotComparable) };
+            return (Finding::NoWitness { witness }, Some(Verdict::NotComparable));
         };
-        let (ratio, low, high) = (other.mean.exp(), other.low.exp(), other.high.exp());
-        let seen = format!("{name}: ratio {ratio:.3} [{low:.3}, {high:.3}] from {} units", other.units);
-        let found = match bearing(self.log, other, self.margin) {
-            Bearing::Supports if other.units < UNITS_MIN => Bearing::Uncertain,
-            found => found,
+        let seen = WitnessFigure {
+            ratio: other.mean.exp(),
+            interval: (other.low.exp(), other.high.exp()),
+            units: u64::try_from(other.units).unwrap_or(u64::MAX),
         };
-        let (words, verdict) = match found {
-            Bearing::Supports => ("does not contradict this", None),
-            Bearing::Uncertain => ("is too uncertain to bear this out", Some(Verdict::Inconclusive)),
-            Bearing::Contradicts => ("contradicts this", Some(Verdict::NotComparable)),
+        let (bearing, verdict) = match bearing(self.log, other, self.margin) {
+            Bearing::Supports if other.units >= UNITS_MIN => (WitnessBearing::Supports, None),
+            Bearing::Supports | Bearing::Uncertain => {
+                (WitnessBearing::Uncertain, Some(Verdict::Inconclusive))
+            }
+            Bearing::Contradicts => (WitnessBearing::Contradicts, Some(Verdict::NotComparable)),
         };
-        Finding { note: format!("{seen}, which {words}"), verdict }
+        (Finding::Witness { witness, seen, bearing }, verdict)
     }
 }
 
-impl Finding {
-    /// The generator was the limit, and nothing shows both arms at one rate.
-    pub(crate) fn without_rate() -> Self {
-        let note = "the generator was the limit, and no open-loop cell shows both arms at one equal rate";
-        Self { note: note.to_owned(), verdict: Some(Verdict::NotComparable) }
-    }
+/// The generator was the limit, and nothing shows both arms at one rate.
+pub(crate) fn without_rate() -> Held {
+    (Finding::NoEqualRate, Some(Verdict::NotComparable))
 }
 
 #[cfg(test)]
@@ -76,16 +71,19 @@ mod tests {
         Estimate { mean: 0.5 * (low + high), low, high, p_value: 0.5, detectable: 0.1, units }
     }
 
-    fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, String) {
-        let found = Claim { log: claimed.ln(), margin: 1.01_f64.ln() }.held_against("x", other.as_ref());
-        (found.verdict, found.note)
+    fn outcome(claimed: f64, other: Option<Estimate>) -> (Option<Verdict>, Finding) {
+        let claim = Claim { log: claimed.ln(), margin: 1.01_f64.ln() };
+        let (found, verdict) = claim.held_against(Witness::MachineCpu, other.as_ref());
+        (verdict, found)
     }
 
     #[test]
     fn a_figure_that_is_known_not_to_go_the_other_way_lets_the_verdict_stand() {
-        let (verdict, note) = outcome(0.95, Some(estimate(0.94, 1.005, 12)));
+        let (verdict, found) = outcome(0.95, Some(estimate(0.94, 1.005, 12)));
         assert_eq!(verdict, None);
-        assert_eq!(note, "x: ratio 0.972 [0.940, 1.005] from 12 units, which does not contradict this");
+        let Finding::Witness { seen, bearing, .. } = found else { panic!("{found:?}") };
+        assert_eq!((seen.units, bearing), (12, WitnessBearing::Supports));
+        assert!((seen.ratio - 0.972).abs() < 1e-3, "{seen:?}");
         assert_eq!(outcome(1.05, Some(estimate(0.995, 1.2, 12))).0, None);
         assert_eq!(outcome(1.0, Some(estimate(0.98, 1.02, 12))).0, None);
     }
@@ -104,6 +102,6 @@ mod tests {
         assert_eq!(outcome(0.95, opposite).0, Some(Verdict::NotComparable));
         assert_eq!(outcome(1.0, opposite).0, Some(Verdict::NotComparable));
         assert_eq!(outcome(0.95, None).0, Some(Verdict::NotComparable));
-        assert_eq!(Finding::without_rate().verdict, Some(Verdict::NotComparable));
+        assert_eq!(without_rate().1, Some(Verdict::NotComparable));
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
+    finding::Exclusion,
     machine::CrossCoreReading,
     study::MachineStates,
     trial::{Taint, TrialRecord},
@@ -62,7 +63,7 @@ pub struct Pairs<'a> {
     /// One per block at most, in block order.
     pub used: Vec<Pair<'a>>,
     /// Blocks without a pair, counted by reason.
-    pub excluded: BTreeMap<&'static str, u32>,
+    pub excluded: BTreeMap<Exclusion, u32>,
     /// Pairs of every attempt in which both trials gave figures, those set aside for noise included.
     pub all: Vec<Pair<'a>>,
 }
@@ -216,15 +217,15 @@ impl Gate {
     }
 
     /// Why not.
-    pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<&'static str> {
+    pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<Exclusion> {
         if let Some(first) = self.taints(trial).first() {
-            return Some(taint::words(first));
+            return Some(Exclusion::from(first));
         }
         match (self.state(trial), state?) {
             (own, wanted) if own == wanted => None,
-            (TrialState::Far, _) => Some("in the far state"),
-            (TrialState::Near, _) => Some("in the near state"),
-            (TrialState::Changed, _) => Some(taint::words(&Taint::StateChanged)),
+            (TrialState::Far, _) => Some(Exclusion::InFarState),
+            (TrialState::Near, _) => Some(Exclusion::InNearState),
+            (TrialState::Changed, _) => Some(Exclusion::from(&Taint::StateChanged)),
         }
     }
 }
@@ -257,7 +258,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Why there is no pair, for the first run that stands in the way.
-    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<&'static str>) -> Option<&'static str> {
+    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<Exclusion>) -> Option<Exclusion> {
         self.arm.into_iter().chain(self.baselines.iter().copied()).find_map(obstacle)
     }
 }

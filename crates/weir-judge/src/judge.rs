@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     SCHEMA_VERSION,
+    finding::{Finding, MessageKind, UnitKind, Witness},
     machine::Fingerprint,
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
@@ -86,6 +87,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     withhold_unfinished(&progress, &mut comparisons);
     let headline = headline(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
+    note_syscalls(spec, &arms, &mut comparisons);
     let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
@@ -154,10 +156,12 @@ struct Draft {
     /// Index of its cell in the judge's order.
     cell: usize,
     effect: Option<Estimate>,
+    /// What its values come from.
+    unit: UnitKind,
     /// Why the cell is not valid for this metric.
-    obstacles: Vec<String>,
+    obstacles: Vec<Finding>,
     /// Lower bounds of throughput, when the generator was the limit for either side.
-    bounds: Vec<String>,
+    bounds: Vec<Finding>,
 }
 
 /// A storage job is its own load: the latency of its operations is a figure in closed loop too, and no generator limits
@@ -249,8 +253,7 @@ fn draft(
     let itself = estimate(&units.logs_self);
     let mut notes = Vec::new();
     if cell.state == Some(TrialState::Far) {
-        notes
-            .push("compared in the machine's far state, which most clean trials of this cell met".to_owned());
+        notes.push(Finding::FarState);
     }
     let alone = units.logs.first().filter(|_| units.logs.len() == 1).copied();
     let comparison = Comparison {
@@ -268,12 +271,17 @@ fn draft(
         interval_self: itself.map(|itself| (itself.low.exp(), itself.high.exp())),
         detectable_effect: effect.map(|effect| effect.detectable.exp_m1()).filter(|it| it.is_finite()),
         pairs: u32::try_from(units.logs.len()).unwrap_or(u32::MAX),
-        pairs_excluded: units.excluded.iter().map(|(reason, count)| format!("{count} {reason}")).collect(),
+        pairs_excluded: units
+            .excluded
+            .iter()
+            .map(|(reason, count)| Finding::Excluded { reason: *reason, count: *count })
+            .collect(),
         ratios: units.logs.iter().map(|log| log.exp()).collect(),
         ratios_self: units.logs_self.iter().map(|log| log.exp()).collect(),
         ratio_all_pairs: median(&units::log_ratios(&pairs.all, metric)).map(f64::exp),
         by_state: by_state(|state| units_of(&cell.in_state(state))),
         verdict: Verdict::Inconclusive,
+        reasons: Vec::new(),
         notes,
     };
     Draft {
@@ -281,6 +289,7 @@ fn draft(
         role: cell.spec.role,
         cell: index,
         effect,
+        unit: UnitKind::of_cell(cell.spec),
         obstacles: obstacles(cell, baseline, arm, metric, &pairs),
         bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
     }
@@ -314,7 +323,7 @@ fn obstacles(
     arm: &str,
     metric: Metric,
     pairs: &Pairs<'_>,
-) -> Vec<String> {
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for side in [baseline, arm] {
         found.extend(failures(cell, side));
@@ -325,43 +334,40 @@ fn obstacles(
     for (side, trials) in sides(pairs, baseline, arm) {
         let kept = trials.iter().filter(|trial| keeps_rate(trial)).count();
         if 2 * kept < trials.len() {
-            found.push(format!(
-                "{side} did not keep the offered rate in {} of {} trials",
-                trials.len() - kept,
-                trials.len()
-            ));
+            found.push(Finding::RateNotKept {
+                arm: side.to_owned(),
+                missed: count(trials.len() - kept),
+                trials: count(trials.len()),
+            });
         }
         if matches!(metric, Metric::LatencyP50 | Metric::LatencyP99) {
-            found.extend(lag_obstacle(side, &trials, unit(cell.spec)));
+            found.extend(lag_obstacle(side, &trials, MessageKind::of_cell(cell.spec)));
         }
     }
     found
 }
 
 /// What the responses to one arm say against the cell.
-fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<String> {
+fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
     let loads = || cell.of_arm(arm).filter_map(|trial| trial.load.as_ref());
-    let wrong: u64 = loads().map(|load| load.failures.wrong_bytes).sum();
-    if wrong > 0 {
-        return Some(format!("{arm} returned wrong bytes in {wrong} responses"));
+    let responses: u64 = loads().map(|load| load.failures.wrong_bytes).sum();
+    if responses > 0 {
+        return Some(Finding::WrongBytes { arm: arm.to_owned(), responses });
     }
-    let unexplained: u64 = loads().map(|load| load.failures.unexplained).sum();
-    if unexplained > 0 {
-        return Some(format!("{unexplained} failures of {arm} have no class"));
+    let failures: u64 = loads().map(|load| load.failures.unexplained).sum();
+    if failures > 0 {
+        return Some(Finding::Unexplained { arm: arm.to_owned(), failures });
     }
     let trials = cell.of_arm(arm).count();
-    let own: Vec<(&TrialRecord, &'static str)> = cell
-        .of_arm(arm)
-        .filter_map(|trial| {
-            let taint = trial.taints.iter().find(|taint| !taint::is_noise(taint))?;
-            Some((trial, taint::words(taint)))
-        })
-        .collect();
-    let ((first, words), failed) = (own.first()?, own.len());
-    let reason = taint::reason(first);
-    let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    (failed as f64 > FAILED_SHARE_MAX * trials as f64)
-        .then(|| format!("{failed} of {trials} trials of {arm} failed, first: {words}{reason}"))
+    let is_own = |trial: &&TrialRecord| trial.taints.iter().any(|taint| !taint::is_noise(taint));
+    let failed: Vec<&TrialRecord> = cell.of_arm(arm).filter(is_own).collect();
+    let first = taint::failed_trial(failed.first()?);
+    (failed.len() as f64 > FAILED_SHARE_MAX * trials as f64).then(|| Finding::TrialsFailed {
+        arm: arm.to_owned(),
+        failed: count(failed.len()),
+        trials: count(trials),
+        first,
+    })
 }
 
 fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s str, Vec<&'a TrialRecord>); 2] {
@@ -378,7 +384,7 @@ fn keeps_rate(trial: &TrialRecord) -> bool {
     })
 }
 
-fn lag_obstacle(side: &str, trials: &[&TrialRecord], unit: &str) -> Option<String> {
+fn lag_obstacle(side: &str, trials: &[&TrialRecord], kind: MessageKind) -> Option<Finding> {
     let shares: Vec<f64> = trials
         .iter()
         .filter_map(|trial| {
@@ -390,18 +396,13 @@ fn lag_obstacle(side: &str, trials: &[&TrialRecord], unit: &str) -> Option<Strin
         .collect();
     match median(&shares) {
         None if trials.is_empty() => None,
-        None => Some(format!("too few {unit}s to know the generator's lag against {side}")),
-        Some(share) => (share > LAG_SHARE_MAX).then(|| {
-            format!(
-                "the generator's p99 lag against {side} is {:.0} % of the median response time",
-                100.0 * share
-            )
-        }),
+        None => Some(Finding::LagUnknown { arm: side.to_owned(), kind }),
+        Some(share) => (share > LAG_SHARE_MAX).then(|| Finding::LagTooLarge { arm: side.to_owned(), share }),
     }
 }
 
-/// ">= X" for each side whose pairs were mostly limited by the generator.
-fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<String> {
+/// A lower bound for each side whose pairs were mostly limited by the generator.
+fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<Finding> {
     if !matches!(cell.load, LoadMode::Closed) {
         return Vec::new();
     }
@@ -410,21 +411,12 @@ fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpe
         let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
         let throughput: Vec<f64> = loads.iter().map(|load| load.throughput_per_second).collect();
         let bound = loads.iter().filter(|load| load.generator_bound).count();
-        if let (true, Some(median)) = (2 * bound > loads.len(), median(&throughput)) {
-            bounds.push(format!("{side} >= {median:.0} {}s/s (generator-bound)", unit(cell)));
+        if let (true, Some(per_second)) = (2 * bound > loads.len(), median(&throughput)) {
+            let kind = MessageKind::of_cell(cell);
+            bounds.push(Finding::LowerBound { arm: side.to_owned(), per_second, kind });
         }
     }
     bounds
-}
-
-/// What is counted in a cell: a message of echo, a request of HTTP, or an operation on a disk.
-fn unit(cell: &CellSpec) -> &'static str {
-    match cell {
-        _ if cell.storage.is_some() => "operation",
-        _ if cell.http.is_some() => "request",
-        _ if cell.orders.is_some() => "order",
-        _ => "message",
-    }
 }
 
 impl Draft {
@@ -455,19 +447,25 @@ fn decide_all(spec: &StudySpec, drafts: &mut [Draft]) -> Vec<Comparison> {
 
 fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     let mut comparison = draft.comparison.clone();
-    comparison.notes.extend(draft.obstacles.iter().cloned());
-    comparison.notes.extend(draft.bounds.iter().cloned());
+    comparison.reasons.extend(draft.obstacles.iter().cloned());
+    let bounds = draft.bounds.iter().cloned();
+    match comparison.metric {
+        Metric::Throughput => comparison.reasons.extend(bounds),
+        _ => comparison.notes.extend(bounds),
+    }
     let effect = match &draft.effect {
         Some(effect) if draft.is_open() => effect,
         None if draft.obstacles.is_empty() && comparison.pairs_excluded.is_empty() => {
-            let found =
-                if comparison.pairs == 1 { "one unit has no interval" } else { "nothing was measured" };
-            comparison.notes.push(found.to_owned());
+            let found = match comparison.pairs {
+                1 => Finding::OneUnit { unit: draft.unit },
+                _ => Finding::NothingMeasured,
+            };
+            comparison.reasons.push(found);
             return comparison;
         }
         _ => {
             if draft.effect.is_none() {
-                comparison.notes.push("no pair is left".to_owned());
+                comparison.reasons.push(Finding::NoPairLeft);
             }
             comparison.verdict = Verdict::NotComparable;
             return comparison;
@@ -483,10 +481,31 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
         Direction::Better => Verdict::Faster,
         Direction::Worse => Verdict::Slower,
         Direction::Equivalent => Verdict::Equivalent,
-        Direction::Undecided => Verdict::Inconclusive,
+        Direction::Undecided => {
+            comparison.reasons.push(undecided(effect, &reading));
+            Verdict::Inconclusive
+        }
     };
     comparison
 }
+
+/// Why an estimate decides nothing.
+fn undecided(effect: &Estimate, reading: &Reading) -> Finding {
+    if effect.units < UNITS_MIN {
+        let units = u32::try_from(effect.units).unwrap_or(u32::MAX);
+        return Finding::TooFewUnits { units, units_min: UNITS_MIN as u32 };
+    }
+    if effect.low > 0.0 || effect.high < 0.0 {
+        return Finding::NotSignificant { p_value: reading.p_value };
+    }
+    // What can be detected shrinks with the root of the units.
+    let wanted = effect.units as f64 * (effect.detectable / reading.margin).powi(2);
+    let is_known = wanted.is_finite() && wanted > effect.units as f64 && wanted < UNITS_WANTED_MAX;
+    Finding::IncludesNone { units_wanted: is_known.then_some(wanted.ceil() as u32) }
+}
+
+/// More units than this are not worth a hint.
+const UNITS_WANTED_MAX: f64 = 100_000.0;
 
 /// Holds each verdict on server CPU against what could contradict it: the CPU of the whole machine, because on loopback
 /// a server carries work of the generator's; and both arms at one equal rate, because a closed loop gives each arm
@@ -515,19 +534,50 @@ fn confirm_server_cpu(
         let equal_rates: Vec<(&Draft, f64)> = at_rate
             .filter_map(|other| Some((other, equal_rate_of(cells[other.cell].spec, shape)?)))
             .collect();
-        let witnesses = machine.map(|other| (other, "machine CPU".to_owned())).chain(
-            equal_rates.iter().map(|(other, rate)| (*other, format!("at an equal rate of {rate:.0}/s"))),
-        );
+        let at_rate = equal_rates
+            .iter()
+            .map(|(other, per_second)| (*other, Witness::EqualRate { per_second: *per_second }));
+        let witnesses = machine.map(|other| (other, Witness::MachineCpu)).chain(at_rate);
         let claim = equal_rate::Claim::of(&comparisons[index], spec.smallest_effect);
         let needs_rate = !draft.bounds.is_empty() && equal_rates.is_empty();
-        let findings = witnesses
-            .map(|(other, name)| claim.held_against(&name, other.effect.filter(|_| other.is_open()).as_ref()))
-            .chain(needs_rate.then(equal_rate::Finding::without_rate));
-        for finding in findings.collect::<Vec<_>>() {
-            comparisons[index].notes.push(finding.note);
-            if let Some(verdict) = finding.verdict {
-                comparisons[index].verdict = verdict;
+        let held: Vec<equal_rate::Held> = witnesses
+            .map(|(other, name)| claim.held_against(name, other.effect.filter(|_| other.is_open()).as_ref()))
+            .chain(needs_rate.then(equal_rate::without_rate))
+            .collect();
+        for (finding, verdict) in held {
+            match verdict {
+                None => comparisons[index].notes.push(finding),
+                Some(verdict) => {
+                    comparisons[index].reasons.push(finding);
+                    comparisons[index].verdict = verdict;
+                }
             }
+        }
+    }
+}
+
+/// System calls per message must differ by this factor before they are named beside a verdict.
+const SYSCALLS_FACTOR_MIN: f64 = 1.2;
+
+/// Notes where the engines' own counters point the same way as a verdict on server CPU. That it goes together is no
+/// proof of a cause: nothing in the study switches it alone.
+fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Comparison]) {
+    for comparison in comparisons.iter_mut().filter(|it| it.metric == Metric::ServerCpuPerMessage) {
+        let calls = |arm: &str| {
+            let summary = arms.iter().find(|it| it.cell_id == comparison.cell_id && it.arm == arm)?;
+            summary.syscalls_per_message
+        };
+        let (Some(arm), Some(baseline)) = (calls(&comparison.arm), calls(&comparison.baseline)) else {
+            continue;
+        };
+        let agrees = match comparison.verdict {
+            Verdict::Faster => arm * SYSCALLS_FACTOR_MIN <= baseline,
+            Verdict::Slower => baseline * SYSCALLS_FACTOR_MIN <= arm,
+            _ => false,
+        };
+        if agrees {
+            let kind = MessageKind::of_study(spec);
+            comparison.notes.push(Finding::AlsoSyscalls { arm, baseline, kind });
         }
     }
 }
@@ -541,9 +591,8 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     for comparison in comparisons {
         if matches!(comparison.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent) {
             comparison.verdict = Verdict::Inconclusive;
-            comparison.notes.push(format!(
-                "no verdict from an unfinished schedule: {blocks_done} of {blocks} blocks are done"
-            ));
+            let found = Finding::Unfinished { blocks_done: *blocks_done, blocks: *blocks };
+            comparison.reasons.push(found);
         }
     }
 }
@@ -579,6 +628,10 @@ fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<Ar
         })
         .filter(|summary| summary.trials > 0)
         .collect()
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 fn timeline(gate: &Gate, trials: &[&TrialRecord]) -> Vec<TimelineEntry> {

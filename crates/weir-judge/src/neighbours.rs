@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::{Finding, Neighbour, NeighbourEffect},
     spec::StudySpec,
     study::Check,
     trial::{SliceRecord, TrialRecord},
@@ -22,36 +23,32 @@ use crate::units;
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check; `None` when no cell's arms take turns.
-pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord], unit: &str) -> Option<Check> {
+pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
     let limit = MARGIN_SHARE_MAX * (1.0 + spec.smallest_effect).ln();
-    let mut said = Vec::new();
+    let mut effects = Vec::new();
     let mut passed = true;
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
         let rounds = rounds(trials, &cell.id);
         let order: Vec<f64> =
             rounds.iter().filter_map(|round| round.going_first(&spec.arms[0].name)).collect();
-        let mut found = vec![("going first".to_owned(), order)];
+        let mut found = vec![(Neighbour::GoingFirst, order)];
         for arm in spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)) {
             let carried = rounds.iter().filter_map(|round| round.carried(&spec.arms[0].name, &arm.name));
-            found.push((format!("following {}", arm.name), carried.collect()));
+            found.push((Neighbour::Following { arm: arm.name.clone() }, carried.collect()));
         }
-        for (what, values) in found {
+        for (neighbour, values) in found {
             let Some(estimate) = estimate(&values).filter(|it| it.units >= UNITS_MIN) else { continue };
             let holds = !is_shown(&estimate) || estimate.mean.abs() <= limit;
             passed &= holds;
-            if !holds || said.len() < spec.arms.len() {
-                said.push(words(&what, &cell.id, &estimate));
+            if !holds || effects.len() < spec.arms.len() {
+                effects.push(effect(neighbour, &cell.id, &estimate));
             }
         }
     }
-    if said.is_empty() {
+    if effects.is_empty() {
         return None;
     }
-    let detail = format!(
-        "the baseline's own CPU per {unit} changes by {}; at most {:.2} % is allowed where it is more than noise",
-        said.join(", by "),
-        100.0 * (limit.exp() - 1.0)
-    );
+    let detail = Finding::SliceNeighbours { effects, change_max: limit.exp_m1() };
     Some(Check { name: "slice-neighbours".to_owned(), passed, detail })
 }
 
@@ -59,10 +56,14 @@ fn is_shown(estimate: &Estimate) -> bool {
     estimate.low > 0.0 || estimate.high < 0.0
 }
 
-fn words(what: &str, cell_id: &str, estimate: &Estimate) -> String {
-    let percent = |log: f64| 100.0 * (log.exp() - 1.0);
+fn effect(neighbour: Neighbour, cell_id: &str, estimate: &Estimate) -> NeighbourEffect {
     let Estimate { mean, low, high, .. } = *estimate;
-    format!("{:+.2} % [{:+.2}, {:+.2}] {what} ({cell_id})", percent(mean), percent(low), percent(high))
+    NeighbourEffect {
+        neighbour,
+        cell_id: cell_id.to_owned(),
+        change: mean.exp_m1(),
+        interval: (low.exp_m1(), high.exp_m1()),
+    }
 }
 
 /// One slice of a round.
@@ -198,32 +199,42 @@ mod tests {
         check_of(&spec, &trials).expect("its arms take turns")
     }
 
+    fn effects(check: &Check) -> &[NeighbourEffect] {
+        let Finding::SliceNeighbours { effects, .. } = &check.detail else { panic!("{check:?}") };
+        effects
+    }
+
     #[test]
     fn slices_that_do_not_know_their_neighbours_pass() {
         let check = checked(1.0, 1.0);
-        assert!(check.passed, "{}", check.detail);
-        assert!(check.detail.contains("going first (c100-d1-m64-closed)"), "{}", check.detail);
+        assert!(check.passed, "{check:?}");
+        let [first, following] = effects(&check) else { panic!("{check:?}") };
+        assert_eq!(
+            (&first.neighbour, first.cell_id.as_str()),
+            (&Neighbour::GoingFirst, "c100-d1-m64-closed")
+        );
+        assert_eq!(following.neighbour, Neighbour::Following { arm: "uring".to_owned() });
     }
 
     #[test]
     fn a_dear_first_place_is_found() {
         let check = checked(1.05, 1.0);
-        assert!(!check.passed, "{}", check.detail);
+        assert!(!check.passed, "{check:?}");
         // The other arm goes first in a third of the permutations, and in some rounds in half of them.
-        assert!(check.detail.contains("by +4."), "{}", check.detail);
+        assert!((0.04..0.05).contains(&effects(&check)[0].change), "{check:?}");
     }
 
     #[test]
     fn what_an_arm_leaves_to_the_next_is_found() {
         let check = checked(1.0, 1.03);
-        assert!(!check.passed, "{}", check.detail);
-        assert!(check.detail.contains("following uring"), "{}", check.detail);
+        assert!(!check.passed, "{check:?}");
+        assert!((0.02..0.04).contains(&effects(&check)[1].change), "{check:?}");
         let (spec, mut trials) = study(1.0, 1.0);
         trials.iter_mut().for_each(|trial| trial.slices.clear());
         assert_eq!(check_of(&spec, &trials), None, "whole trials have no neighbours");
     }
 
     fn check_of(spec: &StudySpec, trials: &[TrialRecord]) -> Option<Check> {
-        check(spec, &trials.iter().collect::<Vec<_>>(), "message")
+        check(spec, &trials.iter().collect::<Vec<_>>())
     }
 }

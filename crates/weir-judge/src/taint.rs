@@ -3,6 +3,7 @@
 //! Machine states need the whole study: `gate`.
 
 use weir_record::{
+    finding::{Exclusion, FailedTrial, FailureClass, FailureCount},
     load::{FailureCounts, LoadReport},
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
@@ -132,52 +133,41 @@ fn breaks_littles_law(load: &LoadReport) -> bool {
     littles_law_error(load).is_some_and(|error| error > LITTLES_LAW_ERROR_MAX + edges)
 }
 
-/// The taint in a few words, for counting and for tables.
-pub fn words(taint: &Taint) -> &'static str {
-    match taint {
-        Taint::Steal => "CPU stolen by the hypervisor",
-        Taint::ForeignCpu => "other processes busy",
-        Taint::StateChanged => "state changed",
-        Taint::Errors { .. } => "errors",
-        Taint::LittlesLaw => "Little's law",
-        Taint::ServerFailed { .. } => "server failed",
-        Taint::LoadFailed { .. } => "generator failed",
-        Taint::CompletionOverflow => "completion queue overflow",
-        Taint::JobFailed { .. } => "job failed",
-    }
-}
-
-/// Why a trial failed, as far as it knows itself: what was said, the classes of failures, and what the kernel lost.
-pub(crate) fn reason(trial: &TrialRecord) -> String {
+/// What a failed trial knows of the cause: what was said, the classes of failures, and what the kernel lost.
+pub(crate) fn failed_trial(trial: &TrialRecord) -> FailedTrial {
     let said = trial.taints.iter().find_map(|taint| match taint {
         Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
             Some(reason.clone())
         }
         _ => None,
     });
-    let classes = trial.load.iter().flat_map(|load| failure_classes(&load.failures));
-    let NetworkCounters { listen_overflows, syn_retransmits, .. } = trial.network;
-    let lost = [("listen overflows", listen_overflows), ("SYN retransmissions", syn_retransmits)];
-    let lost =
-        lost.into_iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}"));
-    said.into_iter().chain(classes).chain(lost).collect::<Vec<_>>().join(", ")
+    let own = trial.taints.iter().find(|taint| !is_noise(taint));
+    FailedTrial {
+        arm: trial.arm.clone(),
+        reason: own.map(Exclusion::from),
+        said,
+        classes: trial.load.iter().flat_map(|load| failure_classes(&load.failures)).collect(),
+        listen_overflows: trial.network.listen_overflows,
+        syn_retransmits: trial.network.syn_retransmits,
+    }
 }
 
-/// The classes of failures that there were: `3 refused`.
-pub(crate) fn failure_classes(failures: &FailureCounts) -> Vec<String> {
+/// The classes of failures that there were.
+pub(crate) fn failure_classes(failures: &FailureCounts) -> Vec<FailureCount> {
     let classes = [
-        ("refused", failures.refused),
-        ("reset", failures.reset),
-        ("connect timeout", failures.connect_timeout),
-        ("response timeout", failures.response_timeout),
-        ("cut short", failures.short),
-        ("wrong bytes", failures.wrong_bytes),
-        ("wrong status", failures.wrong_status),
-        ("malformed", failures.malformed),
-        ("local limit", failures.local_limit),
-        ("unexplained", failures.unexplained),
+        (FailureClass::Refused, failures.refused),
+        (FailureClass::Reset, failures.reset),
+        (FailureClass::ConnectTimeout, failures.connect_timeout),
+        (FailureClass::ResponseTimeout, failures.response_timeout),
+        (FailureClass::CutShort, failures.short),
+        (FailureClass::WrongBytes, failures.wrong_bytes),
+        (FailureClass::WrongStatus, failures.wrong_status),
+        (FailureClass::Malformed, failures.malformed),
+        (FailureClass::LocalLimit, failures.local_limit),
+        (FailureClass::Unexplained, failures.unexplained),
     ];
-    classes.iter().filter(|(_, count)| *count > 0).map(|(class, count)| format!("{count} {class}")).collect()
+    let count = |(class, count)| FailureCount { class, count };
+    classes.into_iter().filter(|(_, count)| *count > 0).map(count).collect()
 }
 
 /// Whether the taint says something about the machine's noise and nothing about the arm.
@@ -235,11 +225,14 @@ mod tests {
             network,
             ..TrialRecord::default()
         };
-        assert_eq!(
-            reason(&trial),
-            "exited with status 1: no luck, 2 reset, 40 connect timeout, 7 listen overflows, 41 SYN retransmissions"
-        );
-        assert_eq!(reason(&TrialRecord::default()), "");
+        let found = failed_trial(&trial);
+        assert_eq!(found.said.as_deref(), Some("exited with status 1: no luck"));
+        assert_eq!(found.reason, Some(Exclusion::LoadFailed));
+        let count = |class, count| FailureCount { class, count };
+        let classes = [count(FailureClass::Reset, 2), count(FailureClass::ConnectTimeout, 40)];
+        assert_eq!(found.classes, classes);
+        assert_eq!((found.listen_overflows, found.syn_retransmits), (7, 41));
+        assert_eq!(failed_trial(&TrialRecord::default()), FailedTrial::default());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::Exclusion,
     trial::{SliceRecord, TrialRecord},
     verdict::Metric,
 };
@@ -18,9 +19,6 @@ use crate::{
     gate::{Against, Gate, Pair, Pairs},
 };
 
-/// Why a unit has no value although nothing speaks against its trials.
-const WITHOUT: &str = "without this figure";
-
 /// The values of one comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
@@ -29,7 +27,7 @@ pub(crate) struct Units {
     /// The baseline's second run against its first.
     pub(crate) logs_self: Vec<f64>,
     /// Units without a value, counted by reason.
-    pub(crate) excluded: BTreeMap<&'static str, u32>,
+    pub(crate) excluded: BTreeMap<Exclusion, u32>,
 }
 
 /// The values of one comparison in the cell's state, and of the study's first arm against itself.
@@ -58,7 +56,7 @@ fn of_blocks(
     let logs = log_ratios(&used, metric);
     let without = used.len() - logs.len();
     if without > 0 {
-        excluded.insert(WITHOUT, u32::try_from(without).unwrap_or(u32::MAX));
+        excluded.insert(Exclusion::WithoutFigure, u32::try_from(without).unwrap_or(u32::MAX));
     }
     let itself = gate.pairs(&cell.trials, first, Against::Itself, cell.state);
     Units { logs, logs_self: log_ratios(&itself.used, metric), excluded }
@@ -87,8 +85,8 @@ fn of_rounds(
         };
         if let (Some(arm), Some(one)) = (run(arm, false), run(baseline, false)) {
             let other = run(baseline, true).unwrap_or(one);
-            let value =
-                usable(&[arm, one, other]).and_then(|()| round_value(arm, one, other, metric).ok_or(WITHOUT));
+            let value = usable(&[arm, one, other])
+                .and_then(|()| round_value(arm, one, other, metric).ok_or(Exclusion::WithoutFigure));
             match value {
                 Ok(value) => units.logs.push(value),
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
@@ -241,9 +239,9 @@ mod tests {
         trials[1].taints.push(Taint::Errors { count: 2 });
         let found = units(&trials);
         assert!(found.logs.is_empty() && found.logs_self.is_empty());
-        assert_eq!(found.excluded, BTreeMap::from([("errors", 1)]));
+        assert_eq!(found.excluded, BTreeMap::from([(Exclusion::Errors, 1)]));
         trials[1].taints.clear();
         trials[2].slices[0].messages = 0;
-        assert_eq!(units(&trials).excluded, BTreeMap::from([("without this figure", 1)]));
+        assert_eq!(units(&trials).excluded, BTreeMap::from([(Exclusion::WithoutFigure, 1)]));
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::fs::MemfdFlags;
-use weir_record::{machine::FindingState, spec::WayOfWaiting};
+use weir_record::{finding::Finding, machine::FindingState, spec::WayOfWaiting};
 
 /// What was found about a driver of sockets, or an engine of disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Opt
     Some(WayOfWaiting {
         name: name.to_owned(),
         state: if found.available { FindingState::Yes } else { FindingState::No },
-        detail: found.detail.clone(),
+        detail: Finding::Text(found.detail.clone()),
         source: source.to_owned(),
         unlock: found.unlock.clone(),
     })
@@ -75,12 +75,13 @@ fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Opt
 /// taken.
 fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
     let (state, detail) = match (most, taken) {
-        (None, _) => (FindingState::No, "this kernel has no native AIO (CONFIG_AIO)".to_owned()),
-        (Some(most), taken) if taken.unwrap_or(0) >= most => {
-            (FindingState::Limited, format!("all {most} requests of the machine are taken"))
+        (None, _) => {
+            (FindingState::No, Finding::Text("this kernel has no native AIO (CONFIG_AIO)".to_owned()))
         }
         (Some(most), taken) => {
-            (FindingState::Yes, format!("{} of {most} requests of the machine are taken", taken.unwrap_or(0)))
+            let taken = taken.unwrap_or(0);
+            let state = if taken >= most { FindingState::Limited } else { FindingState::Yes };
+            (state, Finding::RequestsTaken { taken, most })
         }
     };
     let unlock = (state == FindingState::Limited).then(|| "sudo sysctl -w fs.aio-max-nr=1048576".to_owned());
@@ -89,8 +90,8 @@ fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
 
 fn pwritev(outcome: io::Result<()>) -> WayOfWaiting {
     let (state, detail) = match outcome {
-        Ok(()) => (FindingState::Yes, "two buffers in one call".to_owned()),
-        Err(error) => (FindingState::No, error.to_string()),
+        Ok(()) => (FindingState::Yes, Finding::Text("two buffers in one call".to_owned())),
+        Err(error) => (FindingState::No, Finding::Text(error.to_string())),
     };
     let source = "two buffers written to a file in memory".to_owned();
     WayOfWaiting { name: "pwritev".to_owned(), state, detail, source, unlock: None }
@@ -125,13 +126,14 @@ mod tests {
         let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["blocking", "select", "poll", "epoll", "aio", "io_uring", "pwritev"]);
         for way in &ways {
-            assert!(!way.detail.is_empty() && !way.source.is_empty(), "{way:?}");
+            assert!(!way.source.is_empty(), "{way:?}");
         }
         assert_eq!((ways[3].state, ways[5].state), (FindingState::Yes, FindingState::No));
-        assert_eq!(ways[5].detail, "about uring");
+        assert_eq!(ways[5].detail, Finding::Text("about uring".to_owned()));
         // Linux has had it since 2.6.30; a sandbox that forbids it names the error.
         let pwritev = &ways[6];
-        assert!(pwritev.state == FindingState::Yes || pwritev.detail.contains("os error"), "{pwritev:?}");
+        let said = pwritev.detail.code();
+        assert!(pwritev.state == FindingState::Yes || said.contains("os error"), "{pwritev:?}");
     }
 
     #[test]
@@ -141,7 +143,7 @@ mod tests {
         let ways = found(&tried);
         let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["posix-aio", "aio", "io_uring", "pwritev"]);
-        assert_eq!((ways[1].state, ways[1].detail.as_str()), (FindingState::No, "about libaio"));
+        assert_eq!((ways[1].state, ways[1].detail.code()), (FindingState::No, "about libaio"));
         assert_eq!(ways[1].source, DISK_TEST);
     }
 
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!(aio(None, None).state, FindingState::No);
         let free = aio(Some(65_536), Some(12));
         assert_eq!((free.state, free.unlock), (FindingState::Yes, None));
-        assert_eq!(free.detail, "12 of 65536 requests of the machine are taken");
+        assert_eq!(free.detail, Finding::RequestsTaken { taken: 12, most: 65_536 });
         for (most, taken) in [(64, 64), (0, 0)] {
             let full = aio(Some(most), Some(taken));
             assert_eq!(full.state, FindingState::Limited, "{taken} of {most}");
@@ -168,6 +170,6 @@ mod tests {
     fn a_refused_call_is_quoted() {
         let refused = pwritev(Err(io::Error::from_raw_os_error(libc::ENOSYS)));
         assert_eq!(refused.state, FindingState::No);
-        assert!(refused.detail.contains("os error"), "{refused:?}");
+        assert!(refused.detail.code().contains("os error"), "{refused:?}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    finding::Finding,
     machine::FindingState,
     storage::{AccessPattern, CompletionMethod, StorageEngine, StorageEngineOptions},
     verdict::Metric,
@@ -309,14 +310,14 @@ pub struct Cause {
 }
 
 /// A way of waiting for I/O, and whether the machine has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WayOfWaiting {
     /// Name people know it by: `epoll`, `io_uring`, `aio`.
     pub name: String,
     /// Whether it can be used here.
     pub state: FindingState,
-    /// What was found, in words.
-    pub detail: String,
+    /// What was found.
+    pub detail: Finding,
     /// What told it: a test, or a file of the kernel.
     pub source: String,
     /// What would unlock it.

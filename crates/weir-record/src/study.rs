@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    finding::Finding,
     gateway::{GatewayFindings, OrderFigures},
     machine::{Fingerprint, NetworkCounters},
     spec::StudySpec,
@@ -182,7 +183,7 @@ pub struct Check {
     /// Whether it holds.
     pub passed: bool,
     /// What was found, with the numbers.
-    pub detail: String,
+    pub detail: Finding,
 }
 
 /// States of the machine, found by clustering the cross-core readings.

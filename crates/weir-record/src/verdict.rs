@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::Finding;
+
 /// The words, and none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -78,8 +80,8 @@ pub struct Comparison {
     pub interval_self: Option<(f64, f64)>,
     /// Units used: rounds in which the arms took turns, or pairs of whole trials.
     pub pairs: u32,
-    /// Pairs kept out, with reasons counted in words (`2 state changed`).
-    pub pairs_excluded: Vec<String>,
+    /// Units kept out, counted by reason.
+    pub pairs_excluded: Vec<Finding>,
     /// Paired ratios, block by block.
     pub ratios: Vec<f64>,
     /// Paired ratios of baseline against itself.
@@ -91,8 +93,11 @@ pub struct Comparison {
     pub by_state: Vec<StateEffect>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why it is not comparable, generator-bound, or what else a reader must know.
-    pub notes: Vec<String>,
+    /// Why there is no verdict, or why the figures alone are not enough for one; empty where they decide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Finding>,
+    /// What else a reader must know.
+    pub notes: Vec<Finding>,
 }
 
 /// An effect in one state of the machine.

@@ -7,6 +7,8 @@ use weir_record::{
     verdict::{Comparison, Metric, Verdict},
 };
 
+use crate::{findings, language::Language};
+
 /// The whole export.
 pub(crate) fn long_form(result: &StudyResult) -> String {
     let mut rows = Rows { text: "cell,arm,baseline,metric,statistic,value,unit\n".to_owned() };
@@ -124,8 +126,11 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
             rows.number(subject, metric, &format!("{statistic}-{index}"), *ratio, "ratio");
         }
     }
-    for note in it.notes.iter().chain(&it.pairs_excluded) {
-        rows.line(subject, metric, "note", note, "");
+    let further = [("reason", &it.reasons), ("note", &it.notes), ("excluded", &it.pairs_excluded)];
+    for (statistic, findings) in further {
+        for finding in findings {
+            rows.line(subject, metric, statistic, &findings::told_in(Language::English, finding), "");
+        }
     }
 }
 

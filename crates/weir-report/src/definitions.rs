@@ -166,7 +166,7 @@ const REQUEST_TERMS: [Term; 5] = [
             "Requests per second whose response came back complete, with the status and the length it should have. The \
              content is compared byte for byte in the share that the check names. “≥” marks a lower bound: the \
              generator was the limit, so no throughput verdict is given.",
-            "상태와 길이가 맞는 응답이 끝까지 돌아온 요청의 초당 처리 건수(TPS)입니다. 본문은 유효성 검사에 적힌 비율만큼 바이트 단위로 \
+            "상태와 길이가 맞는 응답이 끝까지 돌아온 요청의 초당 처리 건수입니다. 본문은 유효성 검사에 적힌 비율만큼 바이트 단위로 \
              비교합니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 판정하지 않습니다.",
             "每秒得到完整响应、且状态与长度正确的请求数（TPS）。内容按有效性检查所示的比例逐字节比较。“≥” 表示下限：瓶颈在负载生成器，\
              因此不对吞吐量下判定。",
@@ -260,9 +260,9 @@ const TERMS: [Term; 11] = [
         [
             "Messages per second that came back complete and byte for byte correct. “≥” marks a lower bound: the \
              generator was the limit, so no throughput verdict is given.",
-            "모든 바이트가 맞게 끝까지 돌아온 메시지의 초당 처리 건수(TPS)입니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 \
+            "모든 바이트가 맞게 끝까지 돌아온 메시지의 초당 처리 건수입니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 \
              판정하지 않습니다.",
-            "每秒完整返回且逐字节正确的消息数（TPS）。“≥” 表示下限：瓶颈在负载生成器，因此不对吞吐量下判定。",
+            "每秒完整返回且逐字节正确的消息数。“≥” 表示下限：瓶颈在负载生成器，因此不对吞吐量下判定。",
         ],
     ),
     (
@@ -290,7 +290,7 @@ const TERMS: [Term; 11] = [
             "단위마다 대상을 기준으로 나눈 뒤 로그의 평균을 낸 값입니다. 0.80이면 5분의 1이 적다는 뜻입니다. 단위는 새 프로세스로 대상들이 번갈아 \
              부하를 받는 라운드 하나(순열들의 중앙값)이거나 전체 시행 한 쌍입니다. 구간은 판정에 쓰는 t 검정의 99 % 구간입니다.",
             "在每个单元内用方案除以基线，再取各单元对数的均值；0.80 表示少五分之一。单元是一轮全新进程、各方案轮流承受负载（取各排列的中位数），\
-             或一对完整试次。区间取自用于判定的 t 检验，置信水平 99 %。",
+             或一对完整试验。区间取自用于判定的 t 检验，置信水平 99 %。",
         ],
     ),
     (
@@ -337,7 +337,7 @@ const TERMS: [Term; 11] = [
             "Time for a cache line to go from one CPU to the other and back, read before and after every trial. It \
              shows where the host has placed the CPUs.",
             "캐시 라인 하나가 한 CPU에서 다른 CPU로 갔다 돌아오는 시간으로, 시행 전후에 잽니다. 호스트가 CPU를 어디에 배치했는지 드러냅니다.",
-            "一条缓存行从一个 CPU 到另一个 CPU 往返一次的时间，每个试次前后各测一次，可反映宿主机如何放置这些 CPU。",
+            "一条缓存行从一个 CPU 到另一个 CPU 往返一次的时间，每次试验前后各测一次，可反映宿主机如何放置这些 CPU。",
         ],
     ),
 ];

@@ -31,6 +31,11 @@ pub(crate) fn grouped(value: f64) -> String {
     })
 }
 
+/// A count with commas.
+pub(crate) fn count(count: u64) -> String {
+    grouped(count as f64)
+}
+
 /// A rate: `195,432/s`.
 pub(crate) fn rate(per_second: f64) -> String {
     finite(per_second, |value| format!("{}/s", grouped(value)))

@@ -2,6 +2,19 @@
 
 use std::{fmt, str::FromStr};
 
+/// One sentence in the reader's language, with the variables its words name: English, Korean, Chinese.
+macro_rules! told {
+    ($language:expr, $english:literal, $korean:literal, $chinese:literal $(,)?) => {
+        match $language {
+            $crate::language::Language::English => format!($english),
+            $crate::language::Language::Korean => format!($korean),
+            $crate::language::Language::Chinese => format!($chinese),
+        }
+    };
+}
+
+pub(crate) use told;
+
 /// Language of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
@@ -39,6 +52,32 @@ impl Language {
     /// What stands between a title and what it is about. Chinese has one kind of colon, whatever is beside it.
     pub(crate) fn colon(self) -> &'static str {
         self.choose([": ", ": ", "："])
+    }
+
+    /// What stands between the items of a list.
+    pub(crate) fn list(self) -> &'static str {
+        self.choose([", ", ", ", "、"])
+    }
+
+    /// What stands between findings.
+    pub(crate) fn semicolon(self) -> &'static str {
+        self.choose(["; ", "; ", "；"])
+    }
+
+    /// A length of time for people: `3 min 12 s`, `12.5 s`.
+    pub(crate) fn duration(self, ns: u64) -> String {
+        let seconds = ns / 1_000_000_000;
+        let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+        let tenths = ns as f64 / 1e9;
+        match seconds {
+            0..60 => told!(self, "{tenths:.1} s", "{tenths:.1}초", "{tenths:.1} 秒"),
+            60..3600 => {
+                told!(self, "{minutes} min {rest} s", "{minutes}분 {rest}초", "{minutes} 分 {rest} 秒")
+            }
+            _ => {
+                told!(self, "{hours} h {minutes} min", "{hours}시간 {minutes}분", "{hours} 小时 {minutes} 分")
+            }
+        }
     }
 
     /// BCP 47 tag for the `lang` attribute, which decides glyph shapes and line breaking.

@@ -57,7 +57,7 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
             "- **{}**{}{}\n",
             escape(&arm.name),
             view.language.colon(),
-            escape(&view.finding(&arm.reason).0)
+            escape(&view.term(&arm.reason).0)
         ));
         if let Some(unlock) = &arm.unlock {
             out.push_str(&format!(

@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Metric,
 };
 
-use crate::{format, language::Language, phrases::Phrase, tables::Table, view::View, words::Word};
+use crate::{format, language::Language, tables::Table, terms::Phrase, view::View, words::Word};
 
 /// Claims and explanations.
 pub(crate) const SENTENCES: &[Phrase] = &[
@@ -220,8 +220,8 @@ pub(crate) const SENTENCES: &[Phrase] = &[
 pub(crate) fn claims(view: &View<'_>) -> Table {
     let rows = view.result.spec.published.iter().map(|claim| {
         vec![
-            format!("{}{}{}", claim.id, view.language.colon(), view.finding(&claim.claim).0),
-            view.finding(&claim.explanation).0,
+            format!("{}{}{}", claim.id, view.language.colon(), view.term(&claim.claim).0),
+            view.term(&claim.explanation).0,
             subject(view, claim),
             format::ratio(claim.ratio),
             measured(view, claim, claim.metric),
@@ -272,7 +272,7 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
             let known = figures.iter().filter(|(_, figure)| figure != format::ABSENT);
             let known: Vec<String> = known.map(|(name, figure)| format!("{name}{colon}{figure}")).collect();
             let figures = if known.is_empty() { String::new() } else { format!(" [{}]", known.join("; ")) };
-            let (told, why) = (view.finding(&claim.claim).0, view.finding(&claim.explanation).0);
+            let (told, why) = (view.term(&claim.claim).0, view.term(&claim.explanation).0);
             format!("{}{colon}{told}{figures}{stop}{why}", claim.id)
         })
         .collect()

@@ -2,20 +2,18 @@
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
+    finding::Finding,
     spec::CellSpec,
     study::ArmSummary,
     verdict::{Comparison, Metric, Verdict},
 };
 
 use crate::{
-    format, gateway,
+    findings, format, gateway,
     language::Language,
     view::View,
     words::{self, Word},
 };
-
-/// System calls per message must differ by this factor before they are named as the reason.
-const REASON_FACTOR_MIN: f64 = 1.2;
 
 /// The verdict of the headline cell in one sentence.
 pub(crate) fn headline(view: &View<'_>) -> String {
@@ -29,8 +27,10 @@ pub(crate) fn headline(view: &View<'_>) -> String {
         (Verdict::Inconclusive | Verdict::NoClaim, None) => unmeasured(view, comparison),
         (Verdict::NotComparable, _) | (_, None) => not_comparable(view, comparison),
         (Verdict::Faster | Verdict::Slower, Some(ratio)) => {
-            let reason = reason(view, comparison).unwrap_or_default();
-            format!("{}{reason}", effect(view, comparison, ratio))
+            let beside = beside(view, comparison);
+            let separator = view.language.choose(["; ", ". ", "；"]);
+            let parts = std::iter::once(effect(view, comparison, ratio)).chain(beside);
+            parts.collect::<Vec<_>>().join(separator)
         }
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
         (Verdict::Inconclusive | Verdict::NoClaim, Some(ratio)) => inconclusive(view, comparison, ratio),
@@ -51,7 +51,7 @@ fn no_headline(view: &View<'_>) -> String {
         (Language::English, false) => format!("There is no headline comparison: {missing} could not run."),
         (Language::Korean, true) => "대표 비교가 없습니다. 끝까지 실행된 시행 쌍이 없습니다.".to_owned(),
         (Language::Korean, false) => format!("대표 비교가 없습니다. 실행하지 못한 대상: {missing}."),
-        (Language::Chinese, true) => "没有主结论：没有一对试次完成。".to_owned(),
+        (Language::Chinese, true) => "没有主结论：没有一对试验完成。".to_owned(),
         (Language::Chinese, false) => format!("没有主结论：{missing} 未能运行。"),
     }
 }
@@ -98,25 +98,10 @@ fn noun(view: &View<'_>, metric: Metric) -> &'static str {
     view.word(words::metric_in_prose(metric))
 }
 
-/// What else differs, when the engine's own counters point the same way as the verdict. That it goes together is no
-/// proof of a cause: nothing in the study switches it alone.
-fn reason(view: &View<'_>, comparison: &Comparison) -> Option<String> {
-    let calls = |arm: &str| view.summary(&comparison.cell_id, arm).and_then(|it| it.syscalls_per_message);
-    let (own, base) = (calls(&comparison.arm)?, calls(&comparison.baseline)?);
-    let agrees = match view.result.verdict {
-        Verdict::Faster => own * REASON_FACTOR_MIN <= base,
-        Verdict::Slower => base * REASON_FACTOR_MIN <= own,
-        Verdict::Equivalent | Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => false,
-    };
-    let (own, base) = (format::per_message_in_prose(own), format::per_message_in_prose(base));
-    let unit = view.unit();
-    agrees.then(|| match view.language {
-        Language::English => {
-            format!("; it also enters the kernel {own} times a {unit} instead of {base}")
-        }
-        Language::Korean => format!(". {unit}당 커널 진입도 {base}회가 아니라 {own}회입니다"),
-        Language::Chinese => format!("；它每{unit}进入内核的次数也是 {own} 次，而不是 {base} 次"),
-    })
+/// What else differs in the direction of the verdict, where the judge noted it.
+fn beside(view: &View<'_>, comparison: &Comparison) -> Option<String> {
+    let found = comparison.notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
+    Some(view.finding(found))
 }
 
 fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
@@ -176,46 +161,23 @@ fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
                 "{arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다. 끝까지 실행된 시행 쌍이 없습니다"
             )
         }
-        Language::Chinese => format!("{arm} 与 {baseline} 的{noun}尚无法判定：没有一对试次完成"),
+        Language::Chinese => format!("{arm} 与 {baseline} 的{noun}尚无法判定：没有一对试验完成"),
     }
 }
 
-/// Why nothing was called, read off the numbers that are shown.
+/// Why nothing was called.
 fn undecided(view: &View<'_>, comparison: &Comparison) -> String {
-    let includes_one = comparison.interval.is_none_or(|(low, high)| low <= 1.0 && high >= 1.0);
-    let reason = match view.language {
-        Language::English if includes_one => "the interval includes 1",
-        Language::Korean if includes_one => "구간이 1을 포함합니다",
-        Language::Chinese if includes_one => "区间包含 1",
-        _ => return withheld(view, comparison),
-    };
-    reason.to_owned()
-}
-
-/// The interval excludes one, but something else withholds the verdict: the last note says what, or the correction for
-/// several claims does.
-fn withheld(view: &View<'_>, comparison: &Comparison) -> String {
-    if let Some(note) = comparison.notes.last() {
-        return view.finding(note).0;
-    }
-    let p_value = format::probability(comparison.p_value_holm.or(comparison.p_value));
-    match view.language {
-        Language::English => {
-            format!("among several claims the test does not rule out chance (p = {p_value})")
-        }
-        Language::Korean => format!("여러 주장을 함께 검정하면 우연을 배제할 수 없습니다(p = {p_value})"),
-        Language::Chinese => format!("在多个结论一并检验时不能排除偶然（p = {p_value}）"),
-    }
+    let told = comparison.reasons.iter().map(|reason| view.finding(reason));
+    told.collect::<Vec<_>>().join(view.language.semicolon())
 }
 
 fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
     let failed = view.result.checks.iter().find(|check| !check.passed);
-    let told = |finding: &String| view.finding(finding).0;
-    let notes: Vec<String> = comparison.notes.iter().map(told).collect();
-    let notes = (!notes.is_empty()).then(|| notes.join(separator(view)));
-    let cause = notes.or_else(|| failed.map(|check| told(&check.detail)));
+    let reasons = undecided(view, comparison);
+    let reasons = (!reasons.is_empty()).then_some(reasons);
+    let cause = reasons.or_else(|| failed.map(|check| view.finding(&check.detail)));
     match (view.language, cause) {
         (Language::English, Some(cause)) => {
             format!("{arm} and {baseline} cannot be compared in {noun} ({cause})")
@@ -228,11 +190,6 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
         (Language::Chinese, Some(cause)) => format!("{arm} 与 {baseline} 的{noun}不可比较（{cause}）"),
         (Language::Chinese, None) => format!("{arm} 与 {baseline} 的{noun}不可比较"),
     }
-}
-
-/// What stands between findings.
-fn separator(view: &View<'_>) -> &'static str {
-    if view.language == Language::Chinese { "；" } else { "; " }
 }
 
 /// What the headline could not have seen, and how loud the machine was; empty without a headline.
@@ -263,7 +220,7 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
         (Language::English, false) if pairs == 1 => "1 pair of trials.".to_owned(),
         (Language::English, false) => format!("{pairs} pairs of trials."),
         (Language::Korean, false) => format!("대응 시행 {pairs}쌍."),
-        (Language::Chinese, false) => format!("共 {pairs} 对试次。"),
+        (Language::Chinese, false) => format!("共 {pairs} 对试验。"),
         (Language::English, true) => format!("{pairs} rounds in which the servers took turns."),
         (Language::Korean, true) => format!("서버들이 번갈아 부하를 받은 라운드 {pairs}회."),
         (Language::Chinese, true) => format!("共 {pairs} 轮，各服务器轮流承受负载。"),
@@ -310,7 +267,7 @@ pub(crate) fn noise(view: &View<'_>) -> (Word, String) {
     let detail = match view.language {
         Language::English => format!("{clean} of {total} trials clean, steal at most {steal}"),
         Language::Korean => format!("시행 {total}회 중 정상 {clean}회, 최대 스틸 {steal}"),
-        Language::Chinese => format!("{total} 个试次中 {clean} 个有效，steal 最高 {steal}"),
+        Language::Chinese => format!("{total} 次试验中 {clean} 个有效，steal 最高 {steal}"),
     };
     (word, detail)
 }
@@ -333,7 +290,7 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
             format!("가까움 {near}: {near_trials}회, 멂 {far}: {far_trials}회, 도중 변화: {both}회")
         }
         Language::Chinese => {
-            format!("近 {near}：{near_trials} 个试次，远 {far}：{far_trials} 个，中途变化：{both} 个")
+            format!("近 {near}：{near_trials} 次试验，远 {far}：{far_trials} 个，中途变化：{both} 个")
         }
     };
     (Word::TwoStates, detail)
@@ -386,14 +343,17 @@ impl Note<'_> {
 pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.comparisons.iter() {
-        for text in &comparison.notes {
-            add_note(&mut notes, comparison, view.finding(text), None);
+        for finding in comparison.reasons.iter().chain(&comparison.notes) {
+            let is_foreign = findings::is_foreign(view.language, finding);
+            add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
         }
         if !comparison.pairs_excluded.is_empty() {
             let kept_out = view.word(Word::PairsExcluded);
-            let (reasons, is_foreign) = view.finding(&comparison.pairs_excluded.join(", "));
-            let colon = view.language.colon();
-            let text = format!("{kept_out}{colon}{reasons}");
+            let reasons: Vec<String> =
+                comparison.pairs_excluded.iter().map(|excluded| view.finding(excluded)).collect();
+            let is_foreign =
+                comparison.pairs_excluded.iter().any(|it| findings::is_foreign(view.language, it));
+            let text = format!("{kept_out}{}{}", view.language.colon(), reasons.join(view.language.list()));
             add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
         }
     }
@@ -443,13 +403,13 @@ fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
     let number = |ratio: f64| format::ratio(Some(ratio));
     match note.ratios_all_pairs.as_slice() {
         [] => String::new(),
-        [(_, ratio)] => format!("{}{with_all} {}", separator(view), number(*ratio)),
+        [(_, ratio)] => format!("{}{with_all} {}", view.language.semicolon(), number(*ratio)),
         several => {
             let name = |metric: Metric| view.word(words::metric_short(metric));
             let ratios =
                 several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
             let colon = view.language.colon();
-            format!("{}{with_all}{colon}{}", separator(view), ratios.collect::<Vec<_>>().join(", "))
+            format!("{}{with_all}{colon}{}", view.language.semicolon(), ratios.collect::<Vec<_>>().join(", "))
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     machine.extend(fingerprint.hypervisor.clone());
     machine.retain(|part| !part.is_empty());
     let mut chips = vec![
-        (view.word(complete).to_owned(), view.duration(result.elapsed_ns)),
+        (view.word(complete).to_owned(), view.language.duration(result.elapsed_ns)),
         (view.word(noise).to_owned(), noise_detail),
         (view.word(states).to_owned(), states_detail),
     ];
@@ -249,7 +249,7 @@ pub(crate) fn checks(view: &View<'_>) -> Table {
             format!("✗ {}", view.word(Word::Failed))
         };
         let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
-        vec![outcome, name.to_owned(), view.finding(&check.detail).0]
+        vec![outcome, name.to_owned(), view.finding(&check.detail)]
     });
     Table::new(view, &[Word::Outcome, Word::Check, Word::Found], &[], rows.collect())
 }

@@ -59,7 +59,7 @@ fn title(view: &View<'_>, out: &mut Output) {
             view.word(Word::Seed),
             result.spec.seed,
             view.word(complete),
-            view.duration(result.elapsed_ns),
+            view.language.duration(result.elapsed_ns),
         ),
         "",
     );
@@ -262,7 +262,7 @@ fn notes(view: &View<'_>, out: &mut Output) {
     }
     for check in view.result.checks.iter().filter(|check| !check.passed) {
         let name = words::check(&check.name).map_or(check.name.as_str(), |word| view.word(word));
-        let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail).0);
+        let (failed, found) = (view.word(Word::Failed), view.finding(&check.detail));
         lines.push(format!("✗ {failed} · {name}{colon}{found}"));
     }
     if !lines.is_empty() {
@@ -331,7 +331,7 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
     out.styled(Style::Bold, view.word(Word::MissingTitle));
     let colon = view.language.colon();
     for arm in &view.result.missing_arms {
-        out.wrapped(&format!("- {}{colon}{}", arm.name, view.finding(&arm.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", arm.name, view.term(&arm.reason).0), "  ");
         if let Some(unlock) = &arm.unlock {
             out.wrapped(&format!("  {}{colon}{unlock}", view.word(Word::Unlock)), "    ");
         }

@@ -1,6 +1,6 @@
 //! What the built-in studies ask, in the reader's language. A study of the reader's own keeps the title it was given.
 
-use crate::{language::Language, phrases::Phrase};
+use crate::{language::Language, terms::Phrase};
 
 const TITLES: &[Phrase] = &[
     [

@@ -1,6 +1,7 @@
 //! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
 
 use weir_record::{
+    finding::{Finding, MessageKind},
     spec::{CellRole, CellSpec, LoadMode, StorageCell},
     storage::AccessPattern,
     study::{ArmSummary, StudyResult},
@@ -8,9 +9,9 @@ use weir_record::{
 };
 
 use crate::{
-    format, gateway,
+    findings, format, gateway,
     language::Language,
-    phrases,
+    terms,
     words::{self, Word},
 };
 
@@ -74,30 +75,27 @@ impl<'a> View<'a> {
         word.text(self.language)
     }
 
-    /// One of what is counted, as it stands behind "per": a message, a request, or an operation on a disk.
-    pub(crate) fn unit(&self) -> &'static str {
-        if self.is_storage {
-            return if self.language == Language::Chinese { "次 I/O" } else { "I/O" };
-        }
-        if self.is_orders {
-            return self.language.choose(["order", "주문", "笔订单"]);
-        }
-        match (self.language, self.is_http) {
-            (Language::English, false) => "message",
-            (Language::English, true) => "request",
-            (Language::Korean, false) => "메시지",
-            (Language::Korean, true) => "요청",
-            (Language::Chinese, false) => "条消息",
-            (Language::Chinese, true) => "个请求",
-        }
+    /// What is counted.
+    pub(crate) fn kind(&self) -> MessageKind {
+        MessageKind::of_study(&self.result.spec)
     }
 
-    /// A finding of the laboratory in the reader's language, or as it was recorded, and whether that is English in
-    /// a page that is not.
-    pub(crate) fn finding(&self, recorded: &str) -> (String, bool) {
-        match phrases::told(recorded, self.language) {
+    /// One of what is counted, as it stands behind "per".
+    pub(crate) fn unit(&self) -> &'static str {
+        findings::per(self.language, self.kind())
+    }
+
+    /// A finding of the laboratory in the reader's language.
+    pub(crate) fn finding(&self, finding: &Finding) -> String {
+        findings::told_in(self.language, finding)
+    }
+
+    /// A text that came from elsewhere in the reader's language, or as it was said, and whether that is English in a
+    /// page that is not.
+    pub(crate) fn term(&self, said: &str) -> (String, bool) {
+        match terms::told(said, self.language) {
             Some(told) => (told, false),
-            None => (recorded.to_owned(), true),
+            None => (said.to_owned(), true),
         }
     }
 
@@ -246,24 +244,6 @@ impl<'a> View<'a> {
             Language::English => format!("{number} connections"),
             Language::Korean => format!("연결 {number}개"),
             Language::Chinese => format!("{number} 个连接"),
-        }
-    }
-
-    /// A length of time for people: `3 min 12 s`, `12.5 s`.
-    pub(crate) fn duration(&self, ns: u64) -> String {
-        let seconds = ns / 1_000_000_000;
-        let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
-        let tenths = ns as f64 / 1e9;
-        match (seconds, self.language) {
-            (0..60, Language::English) => format!("{tenths:.1} s"),
-            (0..60, Language::Korean) => format!("{tenths:.1}초"),
-            (0..60, Language::Chinese) => format!("{tenths:.1} 秒"),
-            (60..3600, Language::English) => format!("{minutes} min {rest} s"),
-            (60..3600, Language::Korean) => format!("{minutes}분 {rest}초"),
-            (60..3600, Language::Chinese) => format!("{minutes} 分 {rest} 秒"),
-            (_, Language::English) => format!("{hours} h {minutes} min"),
-            (_, Language::Korean) => format!("{hours}시간 {minutes}분"),
-            (_, Language::Chinese) => format!("{hours} 小时 {minutes} 分"),
         }
     }
 

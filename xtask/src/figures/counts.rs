@@ -398,6 +398,7 @@ mod tests {
             interval_self: None,
             by_state: Vec::new(),
             verdict,
+            reasons: vec![],
             notes: vec![],
         }
     }

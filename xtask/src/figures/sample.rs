@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 use weir_record::{
+    finding::Finding,
     study::StudyResult,
     trial::TrialRecord,
     verdict::{Comparison, Metric},
@@ -73,8 +74,13 @@ pub fn judged(export: &Export, cell: &str, arm: &str, metric: Metric) -> Result<
         interval: comparison.interval,
         confidence: comparison.confidence,
         verdict: Some(comparison.verdict),
-        note: if is_barred { comparison.notes.join("; ") } else { String::new() },
+        note: if is_barred { codes(&comparison.reasons) } else { String::new() },
     })
+}
+
+/// Findings by their codes, which a page of figures can stand.
+fn codes(findings: &[Finding]) -> String {
+    findings.iter().map(Finding::code).collect::<Vec<_>>().join("; ")
 }
 
 /// Ratio of two sides, block by block.

@@ -9,6 +9,7 @@ use weir_lab::{
     survey::{Plan, survey},
 };
 use weir_record::{
+    finding::{Finding, MessageKind},
     spec::StudySpec,
     verdict::{Comparison, Metric, Verdict},
 };
@@ -56,22 +57,35 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
     assert!(outcome.result.listening.iter().any(|it| it.arm == "epoll-backlog-10"));
 }
 
+fn kind_of(found: &Finding, code: &str) -> Option<MessageKind> {
+    match found {
+        Finding::LowerBound { kind, .. }
+        | Finding::LittlesLaw { kind, .. }
+        | Finding::AgainstItself { kind, .. } => (found.code() == code).then_some(*kind),
+        _ => None,
+    }
+}
+
 #[test]
 fn findings_of_an_http_study_speak_of_requests() {
     let (spec, _) = http(&SURROUNDINGS, &Availability::Runs);
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.generator_us_per_message = 17.0;
     let outcome = start("http-words", &spec, &mut launcher).expect("a healthy study runs");
-    let notes = outcome.result.comparisons.iter().flat_map(|comparison| &comparison.notes);
-    let details = outcome.result.checks.iter().map(|check| &check.detail);
-    let told: Vec<&String> = notes.chain(details).collect();
-    assert!(told.iter().any(|text| text.contains("requests/s (generator-bound)")), "{told:?}");
-    assert!(told.iter().any(|text| text.starts_with("requests in flight as counted")), "{told:?}");
-    assert!(told.iter().any(|text| text.contains("CPU per request than its first")), "{told:?}");
-    assert!(told.iter().all(|text| !text.contains("message")), "{told:?}");
+    let comparisons = outcome.result.comparisons.iter();
+    let own = comparisons.flat_map(|comparison| comparison.reasons.iter().chain(&comparison.notes));
+    let found: Vec<&Finding> = own.chain(outcome.result.checks.iter().map(|check| &check.detail)).collect();
+    for (code, kind) in [
+        ("lower-bound", found.iter().find_map(|found| kind_of(found, "lower-bound"))),
+        ("littles-law", found.iter().find_map(|found| kind_of(found, "littles-law"))),
+        ("against-itself", found.iter().find_map(|found| kind_of(found, "against-itself"))),
+    ] {
+        assert_eq!(kind, Some(MessageKind::Request), "{code} in {found:?}");
+    }
     let checked = outcome.result.checks.iter().find(|check| check.name == "responses-checked");
     // The fake compares nothing, and this is seen.
-    assert!(checked.is_some_and(|check| !check.passed && check.detail.contains("; 0 of ")), "{checked:?}");
+    let is_seen = |it: &Finding| matches!(it, Finding::ResponsesChecked { compared: 0, .. });
+    assert!(checked.is_some_and(|check| !check.passed && is_seen(&check.detail)), "{checked:?}");
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
 }
 

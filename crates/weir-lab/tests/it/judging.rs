@@ -13,6 +13,7 @@ use weir_lab::{
     validate,
 };
 use weir_record::{
+    finding::{Exclusion, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     spec::{CellRole, CellSpec, LoadMode},
     trial::TrialRecord,
     verdict::{Comparison, Metric, Verdict},
@@ -94,9 +95,12 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
     }
     let most = if far.units > near.units { far } else { near };
     assert_eq!((headline.ratio, headline.pairs), (Some(most.ratio), most.units));
-    let others: u32 =
-        headline.pairs_excluded.iter().filter_map(|it| it.split(' ').next()?.parse::<u32>().ok()).sum();
-    assert_eq!(headline.pairs + others, 40);
+    let count = |finding: &Finding| match finding {
+        Finding::Excluded { count, .. } => u64::from(*count),
+        _ => 0,
+    };
+    let others: u64 = headline.pairs_excluded.iter().map(count).sum();
+    assert_eq!(u64::from(headline.pairs) + others, 40);
 }
 
 #[test]
@@ -112,7 +116,8 @@ fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others() {
         let found = outcome.result.comparisons.iter().find(of_arm).expect("it is compared");
         (found.pairs, found.pairs_excluded.clone())
     };
-    assert_eq!(rounds("uring"), (11, vec!["1 server failed".to_owned()]));
+    let failed = Finding::Excluded { reason: Exclusion::ServerFailed, count: 1 };
+    assert_eq!(rounds("uring"), (11, vec![failed]));
     assert_eq!(rounds("poll"), (12, Vec::new()));
     assert!(outcome.trials.iter().all(|trial| trial.attempt == 0), "what failed by itself is not repeated");
 }
@@ -126,7 +131,7 @@ fn an_unfinished_schedule_decides_nothing() {
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::TimeCap, Verdict::Inconclusive));
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(headline.p_value.is_some_and(|p_value| p_value < 1e-6), "{headline:?}");
-    assert!(headline.notes.iter().any(|note| note.starts_with("no verdict from an unfinished schedule")));
+    assert!(matches!(headline.reasons.as_slice(), [Finding::Unfinished { blocks: 30, .. }]), "{headline:?}");
     assert_ne!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 
@@ -139,7 +144,8 @@ fn a_quiet_machine_shows_equality() {
     assert_eq!(outcome.result.verdict, Verdict::Equivalent);
     assert!(outcome.result.checks.iter().all(|check| check.passed), "{:#?}", outcome.result.checks);
     let foreign = outcome.result.checks.iter().find(|check| check.name == "foreign-cpu").expect("there");
-    insta::assert_snapshot!(foreign.detail, @"other processes used 0.000 of a CPU in the median trial; 0 of 36 trials over the machine's background (5 % of the machine at most) by 0.02 or a quarter of it and set aside");
+    let Finding::ForeignCpu { over, trials, .. } = foreign.detail else { panic!("{foreign:?}") };
+    assert_eq!((over, trials), (0, 36));
     assert!(outcome.result.complete);
 }
 
@@ -189,7 +195,8 @@ fn a_machine_that_is_always_far_gives_a_valid_study() {
     assert_eq!(outcome.result.states.boundary_ns, None);
     let states =
         outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("it is checked");
-    assert!(states.passed && states.detail.starts_with("one state, 4"), "{states:?}");
+    let Finding::OneState { ns, .. } = states.detail else { panic!("{states:?}") };
+    assert!(states.passed && (400.0..500.0).contains(&ns), "{states:?}");
 }
 
 #[test]
@@ -211,13 +218,24 @@ fn wrong_or_failing_responses_make_a_cell_not_comparable() {
     let outcome = start("resets", &study(&["epoll", "uring"], 6, 1), &mut launcher).expect("the study runs");
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert!(
-        headline.notes.iter().any(|note| note.ends_with("trials of uring failed, first: errors: 3 reset")),
-        "{headline:?}"
-    );
+    let resets = [FailureCount { class: FailureClass::Reset, count: 3 }];
+    let Some(Finding::TrialsFailed { arm, first, .. }) = headline.reasons.first() else {
+        panic!("{headline:?}")
+    };
+    assert_eq!((arm.as_str(), first.reason), ("uring", Some(Exclusion::Errors)));
+    assert_eq!(first.classes, resets);
     let failures = outcome.result.checks.iter().find(|check| check.name == "failures-classified");
     let failures = failures.expect("it is checked");
-    assert!(failures.passed && failures.detail.ends_with(" reset"), "{failures:?}");
+    let Finding::Failures { classes, .. } = &failures.detail else { panic!("{failures:?}") };
+    assert!(failures.passed && classes.len() == 1, "{failures:?}");
+}
+
+/// What the figures at an equal rate did to a verdict.
+fn equal_rate(findings: &[Finding]) -> Option<WitnessBearing> {
+    findings.iter().find_map(|found| match found {
+        Finding::Witness { witness: Witness::EqualRate { .. }, bearing, .. } => Some(*bearing),
+        _ => None,
+    })
 }
 
 fn with_open_cell(role: CellRole, seed: u64) -> weir_record::spec::StudySpec {
@@ -244,15 +262,17 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
         start("bound-alone", &study(&["epoll", "uring"], 12, 1), &mut limited(1)).expect("the study runs");
     let throughput = comparison(&alone, CLOSED, Metric::Throughput);
     assert_eq!(throughput.verdict, Verdict::NotComparable);
-    assert_eq!(throughput.notes, ["uring >= 222222 messages/s (generator-bound)"]);
+    let [Finding::LowerBound { arm, per_second, .. }] = throughput.reasons.as_slice() else {
+        panic!("{throughput:?}")
+    };
+    assert_eq!((arm.as_str(), per_second.round()), ("uring", 222_222.0));
     assert_eq!(alone.result.verdict, Verdict::NotComparable);
 
     let confirmed = start("bound-confirmed", &with_open_cell(CellRole::Exploratory, 1), &mut limited(1))
         .expect("the study runs");
     assert_eq!(confirmed.result.verdict, Verdict::Faster);
     let headline = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
-    let bears = |note: &String| note.starts_with("at an equal rate") && note.ends_with("not contradict this");
-    assert!(headline.notes.iter().any(bears), "{headline:?}");
+    assert_eq!(equal_rate(&headline.notes), Some(WitnessBearing::Supports), "{headline:?}");
 }
 
 #[test]
@@ -296,7 +316,7 @@ fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
         spec.cells[1].blocks = 12;
         let outcome = start("alike", &spec, &mut launcher).expect("the study runs");
         let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-        assert!(headline.notes.iter().any(|note| note.starts_with("at an equal rate of ")), "{headline:?}");
+        assert!(equal_rate(&headline.notes).is_some(), "{headline:?}");
         stood += u32::from(outcome.result.verdict == Verdict::Faster);
     }
     assert_eq!(stood, 20);
@@ -311,7 +331,7 @@ fn a_cpu_verdict_that_an_equal_rate_contradicts_does_not_stand() {
         .expect("the study runs");
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert!(headline.notes.iter().any(|note| note.ends_with("which contradicts this")), "{headline:?}");
+    assert_eq!(equal_rate(&headline.reasons), Some(WitnessBearing::Contradicts), "{headline:?}");
 }
 
 const OPEN: &str = "c100-d1-m64-open60pct";
@@ -325,8 +345,10 @@ fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
     for metric in [Metric::LatencyP50, Metric::LatencyP99] {
         let latency = comparison(&outcome, OPEN, metric);
         assert_eq!(latency.verdict, Verdict::NotComparable);
-        let note = "the generator's p99 lag against epoll is 12 % of the median response time";
-        assert_eq!(latency.notes[0], note);
+        let Some(Finding::LagTooLarge { arm, share }) = latency.reasons.first() else {
+            panic!("{latency:?}")
+        };
+        assert_eq!((arm.as_str(), (100.0 * share).round()), ("epoll", 12.0));
     }
     assert_eq!(comparison(&outcome, OPEN, Metric::ServerCpuPerMessage).verdict, Verdict::NoClaim);
 }
@@ -338,7 +360,8 @@ fn an_arm_that_does_not_keep_the_rate_is_not_compared_at_it() {
     let outcome = start("overload", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("the study runs");
     let open = comparison(&outcome, OPEN, Metric::ServerCpuPerMessage);
     assert_eq!(open.verdict, Verdict::NotComparable);
-    assert_eq!(open.notes, ["epoll did not keep the offered rate in 6 of 6 trials"]);
+    let found = Finding::RateNotKept { arm: "epoll".to_owned(), missed: 6, trials: 6 };
+    assert_eq!(open.reasons, [found]);
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn missing_arms(view: &View<'_>) -> Markup {
                     @for arm in &view.result.missing_arms {
                         dt { (arm.name) }
                         dd {
-                            @let (reason, is_foreign) = view.finding(&arm.reason);
+                            @let (reason, is_foreign) = view.term(&arm.reason);
                             p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) }
                             @if let Some(unlock) = &arm.unlock {
                                 p { (view.word(Word::Unlock)) (view.language.colon()) code { (unlock) } }

@@ -6,7 +6,7 @@ use weir_record::{study::ArmSummary, verdict::Metric};
 use super::{chart, table};
 use crate::{
     chart::{self as charts, ARM_STYLES, Figure},
-    definitions, display, format, gateway, published, sentence,
+    definitions, display, findings, format, gateway, published, sentence,
     tables::{self, CELLS_MAX},
     view::{METRICS, View},
     ways,
@@ -250,7 +250,7 @@ pub(super) fn checks(view: &View<'_>) -> Markup {
                     tr .failed[!check.passed] {
                         td.outcome { (row[0]) }
                         td.name { (row[1]) }
-                        td.found lang=[view.finding(&check.detail).1.then_some("en")] {
+                        td.found lang=[findings::is_foreign(view.language, &check.detail).then_some("en")] {
                             (display::keep_together(&row[2]))
                         }
                     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
+    finding::{Exclusion, FailedTrial, Finding, MessageKind, UnitKind},
     machine::{FindingState, Fingerprint, NetworkCounters},
     spec::{
         ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject,
@@ -174,6 +175,7 @@ fn comparison(
         interval_self: None,
         by_state: Vec::new(),
         verdict,
+        reasons: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -195,14 +197,20 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
             all.push(tail);
         } else if cell.connections < 1000 {
             let mut bound = comparison(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
-            bound.notes.push("uring >= 126219 messages/s (generator-bound)".to_owned());
+            bound.reasons.push(Finding::LowerBound {
+                arm: "uring".to_owned(),
+                per_second: 126_219.0,
+                kind: MessageKind::Message,
+            });
             all.push(bound);
         } else {
             let mut even = comparison(jitter, cell, Metric::Throughput, 1.006, Verdict::Equivalent);
-            even.pairs_excluded.push("1 state changed".to_owned());
+            even.pairs_excluded.push(Finding::Excluded { reason: Exclusion::StateChanged, count: 1 });
             all.push(even);
         }
     }
+    let calls = Finding::AlsoSyscalls { arm: 0.0312, baseline: 2.0164, kind: MessageKind::Message };
+    all[0].notes.push(calls);
     all
 }
 
@@ -254,28 +262,36 @@ fn fingerprint() -> Fingerprint {
 }
 
 fn checks() -> Vec<Check> {
-    let check = |name: &str, passed: bool, detail: &str| Check {
-        name: name.to_owned(),
-        passed,
-        detail: detail.to_owned(),
-    };
+    let check = |name: &str, passed: bool, detail: Finding| Check { name: name.to_owned(), passed, detail };
+    let bytes = 1_402_331_904;
     vec![
-        check("bytes-verified", true, "1402331904 of 1402331904 bytes compared, 0 responses wrong"),
-        check("failures-classified", true, "no response failed"),
+        check("bytes-verified", true, Finding::BytesCompared { compared: bytes, expected: bytes, wrong: 0 }),
+        check("failures-classified", true, Finding::Failures { count: 0, classes: Vec::new() }),
         check(
             "littles-law",
             true,
-            "messages in flight as counted and as throughput times latency differ by 0.6 % in the median trial; 0 of \
-             90 trials over 5 % (and what the window's edges explain) and set aside",
+            Finding::LittlesLaw {
+                kind: MessageKind::Message,
+                error: 0.006,
+                over: 0,
+                trials: 90,
+                error_max: 0.05,
+            },
         ),
-        check("interleaving", true, "30 of 30 blocks ran in the random order of seed 20261121"),
+        check("interleaving", true, Finding::Interleaving { matching: 30, blocks: 30, seed: 20_261_121 }),
         check(
             "baseline-against-itself",
             true,
-            "in 12 blocks the baseline's second run took 0.1 % more CPU per message than its first (median)",
+            Finding::AgainstItself {
+                units: 12,
+                unit: UnitKind::Pair,
+                kind: MessageKind::Message,
+                ratio: 1.001,
+                interval: Some((0.996, 1.006)),
+            },
         ),
-        check("a-check-of-tomorrow", true, "known by its own name only"),
-        check("generator-headroom", false, "the generator was the limit in 54 of 72 closed-loop trials"),
+        check("a-check-of-tomorrow", true, Finding::Text("known by its own name only".to_owned())),
+        check("generator-headroom", false, Finding::GeneratorLimit { bound: 54, trials: 72 }),
     ]
 }
 
@@ -335,8 +351,14 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
     let headline = &mut result.comparisons[0];
     (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);
     headline.ratios = vec![ratio; 12];
+    if verdict != Verdict::Faster {
+        headline.notes.clear();
+    }
+    if verdict == Verdict::Inconclusive {
+        headline.reasons.push(Finding::IncludesNone { units_wanted: Some(60) });
+    }
     if verdict == Verdict::NotComparable {
-        headline.notes.push("3 failures of uring have no class".to_owned());
+        headline.reasons.push(Finding::Unexplained { arm: "uring".to_owned(), failures: 3 });
     }
     result.verdict = verdict;
     result
@@ -404,7 +426,7 @@ pub fn not_finite() -> StudyResult {
         comparison.detectable_effect = Some(f64::NAN);
         comparison.ratio_all_pairs = Some(f64::NAN);
         comparison.p_value = Some(f64::NAN);
-        comparison.pairs_excluded.push("2 state changed".to_owned());
+        comparison.pairs_excluded.push(Finding::Excluded { reason: Exclusion::StateChanged, count: 2 });
     }
     for entry in &mut result.timeline {
         (entry.round_trip_ns, entry.steal_share) = (f64::NAN, f64::NAN);
@@ -433,14 +455,16 @@ pub fn hostile_names() -> StudyResult {
     }
     for comparison in &mut result.comparisons {
         comparison.arm = hostile();
-        comparison.notes = vec![hostile()];
-        comparison.pairs_excluded = vec![hostile()];
+        comparison.reasons = vec![Finding::WrongBytes { arm: hostile(), responses: 1 }];
+        comparison.notes = vec![Finding::Text(hostile())];
+        comparison.pairs_excluded = vec![Finding::Text(hostile())];
     }
     for entry in result.timeline.iter_mut().filter(|entry| entry.arm == "uring") {
         entry.arm = hostile();
     }
     result.checks[0].name = hostile();
-    result.checks[1].detail = hostile();
+    let first = FailedTrial { arm: hostile(), said: Some(hostile()), ..FailedTrial::default() };
+    result.checks[1].detail = Finding::Reports { missing: 1, trials: 2, first: Some(first) };
     result.fingerprint.cpu_model = hostile();
     result.missing_arms.push(MissingArm { name: hostile(), reason: hostile(), unlock: Some(hostile()) });
     result
@@ -597,6 +621,12 @@ fn listening(cell_id: &str) -> Vec<ListenSummary> {
     ]
 }
 
+fn of_requests(finding: &mut Finding) {
+    if let Finding::LowerBound { kind, .. } | Finding::AlsoSyscalls { kind, .. } = finding {
+        *kind = MessageKind::Request;
+    }
+}
+
 /// A study of HTTP with published figures, causes switched on, and a listener that lost connections.
 pub fn http() -> StudyResult {
     let mut result = quick();
@@ -630,12 +660,17 @@ pub fn http() -> StudyResult {
     result.checks = vec![Check {
         name: text("responses-checked"),
         passed: true,
-        detail: text(
-            "592000 of 592000 content bytes checked for framing and length; 1000 of 1000 responses compared byte for byte (100.0 %), 0 wrong",
-        ),
+        detail: Finding::ResponsesChecked {
+            bytes: 592_000,
+            bytes_expected: 592_000,
+            compared: 1000,
+            responses: 1000,
+            compared_share: 1.0,
+            wrong: 0,
+        },
     }];
-    for note in result.comparisons.iter_mut().flat_map(|comparison| &mut comparison.notes) {
-        *note = note.replace("messages/s", "requests/s");
+    for comparison in &mut result.comparisons {
+        comparison.reasons.iter_mut().chain(&mut comparison.notes).for_each(of_requests);
     }
     result
 }
@@ -643,39 +678,40 @@ pub fn http() -> StudyResult {
 /// The same with a table of ways of waiting, of which one is missing and one used up.
 pub fn survey() -> StudyResult {
     let way =
-        |name: &str, state: FindingState, detail: &str, source: &str, unlock: Option<&str>| WayOfWaiting {
+        |name: &str, state: FindingState, detail: Finding, source: &str, unlock: Option<&str>| WayOfWaiting {
             name: name.to_owned(),
             state,
-            detail: detail.to_owned(),
+            detail,
             source: source.to_owned(),
             unlock: unlock.map(str::to_owned),
         };
+    let said = |text: &str| Finding::Text(text.to_owned());
     let tested = "a byte sent through it over a socket pair";
     let mut result = http();
     result.spec.name = "survey".to_owned();
     result.spec.ways = vec![
-        way("blocking", FindingState::Yes, "one thread a connection", tested, None),
-        way("select", FindingState::Yes, "level-triggered, descriptors below 1024", tested, None),
-        way("poll", FindingState::Yes, "level-triggered, the whole list in every call", tested, None),
-        way("epoll", FindingState::Yes, "edge-triggered, registered once", tested, None),
+        way("blocking", FindingState::Yes, said("one thread a connection"), tested, None),
+        way("select", FindingState::Yes, said("level-triggered, descriptors below 1024"), tested, None),
+        way("poll", FindingState::Yes, said("level-triggered, the whole list in every call"), tested, None),
+        way("epoll", FindingState::Yes, said("edge-triggered, registered once"), tested, None),
         way(
             "aio",
             FindingState::Limited,
-            "all 65536 requests of the machine are taken",
+            Finding::RequestsTaken { taken: 65_536, most: 65_536 },
             "/proc/sys/fs/aio-max-nr",
             Some("sudo sysctl -w fs.aio-max-nr=1048576"),
         ),
         way(
             "io_uring",
             FindingState::No,
-            "kernel.io_uring_disabled is 2 (EPERM)",
+            said("kernel.io_uring_disabled is 2 (EPERM)"),
             tested,
             Some("run: sudo sysctl -w kernel.io_uring_disabled=0"),
         ),
         way(
             "pwritev",
             FindingState::Yes,
-            "two buffers in one call",
+            said("two buffers in one call"),
             "two buffers written to a file in memory",
             None,
         ),

@@ -1,6 +1,7 @@
 //! A study of the order gateway: the answer in one sentence, the document's runs, costs and figures per order.
 
 use weir_record::{
+    finding::Finding,
     gateway::{
         AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, OrderFigures,
         PairedDifference,
@@ -135,13 +136,13 @@ fn study() -> StudyResult {
     switches.cell_id = CELL.to_owned();
     (switches.arm, switches.baseline) = ("naive".to_owned(), "owner".to_owned());
     switches.metric = Metric::SwitchesPerMessage;
+    switches.notes.clear();
     result.comparisons = vec![switches];
     result.timeline.clear();
     result.checks = vec![Check {
         name: "chain-whole".to_owned(),
         passed: true,
-        detail: "without questions about numbers, the gateway received exactly twice what the exchange received in 342 of 342 trials"
-            .to_owned(),
+        detail: Finding::ChainWhole { whole: 342, trials: 342 },
     }];
     result.gateway = Some(findings());
     result

@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
-use weir_record::verdict::Verdict;
+use weir_record::{
+    finding::{Exclusion, Finding, MessageKind, Witness, WitnessBearing, WitnessFigure},
+    verdict::Verdict,
+};
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
 use crate::fixture;
@@ -96,7 +99,7 @@ fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every
             Language::Korean,
             [
                 "가능: 에지 트리거, 한 번만 등록",
-                "제한적: 머신 전체 요청 65,536개가 모두 사용 중",
+                "제한적: 머신 전체 요청 65,536개 중 65,536개 사용 중",
                 "소켓 쌍으로 1바이트",
                 "호출 한 번에 버퍼",
             ],
@@ -105,7 +108,7 @@ fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every
             Language::Chinese,
             [
                 "可用：边沿触发、只注册一次",
-                "受限：整机 65,536 个请求已全部占用",
+                "受限：整机 65,536 个请求中已占用 65,536 个",
                 "在套接字对上发送一个字节",
                 "一次调用写入两个",
             ],
@@ -132,7 +135,7 @@ fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every
     let granted = "deferred task run, single issuer, multishot receive, no index array, registered ring, \
                    completions skipped on success, no iowait";
     let mut result = result;
-    result.spec.ways[5].detail = granted.to_owned();
+    result.spec.ways[5].detail = Finding::Text(granted.to_owned());
     assert!(!markdown(&result, Language::Korean).contains("single issuer"));
     assert!(csv(&result).contains("\n,aio,,way-of-waiting,state,limited,\n"));
 }
@@ -187,7 +190,7 @@ fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
     for (language, told, wrong) in [
         (Language::English, "no pair of trials was finished", "cannot be compared"),
         (Language::Korean, "시행 쌍이 없습니다", "비교할 수 없습니다"),
-        (Language::Chinese, "没有一对试次完成", "不可比较"),
+        (Language::Chinese, "没有一对试验完成", "不可比较"),
     ] {
         let said = sentence(&result, language);
         assert!(said.contains(told) && !said.contains(wrong), "{said}");
@@ -195,12 +198,15 @@ fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
 }
 
 #[test]
-fn the_reason_of_a_missing_arm_is_told_in_the_language_of_the_report() {
+fn the_reason_of_a_missing_arm_is_told_where_it_is_known_and_stays_as_a_program_said_it_where_not() {
     let mut result = fixture::one_arm_missing();
+    result.missing_arms[0].reason = "kernel.io_uring_disabled is 2 (EPERM)".to_owned();
+    assert!(terminal(&result, Language::Korean, 80, false).contains("kernel.io_uring_disabled 값이 2임"));
+    assert!(markdown(&result, Language::Chinese).contains("kernel.io_uring_disabled 为 2"));
     result.missing_arms[0].reason = "exited with status 3: no luck at 7000".to_owned();
-    assert!(terminal(&result, Language::Korean, 80, false).contains("종료 상태 3: no luck at 7000"));
-    assert!(markdown(&result, Language::Chinese).contains("以状态 3 退出：no luck at 7000"));
-    assert!(markdown(&result, Language::English).contains("exited with status 3: no luck at 7000"));
+    for language in Language::ALL {
+        assert!(markdown(&result, language).contains("exited with status 3: no luck at 7000"));
+    }
 }
 
 #[test]
@@ -227,22 +233,24 @@ fn the_sentence_respects_the_verdict_in_every_language() {
 fn inconclusive_says_which_hurdle_was_not_taken() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
     assert!(sentence(&result, Language::English).contains("the interval includes 1"));
-    result.comparisons[0].interval = Some((0.95, 0.99));
-    result.comparisons[0].p_value_holm = Some(0.062);
+    result.comparisons[0].reasons = vec![Finding::NotSignificant { p_value: 0.062 }];
     assert!(sentence(&result, Language::English).contains("does not rule out chance (p = 0.062)"));
-    let note =
-        "machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to bear this out";
-    result.comparisons[0].notes = vec![note.to_owned()];
-    assert!(sentence(&result, Language::English).contains(note));
+    let seen = WitnessFigure { ratio: 1.0, interval: (0.95, 1.04), units: 44 };
+    let bearing = WitnessBearing::Uncertain;
+    result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
+    let told =
+        "machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
+    assert!(sentence(&result, Language::English).contains(told));
     assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
 }
 
 #[test]
 fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
-    result.comparisons[0].notes = vec!["a cause of tomorrow".to_owned(), "no pair is left".to_owned()];
+    result.comparisons[0].reasons =
+        vec![Finding::Text("a cause of tomorrow".to_owned()), Finding::NoPairLeft];
     assert!(sentence(&result, Language::Chinese).contains("（a cause of tomorrow；没有剩余的配对）"));
-    result.comparisons[0].notes.clear();
+    result.comparisons[0].reasons.clear();
     assert!(
         sentence(&result, Language::English).contains("(the generator was the limit in 54 of 72"),
         "then the failed check is the cause"
@@ -253,35 +261,31 @@ fn not_comparable_names_every_cause() {
 fn a_note_of_several_metrics_is_said_once() {
     let mut result = fixture::quick();
     for (index, comparison) in result.comparisons.iter_mut().enumerate() {
+        comparison.reasons.clear();
         comparison.notes.clear();
         comparison.pairs_excluded.clear();
         if comparison.cell_id == "c100-d1-m64-closed" {
-            comparison.pairs_excluded = vec!["2 other processes busy".to_owned()];
+            comparison.pairs_excluded = vec![Finding::Excluded { reason: Exclusion::ForeignCpu, count: 2 }];
             comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
         }
     }
-    result.comparisons[0].notes = vec!["at one equal rate it agrees".to_owned()];
-    result.comparisons[1].notes = vec!["at one equal rate it agrees".to_owned()];
+    let bound = Finding::LagUnknown { arm: "uring".to_owned(), kind: MessageKind::Message };
+    result.comparisons[0].notes = vec![bound.clone()];
+    result.comparisons[1].notes = vec![bound];
     let text = terminal(&result, Language::English, 120, false);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(3).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    - uring · CPU/msg, machine CPU · 100 connections · 64 B: at one equal rate it agrees
-    - uring · 100 connections · 64 B: pairs kept out: 2 other processes busy; ratio with all pairs: CPU/msg 0.900, machine
-      CPU 0.910, throughput 0.920
+    - uring · CPU/msg, machine CPU · 100 connections · 64 B: too few messages to know the generator's lag against uring
+    - uring · 100 connections · 64 B: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900,
+      machine CPU 0.910, throughput 0.920
     ");
 }
 
 #[test]
-fn no_reason_is_given_when_the_counters_point_the_other_way() {
+fn what_else_differs_is_told_where_the_judge_noted_it() {
     let mut result = fixture::quick();
     assert!(sentence(&result, Language::English).contains("it also enters the kernel"));
-    for summary in result.arms.iter_mut().filter(|summary| summary.arm == "uring") {
-        summary.syscalls_per_message = Some(3.0);
-    }
-    assert!(!sentence(&result, Language::English).contains("enters the kernel"));
-    for summary in &mut result.arms {
-        summary.syscalls_per_message = None;
-    }
+    result.comparisons[0].notes.clear();
     assert!(!sentence(&result, Language::English).contains("enters the kernel"));
 }
 

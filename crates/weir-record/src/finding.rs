@@ -1,0 +1,660 @@
+//! What the laboratory found, as codes with arguments: a report tells them in its reader's language, a script reads
+//! them as they are. A text of an older record stays what it was.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    spec::{CellSpec, StudySpec},
+    trial::Taint,
+};
+
+/// The enum with a stable code for each variant, so that nothing can be left out of [`Finding::CODES`].
+macro_rules! findings {
+    ($($(#[$doc:meta])* $name:ident = $code:literal $({ $($(#[$note:meta])* $field:ident: $kind:ty,)* })?)*) => {
+        /// One thing the laboratory found. Counts are of trials, unless the name says otherwise; shares and errors are
+        /// fractions.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "code")]
+        pub enum Finding {
+            $($(#[$doc])* #[serde(rename = $code)] $name $({ $($(#[$note])* $field: $kind,)* })?,)*
+            /// A sentence of an older record.
+            #[serde(untagged)]
+            Text(String),
+        }
+
+        impl Finding {
+            /// Every code, in the order of the variants.
+            pub const CODES: &[&str] = &[$($code),*];
+
+            /// The stable name; what a text says is its own.
+            pub fn code(&self) -> &str {
+                match self {
+                    $(Finding::$name { .. } => $code,)*
+                    Finding::Text(text) => text,
+                }
+            }
+        }
+    };
+}
+
+findings! {
+    /// Echoed bytes were compared.
+    BytesCompared = "bytes-compared" {
+        /// Bytes.
+        compared: u64,
+        /// Bytes that should have been.
+        expected: u64,
+        /// Responses with a wrong byte.
+        wrong: u64,
+    }
+    /// HTTP responses were checked.
+    ResponsesChecked = "responses-checked" {
+        /// Content whose framing and length were checked.
+        bytes: u64,
+        /// Content that should have been.
+        bytes_expected: u64,
+        /// Responses compared byte for byte.
+        compared: u64,
+        /// Responses.
+        responses: u64,
+        /// The share of the former in the latter.
+        compared_share: f64,
+        /// Responses with a wrong byte.
+        wrong: u64,
+    }
+    /// A storage tool's own counts, held against the kernel's account of the bytes.
+    OperationsCounted = "operations-counted" {
+        /// By the kernel's account.
+        operations: u64,
+        /// Median difference of the tool's own rate from it.
+        error: f64,
+        /// Largest that passes.
+        error_max: f64,
+    }
+    /// Replies to orders were checked.
+    RepliesChecked = "replies-checked" {
+        /// Replies.
+        checked: u64,
+        /// Replies in another order than their orders.
+        inversions: u64,
+        /// Trials in which shares do not add up.
+        unbalanced: u64,
+        /// Trials.
+        trials: u64,
+    }
+    /// What gateway and exchange received was held against each other.
+    ChainWhole = "chain-whole" {
+        /// Trials in which every order went out once and came back once.
+        whole: u64,
+        /// Trials.
+        trials: u64,
+    }
+    /// Work that lay beside a sleeping worker.
+    WakesRecovered = "wakes-recovered" {
+        /// Messages found by the once-a-second look.
+        recovered: u64,
+        /// Messages handed over.
+        pushed: u64,
+    }
+    /// What a storage job is not asked, because it is its own load.
+    NotAsked = "not-asked"
+    /// Responses failed, or none did.
+    Failures = "failures" {
+        /// All of them.
+        count: u64,
+        /// By class, without the classes nothing fell into.
+        classes: Vec<FailureCount>,
+    }
+    /// Trials gave their reports.
+    Reports = "reports" {
+        /// Trials without one.
+        missing: u64,
+        /// Trials.
+        trials: u64,
+        /// The first without one.
+        first: Option<FailedTrial>,
+    }
+    /// Little's law.
+    LittlesLaw = "littles-law" {
+        /// What is in flight.
+        kind: MessageKind,
+        /// Median difference between its two sides.
+        error: f64,
+        /// Trials over the limit.
+        over: u64,
+        /// Trials.
+        trials: u64,
+        /// The limit, before what the edges of the window explain.
+        error_max: f64,
+    }
+    /// Little's law for a job that says what it has in flight.
+    InFlightAsGiven = "in-flight-as-given" {
+        /// Median surplus over what it was given.
+        surplus: f64,
+        /// Trials over the limit.
+        over: u64,
+        /// Trials.
+        trials: u64,
+        /// The limit.
+        surplus_max: f64,
+    }
+    /// Where the generator was the limit.
+    GeneratorLimit = "generator-limit" {
+        /// Closed-loop trials in which it was.
+        bound: u64,
+        /// Closed-loop trials.
+        trials: u64,
+    }
+    /// No cell has an open loop.
+    NoOpenLoop = "no-open-loop"
+    /// Whether the offered rate was kept.
+    RateKept = "rate-kept" {
+        /// Intended starts that were missed.
+        missed: u64,
+        /// Intended starts.
+        starts: u64,
+    }
+    /// Completion queues that overflowed.
+    CompletionOverflows = "completion-overflows" {
+        /// How often.
+        count: u64,
+    }
+    /// Nothing ran.
+    NoTrial = "no-trial"
+    /// The two sides do not have a CPU each, so there are no cross-core readings.
+    NoCrossCore = "no-cross-core"
+    /// The machine had one state.
+    OneState = "one-state" {
+        /// Cross-core round trip.
+        ns: f64,
+        /// Trials.
+        trials: u32,
+    }
+    /// The machine had two states.
+    TwoStates = "two-states" {
+        /// Cross-core round trip in the near state.
+        near_ns: f64,
+        /// In the far state.
+        far_ns: f64,
+        /// Trials in the near state.
+        near: u32,
+        /// In the far state.
+        far: u32,
+        /// In one at the beginning and the other at the end.
+        changed: u32,
+    }
+    /// CPU time the hypervisor took.
+    Steal = "steal" {
+        /// Median share.
+        share: f64,
+        /// Trials over the limit.
+        over: u64,
+        /// Trials.
+        trials: u64,
+        /// The limit for whole trials; slices that are compared meet the same machine.
+        share_max: f64,
+        /// How the trials were compared.
+        unit: UnitKind,
+    }
+    /// CPU other processes used.
+    ForeignCpu = "foreign-cpu" {
+        /// Median, in CPUs.
+        cpus: f64,
+        /// Trials over the limit.
+        over: u64,
+        /// Trials.
+        trials: u64,
+        /// How the trials were compared.
+        unit: UnitKind,
+    }
+    /// Warm-ups that became steady.
+    WarmUp = "warm-up" {
+        /// Trials in which it did.
+        steady: u64,
+        /// Trials.
+        trials: u64,
+    }
+    /// Whether the arms ran in the drawn order.
+    Interleaving = "interleaving" {
+        /// Blocks that did.
+        matching: u64,
+        /// Blocks.
+        blocks: u64,
+        /// What the order was drawn from.
+        seed: u64,
+    }
+    /// How far the schedule is.
+    Schedule = "schedule" {
+        /// Planned blocks that ran.
+        blocks_done: u32,
+        /// Planned blocks.
+        blocks: u32,
+        /// Blocks that lack a clean pair and may be run again.
+        blocks_to_repeat: u32,
+        /// Whether a clean pair must be one in the near state.
+        has_near_state: bool,
+        /// Why it stopped; absent when it is finished.
+        stopped: Option<Stopped>,
+    }
+    /// What a slice's neighbours do to it.
+    SliceNeighbours = "slice-neighbours" {
+        /// Every effect that is too large, and some that are not.
+        effects: Vec<NeighbourEffect>,
+        /// Largest change that passes where it is more than noise.
+        change_max: f64,
+    }
+    /// The baseline was never paired with itself.
+    NeverAgainstItself = "never-against-itself"
+    /// The baseline against itself.
+    AgainstItself = "against-itself" {
+        /// Rounds or blocks.
+        units: u64,
+        /// Which of them.
+        unit: UnitKind,
+        /// What a message is.
+        kind: MessageKind,
+        /// CPU of the second run over that of the first.
+        ratio: f64,
+        /// Interval of the rule that decides.
+        interval: Option<(f64, f64)>,
+    }
+    /// Requests of native AIO on the whole machine.
+    RequestsTaken = "requests-taken" {
+        /// Taken.
+        taken: u64,
+        /// Allowed.
+        most: u64,
+    }
+
+    /// A cell was compared in the far state.
+    FarState = "far-state"
+    /// Nothing was measured.
+    NothingMeasured = "nothing-measured"
+    /// One round or block has a value and no interval.
+    OneUnit = "one-unit" {
+        /// Which of them.
+        unit: UnitKind,
+    }
+    /// Every pair was set aside.
+    NoPairLeft = "no-pair-left"
+    /// Units without a value.
+    Excluded = "excluded" {
+        /// Why.
+        reason: Exclusion,
+        /// How many.
+        count: u32,
+    }
+    /// An arm returned wrong bytes.
+    WrongBytes = "wrong-bytes" {
+        /// Arm.
+        arm: String,
+        /// Responses.
+        responses: u64,
+    }
+    /// Failures that fall into no class.
+    Unexplained = "unexplained" {
+        /// Arm.
+        arm: String,
+        /// Failures.
+        failures: u64,
+    }
+    /// An arm failed too often.
+    TrialsFailed = "trials-failed" {
+        /// Arm.
+        arm: String,
+        /// Trials that failed for reasons of their own.
+        failed: u64,
+        /// Trials.
+        trials: u64,
+        /// The first of them.
+        first: FailedTrial,
+    }
+    /// An arm did not keep the offered rate.
+    RateNotKept = "rate-not-kept" {
+        /// Arm.
+        arm: String,
+        /// Trials in which it did not.
+        missed: u64,
+        /// Trials.
+        trials: u64,
+    }
+    /// Too few messages to know how late the generator sent.
+    LagUnknown = "lag-unknown" {
+        /// Arm.
+        arm: String,
+        /// What a message is.
+        kind: MessageKind,
+    }
+    /// The generator sent too late for the latency to be the server's.
+    LagTooLarge = "lag-too-large" {
+        /// Arm.
+        arm: String,
+        /// p99 of the lag over the median response time.
+        share: f64,
+    }
+    /// A rate that the generator limited.
+    LowerBound = "lower-bound" {
+        /// Arm.
+        arm: String,
+        /// Messages a second.
+        per_second: f64,
+        /// What a message is.
+        kind: MessageKind,
+    }
+    /// The generator was the limit, and nothing shows both arms at one equal rate.
+    NoEqualRate = "no-equal-rate"
+    /// A verdict on server CPU was held against another figure.
+    Witness = "witness" {
+        /// Which figure.
+        witness: Witness,
+        /// What it says.
+        seen: WitnessFigure,
+        /// What it does to the verdict.
+        bearing: WitnessBearing,
+    }
+    /// The other figure is not valid or was not measured.
+    NoWitness = "no-witness" {
+        /// Which figure.
+        witness: Witness,
+    }
+    /// An unfinished schedule decides nothing.
+    Unfinished = "unfinished" {
+        /// Planned blocks that ran.
+        blocks_done: u32,
+        /// Planned blocks.
+        blocks: u32,
+    }
+    /// Too few units decide nothing.
+    TooFewUnits = "too-few-units" {
+        /// Units.
+        units: u32,
+        /// Fewest that decide.
+        units_min: u32,
+    }
+    /// The interval includes no difference.
+    IncludesNone = "includes-none" {
+        /// About how many units would tell a difference of the margin; absent where nobody can say.
+        units_wanted: Option<u32>,
+    }
+    /// Among several claims chance is not ruled out.
+    NotSignificant = "not-significant" {
+        /// Corrected p.
+        p_value: f64,
+    }
+    /// What else differs in the same direction. Nothing here shows that it is the cause.
+    AlsoSyscalls = "also-syscalls" {
+        /// System calls per message of the arm.
+        arm: f64,
+        /// Of the baseline.
+        baseline: f64,
+        /// What a message is.
+        kind: MessageKind,
+    }
+}
+
+/// How much the baseline's own CPU per message changes with its neighbours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NeighbourEffect {
+    /// Which neighbour.
+    pub neighbour: Neighbour,
+    /// Cell.
+    pub cell_id: String,
+    /// The change, as a share.
+    pub change: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+}
+
+/// Where a slice of the baseline stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "place", rename_all = "kebab-case")]
+pub enum Neighbour {
+    /// It goes before the baseline's other slice.
+    GoingFirst,
+    /// It follows a slice of this arm instead of one of its own.
+    Following {
+        /// Arm.
+        arm: String,
+    },
+}
+
+/// What is sent and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageKind {
+    /// A message of echo.
+    #[default]
+    Message,
+    /// An HTTP request.
+    Request,
+    /// An order.
+    Order,
+    /// An operation on a disk.
+    Operation,
+}
+
+impl MessageKind {
+    /// What is counted in a cell.
+    pub fn of_cell(cell: &CellSpec) -> Self {
+        match cell {
+            _ if cell.storage.is_some() => Self::Operation,
+            _ if cell.http.is_some() => Self::Request,
+            _ if cell.orders.is_some() => Self::Order,
+            _ => Self::Message,
+        }
+    }
+
+    /// What is counted in a study.
+    pub fn of_study(spec: &StudySpec) -> Self {
+        match spec {
+            _ if spec.is_http() => Self::Request,
+            _ if spec.is_storage() => Self::Operation,
+            _ if spec.is_orders() => Self::Order,
+            _ => Self::Message,
+        }
+    }
+}
+
+/// What one independent value comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitKind {
+    /// A round of fresh processes in which the arms take turns.
+    Round,
+    /// A pair of whole trials of one block.
+    #[default]
+    Pair,
+}
+
+impl UnitKind {
+    /// How a cell is compared.
+    pub fn of_cell(cell: &CellSpec) -> Self {
+        if cell.alternation.is_some() { Self::Round } else { Self::Pair }
+    }
+}
+
+/// Why a trial, or a unit, has no part in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exclusion {
+    /// The hypervisor took CPU time.
+    Steal,
+    /// Other processes were busy.
+    ForeignCpu,
+    /// The machine changed its state.
+    StateChanged,
+    /// Responses failed.
+    Errors,
+    /// Little's law does not hold.
+    LittlesLaw,
+    /// The server failed.
+    ServerFailed,
+    /// The generator failed.
+    LoadFailed,
+    /// A completion queue overflowed.
+    CompletionOverflow,
+    /// A storage job failed.
+    JobFailed,
+    /// It ran in the far state, and the cell is compared in the near one.
+    InFarState,
+    /// The other way round.
+    InNearState,
+    /// It does not have the figure.
+    WithoutFigure,
+}
+
+impl From<&Taint> for Exclusion {
+    fn from(taint: &Taint) -> Self {
+        match taint {
+            Taint::Steal => Self::Steal,
+            Taint::ForeignCpu => Self::ForeignCpu,
+            Taint::StateChanged => Self::StateChanged,
+            Taint::Errors { .. } => Self::Errors,
+            Taint::LittlesLaw => Self::LittlesLaw,
+            Taint::ServerFailed { .. } => Self::ServerFailed,
+            Taint::LoadFailed { .. } => Self::LoadFailed,
+            Taint::CompletionOverflow => Self::CompletionOverflow,
+            Taint::JobFailed { .. } => Self::JobFailed,
+        }
+    }
+}
+
+/// Classes of failed responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureClass {
+    /// The connection was refused.
+    Refused,
+    /// The connection was reset.
+    Reset,
+    /// No connection in time.
+    ConnectTimeout,
+    /// No response in time.
+    ResponseTimeout,
+    /// The response ended early.
+    CutShort,
+    /// A byte was wrong.
+    WrongBytes,
+    /// Another status than expected.
+    WrongStatus,
+    /// Not what the protocol allows.
+    Malformed,
+    /// A limit of the generator's machine.
+    LocalLimit,
+    /// None of these.
+    Unexplained,
+}
+
+/// Failures of one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureCount {
+    /// Class.
+    pub class: FailureClass,
+    /// How many.
+    pub count: u64,
+}
+
+/// A trial that failed, as far as it knows why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailedTrial {
+    /// Arm.
+    pub arm: String,
+    /// What spoke against it; absent where a report is simply missing.
+    pub reason: Option<Exclusion>,
+    /// What a program said, in its own words.
+    pub said: Option<String>,
+    /// Failed responses.
+    pub classes: Vec<FailureCount>,
+    /// Connections a full accept queue lost.
+    pub listen_overflows: u64,
+    /// First segments that were sent again.
+    pub syn_retransmits: u64,
+}
+
+/// What a verdict on server CPU is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "figure", rename_all = "kebab-case")]
+pub enum Witness {
+    /// CPU of the whole machine.
+    MachineCpu,
+    /// Both arms at one rate.
+    EqualRate {
+        /// The rate.
+        per_second: f64,
+    },
+}
+
+/// What the other figure says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WitnessFigure {
+    /// Arm over baseline.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+    /// Units it is made of.
+    pub units: u64,
+}
+
+/// What the other figure does to a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WitnessBearing {
+    /// It is known not to go the other way.
+    Supports,
+    /// It could.
+    Uncertain,
+    /// It does.
+    Contradicts,
+}
+
+/// Why a schedule is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Stopped {
+    /// Another session goes on.
+    CutShort {
+        /// Time of all sessions.
+        elapsed_ns: u64,
+        /// Longest session.
+        cap_ns: u64,
+    },
+    /// No two arms are left.
+    NothingToCompare {
+        /// Time of all sessions.
+        elapsed_ns: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_a_code_with_arguments() {
+        let found = Finding::LowerBound {
+            arm: "uring".to_owned(),
+            per_second: 126_219.0,
+            kind: MessageKind::Message,
+        };
+        let text = serde_json::to_string(&found).expect("it is plain data");
+        assert_eq!(text, r#"{"code":"lower-bound","arm":"uring","per_second":126219.0,"kind":"message"}"#);
+        assert_eq!(serde_json::from_str::<Finding>(&text).expect("it is what was written"), found);
+        assert_eq!(found.code(), "lower-bound");
+        let plain = serde_json::to_string(&Finding::NotAsked).expect("it is plain data");
+        assert_eq!(serde_json::from_str::<Finding>(&plain).expect("no arguments"), Finding::NotAsked);
+    }
+
+    #[test]
+    fn a_sentence_of_an_older_record_stays_a_sentence() {
+        let found: Finding = serde_json::from_str(r#""2 state changed""#).expect("it is a text");
+        assert_eq!(found, Finding::Text("2 state changed".to_owned()));
+        assert_eq!(serde_json::to_string(&found).expect("it is a text"), r#""2 state changed""#);
+    }
+
+    #[test]
+    fn codes_are_distinct() {
+        let distinct: std::collections::BTreeSet<_> = Finding::CODES.iter().collect();
+        assert_eq!(distinct.len(), Finding::CODES.len());
+    }
+}

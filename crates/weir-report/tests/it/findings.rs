@@ -1,0 +1,227 @@
+//! Every finding in every language: the same arguments, and no language left out.
+
+use std::collections::BTreeSet;
+
+use weir_record::{
+    finding::{
+        Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, Neighbour, NeighbourEffect,
+        Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+    },
+    study::Check,
+};
+use weir_report::{Language, markdown};
+
+use crate::fixture;
+
+/// A finding, and what must stand in its text in every language.
+type Example = (Finding, Vec<&'static str>);
+
+const KIND: MessageKind = MessageKind::Request;
+
+fn arm() -> String {
+    "my arm".to_owned()
+}
+
+fn failed_trial() -> FailedTrial {
+    FailedTrial {
+        arm: arm(),
+        reason: Some(Exclusion::ServerFailed),
+        said: Some("no luck".to_owned()),
+        classes: vec![FailureCount { class: FailureClass::Refused, count: 7 }],
+        listen_overflows: 71,
+        syn_retransmits: 72,
+    }
+}
+
+/// One of each, with arguments that cannot be confused.
+fn every() -> Vec<Example> {
+    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons()].concat()
+}
+
+fn of_responses() -> Vec<Example> {
+    vec![
+        (Finding::BytesCompared { compared: 64, expected: 128, wrong: 1 }, vec!["64", "128", "1"]),
+        (
+            Finding::ResponsesChecked {
+                bytes: 21,
+                bytes_expected: 22,
+                compared: 23,
+                responses: 24,
+                compared_share: 0.958,
+                wrong: 25,
+            },
+            vec!["21", "22", "23", "24", "95.8 %", "25"],
+        ),
+        (
+            Finding::OperationsCounted { operations: 2_600_000, error: 0.027, error_max: 0.05 },
+            vec!["2,600,000", "2.7 %", "5 %"],
+        ),
+        (
+            Finding::RepliesChecked { checked: 31, inversions: 32, unbalanced: 33, trials: 34 },
+            vec!["31", "32", "33", "34"],
+        ),
+        (Finding::ChainWhole { whole: 35, trials: 36 }, vec!["35", "36"]),
+        (Finding::WakesRecovered { recovered: 37, pushed: 38 }, vec!["37", "38"]),
+        (Finding::NotAsked, vec![]),
+        (Finding::Failures { count: 41, classes: failed_trial().classes }, vec!["41", "7"]),
+        (
+            Finding::Reports { missing: 42, trials: 43, first: Some(failed_trial()) },
+            vec!["42", "43", "my arm", "no luck", "7", "71", "72"],
+        ),
+    ]
+}
+
+fn of_the_session() -> Vec<Example> {
+    let cut = Some(Stopped::CutShort { elapsed_ns: 61_000_000_000, cap_ns: 90_000_000_000 });
+    vec![
+        (
+            Finding::LittlesLaw { kind: KIND, error: 0.012, over: 44, trials: 45, error_max: 0.05 },
+            vec!["1.2 %", "44", "45", "5 %"],
+        ),
+        (
+            Finding::InFlightAsGiven { surplus: 0.013, over: 46, trials: 47, surplus_max: 0.05 },
+            vec!["1.3 %", "46", "47", "5 %"],
+        ),
+        (Finding::GeneratorLimit { bound: 48, trials: 49 }, vec!["48", "49"]),
+        (Finding::NoOpenLoop, vec![]),
+        (Finding::RateKept { missed: 51, starts: 52 }, vec!["51", "52"]),
+        (Finding::CompletionOverflows { count: 53 }, vec!["53"]),
+        (Finding::NoTrial, vec![]),
+        (Finding::NoCrossCore, vec![]),
+        (Finding::OneState { ns: 118.0, trials: 54 }, vec!["118 ns", "54"]),
+        (
+            Finding::TwoStates { near_ns: 118.0, far_ns: 318.0, near: 55, far: 56, changed: 57 },
+            vec!["118 ns", "318 ns", "55", "56", "57"],
+        ),
+        (
+            Finding::Steal { share: 0.014, over: 58, trials: 59, share_max: 0.01, unit: UnitKind::Pair },
+            vec!["1.4 %", "58", "59", "1 %"],
+        ),
+        (
+            Finding::ForeignCpu { cpus: 0.123, over: 61, trials: 62, unit: UnitKind::Pair },
+            vec!["0.123", "61", "62"],
+        ),
+        (Finding::WarmUp { steady: 63, trials: 64 }, vec!["63", "64"]),
+        (Finding::Interleaving { matching: 65, blocks: 66, seed: 20_261_121 }, vec!["65", "66", "20261121"]),
+        (
+            Finding::Schedule {
+                blocks_done: 67,
+                blocks: 68,
+                blocks_to_repeat: 69,
+                has_near_state: true,
+                stopped: cut,
+            },
+            vec!["67", "68", "69", "weir study --resume"],
+        ),
+    ]
+}
+
+fn of_the_baseline() -> Vec<Example> {
+    let effect = NeighbourEffect {
+        neighbour: Neighbour::Following { arm: arm() },
+        cell_id: "c7".to_owned(),
+        change: 0.0123,
+        interval: (-0.0345, 0.0567),
+    };
+    vec![
+        (
+            Finding::SliceNeighbours { effects: vec![effect], change_max: 0.0025 },
+            vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
+        ),
+        (Finding::NeverAgainstItself, vec![]),
+        (
+            Finding::AgainstItself {
+                units: 73,
+                unit: UnitKind::Round,
+                kind: KIND,
+                ratio: 1.001,
+                interval: Some((0.996, 1.006)),
+            },
+            vec!["73", "1.001 [0.996, 1.006]"],
+        ),
+        (Finding::RequestsTaken { taken: 74, most: 65_536 }, vec!["74", "65,536"]),
+    ]
+}
+
+fn of_comparisons() -> Vec<Example> {
+    let seen = WitnessFigure { ratio: 0.972, interval: (0.94, 1.005), units: 44 };
+    vec![
+        (Finding::FarState, vec![]),
+        (Finding::NothingMeasured, vec![]),
+        (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
+        (Finding::NoPairLeft, vec![]),
+        (Finding::Excluded { reason: Exclusion::StateChanged, count: 75 }, vec!["75"]),
+        (Finding::WrongBytes { arm: arm(), responses: 76 }, vec!["my arm", "76"]),
+        (Finding::Unexplained { arm: arm(), failures: 77 }, vec!["my arm", "77"]),
+        (
+            Finding::TrialsFailed { arm: arm(), failed: 78, trials: 79, first: failed_trial() },
+            vec!["my arm", "78", "79", "no luck", "71"],
+        ),
+        (Finding::RateNotKept { arm: arm(), missed: 81, trials: 82 }, vec!["my arm", "81", "82"]),
+        (Finding::LagUnknown { arm: arm(), kind: KIND }, vec!["my arm"]),
+        (Finding::LagTooLarge { arm: arm(), share: 0.12 }, vec!["my arm", "12 %"]),
+        (Finding::LowerBound { arm: arm(), per_second: 126_219.0, kind: KIND }, vec!["my arm", "126,219"]),
+        (Finding::NoEqualRate, vec![]),
+        (
+            Finding::Witness {
+                witness: Witness::EqualRate { per_second: 73_000.0 },
+                seen,
+                bearing: WitnessBearing::Contradicts,
+            },
+            vec!["73,000/s", "0.972 [0.940, 1.005]", "44"],
+        ),
+        (Finding::NoWitness { witness: Witness::MachineCpu }, vec![]),
+        (Finding::Unfinished { blocks_done: 83, blocks: 84 }, vec!["83", "84"]),
+        (Finding::TooFewUnits { units: 5, units_min: 6 }, vec!["5", "6"]),
+        (Finding::IncludesNone { units_wanted: Some(85) }, vec!["1"]),
+        (Finding::NotSignificant { p_value: 0.062 }, vec!["0.062"]),
+        (Finding::AlsoSyscalls { arm: 0.03, baseline: 2.02, kind: KIND }, vec!["0.03", "2.02"]),
+    ]
+}
+
+/// The finding as a reader sees it: among the checks of a Markdown document.
+fn told(finding: &Finding, language: Language) -> String {
+    let mut result = fixture::empty();
+    result.checks = vec![Check { name: "under-test".to_owned(), passed: true, detail: finding.clone() }];
+    let text = markdown(&result, language);
+    let row = text.lines().find(|line| line.contains("under-test")).expect("it is in the table");
+    row.split(" | ").last().expect("the last column").trim_end_matches(" |").to_owned()
+}
+
+#[test]
+fn every_code_is_told_with_its_arguments_in_every_language() {
+    let every = every();
+    let codes: BTreeSet<&str> = every.iter().map(|(finding, _)| finding.code()).collect();
+    assert_eq!(codes, Finding::CODES.iter().copied().collect(), "a code without an example");
+    for (finding, arguments) in &every {
+        let texts = Language::ALL.map(|language| told(finding, language));
+        for (language, text) in Language::ALL.iter().zip(&texts) {
+            for argument in arguments {
+                assert!(text.contains(argument), "{language:?}: {argument} in {text}");
+            }
+            assert!(!text.contains(['{', '}']) && text != finding.code(), "{language:?}: {text}");
+        }
+        let [english, korean, chinese] = &texts;
+        let own_words = |text: &str| text.replace("my arm", "").replace("no luck", "");
+        assert!(!own_words(english).chars().any(|letter| letter > '\u{2fff}'), "{english}");
+        assert!(korean.chars().any(|letter| ('가'..='힣').contains(&letter)), "{korean}");
+        assert!(chinese.chars().any(|letter| ('一'..='鿿').contains(&letter)), "{chinese}");
+    }
+}
+
+#[test]
+fn codes_and_arguments_survive_the_record() {
+    for (finding, _) in every() {
+        let text = serde_json::to_string(&finding).expect("it is plain data");
+        assert!(text.starts_with(&format!("{{\"code\":\"{}\"", finding.code())), "{text}");
+        assert_eq!(serde_json::from_str::<Finding>(&text).expect("it is what was written"), finding);
+    }
+}
+
+#[test]
+fn a_sentence_of_an_older_record_is_shown_as_it_is_and_marked() {
+    let old = Finding::Text("64 of 128 bytes compared, 1 responses wrong".to_owned());
+    for language in Language::ALL {
+        assert_eq!(told(&old, language), "64 of 128 bytes compared, 1 responses wrong");
+    }
+}
