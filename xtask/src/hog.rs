@@ -58,7 +58,7 @@ fn turn(random: &mut Random, share: f64) -> (Duration, Duration) {
     let (shortest, longest) = (BURST.0.as_secs_f64(), BURST.1.as_secs_f64());
     let burst = shortest * (longest / shortest).powf(random.uniform());
     let burst_mean = (longest - shortest) / (longest / shortest).ln();
-    let pause = -(1.0 - random.uniform()).ln() * burst_mean * (1.0 - share) / share;
+    let pause = random.exponential(burst_mean * (1.0 - share) / share);
     (Duration::from_secs_f64(burst), Duration::from_secs_f64(pause))
 }
 

@@ -1,13 +1,11 @@
 //! What handing an order to another worker costs by itself, and the answer to the wish that it should cost less. Pure.
 //!
 //! The cost is a difference within a block: server CPU per order of an arm that hands over, less that of the baseline,
-//! which does the same work without. Of two such costs the ratio is taken block by block as well. Where the yardstick's
-//! cost is above zero in every block, a ratio lies below a limit exactly where `arm - limit * yardstick` is below zero,
-//! so that order statistics of the ratios are an interval of the quotient (Fieller's, without a normal distribution);
-//! where it is not, there is no quotient to speak of.
+//! which does the same work without. What one way costs over what another costs is the quotient of the means of such
+//! differences; there is none where the cost below the line cannot be told from zero.
 //!
-//! The best way is chosen by its worst share over all loads: one has to be the default. Choosing the best of several
-//! favours it a little; its intervals do not know that it was chosen.
+//! The best way is chosen by its worst share over all loads: one has to be the default. It is judged on the data that
+//! chose it, so its intervals are as wide as for all ways that could have been chosen together (Bonferroni).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +18,10 @@ use weir_record::{
     study::{ArmSummary, PairedRatio},
     trial::TrialRecord,
 };
-use weir_stats::{interval::order_statistics_interval, order::median};
+use weir_stats::{
+    decide::{ALPHA, estimate},
+    quotient::quotient,
+};
 
 use crate::{
     cell_trials::CellTrials,
@@ -199,6 +200,7 @@ fn drivers(spec: &StudySpec) -> Vec<&str> {
 }
 
 fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<HandoffCost> {
+    let alpha = ALPHA / choices(spec).count().max(1) as f64;
     let mut found = Vec::new();
     for cell in cells {
         let asked = cell.spec;
@@ -212,7 +214,7 @@ fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Handoff
             found.push(HandoffCost {
                 cell_id: asked.id.clone(),
                 arm: arm.name.clone(),
-                of_yardstick: if arm.name == YARDSTICK { None } else { share(&cpu, &yardstick) },
+                of_yardstick: if arm.name == YARDSTICK { None } else { share(&cpu, &yardstick, alpha) },
                 cpu_us: difference(&cpu),
                 switches: difference(&by_block(&own, switches)),
                 p50_us: difference(&by_block(&own, p50_us)),
@@ -220,6 +222,14 @@ fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Handoff
         }
     }
     found
+}
+
+/// The ways of which the best is chosen.
+fn choices(spec: &StudySpec) -> impl Iterator<Item = &str> {
+    spec.arms
+        .iter()
+        .map(|arm| arm.name.as_str())
+        .filter(|name| *name != YARDSTICK && subject(spec, name).is_some_and(hands_all_over))
 }
 
 /// Differences of a figure between the two of a pair, by block.
@@ -247,24 +257,23 @@ fn p50_us(trial: &TrialRecord) -> Option<f64> {
 
 fn difference(by_block: &BTreeMap<u32, f64>) -> Option<PairedDifference> {
     let values: Vec<f64> = by_block.values().copied().collect();
+    let found = estimate(&values)?;
     Some(PairedDifference {
-        difference: median(&values)?,
-        interval: order_statistics_interval(&values).map(|interval| (interval.low, interval.high)),
-        pairs: count(values.len()),
+        difference: found.mean,
+        interval: Some((found.low, found.high)),
+        pairs: count(found.units),
     })
 }
 
-/// One cost over the other; `None` where the other is not above zero in every block.
-fn share(own: &BTreeMap<u32, f64>, yardstick: &BTreeMap<u32, f64>) -> Option<PairedRatio> {
-    if yardstick.values().any(|cost| *cost <= 0.0) {
-        return None;
-    }
-    let shares: Vec<f64> =
-        own.iter().filter_map(|(block, cost)| Some(cost / yardstick.get(block)?)).collect();
+/// One cost over the other, with confidence `1 - alpha`; `None` where the other cannot be told from zero.
+fn share(own: &BTreeMap<u32, f64>, yardstick: &BTreeMap<u32, f64>, alpha: f64) -> Option<PairedRatio> {
+    let both: Vec<(f64, f64)> =
+        own.iter().filter_map(|(block, cost)| Some((*cost, *yardstick.get(block)?))).collect();
+    let found = quotient(&both, alpha)?;
     Some(PairedRatio {
-        ratio: median(&shares)?,
-        interval: order_statistics_interval(&shares).map(|interval| (interval.low, interval.high)),
-        pairs: count(shares.len()),
+        ratio: found.ratio,
+        interval: Some((found.low, found.high)),
+        pairs: count(found.pairs),
     })
 }
 
@@ -289,11 +298,8 @@ fn answer(
         let shares = asked.iter().filter_map(|(cell, _)| Some(cost(&cell.id, arm)?.of_yardstick?.ratio));
         shares.reduce(f64::max)
     };
-    let (best, _) = spec
-        .arms
-        .iter()
-        .filter(|arm| arm.name != YARDSTICK && subject(spec, &arm.name).is_some_and(hands_all_over))
-        .filter_map(|arm| Some((arm.name.as_str(), worst_share(&arm.name)?)))
+    let (best, _) = choices(spec)
+        .filter_map(|arm| Some((arm, worst_share(arm)?)))
         .min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let wakes = |cell: &str, arm: &str| {
         let summary = arms.iter().find(|it| it.cell_id == cell && it.arm == arm)?;
@@ -453,7 +459,8 @@ mod tests {
         let naive = cost("naive").cpu_us.expect("it has pairs");
         assert!((naive.difference - 8.2).abs() < 0.01, "the drift cancels: {naive:?}");
         let (low, high) = naive.interval.expect("six pairs have one");
-        assert!((low - 8.0).abs() < 0.01 && (high - 8.4).abs() < 0.01, "{low} {high}");
+        // Half of t(0.995, 5) = 4.032 standard errors of 0.0611.
+        assert!((low - 7.954).abs() < 0.01 && (high - 8.446).abs() < 0.01, "{low} {high}");
         assert!((cost("mesh").of_yardstick.expect("both cost").ratio - 0.375).abs() < 0.001);
         assert!((cost("mesh").switches.expect("counted").difference - 1.1).abs() < 1e-9);
         assert_eq!(cost("naive").of_yardstick, None, "it is the yardstick");

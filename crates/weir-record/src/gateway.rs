@@ -126,8 +126,8 @@ pub struct HandoffCost {
     pub switches: Option<PairedDifference>,
     /// Median round trip beyond the baseline's, in microseconds.
     pub p50_us: Option<PairedDifference>,
-    /// `cpu_us` over that of the yardstick, block by block; absent where the yardstick costs nothing that can be told
-    /// from zero in every block.
+    /// `cpu_us` over that of the yardstick, as wide as for all ways together; absent where the yardstick's cost cannot
+    /// be told from zero.
     pub of_yardstick: Option<PairedRatio>,
 }
 

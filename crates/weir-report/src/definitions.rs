@@ -296,11 +296,11 @@ const TERMS: [Term; 11] = [
     (
         Word::Floor,
         [
-            "The baseline runs twice in every block. How far it differs from itself (95th percentile) is what this \
-             machine makes out of nothing; a smaller effect is never called.",
-            "기준은 블록마다 두 번 실행됩니다. 기준이 자기 자신과 얼마나 다른지(95번째 백분위)가 이 머신이 아무 이유 없이 만드는 차이이며, \
-             이보다 작은 효과는 판정하지 않습니다.",
-            "基线在每个区组中运行两次。它与自身的差异（第 95 百分位）就是这台机器凭空产生的差异；小于它的效应一律不下结论。",
+            "The baseline runs twice in every block or round. The outer end of its interval against itself: what this \
+             machine may make out of nothing over as many of them. A check, and no second test.",
+            "기준은 블록이나 라운드마다 두 번 실행됩니다. 기준을 자기 자신과 비교한 구간의 바깥쪽 끝으로, 같은 횟수에서 이 머신이 아무 이유 없이 \
+             만들 수 있는 차이입니다. 확인용이며 두 번째 검정이 아닙니다.",
+            "基线在每个区组或每轮中运行两次。这是基线与自身比较的区间的外端，即在同样次数下这台机器可能凭空产生的差异；仅作核对，不是第二次检验。",
         ],
     ),
     (
@@ -314,11 +314,11 @@ const TERMS: [Term; 11] = [
     (
         Word::PHolm,
         [
-            "p of the paired sign-flip test, corrected by Holm over the cells declared beforehand. Exploratory cells \
-             are not corrected and claim nothing.",
-            "대응 부호 뒤집기 검정의 p값을 사전에 선언한 조건 전체에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 보정하지 않으며 \
-             아무것도 주장하지 않습니다.",
-            "配对符号翻转检验的 p 值，在预先声明的各条件之间按 Holm 法校正。探索性条件不作校正，也不作任何结论。",
+            "Two-sided p of the t test that also gives the interval, corrected by Holm over the claims declared \
+             beforehand. Exploratory cells are not corrected and claim nothing.",
+            "구간을 주는 것과 같은 양측 t 검정의 p값을 사전에 선언한 주장 전체에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 보정하지 \
+             않으며 아무것도 주장하지 않습니다.",
+            "与区间同一个双侧 t 检验的 p 值，在预先声明的各项主张之间按 Holm 法校正。探索性条件不作校正，也不作任何结论。",
         ],
     ),
     (

@@ -83,13 +83,13 @@ words! {
         | "s1：1 个工作线程，总共在途 1 笔。s2：2 个工作线程，由所有者直接发出。s3：每笔订单都交给另一个工作线程；s3-modulo：文档实际交出的比例。\
         tps：每个会话在途 1 笔；deep：10 笔。文档在不同请求速率下统计每秒切换，只有每笔订单的数值才可比较。数值为有效试验的中位数。";
     HandoffTitle: "What handing over costs by itself" | "넘기는 일 자체의 비용" | "交接本身的代价";
-    HandoffHelp: "Each arm less the baseline of the same block, which does the same work without handing over; then the \
-        median over the blocks, with an interval from its order statistics. The share is this cost over that of naive, \
-        block by block; a dash where the cost of naive is not above zero in every block."
-        | "같은 블록에서 넘기지 않고 같은 일을 하는 기준을 뺀 값의 블록 중앙값이며, 구간은 순서통계량으로 구합니다. 비율은 블록마다 \
-        naive의 비용으로 나눈 값이고, naive의 비용이 모든 블록에서 0보다 크지 않으면 표시하지 않습니다."
-        | "各方案减去同一区组中不交接而做同样工作的基线，再取各区组的中位数，区间来自次序统计量。份额为逐区组除以 naive 的代价；若 naive 的代价\
-        并非在每个区组都大于零，则不给出。";
+    HandoffHelp: "Each arm less the baseline of the same block, which does the same work without handing over: the mean \
+        over the blocks, with its t interval. The share is this cost over that of naive (Fieller's interval, as wide as \
+        for all ways together); a dash where the cost of naive cannot be told from zero."
+        | "같은 블록에서 넘기지 않고 같은 일을 하는 기준을 뺀 값의 블록 평균이며, 구간은 t 구간입니다. 비율은 naive의 비용으로 나눈 값(모든 방식을 \
+        함께 보정한 Fieller 구간)이고, naive의 비용을 0과 구별할 수 없으면 표시하지 않습니다."
+        | "各方案减去同一区组中不交接而做同样工作的基线，取各区组的均值，并给出 t 区间。份额为该代价除以 naive 的代价（Fieller 区间，对所有方案联合\
+        校正）；若 naive 的代价无法与零区分，则不给出。";
     OrderFiguresTitle: "Figures per order" | "주문당 수치" | "每笔订单的数值";
     OrderFiguresHelp: "Medians of the clean trials with the smallest and the largest. Switches are those of all threads \
         of the gateway. A wake is one that cost a system call."

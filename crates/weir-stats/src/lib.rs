@@ -30,6 +30,7 @@ pub mod interval;
 pub mod normal;
 pub mod order;
 pub mod power;
+pub mod quotient;
 pub mod random;
 pub mod slope;
 pub mod states;
