@@ -74,6 +74,7 @@ fn read_under(root: &Path) -> Fingerprint {
         mitigations: mitigations(&cpus.join("vulnerabilities")),
         limits: sysctls(root, &status),
         weir_version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: env!("WEIR_BUILD").to_owned(),
         ..Fingerprint::default()
     }
 }
@@ -174,7 +175,11 @@ mod tests {
     #[test]
     fn a_root_without_files_leaves_every_field_empty() {
         let empty = read_under(Path::new("/dev/null/nowhere"));
-        let expected = Fingerprint { weir_version: empty.weir_version.clone(), ..Fingerprint::default() };
+        let expected = Fingerprint {
+            weir_version: empty.weir_version.clone(),
+            build: empty.build.clone(),
+            ..Fingerprint::default()
+        };
         assert_eq!(empty, expected);
     }
 

@@ -42,6 +42,8 @@ pub struct Fingerprint {
     pub limits: BTreeMap<String, String>,
     /// Version of Weir, and its source revision when known.
     pub weir_version: String,
+    /// How Weir is built: profile, level of optimisation, compiler. Empty in studies stored before it was noted.
+    pub build: String,
 }
 
 /// A cross-core cache-line ping-pong: the time of one round trip between two pinned CPUs.

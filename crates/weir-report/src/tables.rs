@@ -66,7 +66,12 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
         (machine.join(", "), pinning),
         (
             format!("Linux {} {}", fingerprint.kernel_release, fingerprint.architecture),
-            format!("Weir {}", fingerprint.weir_version),
+            [&format!("Weir {}", fingerprint.weir_version), &fingerprint.build]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", "),
         ),
     ]);
     chips

@@ -258,6 +258,7 @@ fn fingerprint() -> Fingerprint {
         mitigations: BTreeMap::from([("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]),
         limits: BTreeMap::from([("nofile".to_owned(), "1048576".to_owned())]),
         weir_version: "0.1.0 (b9cf284)".to_owned(),
+        build: "release, opt-level 3, rustc 1.90.0".to_owned(),
     }
 }
 
