@@ -171,16 +171,14 @@ mod tests {
     use weir_record::{machine::NoiseWindow, spec::Subject, trial::ObservedWindow};
 
     use super::*;
-    use crate::{
-        file::Surroundings,
-        gateway::{self, Plan},
-        quick::Availability,
-    };
+    use crate::{builtin::BuiltIn, surroundings::Surroundings};
 
     /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
     fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
-        let surroundings = Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] };
-        let (spec, _) = gateway::gateway(&surroundings, None, &Availability::Runs, Plan::Scaled);
+        let surroundings =
+            Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
+        let gateway = BuiltIn::named("gateway").expect("it is built in");
+        let spec = gateway.study(&surroundings).expect("it is right").spec;
         let arm = spec.arms.iter().find(|it| it.name == arm).expect("the arm is there");
         let mut cell = spec.cells.iter().find(|it| it.id == cell).expect("the cell is there").clone();
         cell.load = load.unwrap_or(cell.load);

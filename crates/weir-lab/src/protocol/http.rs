@@ -1,0 +1,129 @@
+//! Requests and their responses. Arms are those of echo.
+
+use weir_proto::content::Content;
+use weir_record::spec::{CellSpec, HttpCell, StudySpec, Subject};
+
+use super::{
+    Factor, Kind, Protocol, Setting, Value,
+    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, WORKERS},
+};
+use crate::{
+    limits::SpecError,
+    table::{Entry, Fault, Table},
+};
+
+/// Longest ramp-up, and longest timeout of a connection or a response.
+const LENGTH_NS_MAX: u64 = 60_000_000_000;
+
+const CONTENT: Factor = Factor {
+    key: "content",
+    kind: Kind::Word(|text| Ok(content(text)?.to_string())),
+    default: Some(Value::Word(std::borrow::Cow::Borrowed("html"))),
+    set: |cell, level| {
+        cell.message_bytes = content(level.word()).map_or(0, content_bytes);
+        http(cell).content = level.word().to_owned();
+    },
+    shown: |cell| {
+        let content = &cell.http.as_ref()?.content;
+        let is_size = content.bytes().all(|symbol| symbol.is_ascii_digit());
+        Some(if is_size { format!("b{content}") } else { content.clone() })
+    },
+};
+
+const CLOSE: Factor = Factor {
+    key: "close",
+    kind: Kind::Flag,
+    default: Some(Value::Flag(false)),
+    set: |cell, level| http(cell).close = level.is_true(),
+    shown: |cell| cell.http.as_ref()?.close.then(|| "reconnect".to_owned()),
+};
+
+fn http(cell: &mut CellSpec) -> &mut HttpCell {
+    cell.http.get_or_insert_default()
+}
+
+/// What a response carries, from its name.
+fn content(text: &str) -> Result<Content, SpecError> {
+    text.parse::<Content>().map_err(|error| {
+        let message = format!("{text:?} is none: {error}");
+        SpecError::new("content", message)
+    })
+}
+
+/// Length of a content, as message size.
+fn content_bytes(content: Content) -> u32 {
+    u32::try_from(content.len()).unwrap_or(u32::MAX)
+}
+
+/// Requests and their responses.
+pub(super) struct Http;
+
+impl Protocol for Http {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS]
+    }
+
+    fn begin(&self, cell: &mut CellSpec) {
+        cell.http = Some(HttpCell::default());
+    }
+
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+        type Set = fn(&mut HttpCell, u64);
+        let keys: [(&str, Set); 3] = [
+            ("ramp_up", |http, length_ns| http.ramp_up_ns = length_ns),
+            ("connect_timeout", |http, length_ns| http.connect_timeout_ns = length_ns),
+            ("response_timeout", |http, length_ns| http.response_timeout_ns = length_ns),
+        ];
+        let mut settings: Vec<Setting> = Vec::new();
+        for (key, set) in keys {
+            let length = |entry: Entry<'_>| {
+                let long = entry.wrong("it must be at most 1min".to_owned());
+                entry.length().and_then(|ns| if ns > LENGTH_NS_MAX { Err(long) } else { Ok(ns) })
+            };
+            if let Some(length_ns) = table.read(key, length)? {
+                settings.push(Box::new(move |cell| set(http(cell), length_ns)));
+            }
+        }
+        Ok(settings)
+    }
+
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+        echo::subject(arm)
+    }
+
+    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+        let http = cell.http.as_ref()?;
+        if http.close {
+            return Some("a connection for each request leaves work in the kernel for whoever comes next");
+        }
+        (http.ramp_up_ns > 0).then_some("a ramp is a part of what is measured")
+    }
+
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
+        let Some(http) = &cell.http else { return Ok(()) };
+        let content = content(&http.content)?;
+        if content_bytes(content) != cell.message_bytes {
+            let message =
+                format!("{} says {} bytes, and {content} has {}", cell.id, cell.message_bytes, content.len());
+            return Err(SpecError::new("content", message));
+        }
+        if http.close && cell.depth > 1 {
+            let message = format!("{} closes after each request, so that only one can be in flight", cell.id);
+            return Err(SpecError::new("depth", message));
+        }
+        let lengths = [http.ramp_up_ns, http.connect_timeout_ns, http.response_timeout_ns];
+        if lengths.iter().any(|length_ns| *length_ns > LENGTH_NS_MAX) {
+            let message = format!("{} has a ramp-up or a timeout of more than a minute", cell.id);
+            return Err(SpecError::new("factors", message));
+        }
+        Ok(())
+    }
+
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
+        echo::check_servers(spec)
+    }
+}

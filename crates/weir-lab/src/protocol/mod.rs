@@ -1,0 +1,122 @@
+//! What can be measured, a file for each protocol: its factors, what else a study file may say of its cells and arms,
+//! and what must hold between them. A study has one protocol.
+
+mod echo;
+mod factor;
+mod http;
+mod orders;
+pub(crate) mod storage;
+
+use weir_record::spec::{CellSpec, LoadMode, StudySpec, Subject};
+
+pub(crate) use echo::DRIVERS;
+pub(crate) use factor::{Factor, Kind, Machine, Value};
+
+use crate::{
+    limits::SpecError,
+    surroundings::Surroundings,
+    table::{Fault, Table},
+};
+
+/// What a key of a file says of a cell.
+pub(crate) type Setting = Box<dyn Fn(&mut CellSpec)>;
+
+/// One kind of message and of what answers it.
+pub(crate) trait Protocol: Sync {
+    /// Name in a study file.
+    fn name(&self) -> &'static str;
+
+    /// Its factors, in the order of a cell's identifier.
+    fn factors(&self) -> &'static [Factor];
+
+    /// Gives a cell the side that only this protocol has, with nothing asked yet.
+    fn begin(&self, cell: &mut CellSpec);
+
+    /// Longest warm-up of a cell that says none.
+    fn warmup_ns_max(&self) -> u64 {
+        // The generator needs 0.6 s to call a load steady, and often a little more.
+        800_000_000
+    }
+
+    /// Keys that a file may have for all of its cells, and a cell for itself.
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault>;
+
+    /// Whether a generator loads what is measured. Only then has it options.
+    fn has_generator(&self) -> bool {
+        true
+    }
+
+    /// What an arm runs, from its keys.
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
+
+    /// How many figures of an arm are claims in a cell that claims something.
+    fn figures_claimed(&self) -> usize {
+        // CPU and throughput; CPU of the machine is a condition of the first.
+        2
+    }
+
+    /// CPUs and drivers that the file leaves to the machine.
+    fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
+        spec.server_cpus.clone_from(&surroundings.server_cpus);
+        spec.load_cpus.clone_from(&surroundings.load_cpus);
+    }
+
+    /// How its load shows in a cell's identifier.
+    fn load_shown(&self, cell: &CellSpec) -> Option<String> {
+        Some(factor::load_shown(&cell.load))
+    }
+
+    /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
+    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str>;
+
+    /// What must hold in a cell beyond the ranges of its levels.
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError>;
+
+    /// What must hold between arms and cells.
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError>;
+}
+
+/// All there are.
+pub(crate) const ALL: [&dyn Protocol; 4] = [&echo::Echo, &http::Http, &storage::Storage, &orders::Orders];
+
+/// The protocol of a cell.
+pub(crate) fn of(cell: &CellSpec) -> &'static dyn Protocol {
+    match cell {
+        CellSpec { storage: Some(_), .. } => &storage::Storage,
+        CellSpec { orders: Some(_), .. } => &orders::Orders,
+        CellSpec { http: Some(_), .. } => &http::Http,
+        _ => &echo::Echo,
+    }
+}
+
+/// Checks that a study has one protocol, and what that asks of its arms.
+pub(crate) fn check(spec: &StudySpec) -> Result<&'static dyn Protocol, SpecError> {
+    let Some(first) = spec.cells.first() else { return Ok(&echo::Echo) };
+    let protocol = of(first);
+    if let Some(cell) = spec.cells.iter().find(|cell| of(cell).name() != protocol.name()) {
+        let message = format!(
+            "{} is of {} and {} of {}; a study has one protocol",
+            first.id,
+            protocol.name(),
+            cell.id,
+            of(cell).name()
+        );
+        return Err(SpecError::new("protocol", message));
+    }
+    protocol.check_arms(spec)?;
+    Ok(protocol)
+}
+
+/// Identifier of a cell, from its levels: `c100-d1-m64-closed`, `c50-d1-b1024-reconnect-closed`, `randread-b4096-qd1`,
+/// `closed-uring-w2`.
+pub fn cell_id(cell: &CellSpec) -> String {
+    let protocol = of(cell);
+    let levels = protocol.factors().iter().filter_map(|factor| (factor.shown)(cell));
+    let parts: Vec<String> = levels.chain(protocol.load_shown(cell)).collect();
+    parts.join("-")
+}
+
+/// A closed loop has nothing else to say.
+fn is_closed(cell: &CellSpec) -> bool {
+    cell.load == LoadMode::Closed
+}
