@@ -35,9 +35,10 @@ pub(super) struct OfDriver {
 }
 
 /// Where a file has its arms and their keys.
-#[derive(Default)]
 pub(super) struct Places {
     all: Vec<(String, usize, BTreeMap<&'static str, usize>)>,
+    /// Arms that run nowhere.
+    idle: Vec<String>,
 }
 
 impl Places {
@@ -127,6 +128,8 @@ impl Arm {
 /// Puts arms and cells together: each cell has those that run in it, and they take turns where they can.
 pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Result<Places, Fault> {
     let names: Vec<&str> = arms.iter().map(|arm| arm.spec.name.as_str()).collect();
+    let is_idle = |arm: &&Arm| drafts.cells.iter().all(|draft| !arm.runs_in(draft));
+    let idle = arms.iter().filter(is_idle).map(|arm| arm.spec.name.clone()).collect();
     let mut cells: Vec<(Draft, Vec<String>)> = Vec::new();
     for draft in drafts.cells {
         if let Some((at, unknown)) = draft.arms.iter().find(|(_, name)| !names.contains(&name.as_str())) {
@@ -147,7 +150,7 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
             take_turns(spec, index, draft)?;
         }
     }
-    Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect() })
+    Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect(), idle })
 }
 
 fn with_arms(cell: &CellSpec, own: &[String], all: usize) -> CellSpec {
@@ -192,17 +195,15 @@ pub(super) fn missing(
         .collect();
     let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(driver(&arm.subject))?)));
     missing.extend(of_driver.collect::<Vec<_>>());
-    let idle = |arm: &ArmSpec| spec.cells.iter().all(|cell| !cell.has_arm(&arm.name));
-    let idle: Vec<String> = spec.arms.iter().filter(|arm| idle(arm)).map(|arm| arm.name.clone()).collect();
     let left_out = left_out.iter().find_map(|driver| surroundings.refused(driver));
-    for name in idle {
+    for name in &places.idle {
         let Some(found) = left_out else {
             let message = format!("{name} runs in no cell; look at its `where` and at the arms of the cells");
-            let error = SpecError::new("arm.where", message).of_arm(&name);
+            let error = SpecError::new("arm.where", message).of_arm(name);
             return Err(Fault { at: places.of(&error).unwrap_or(0), error });
         };
-        missing.push(told(&name, found));
-        spec.arms.retain(|arm| arm.name != name);
+        missing.push(told(name, found));
+        spec.arms.retain(|arm| arm.name != *name);
     }
     Ok(missing)
 }

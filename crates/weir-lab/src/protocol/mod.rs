@@ -120,3 +120,41 @@ pub fn cell_id(cell: &CellSpec) -> String {
 fn is_closed(cell: &CellSpec) -> bool {
     cell.load == LoadMode::Closed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of the documented table of factors.
+    fn documented() -> Vec<Vec<&'static str>> {
+        let text = include_str!("../../../../docs/study-file.md");
+        let (_, table) = text.split_once("| factor | protocol |").expect("there is a table");
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    }
+
+    #[test]
+    fn every_factor_is_documented_with_its_default_and_its_range() {
+        let rows = documented();
+        for protocol in ALL {
+            for factor in protocol.factors() {
+                let is_its = |row: &&Vec<&str>| {
+                    row[0] == format!("`{}`", factor.key)
+                        && row[1].split(", ").any(|it| it == protocol.name())
+                };
+                let found: Vec<&Vec<&str>> = rows.iter().filter(is_its).collect();
+                let [row] = found[..] else { panic!("{} of {}: {found:?}", factor.key, protocol.name()) };
+                let default = factor.default.as_ref().map(Value::to_string).unwrap_or_default();
+                assert_eq!(row[2], default, "{} of {}", factor.key, protocol.name());
+                if let Kind::Number(level) = &factor.kind {
+                    let range = level.range();
+                    let told = format!("{} to {}", range.start(), range.end());
+                    assert!(row[3].starts_with(&told), "{}: {told}, not {}", factor.key, row[3]);
+                }
+            }
+        }
+        let factors: usize = ALL.iter().map(|protocol| protocol.factors().len()).sum();
+        let told: usize = rows.iter().map(|row| row[1].split(", ").count()).sum();
+        assert_eq!(factors, told, "a factor is documented that is not there");
+    }
+}
