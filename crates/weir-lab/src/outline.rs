@@ -17,11 +17,15 @@ const AROUND_STORAGE_NS: u64 = 800 * MILLISECOND_NS;
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
-    let ramp_up_ns = cell.http.as_ref().map_or(0, |http| http.ramp_up_ns);
-    let block_ns = runs * (cell.window_ns + cell.warmup_ns_max + ramp_up_ns + around_ns);
-    let unit_ns = cell.alternation.map_or(block_ns, |turns| alternation::round_ns(&turns, runs));
-    let pilot_ns = if matches!(cell.load, LoadMode::OpenShare { .. }) { block_ns } else { 0 };
-    u64::from(cell.blocks) * unit_ns + pilot_ns
+    let protocol = protocol::of(cell);
+    let trial_ns = cell.window_ns + cell.warmup_ns_max + protocol.ramp_up_ns(cell) + around_ns;
+    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(&turns, runs));
+    let pilots = match cell.load {
+        LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
+        LoadMode::OpenShare { .. } => runs,
+        LoadMode::Closed | LoadMode::Open { .. } => 0,
+    };
+    u64::from(cell.blocks) * unit_ns + pilots * trial_ns
 }
 
 /// How long a study takes.
@@ -119,6 +123,9 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
     let load = match cell.load {
         LoadMode::Closed => "closed loop".to_owned(),
         LoadMode::Open { rate_per_second, .. } => format!("{rate_per_second:.0} a second"),
+        LoadMode::OpenShare { share, .. } if protocol::of(cell).has_capacity_of_baseline() => {
+            format!("{} of the baseline's capacity", shown_percent(share))
+        }
         LoadMode::OpenShare { share, .. } => format!("{} of the smallest capacity", shown_percent(share)),
     };
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() + 1;

@@ -67,7 +67,7 @@ pub(super) fn read(
     machine: Machine<'_>,
 ) -> Result<Vec<Arm>, Fault> {
     let options = |table: &mut Table<'_>| {
-        if protocol.has_generator() { table.read("load_options", Entry::options) } else { Ok(None) }
+        if protocol.generator().is_some() { table.read("load_options", Entry::options) } else { Ok(None) }
     };
     let load_options: BTreeMap<String, String> = options(table)?.unwrap_or_default();
     let mut arms: Vec<Arm> = Vec::new();

@@ -1,8 +1,11 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
-use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
+use weir_record::{
+    slices::SliceMessage,
+    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+};
 
-use super::{Factor, Kind, Protocol, Setting, Value, factor::unusual};
+use super::{Factor, Generator, Kind, Protocol, Setting, Value, connected, factor::unusual};
 use crate::{
     limits::{Level, SpecError, instead},
     table::{At, Entry, Fault, Table},
@@ -90,6 +93,10 @@ impl Protocol for Echo {
         subject(arm)
     }
 
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
     fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
         None
     }
@@ -100,6 +107,18 @@ impl Protocol for Echo {
 
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
         check_servers(spec)
+    }
+}
+
+impl Generator for Echo {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let head = ["load", "echo", "--json", "--target", address];
+        let bytes = ("--message-bytes", cell.message_bytes.to_string());
+        super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
+    }
+
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
+        Some(SliceMessage::Echo { bytes: cell.message_bytes })
     }
 }
 

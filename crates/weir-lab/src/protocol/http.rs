@@ -1,11 +1,15 @@
 //! Requests and their responses. Arms are those of echo.
 
 use weir_proto::content::Content;
-use weir_record::spec::{CellSpec, HttpCell, StudySpec, Subject};
+use weir_record::{
+    slices::SliceMessage,
+    spec::{CellSpec, HttpCell, StudySpec, Subject},
+};
 
 use super::{
-    Factor, Kind, Protocol, Setting, Value,
+    Factor, Generator, Kind, Protocol, Setting, Value, connected,
     echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, WORKERS},
+    seconds,
 };
 use crate::{
     limits::SpecError,
@@ -55,6 +59,48 @@ fn content_bytes(content: Content) -> u32 {
     u32::try_from(content.len()).unwrap_or(u32::MAX)
 }
 
+/// The name of the file that has a content.
+pub(crate) fn file_name(content: Content) -> String {
+    match content {
+        Content::Html => "index.html".to_owned(),
+        Content::Image => "image.jpg".to_owned(),
+        Content::Bytes(bytes) => format!("{bytes}.bin"),
+    }
+}
+
+/// The path a generator asks for. Servers of one content answer it like any other.
+fn url_path(http: &HttpCell) -> String {
+    // A content that is none was refused before anything ran; the generator would say so too.
+    match http.content.parse() {
+        Ok(Content::Html) | Err(_) => "/".to_owned(),
+        Ok(other) => format!("/{}", file_name(other)),
+    }
+}
+
+impl Generator for Http {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let http = cell.http.clone().unwrap_or_default();
+        let url = format!("http://{address}{}", url_path(&http));
+        let mut said = vec![("--expect-content", http.content.clone())];
+        said.extend(connected(cell));
+        let lengths = [
+            ("--ramp-up", http.ramp_up_ns),
+            ("--connect-timeout", http.connect_timeout_ns),
+            ("--response-timeout", http.response_timeout_ns),
+        ];
+        let given = lengths.into_iter().filter(|(_, length_ns)| *length_ns > 0);
+        said.extend(given.map(|(name, length_ns)| (name, seconds(length_ns))));
+        let mut words = super::options(&["load", "http", "--json", &url], &said);
+        words.extend(http.close.then(|| "--close".to_owned()));
+        words
+    }
+
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
+        let http = cell.http.as_ref()?;
+        Some(SliceMessage::Http { path: url_path(http), content: http.content.clone() })
+    }
+}
+
 /// Requests and their responses.
 pub(super) struct Http;
 
@@ -95,6 +141,14 @@ impl Protocol for Http {
         echo::subject(arm)
     }
 
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
+    fn ramp_up_ns(&self, cell: &CellSpec) -> u64 {
+        cell.http.as_ref().map_or(0, |http| http.ramp_up_ns)
+    }
+
     fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
         let http = cell.http.as_ref()?;
         if http.close {
@@ -125,5 +179,16 @@ impl Protocol for Http {
 
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
         echo::check_servers(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_asked_for_at_the_root_and_others_by_name() {
+        let path = |content: &str| url_path(&HttpCell { content: content.to_owned(), ..HttpCell::default() });
+        assert_eq!(["html", "image", "64"].map(path), ["/", "/image.jpg", "/64.bin"]);
     }
 }

@@ -3,11 +3,16 @@
 
 mod echo;
 mod factor;
-mod http;
+pub(crate) mod http;
 mod orders;
 pub(crate) mod storage;
 
-use weir_record::spec::{CellSpec, LoadMode, StudySpec, Subject};
+use std::time::Duration;
+
+use weir_record::{
+    slices::SliceMessage,
+    spec::{CellSpec, LoadMode, StudySpec, Subject},
+};
 
 pub(crate) use echo::DRIVERS;
 pub(crate) use factor::{Factor, Kind, Machine, Value};
@@ -41,9 +46,17 @@ pub(crate) trait Protocol: Sync {
     /// Keys that a file may have for all of its cells, and a cell for itself.
     fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault>;
 
-    /// Whether a generator loads what is measured. Only then has it options.
-    fn has_generator(&self) -> bool {
-        true
+    /// What a generator of it is told; `None` where what is measured is its own load.
+    fn generator(&self) -> Option<&dyn Generator>;
+
+    /// Time before the warm-up in which connections are opened.
+    fn ramp_up_ns(&self, _cell: &CellSpec) -> u64 {
+        0
+    }
+
+    /// Whether the capacity that shares are of is the baseline's, and not the smallest of all arms.
+    fn has_capacity_of_baseline(&self) -> bool {
+        false
     }
 
     /// What an arm runs, from its keys.
@@ -74,6 +87,31 @@ pub(crate) trait Protocol: Sync {
 
     /// What must hold between arms and cells.
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError>;
+}
+
+/// What loads a server of a protocol.
+pub(crate) trait Generator {
+    /// Words of `weir load` that only a generator of this protocol is told.
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String>;
+
+    /// What it sends in a slice; `None` where arms cannot take turns.
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage>;
+}
+
+/// Words and their values as a command line has them.
+fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {
+    let words = options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]);
+    head.iter().map(|word| (*word).to_owned()).chain(words).collect()
+}
+
+/// What a generator keeps open, and on its way.
+fn connected(cell: &CellSpec) -> [(&'static str, String); 2] {
+    [("--connections", cell.connections.to_string()), ("--depth", cell.depth.to_string())]
+}
+
+/// A length of time as the command line takes it.
+pub(crate) fn seconds(nanoseconds: u64) -> String {
+    format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 
 /// All there are.

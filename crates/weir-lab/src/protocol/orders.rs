@@ -3,10 +3,13 @@
 
 use std::borrow::Cow;
 
-use weir_record::spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject};
+use weir_record::{
+    slices::SliceMessage,
+    spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
+};
 
 use super::{
-    Factor, Kind, Protocol, Setting, Value,
+    Factor, Generator, Kind, Protocol, Setting, Value,
     echo::{check_arguments, check_driver},
     factor::{load_shown, unusual},
 };
@@ -33,6 +36,9 @@ const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
 
 /// Sessions of clients of a cell that says none, as in document 001.
 const SESSIONS: u32 = 10;
+
+/// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
+const OPEN_IN_FLIGHT: u32 = 64;
 
 /// Bytes of the order that enters.
 const ORDER_BYTES: u32 = 47;
@@ -217,6 +223,15 @@ impl Protocol for Orders {
         }
     }
 
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
+    /// The same orders at the same rate for every way of handing over.
+    fn has_capacity_of_baseline(&self) -> bool {
+        true
+    }
+
     fn figures_claimed(&self) -> usize {
         // CPU, switches, throughput or the median, and a quantile of latency.
         4
@@ -244,6 +259,23 @@ impl Protocol for Orders {
     /// Every arm is a gateway, and its way of handing over is there on every driver it meets.
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
         spec.arms.iter().try_for_each(|arm| check_arm(spec, arm).map_err(|error| error.of_arm(&arm.name)))
+    }
+}
+
+impl Generator for Orders {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let head = ["load", "orders", "--json", "--target", address];
+        let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
+        let in_flight = match (cell.load, total) {
+            (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
+            (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
+            _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
+        };
+        super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
+    }
+
+    fn slice_message(&self, _cell: &CellSpec) -> Option<SliceMessage> {
+        None
     }
 }
 

@@ -9,7 +9,7 @@ use weir_record::{
     },
 };
 
-use super::{Factor, Kind, Protocol, Setting, Value, is_closed};
+use super::{Factor, Generator, Kind, Protocol, Setting, Value, is_closed};
 use crate::{
     limits::{Level, SpecError, instead, level, one_of},
     table::{At, Entry, Fault, Table},
@@ -120,8 +120,8 @@ impl Protocol for Storage {
         Ok(settings)
     }
 
-    fn has_generator(&self) -> bool {
-        false
+    fn generator(&self) -> Option<&dyn Generator> {
+        None
     }
 
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
