@@ -84,6 +84,7 @@ impl Logs {
 mod tests {
     use weir_record::{
         load::LoadReport,
+        spec::Text,
         trial::{ObservedWindow, TrialRecord},
     };
 
@@ -111,13 +112,14 @@ mod tests {
     fn claim(ratio: Option<f64>, baseline: &str) -> PublishedClaim {
         PublishedClaim {
             id: "S2-08".to_owned(),
-            claim: "uring 1.44 times epoll".to_owned(),
+            source: Text::default(),
+            claim: "uring 1.44 times epoll".into(),
             ratio,
             metric: Metric::Throughput,
             cell_id: "c100-d1-m64-closed".to_owned(),
             arm: "uring".to_owned(),
             baseline: baseline.to_owned(),
-            explanation: "because".to_owned(),
+            explanation: "because".into(),
             causes: vec![Cause { arm: "uring".to_owned(), baseline: "epoll-log".to_owned() }],
         }
     }

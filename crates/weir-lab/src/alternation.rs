@@ -4,7 +4,9 @@
 //! which is slow, falls out of their ratio. That is the default wherever it can be done; whole trials in blocks remain
 //! for what cannot, and the report names why.
 
-use weir_record::spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
+
+use crate::protocol;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -41,19 +43,8 @@ const MESSAGE_NS_PER_KIB: u64 = 180;
 pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
     let arms: Vec<&ArmSpec> = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).collect();
     let runs = arms.len() as u64 + 1;
-    if cell.storage.is_some() {
-        return Some("a disk carries what one arm did into the turn of the next");
-    }
-    if cell.orders.is_some() {
-        return Some("a gateway has an exchange behind it, and sessions that go on");
-    }
-    if let Some(http) = &cell.http {
-        if http.close {
-            return Some("a connection for each request leaves work in the kernel for whoever comes next");
-        }
-        if http.ramp_up_ns > 0 {
-            return Some("a ramp is a part of what is measured");
-        }
+    if let Some(obstacle) = protocol::of(cell).obstacle(cell) {
+        return Some(obstacle);
     }
     if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
         return Some("the arms are loaded by generators with different options");
@@ -95,44 +86,10 @@ pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
     })
 }
 
-/// How often arms take turns where they can, and what a study chooses itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
-    /// Rounds of the headline and of declared cells.
-    pub rounds: u32,
-    /// Rounds of all other cells; an open loop that bears a claim out has half as many again.
-    pub exploratory_rounds: u32,
-    /// Length of a slice, where the study says.
-    pub slice_ns: Option<u64>,
-    /// Permutations of a round, where the study says.
-    pub permutations: Option<u32>,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { rounds: 30, exploratory_rounds: 8, slice_ns: None, permutations: None }
-    }
-}
-
 /// Lets the arms of every cell take turns that can; blocks stay what they are.
 pub fn apply(spec: &mut StudySpec) {
     for index in 0..spec.cells.len() {
         spec.cells[index].alternation = suited(spec, &spec.cells[index]);
-    }
-}
-
-/// The same, with as many rounds as the study wants.
-pub fn apply_with(spec: &mut StudySpec, turns: &Turns) {
-    apply(spec);
-    for cell in &mut spec.cells {
-        let Some(alternation) = &mut cell.alternation else { continue };
-        alternation.slice_ns = turns.slice_ns.unwrap_or(alternation.slice_ns);
-        alternation.permutations = turns.permutations.unwrap_or(alternation.permutations);
-        cell.blocks = match (cell.role, cell.load) {
-            (CellRole::Headline | CellRole::Declared, _) => turns.rounds,
-            (CellRole::Exploratory, LoadMode::Closed) => turns.exploratory_rounds,
-            (CellRole::Exploratory, _) => turns.exploratory_rounds * 3 / 2,
-        };
     }
 }
 

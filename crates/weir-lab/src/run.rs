@@ -32,7 +32,10 @@ use weir_record::{
 };
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
-use crate::launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest};
+use crate::{
+    launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
+    protocol,
+};
 
 /// What brings back an arm whose command is not there.
 const INSTALL_COMMAND: &str = "install it, or write its path in the study file";
@@ -377,8 +380,7 @@ impl Session<'_> {
     fn pilot_capacity(&mut self, index: usize) -> Result<f64, Stop> {
         let cell = &self.header.spec.cells[index];
         let mut pilot = CellSpec { id: pilot_id(&cell.id), load: LoadMode::Closed, ..cell.clone() };
-        if cell.orders.is_some() {
-            // The same orders at the same rate for every way of handing over: a share of what the baseline can do.
+        if protocol::of(cell).has_capacity_of_baseline() {
             pilot.arms = vec![self.header.spec.arms[0].name.clone()];
         }
         let planned = PlannedBlock { cell: index, block: 0 };

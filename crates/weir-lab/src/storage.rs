@@ -1,4 +1,5 @@
-//! Studies of storage: the storage half of the survey, and the cells of polling on a real disk.
+//! The data files of studies of storage, and the cells of a sweep over ways to wait on a real disk, whose arms and
+//! depths come from the command line and whose trials are judged as a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -7,20 +8,11 @@ use weir_record::{
     storage::{AccessPattern, CompletionMethod, StorageEngine},
 };
 
-use crate::{
-    file::Surroundings,
-    validate,
-    ways::{self, DriverFound},
-};
-
-/// Name of the storage half of the survey.
-pub const SURVEY: &str = "survey-storage";
+pub use crate::protocol::storage::{FILE_BYTES, FILE_BYTES_RANGE, has_threads};
+use crate::{protocol, surroundings::Surroundings};
 
 /// The data file of studies, beside their run folders, so that all of them use the same one.
 pub const FILE_NAME: &str = "storage.dat";
-
-/// Its length unless the study says another: more than a cache of the disk, and laid out in seconds.
-pub const FILE_BYTES: u64 = 1 << 30;
 
 /// Seed of what it holds.
 pub const FILE_SEED: u64 = 4;
@@ -31,32 +23,10 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// it is deep.
 const RAMP_NS: u64 = 300 * MILLISECOND_NS;
 
-const SURVEY_WINDOW_NS: u64 = 800 * MILLISECOND_NS;
-
-const SURVEY_TIME_CAP_NS: u64 = 580_000 * MILLISECOND_NS;
-
-/// Six are the fewest with which a verdict can be reached.
-const SURVEY_BLOCKS: u32 = 6;
-
 /// Differences below this are not called.
 const SMALLEST_EFFECT: f64 = 0.05;
 
 const BLOCK_BYTES: u32 = 4_096;
-
-/// Engines of the survey; the first is the baseline.
-const SURVEYED: [StorageEngine; 6] = [
-    StorageEngine::Pread,
-    StorageEngine::IoUring,
-    StorageEngine::Libaio,
-    StorageEngine::Pwritev,
-    StorageEngine::Threads,
-    StorageEngine::Posixaio,
-];
-
-/// Whether an engine has one operation in flight for each of the job's threads.
-pub fn has_threads(engine: StorageEngine) -> bool {
-    !engine.is_asynchronous()
-}
 
 /// Where the data of a cell lie for a study with this run folder.
 pub fn data_file(folder: &Path, cell: &StorageCell) -> PathBuf {
@@ -93,32 +63,6 @@ pub fn use_at_most(spec: &mut StudySpec, length_bytes: u64) {
     let most = length_bytes & !(u64::from(BLOCK_BYTES) - 1);
     for cell in spec.cells.iter_mut().filter_map(|cell| cell.storage.as_mut()) {
         cell.file_bytes = cell.file_bytes.min(most);
-    }
-}
-
-/// Every engine on one disk, in under ten minutes. One that is refused here is found out when it is started.
-pub fn survey(surroundings: &Surroundings, tried: &[DriverFound]) -> StudySpec {
-    let cell = |role, pattern, depth| {
-        let window = Window { window_ns: SURVEY_WINDOW_NS, blocks: SURVEY_BLOCKS };
-        cell(role, Asked { pattern, depth, background_depth: 0 }, window, FILE_BYTES)
-    };
-    StudySpec {
-        name: SURVEY.to_owned(),
-        title: "Which way of reaching the disk costs the least CPU?".to_owned(),
-        seed: surroundings.seed,
-        arms: SURVEYED.map(|engine| arm(engine.name(), engine, CompletionMethod::default())).into(),
-        cells: vec![
-            cell(CellRole::Headline, AccessPattern::RandRead, 1),
-            cell(CellRole::Exploratory, AccessPattern::RandRead, 32),
-            cell(CellRole::Exploratory, AccessPattern::RandWrite, 1),
-            cell(CellRole::Exploratory, AccessPattern::RandWrite, 32),
-        ],
-        server_cpus: surroundings.server_cpus.clone(),
-        load_cpus: surroundings.load_cpus.clone(),
-        smallest_effect: SMALLEST_EFFECT,
-        time_cap_ns: SURVEY_TIME_CAP_NS,
-        published: Vec::new(),
-        ways: ways::found(tried),
     }
 }
 
@@ -228,7 +172,7 @@ fn cell(role: CellRole, asked: Asked, window: Window, file_bytes: u64) -> CellSp
         alternation: None,
         arms: Vec::new(),
     };
-    cell.id = validate::cell_id(&cell);
+    cell.id = protocol::cell_id(&cell);
     cell
 }
 
@@ -240,9 +184,7 @@ fn arm(name: &str, engine: StorageEngine, completion: CompletionMethod) -> ArmSp
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-
-    const SURROUNDINGS: Surroundings =
-        Surroundings { seed: 1, server_cpus: Vec::new(), load_cpus: Vec::new() };
+    use crate::validate;
 
     /// Two ways to wait, one cell.
     pub(crate) fn study() -> StudySpec {
@@ -251,24 +193,7 @@ pub(crate) mod tests {
             completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
         });
         let plan = PollingPlan { background_depths: vec![0], ..PollingPlan::default() };
-        polling_disk("waits", &SURROUNDINGS, &ways, &plan)
-    }
-
-    #[test]
-    fn the_survey_is_a_valid_study_and_its_schedule_fits_the_time() {
-        let spec = survey(&SURROUNDINGS, &[]);
-        assert_eq!(validate::study(&spec), Ok(()));
-        let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
-        assert_eq!(
-            ids,
-            ["randread-b4096-qd1", "randread-b4096-qd32", "randwrite-b4096-qd1", "randwrite-b4096-qd32"]
-        );
-        // Starting, stopping and reading the machine, and what a job runs beyond the window.
-        let around_ns = 800 * MILLISECOND_NS;
-        let trial_ns = SURVEY_WINDOW_NS + RAMP_NS + around_ns;
-        let trials = (spec.arms.len() as u64 + 1) * u64::from(SURVEY_BLOCKS) * spec.cells.len() as u64;
-        assert!(trials * trial_ns < SURVEY_TIME_CAP_NS, "{} s", trials * trial_ns / 1_000_000_000);
-        assert!(SURVEYED.len() == StorageEngine::ALL.len() && SURVEYED.contains(&StorageEngine::Pwritev));
+        polling_disk("waits", &Surroundings::default(), &ways, &plan)
     }
 
     #[test]
@@ -277,7 +202,7 @@ pub(crate) mod tests {
             name: predictor.replace(':', "-"),
             completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
         });
-        let spec = polling_disk("polling-disk", &SURROUNDINGS, &ways, &PollingPlan::default());
+        let spec = polling_disk("polling-disk", &Surroundings::default(), &ways, &PollingPlan::default());
         assert_eq!(validate::study(&spec), Ok(()));
         let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
         assert_eq!(ids, ["randread-b4096-qd1", "randread-b4096-qd1-bg32", "randread-b4096-qd1-bg128"]);

@@ -12,18 +12,7 @@ use std::{
 use rustix::fs::MemfdFlags;
 use weir_record::{finding::Finding, machine::FindingState, spec::WayOfWaiting};
 
-/// What was found about a driver of sockets, or an engine of disks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DriverFound {
-    /// Name as on the command line; no driver has the name of an engine.
-    pub driver: String,
-    /// Whether it passed its start-up test.
-    pub available: bool,
-    /// What was granted, or why not.
-    pub detail: String,
-    /// What would unlock it.
-    pub unlock: Option<String>,
-}
+use crate::surroundings::DriverFound;
 
 /// What told whether a driver runs.
 const START_UP_TEST: &str = "a byte sent through it over a socket pair";

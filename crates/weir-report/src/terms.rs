@@ -1,7 +1,7 @@
 //! Fixed texts that come from elsewhere, in the reader's language: what drivers were granted and why they do not run.
 //! Only whole texts are looked up, or the items of a list; what is not here stays as it was said.
 
-use crate::{language::Language, published};
+use crate::language::Language;
 
 /// A text and what it reads in Korean and Chinese.
 pub(crate) type Phrase = [&'static str; 3];
@@ -75,7 +75,7 @@ pub(crate) fn told(text: &str, language: Language) -> Option<String> {
     if language == Language::English {
         return Some(text.to_owned());
     }
-    let whole = SENTENCES.iter().chain(published::SENTENCES).find(|phrase| phrase[0] == text);
+    let whole = SENTENCES.iter().find(|phrase| phrase[0] == text);
     if let Some(phrase) = whole {
         return Some(language.choose(*phrase).to_owned());
     }

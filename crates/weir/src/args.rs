@@ -117,6 +117,12 @@ pub(crate) struct Study {
     /// survey does) [default: storage.dat beside the results, laid out once]
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     pub(crate) file: Option<PathBuf>,
+    /// Print the study file, to start one of your own from, and run nothing
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    pub(crate) print: bool,
+    /// Print what the study comes to here (arms, cells, rounds or blocks, and the time it takes) and run nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) dry_run: bool,
     /// Folder for the results [default: weir-results/NAME-TIME]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) out: Option<PathBuf>,

@@ -14,6 +14,7 @@ use weir_record::spec::StorageCell;
 
 use crate::{
     launch::{LaunchError, TrialRequest},
+    protocol::http::file_name,
     storage,
 };
 
@@ -126,23 +127,6 @@ fn unable(error: io::Error) -> LaunchError {
     LaunchError::Environment(format!("cannot write what the servers answer with: {error}"))
 }
 
-/// What the file is called, and where a client finds it below the root.
-fn file_name(content: Content) -> String {
-    match content {
-        Content::Html => "index.html".to_owned(),
-        Content::Image => "image.jpg".to_owned(),
-        Content::Bytes(bytes) => format!("{bytes}.bin"),
-    }
-}
-
-/// The path a generator asks for. Servers of one content answer it like any other.
-pub(crate) fn url_path(content: Content) -> String {
-    match content {
-        Content::Html => "/".to_owned(),
-        other => format!("/{}", file_name(other)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -220,11 +204,5 @@ mod tests {
         assert!(prepare(&mut files, &asking(None), &["{port}"]).is_ok());
         let error = prepare(&mut Files::default(), &asking(Some("html")), &["{content}"]);
         assert!(matches!(error, Err(LaunchError::Environment(_))), "{error:?}");
-    }
-
-    #[test]
-    fn a_page_is_asked_for_at_the_root_and_others_by_name() {
-        let paths = [Content::Html, Content::Image, Content::Bytes(64)].map(url_path);
-        assert_eq!(paths, ["/", "/image.jpg", "/64.bin"]);
     }
 }

@@ -7,19 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_proto::content::Content;
-use weir_record::{
-    load::LoadReport,
-    spec::{HttpCell, LoadMode},
-};
+use weir_record::{load::LoadReport, spec::LoadMode};
 
 use super::{
-    Deadlines, files,
+    Deadlines,
     group::{Bond, Group},
-    orders,
     server::{Server, cpu_list},
 };
-use crate::launch::{LaunchError, TrialFailure, TrialRequest};
+use crate::{
+    launch::{LaunchError, TrialFailure, TrialRequest},
+    protocol::{self, Generator, seconds},
+};
 
 /// It failed without a report, or nothing came back right and the report says why.
 const EXIT_RUNTIME: i32 = 1;
@@ -37,14 +35,17 @@ pub(crate) fn load(
     server: &mut Server,
     deadlines: &Deadlines,
 ) -> Result<Loaded, LaunchError> {
+    let protocol = protocol::of(request.cell);
+    let generator = protocol.generator().ok_or_else(|| {
+        LaunchError::Usage(format!("{}: a cell of {} has no generator", request.cell.id, protocol.name()))
+    })?;
     let mut command = Command::new(weir);
-    command.args(arguments(request, server));
+    command.args(arguments(request, generator, server));
     super::vary_environment(&mut command, request, "generator");
     let mut group = Group::start(&mut command, Bond::Dies)
         .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
-    let ramp_up_ns = request.cell.http.as_ref().map_or(0, |http| http.ramp_up_ns);
     let busy_ns = request.cell.window_ns.saturating_add(request.cell.warmup_ns_max);
-    let busy = Duration::from_nanos(busy_ns.saturating_add(ramp_up_ns));
+    let busy = Duration::from_nanos(busy_ns.saturating_add(protocol.ramp_up_ns(request.cell)));
     let longest = busy + deadlines.load_margin;
     let deadline = Instant::now() + longest;
     while !group.has_ended() {
@@ -90,23 +91,10 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
     TrialFailure::Load { reason }
 }
 
-fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
+fn arguments(request: &TrialRequest<'_>, generator: &dyn Generator, server: &Server) -> Vec<String> {
     let cell = request.cell;
-    let mut arguments = match (&cell.http, &cell.orders) {
-        (Some(http), _) => http_arguments(http, &server.address),
-        (None, Some(orders)) => orders::load_arguments(request, orders, &server.address),
-        (None, None) => {
-            let bytes = cell.message_bytes.to_string();
-            ["load", "echo", "--json", "--target", &server.address, "--message-bytes", &bytes]
-                .map(str::to_owned)
-                .to_vec()
-        }
-    };
+    let mut arguments = generator.words(cell, &server.address);
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    if cell.orders.is_none() {
-        option("--connections", cell.connections.to_string());
-        option("--depth", cell.depth.to_string());
-    }
     option("--duration", seconds(cell.window_ns));
     option("--warmup-max", seconds(cell.warmup_ns_max));
     option("--seed", request.seed.to_string());
@@ -129,32 +117,6 @@ fn arguments(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
         option("--option", format!("{name}={value}"));
     }
     arguments
-}
-
-/// What only a generator of HTTP is told.
-fn http_arguments(http: &HttpCell, address: &str) -> Vec<String> {
-    // A content that is none was refused before anything ran; the generator would say so too.
-    let path = http.content.parse::<Content>().map_or_else(|_| "/".to_owned(), files::url_path);
-    let url = format!("http://{address}{path}");
-    let mut arguments: Vec<String> = ["load", "http", "--json", &url].map(str::to_owned).to_vec();
-    arguments.extend(["--expect-content".to_owned(), http.content.clone()]);
-    if http.close {
-        arguments.push("--close".to_owned());
-    }
-    for (name, length_ns) in [
-        ("--ramp-up", http.ramp_up_ns),
-        ("--connect-timeout", http.connect_timeout_ns),
-        ("--response-timeout", http.response_timeout_ns),
-    ] {
-        if length_ns > 0 {
-            arguments.extend([name.to_owned(), seconds(length_ns)]);
-        }
-    }
-    arguments
-}
-
-fn seconds(nanoseconds: u64) -> String {
-    format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use weir_record::{
     gateway::ChainTotals,
     load::LoadReport,
     orders::NodeStats,
-    spec::{GatewaySubject, LoadMode, OrdersCell},
+    spec::{GatewaySubject, OrdersCell},
 };
 
 use super::server::{Server, cpu_list};
@@ -82,23 +82,6 @@ fn common(
     }
 }
 
-/// What only a generator of orders is told.
-pub(super) fn load_arguments(request: &TrialRequest<'_>, cell: &OrdersCell, address: &str) -> Vec<String> {
-    let mut arguments: Vec<String> =
-        ["load", "orders", "--json", "--target", address].map(str::to_owned).to_vec();
-    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--sessions", request.cell.connections.to_string());
-    match (request.cell.load, cell.in_flight_total) {
-        (LoadMode::Closed, Some(total)) => option("--in-flight-total", total.to_string()),
-        (LoadMode::Closed, None) => option("--in-flight", request.cell.depth.to_string()),
-        _ => option("--in-flight", request.cell.depth.max(OPEN_IN_FLIGHT).to_string()),
-    }
-    arguments
-}
-
-/// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
-const OPEN_IN_FLIGHT: u32 = 64;
-
 /// CPU and messages of a process at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Use {
@@ -168,19 +151,21 @@ fn node(server: &Server) -> Option<NodeStats> {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use weir_record::{machine::NoiseWindow, spec::Subject, trial::ObservedWindow};
+    use weir_record::{
+        machine::NoiseWindow,
+        spec::{LoadMode, Subject},
+        trial::ObservedWindow,
+    };
 
     use super::*;
-    use crate::{
-        file::Surroundings,
-        gateway::{self, Plan},
-        quick::Availability,
-    };
+    use crate::{builtin::BuiltIn, protocol, surroundings::Surroundings};
 
     /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
     fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
-        let surroundings = Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] };
-        let (spec, _) = gateway::gateway(&surroundings, None, &Availability::Runs, Plan::Scaled);
+        let surroundings =
+            Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
+        let gateway = BuiltIn::named("gateway").expect("it is built in");
+        let spec = gateway.study(&surroundings).expect("it is right").spec;
         let arm = spec.arms.iter().find(|it| it.name == arm).expect("the arm is there");
         let mut cell = spec.cells.iter().find(|it| it.id == cell).expect("the cell is there").clone();
         cell.load = load.unwrap_or(cell.load);
@@ -199,7 +184,7 @@ mod tests {
         [
             exchange_arguments(&request, subject, orders, "@x"),
             gateway_arguments(&request, subject, orders, "127.0.0.1:9", "@g"),
-            load_arguments(&request, orders, "127.0.0.1:8"),
+            protocol::of(&cell).generator().expect("orders have one").words(&cell, "127.0.0.1:8"),
         ]
         .map(|words| words.join(" "))
     }

@@ -20,11 +20,10 @@ use weir_evidence::{
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, family_of, is_stopped, softirq_threads},
     stats::StatsClient,
 };
-use weir_proto::content::Content;
 use weir_record::{
     engine::EngineStats,
     load::LoadReport,
-    slices::{SliceAnswer, SliceCommand, SliceCounts, SliceMessage, SliceSetup},
+    slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     spec::LoadMode,
     trial::{ObservedWindow, SliceRecord},
 };
@@ -32,12 +31,15 @@ use weir_stats::random::derived_seed;
 
 use super::{
     Deadlines,
-    files::{self, Files, TrialFiles},
+    files::{Files, TrialFiles},
     generator::{EXIT_ENVIRONMENT, EXIT_USAGE},
     group::{Bond, Group},
     server::{self, NoServer, Server},
 };
-use crate::launch::{LaunchError, RoundRequest, Sliced, TrialFailure, TrialRequest};
+use crate::{
+    launch::{LaunchError, RoundRequest, Sliced, TrialFailure, TrialRequest},
+    protocol,
+};
 
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
@@ -452,12 +454,10 @@ fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup,
     let cell = round.request.cell;
     let address = |index: &usize| arms[*index].server.as_ref().map(|server| server.address.clone());
     let http = cell.http.as_ref();
-    let message = match http {
-        None => SliceMessage::Echo { bytes: cell.message_bytes },
-        Some(http) => SliceMessage::Http {
-            path: http.content.parse::<Content>().map_or_else(|_| "/".to_owned(), files::url_path),
-            content: http.content.clone(),
-        },
+    let message = protocol::of(cell).generator().and_then(|generator| generator.slice_message(cell));
+    let Some(message) = message else {
+        let reason = format!("{}: nothing can be sent in a slice", cell.id);
+        return Err(Broken::Stop(LaunchError::Usage(reason)));
     };
     let rate = match cell.load {
         LoadMode::Closed => None,

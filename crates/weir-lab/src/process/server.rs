@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
-    supervise,
+    protocol, supervise,
 };
 
 /// Longest try to connect while waiting for a foreign server.
@@ -272,8 +272,7 @@ pub(crate) fn words(subject: &Subject) -> &[String] {
 
 /// What the laboratory says to `weir serve`.
 fn own_arguments(request: &TrialRequest<'_>, driver: &str, stats_socket: &str) -> Vec<String> {
-    let protocol = if request.cell.http.is_some() { "http" } else { "echo" };
-    let listen = ["serve", protocol, "--driver", driver, "--listen", "127.0.0.1:0"];
+    let listen = ["serve", protocol::of(request.cell).name(), "--driver", driver, "--listen", "127.0.0.1:0"];
     let mut arguments: Vec<String> = listen.map(str::to_owned).to_vec();
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
     option("--workers", request.cell.workers.to_string());

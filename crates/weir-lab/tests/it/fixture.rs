@@ -7,8 +7,11 @@ use std::{
 };
 
 use weir_lab::{
+    builtin::BuiltIn,
     fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
+    file::Study,
     run::{self, Event, Hands, Outcome, RunError},
+    surroundings::Surroundings,
 };
 use weir_record::{
     machine::Fingerprint,
@@ -30,6 +33,17 @@ pub fn fresh_folder(name: &str) -> PathBuf {
         fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }
     folder
+}
+
+/// A built-in study as it is on such a machine.
+pub fn study_on(name: &str, surroundings: &Surroundings) -> Study {
+    let study = BuiltIn::named(name).unwrap_or_else(|| panic!("{name} is built in"));
+    study.study(surroundings).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A built-in study on a machine on which everything runs.
+pub fn built_in(name: &str) -> StudySpec {
+    study_on(name, &Surroundings { seed: 3, ..Surroundings::default() }).spec
 }
 
 pub fn new_study(spec: StudySpec) -> NewStudy {

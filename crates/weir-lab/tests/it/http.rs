@@ -2,11 +2,9 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    file::Surroundings,
-    http::{confounders, http},
-    quick::Availability,
+    file::Study,
     run::{self, Ended, Hands},
-    survey::{Plan, survey},
+    surroundings::{DriverFound, Surroundings},
 };
 use weir_record::{
     finding::{Finding, MessageKind},
@@ -16,9 +14,7 @@ use weir_record::{
 use weir_report::Language;
 use weir_store::NewStudy;
 
-use crate::fixture::{comparison, fresh_folder, new_study, start};
-
-const SURROUNDINGS: Surroundings = Surroundings { seed: 3, server_cpus: Vec::new(), load_cpus: Vec::new() };
+use crate::fixture::{built_in, comparison, fresh_folder, new_study, start, study_on};
 
 /// A healthy machine on which every arm costs the same, but for those named.
 fn launcher(spec: &StudySpec, costs: &[(&str, f64)]) -> FakeLauncher {
@@ -30,7 +26,7 @@ fn launcher(spec: &StudySpec, costs: &[(&str, f64)]) -> FakeLauncher {
 
 #[test]
 fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
-    let (spec, _) = confounders(&SURROUNDINGS, &Availability::Runs);
+    let spec = built_in("http-confounders");
     let mut launcher = launcher(&spec, &[("epoll-log-lines", 24.0), ("uring", 18.0)]);
     let outcome = start("confounders", &spec, &mut launcher).expect("a healthy study runs");
     assert_eq!((outcome.ended, outcome.result.complete), (Ended::Complete, true));
@@ -68,7 +64,7 @@ fn kind_of(found: &Finding, code: &str) -> Option<MessageKind> {
 
 #[test]
 fn findings_of_an_http_study_speak_of_requests() {
-    let (spec, _) = http(&SURROUNDINGS, &Availability::Runs);
+    let spec = built_in("http");
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.generator_us_per_message = 17.0;
     let outcome = start("http-words", &spec, &mut launcher).expect("a healthy study runs");
@@ -91,11 +87,7 @@ fn findings_of_an_http_study_speak_of_requests() {
 
 #[test]
 fn every_published_sentence_of_the_built_in_studies_is_translated() {
-    let studies = [
-        http(&SURROUNDINGS, &Availability::Runs).0,
-        confounders(&SURROUNDINGS, &Availability::Runs).0,
-        survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled).0,
-    ];
+    let studies = [built_in("http"), built_in("http-confounders"), built_in("survey")];
     for spec in studies {
         let mut launcher = launcher(&spec, &[]);
         let outcome = start(&format!("told-{}", spec.name), &spec, &mut launcher).expect("it runs");
@@ -104,20 +96,20 @@ fn every_published_sentence_of_the_built_in_studies_is_translated() {
             let text = weir_report::markdown(&outcome.result, language);
             for claim in &spec.published {
                 assert!(text.contains(&claim.id), "{}", claim.id);
-                for sentence in [&claim.claim, &claim.explanation] {
-                    assert!(!text.contains(sentence.as_str()), "{language:?}: {sentence}");
+                for sentence in [&claim.source.en, &claim.claim.en, &claim.explanation.en] {
+                    assert!(!text.contains(sentence), "{language:?}: {sentence}");
                 }
             }
         }
         let english = weir_report::markdown(&outcome.result, Language::English);
-        let whole = spec.published.iter().all(|claim| english.contains(&claim.explanation));
+        let whole = spec.published.iter().all(|claim| english.contains(&claim.explanation.en));
         assert!(whole, "{english}");
     }
 }
 
 #[test]
 fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
-    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
+    let spec = built_in("survey");
     // Reading costs the half more; uring reads a fifth cheaper than epoll, sendfile a quarter.
     let costs = [("epoll-read", 30.0), ("uring-read", 24.0), ("epoll-sendfile", 22.5)];
     let outcome = start("survey-files", &spec, &mut launcher(&spec, &costs)).expect("it runs");
@@ -166,8 +158,14 @@ fn published_pairs_of_other_arms_are_judged_and_stand_beside_their_claim() {
 
 #[test]
 fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
-    let gone = Availability::Missing { reason: "kernel.io_uring_disabled is 2".to_owned(), unlock: None };
-    let (spec, missing_arms) = survey(&SURROUNDINGS, &gone, &[], Plan::Scaled);
+    let gone = DriverFound {
+        driver: "uring".to_owned(),
+        available: false,
+        detail: "kernel.io_uring_disabled is 2".to_owned(),
+        unlock: None,
+    };
+    let Study { spec, missing_arms } =
+        study_on("survey", &Surroundings { seed: 3, tried: vec![gone], ..Surroundings::default() });
     let mut launcher = launcher(&spec, &[("epoll-sendfile", 15.0)]);
     let study = NewStudy { missing_arms, ..new_study(spec) };
     let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
@@ -181,7 +179,7 @@ fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
 
 #[test]
 fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_compared() {
-    let (spec, _) = survey(&SURROUNDINGS, &Availability::Runs, &[], Plan::Scaled);
+    let spec = built_in("survey");
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.arms.get_mut("go").expect("it is an arm").fault = FakeFault::Environment;
     let outcome = start("survey-without-go", &spec, &mut launcher).expect("it runs");

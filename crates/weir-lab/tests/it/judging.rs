@@ -8,9 +8,9 @@ use weir_lab::{
     exit::ExitCode,
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    quick::{Availability, quick},
+    file::Study,
     run::{self, Ended, Event, Hands},
-    validate,
+    surroundings::{DriverFound, Surroundings},
 };
 use weir_record::{
     finding::{Exclusion, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
@@ -21,7 +21,7 @@ use weir_record::{
 
 use weir_store::NewStudy;
 
-use crate::fixture::{comparison, fresh_folder, launcher, new_study, start};
+use crate::fixture::{comparison, fresh_folder, launcher, new_study, start, study_on};
 
 const CLOSED: &str = "c100-d1-m64-closed";
 
@@ -246,7 +246,7 @@ fn with_open_cell(role: CellRole, seed: u64) -> weir_record::spec::StudySpec {
         blocks: 6,
         ..spec.cells[0].clone()
     };
-    open.id = validate::cell_id(&open);
+    open.id = weir_lab::cell_id(&open);
     spec.cells.push(open);
     spec
 }
@@ -280,7 +280,7 @@ fn an_exploratory_cell_claims_nothing_however_clear_it_is() {
     let mut spec = with_open_cell(CellRole::Exploratory, 1);
     let mut other =
         CellSpec { role: CellRole::Exploratory, connections: 1_000, blocks: 6, ..spec.cells[0].clone() };
-    other.id = validate::cell_id(&other);
+    other.id = weir_lab::cell_id(&other);
     spec.cells.push(other);
     let outcome = start("exploratory", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("it runs");
     assert_eq!(comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage).verdict, Verdict::Faster);
@@ -415,7 +415,7 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
 
 #[test]
 fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdict() {
-    let (spec, _) = quick(11, &Availability::Runs, &[0], &[1]);
+    let spec = study_on("quick", &Surroundings { seed: 11, ..Surroundings::default() }).spec;
     let mut launcher = launcher(11, SWITCHING, 0.78);
     launcher.generator_us_per_message = 4.2;
     let outcome = start("quick", &spec, &mut launcher).expect("quick runs");
@@ -438,7 +438,7 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
 
 #[test]
 fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
-    let (spec, _) = quick(11, &Availability::Runs, &[0], &[1]);
+    let spec = study_on("quick", &Surroundings { seed: 11, ..Surroundings::default() }).spec;
     let mut launcher = launcher(11, FakeStates::Near, 0.78);
     let (mut now_ns, mut first, mut last) = (0, None, None);
     let mut progress = |event: &Event| match event {
@@ -461,11 +461,15 @@ fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
 
 #[test]
 fn quick_without_io_uring_compares_poll_and_says_what_is_missing() {
-    let gone = Availability::Missing {
-        reason: "kernel.io_uring_disabled is 2".to_owned(),
+    let gone = DriverFound {
+        driver: "uring".to_owned(),
+        available: false,
+        detail: "kernel.io_uring_disabled is 2".to_owned(),
         unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
     };
-    let (spec, missing_arms) = quick(11, &gone, &[0], &[1]);
+    let surroundings = Surroundings { seed: 11, tried: vec![gone], ..Surroundings::default() };
+    let Study { spec, missing_arms } = study_on("quick", &surroundings);
+    assert_eq!((spec.arms[1].name.as_str(), missing_arms[0].name.as_str()), ("poll", "uring"));
     let arms = [("epoll", FakeArm::costing(5.0)), ("poll", FakeArm::costing(5.05))];
     let mut launcher = FakeLauncher::new(11, FakeStates::Near, &arms);
     let study = NewStudy { missing_arms, ..new_study(spec) };

@@ -2,6 +2,7 @@
 
 mod fixture;
 
+mod built_in;
 mod http;
 mod judging;
 mod sessions;

@@ -2,8 +2,8 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
-    file::Surroundings,
     storage::{PollingPlan, Waiting, polling_disk},
+    surroundings::Surroundings,
 };
 use weir_record::{
     spec::StudySpec,
@@ -20,7 +20,8 @@ fn study() -> StudySpec {
         name: predictor.to_owned(),
         completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
     });
-    let surroundings = Surroundings { seed: 11, server_cpus: vec![0], load_cpus: vec![1] };
+    let surroundings =
+        Surroundings { seed: 11, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
     polling_disk("waits", &surroundings, &ways, &PollingPlan { blocks: 12, ..PollingPlan::default() })
 }
 

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use weir_lab::file::{Surroundings, parse};
+use weir_lab::{file::parse, surroundings::Surroundings};
 use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
 
 fn surroundings() -> Surroundings {
-    Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1] }
+    Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() }
 }
 
 fn read(text: &str) -> Result<StudySpec, String> {
-    parse(Path::new("a.toml"), text, &surroundings()).map_err(|error| error.to_string())
+    let study = parse(Path::new("a.toml"), text, &surroundings());
+    study.map(|study| study.spec).map_err(|error| error.to_string())
 }
 
 /// The example with one line replaced.
@@ -43,7 +44,7 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
 
 #[test]
 fn mistakes_are_named_with_file_line_and_key() {
-    insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: unknown field `conections`, expected one of `connections`, `depth`, `message_bytes`, `workers`, `idle_connections`, `content`, `close`");
+    insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: conections: there is no such key; did you mean connections?");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = [100, 0]"), @"a.toml:8: connections: 0 is out of range; it must be from 1 to 60000");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = []"), @"a.toml:8: connections: the list is empty; it must hold at least one level");
     insta::assert_snapshot!(mistake("depth = 16", "depth = 8"), @"a.toml:4: headline.depth: 8 is not a level of the factor; there are 1, 16");
@@ -106,11 +107,11 @@ fn mistakes_of_http_are_named_too() {
     insta::assert_snapshot!(wrong("content = [\"png\"]"), @r#"a.toml:10: content: "png" is none: a content is `html`, `image` or a number of bytes"#);
     insta::assert_snapshot!(wrong("content = [64, \"64\"]"), @"a.toml:10: content: 64 occurs twice");
     insta::assert_snapshot!(wrong("content = [\"image\"]"), @"a.toml:5: headline.content: html is not a level of the factor; there are image");
-    insta::assert_snapshot!(wrong("message_bytes = [64]"), @"a.toml:10: message_bytes: an HTTP study has `content` instead");
+    insta::assert_snapshot!(wrong("message_bytes = [64]"), @r#"a.toml:10: message_bytes: it is a factor of protocol = "echo", and this study is of http"#);
     insta::assert_snapshot!(wrong(&format!("{content}\nclose = [false, true]\ndepth = [4]")), @"a.toml:12: depth: c100-d4-html-reconnect-closed closes after each request, so that only one can be in flight");
-    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
-    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: close: an echo study has none; for one of HTTP write protocol = "http" above the tables"#);
-    insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: "gopher" is not known; use "echo", "http" or "storage""#);
+    insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: headline.close: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: there is no protocol "gopher"; there are echo, http, storage, orders"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\narguments = [\"--listen=1\"]"), @r#"a.toml:11: arm.arguments: "--listen=1" is what the laboratory says itself, from the arm's and the cell's own keys"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"x\", \"{port}\"]\narguments = [\"y\"]"), @"a.toml:11: arm: `options` and `arguments` belong to a driver; write a command's into the command");
 }
@@ -187,6 +188,19 @@ fn every_study_file_of_the_project_is_right() {
 }
 
 #[test]
+fn every_study_of_the_documentation_is_right_and_each_protocol_has_one() {
+    let text = include_str!("../../../../docs/study-file.md");
+    let mut protocols = Vec::new();
+    for block in text.split("```toml\n").skip(1) {
+        let (study, _) = block.split_once("```").expect("a block ends");
+        let spec = read(study).unwrap_or_else(|error| panic!("{error} in\n{study}"));
+        protocols.push((spec.is_http(), spec.is_storage(), spec.is_orders()));
+    }
+    let kinds = [(false, false, false), (true, false, false), (false, true, false), (false, false, true)];
+    assert!(kinds.iter().all(|kind| protocols.contains(kind)), "{protocols:?}");
+}
+
+#[test]
 fn all_cells_can_be_declared_and_too_large_ones_left_out() {
     let matrix = "[factors]\nmessage_bytes = [64, 16_000_000]\n";
     let text =
@@ -218,4 +232,81 @@ fn an_arm_takes_the_generators_options_of_the_study_unless_it_has_its_own() {
     let options = |arm: usize| spec.arms[arm].load_options.clone().into_iter().collect::<Vec<_>>();
     assert_eq!(options(0), [("spin-us".to_owned(), "50".to_owned())]);
     assert_eq!(options(1), [("driver".to_owned(), "x".to_owned())]);
+}
+
+/// The example with further lines at its end.
+fn with(lines: &str) -> Result<StudySpec, String> {
+    read(&format!("{EXAMPLE}\n{lines}"))
+}
+
+#[test]
+fn a_cell_beside_the_factors_has_a_role_levels_a_rate_and_arms_of_its_own() {
+    let cell = "[[cell]]\nconnections = [10, 50]\nshare = [0.3, 0.6]\nrounds = 9\nslice = \"50ms\"\n\
+                arms = [\"epoll\", \"uring-16k\"]\n";
+    let spec = with(cell).expect("it is right");
+    let own: Vec<_> = spec.cells[2..6].iter().map(|cell| (cell.id.as_str(), cell.blocks)).collect();
+    let ids =
+        ["c10-d1-m64-open30pct", "c10-d1-m64-open60pct", "c50-d1-m64-open30pct", "c50-d1-m64-open60pct"];
+    assert_eq!(own, ids.map(|id| (id, 9)));
+    let slices: Vec<_> =
+        spec.cells[2..6].iter().map(|cell| cell.alternation.expect("turns").slice_ns).collect();
+    assert_eq!(slices, [50_000_000; 4]);
+    // All arms are no list of arms.
+    assert!(spec.cells.iter().all(|cell| cell.arms.is_empty()));
+    let alone = with("[[cell]]\nrole = \"declared\"\nconnections = 7\n").expect("it is right");
+    let declared: Vec<_> = alone.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
+    assert!(declared.contains(&("c7-d1-m64-closed", CellRole::Declared)), "{declared:?}");
+    assert!(declared.contains(&("c7-d1-m64-open60pct", CellRole::Exploratory)), "{declared:?}");
+}
+
+#[test]
+fn mistakes_in_cells_and_published_figures_are_named() {
+    let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"headlin\""), @r#"a.toml:21: cell.role: there is no role "headlin"; did you mean headline?"#);
+    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"headline\""), @"a.toml:4: headline: a [[cell]] is the headline already; one of them must go");
+    insta::assert_snapshot!(wrong("[[cell]]\narms = [\"epol\"]"), @r#"a.toml:21: cell.arms: there is no arm "epol"; did you mean epoll?"#);
+    insta::assert_snapshot!(wrong("[[cell]]\nconections = 3"), @"a.toml:21: cell.conections: there is no such key; did you mean connections?");
+    insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
+    let figure = "[[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
+                  cell = \"c100-d1-m64-closed\"\narm = \"uring-16k\"\nbaseline = \"epoll\"\nexplanation = \"w\"\n";
+    let spec =
+        with(&format!("{figure}ratio = [3, 2]\nclaim.ko = \"k\"").replacen("claim = ", "claim.en = ", 1));
+    let claim = &spec.expect("it is right").published[0];
+    assert_eq!(
+        (claim.ratio, claim.claim.ko.as_deref(), claim.source.en.as_str()),
+        (Some(1.5), Some("k"), "y")
+    );
+    insta::assert_snapshot!(wrong(&figure.replace("throughput", "thruput")), @r#"a.toml:24: published.metric: there is no metric "thruput"; did you mean throughput?"#);
+    insta::assert_snapshot!(wrong(&figure.replace("c100-d1-m64", "c100-d2-m64")), @r#"a.toml:25: published.cell: there is no cell "c100-d2-m64-closed"; did you mean c100-d1-m64-closed?"#);
+    insta::assert_snapshot!(wrong(&figure.replace("uring-16k", "uring")), @r#"a.toml:26: published.arm: there is no arm "uring"; there are epoll, uring-16k"#);
+    insta::assert_snapshot!(wrong(&format!("{figure}ratio = 0")), @"a.toml:29: published.ratio: write one number above 0, or the two figures: [of the arm, of the baseline]");
+    insta::assert_snapshot!(wrong(&figure.replace("id = \"x\"\n", "")), @"a.toml:20: published.id: it must be given");
+}
+
+#[test]
+fn an_arm_runs_where_it_says_and_a_combination_without_another_is_left_out() {
+    let text = EXAMPLE.replacen("driver = \"uring\"", "driver = \"uring\"\nwhere = { depth = 16 }", 1);
+    let spec = read(&text).expect("it is right");
+    let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+    assert_eq!(ids, ["c100-d16-m64-closed", "c100-d16-m64-open60pct"]);
+    let nowhere = text.replacen("depth = 16 }\noptions", "depth = 4 }\noptions", 1);
+    insta::assert_snapshot!(read(&nowhere).expect_err("it runs nowhere"), @"a.toml:18: arm.where: uring-16k runs in no cell; look at its `where` and at the arms of the cells");
+}
+
+#[test]
+fn levels_may_be_as_many_as_the_machine_has_cpus() {
+    let text =
+        |workers: &str| EXAMPLE.replacen("depth = [1, 16]", &format!("depth = 16\nworkers = {workers}"), 1);
+    let asked = |workers: &str, cpus: usize| {
+        let surroundings = Surroundings { server_cpus: (0..cpus).collect(), ..surroundings() };
+        let text = text(workers).replacen("depth = 16 }", "workers = 1 }", 1);
+        let study = parse(Path::new("a.toml"), &text, &surroundings).map_err(|error| error.to_string())?;
+        let closed = study.spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
+        Ok::<_, String>(closed.map(|cell| cell.workers).collect::<Vec<_>>())
+    };
+    assert_eq!(asked("[\"up-to-cpus\"]", 6), Ok(vec![1, 2, 4, 6]));
+    assert_eq!(asked("[1, \"cpus\"]", 3), Ok(vec![1, 3]));
+    insta::assert_snapshot!(asked("[\"cpus\"]", 0).expect_err("nobody knows"), @"a.toml:10: workers: it is not known which CPUs the server's side has here; give server_cpus, or a number");
+    insta::assert_snapshot!(asked("[\"all\"]", 2).expect_err("there is no such name"), @r#"a.toml:10: workers: "all" is none; write a number, "cpus" or "up-to-cpus""#);
 }

@@ -6,7 +6,7 @@ use weir_record::{
     finding::{Exclusion, FailedTrial, Finding, MessageKind, UnitKind},
     machine::{FindingState, Fingerprint, NetworkCounters},
     spec::{
-        ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject,
+        ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject, Text,
         WayOfWaiting,
     },
     study::{
@@ -555,33 +555,42 @@ pub fn ten_arms() -> StudyResult {
 
 fn claims(cell_id: &str) -> Vec<PublishedClaim> {
     let text = |text: &str| text.to_owned();
+    let told = |[en, ko, zh]: [&str; 3]| Text { en: text(en), ko: Some(text(ko)), zh: Some(text(zh)) };
     vec![
         PublishedClaim {
             id: text("S2-08 page"),
-            claim: text(
-                "Document 002: HTML page, 100 connections: uring 4800+ requests/s at 20 ms, epoll 4000+ at 23 ms",
-            ),
+            source: told(["Document 002", "문서 002", "文档 002"]),
+            claim: told([
+                "HTML page, 100 connections: uring 4800+ requests/s at 20 ms, epoll 4000+ at 23 ms",
+                "HTML 페이지, 연결 100개: uring 초당 4800건 이상 20 ms, epoll 4000건 이상 23 ms",
+                "HTML 页面，100 个连接：uring 每秒 4800+ 个请求，20 ms；epoll 4000+，23 ms",
+            ]),
             ratio: Some(1.2),
             metric: Metric::Throughput,
             cell_id: text(cell_id),
             arm: text("uring"),
             baseline: text("epoll"),
-            explanation: text(
+            explanation: told([
                 "A connection for every request, and a log line flushed for every connection by the epoll server alone; the tool stopped its clock at the head.",
-            ),
+                "요청마다 새 연결을 열었고, epoll 서버만 연결마다 로그 한 줄을 바로 기록했으며, 도구는 응답 헤더까지만 시간을 쟀습니다.",
+                "每个请求新建一个连接，且只有 epoll 服务器为每个连接立即写出一行日志；测试工具的计时止于响应头。",
+            ]),
             causes: vec![Cause { arm: text("uring"), baseline: text("epoll-log-lines") }],
         },
         PublishedClaim {
             id: text("S4-09"),
-            claim: text("Document 004: the bottleneck is not the network"),
+            source: told(["Document 004", "문서 004", "文档 004"]),
+            claim: told(["the bottleneck is not the network", "병목은 네트워크가 아니다", "瓶颈不在网络"]),
             ratio: None,
             metric: Metric::Throughput,
             cell_id: text(cell_id),
             arm: text("gone"),
             baseline: text("epoll"),
-            explanation: text(
+            explanation: told([
                 "True, and it was not the way of waiting either, but the listener's queue of 10: http-confounders switches it on.",
-            ),
+                "맞지만 기다리는 방식도 아니었습니다. 수신 대기열 10이 병목이었으며, http-confounders에서 켜 볼 수 있습니다.",
+                "没错，但也不是等待方式，而是长度为 10 的监听队列：http-confounders 可以打开它。",
+            ]),
             causes: Vec::new(),
         },
     ]

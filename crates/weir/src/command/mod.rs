@@ -21,6 +21,7 @@ mod serve_gateway;
 mod serve_http;
 pub(crate) mod storage;
 pub(crate) mod study;
+mod study_plan;
 mod study_storage;
 pub(crate) mod supervise;
 pub(crate) mod top;

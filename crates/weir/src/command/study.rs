@@ -1,7 +1,6 @@
 //! `weir study`: plan, run, observe, judge, report.
 
 use std::{
-    collections::BTreeMap,
     io::IsTerminal,
     path::{Path, PathBuf},
     sync::{
@@ -13,28 +12,18 @@ use std::{
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_engine::{Config, Driver};
-use weir_evidence::placement::{self, Topology};
 use weir_judge::judge::RunningEstimate;
 use weir_lab::{
     exit::ExitCode,
-    file::{self, Surroundings},
-    gateway, http,
+    file, outline,
     process::{self, Deadlines, ProcessLauncher},
-    quick::{self, Availability},
     run::{self, Ended, Event, Hands, RunError},
-    storage, survey,
-    ways::DriverFound,
 };
-use weir_record::{
-    machine::Fingerprint,
-    spec::{StudySpec, Subject},
-    study::MissingArm,
-};
-use weir_store::{NewStudy, Store, StoreError};
+use weir_record::spec::StudySpec;
+use weir_store::{Store, StoreError};
 
 use super::{
-    engine, polling, report,
+    polling, report, study_plan,
     study_storage::{self, Ready},
 };
 use crate::{
@@ -43,12 +32,11 @@ use crate::{
     orphans, output, signals,
 };
 
-/// The peers studies, embedded so that the name works from anywhere; their arms are built by `peers/build`.
-const PEERS_ECHO: &str = include_str!("../../../../docs/studies/peers-echo.toml");
-const PEERS_HTTP: &str = include_str!("../../../../docs/studies/peers-http.toml");
-
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let language = report::language(&arguments.lang)?;
+    if arguments.print || arguments.dry_run {
+        return show(arguments);
+    }
     let interrupt = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupt);
     signals::on_stop(move |count| {
@@ -61,7 +49,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         refuse_options_of_others(arguments)?;
         return polling::run(arguments, language, &interrupt, || {
             let folder = arguments.out.clone().unwrap_or_else(|| default_folder(polling::NAME));
-            (folder, arguments.seed.unwrap_or_else(seed_from_clock))
+            (folder, arguments.seed.unwrap_or_else(study_plan::seed_from_clock))
         });
     }
     let fingerprint = weir_evidence::fingerprint::fingerprint();
@@ -85,7 +73,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         run::resume(folder, &fingerprint, hands).map(|outcome| (folder.clone(), outcome))
     } else {
-        let study = plan(arguments, fingerprint)?;
+        let study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {title} (seed {seed})"));
@@ -115,6 +103,19 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     Ok(Exit::Study(ExitCode::of_session(outcome.ended, &outcome.result)))
 }
 
+/// Prints the file of a study, or what it comes to here, and runs nothing.
+fn show(arguments: &Study) -> Result<Exit> {
+    let written = study_plan::written(arguments)?;
+    if arguments.print {
+        output::print(&written.text)?;
+        return Ok(Exit::Ok);
+    }
+    let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
+    let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
+    output::print(&outline::text(&study))?;
+    Ok(Exit::Ok)
+}
+
 /// Options of other studies mean nothing to the study polling.
 fn refuse_options_of_others(arguments: &Study) -> Result<()> {
     if arguments.protocol.is_some() {
@@ -124,118 +125,6 @@ fn refuse_options_of_others(arguments: &Study) -> Result<()> {
         return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
     }
     Ok(())
-}
-
-/// The study that was asked for, complete.
-fn plan(arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
-    let name = arguments.study.as_deref().unwrap_or_default();
-    let topology = Topology::from(&fingerprint);
-    let placement = placement::place(&topology);
-    let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
-    let seed = arguments.seed.unwrap_or_else(seed_from_clock);
-    let surroundings = Surroundings { seed, server_cpus, load_cpus };
-    if arguments.published_plan && ![survey::NAME, gateway::NAME].contains(&name) {
-        return Err(UsageError(
-            "--published-plan belongs to the studies survey, gateway and polling; leave it out".into(),
-        )
-        .into());
-    }
-    if arguments.protocol.is_some() && name != "peers" {
-        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
-    }
-    if arguments.storage && name != survey::NAME {
-        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
-    }
-    if arguments.storage && arguments.published_plan {
-        let text = "--published-plan is of the survey's other half; leave out one of the two";
-        return Err(UsageError(text.into()).into());
-    }
-    let uring = || availability(Driver::Uring);
-    let (mut spec, missing_arms): (StudySpec, Vec<MissingArm>) = match name {
-        quick::NAME => quick::quick(seed, &uring(), &surroundings.server_cpus, &surroundings.load_cpus),
-        http::NAME => http::http(&surroundings, &uring()),
-        http::CONFOUNDERS => http::confounders(&surroundings, &uring()),
-        survey::NAME if arguments.storage => (storage::survey(&surroundings, &tried()), Vec::new()),
-        survey::NAME => survey::survey(&surroundings, &uring(), &tried(), survey_plan(arguments)),
-        gateway::NAME => {
-            let places = gateway::places(&placement::cores(&topology));
-            gateway::gateway(&surroundings, places.as_ref(), &uring(), gateway_plan(arguments))
-        }
-        "peers" => (peers(arguments.protocol.as_deref(), &surroundings)?, Vec::new()),
-        _ => (from_file(name, &surroundings)?, Vec::new()),
-    };
-    if let Some(seed) = arguments.seed {
-        spec.seed = seed;
-    }
-    if let Some(file) = &arguments.file {
-        if !spec.is_storage() {
-            let way_out = if name == survey::NAME { "add --storage for that half" } else { "leave it out" };
-            return Err(UsageError(format!("--file belongs to studies of storage; {way_out}")).into());
-        }
-        study_storage::use_file(&mut spec, &file.display().to_string());
-    }
-    let reproduce = reproduce(name, arguments, spec.seed);
-    Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
-}
-
-fn survey_plan(arguments: &Study) -> survey::Plan {
-    if arguments.published_plan { survey::Plan::Published } else { survey::Plan::Scaled }
-}
-
-fn gateway_plan(arguments: &Study) -> gateway::Plan {
-    if arguments.published_plan { gateway::Plan::Full } else { gateway::Plan::Scaled }
-}
-
-fn peers(protocol: Option<&str>, surroundings: &Surroundings) -> Result<StudySpec> {
-    match protocol {
-        None | Some("echo") => Ok(file::parse(Path::new("peers-echo.toml"), PEERS_ECHO, surroundings)?),
-        Some("http") => Ok(file::parse(Path::new("peers-http.toml"), PEERS_HTTP, surroundings)?),
-        Some(other) => Err(UsageError(format!("--protocol {other:?} is not known; use echo or http")).into()),
-    }
-}
-
-fn from_file(name: &str, surroundings: &Surroundings) -> Result<StudySpec> {
-    let path = Path::new(name);
-    let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
-    if !looks_like_file {
-        let text = format!(
-            "there is no study {name:?}; use quick, http, http-confounders, survey, peers, polling, gateway, or a study file \
-             ending in .toml"
-        );
-        return Err(UsageError(text).into());
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| UsageError(format!("cannot read the study file {name}: {error}")))?;
-    let spec = file::parse(path, &text, surroundings)?;
-    check_options(name, &text, &spec)?;
-    Ok(spec)
-}
-
-/// Refuses engine options of arms that do not exist or do not apply, before anything runs.
-fn check_options(file: &str, text: &str, spec: &StudySpec) -> Result<()> {
-    let written = |options: &BTreeMap<String, String>| -> Vec<String> {
-        options.iter().map(|(name, value)| format!("{name}={value}")).collect()
-    };
-    study_storage::check(spec, |arm| format!("{file}:{}: ", line_of_arm(text, arm)))?;
-    for arm in &spec.arms {
-        let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
-        let server = engine::config(driver, &written(options));
-        if let Err(error) = server.and_then(|_| engine::config("auto", &written(&arm.load_options))) {
-            let line = line_of_arm(text, &arm.name);
-            return Err(UsageError(format!("{file}:{line}: arm {}: {error}", arm.name)).into());
-        }
-    }
-    Ok(())
-}
-
-/// Line on which an arm gets its name.
-fn line_of_arm(text: &str, arm: &str) -> usize {
-    let is_name = |line: &str| {
-        let value = line.trim().strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
-        value.is_some_and(|value| value.trim_start_matches([' ', '"', '\'']).starts_with(arm))
-    };
-    let arms = text.lines().position(|line| line.contains("[[arm]]")).unwrap_or(0);
-    text.lines().skip(arms).position(is_name).map_or(arms + 1, |below| arms + below + 1)
 }
 
 /// What a study that never began must leave as it was.
@@ -271,44 +160,6 @@ impl Fresh {
 
 fn has_trials(folder: &Path) -> bool {
     Store::open_read_only(folder).and_then(|store| store.blocks()).is_ok_and(|blocks| !blocks.is_empty())
-}
-
-fn availability(driver: Driver) -> Availability {
-    let reports = weir_engine::probe(&Config::default());
-    match reports.into_iter().find(|report| report.driver == driver) {
-        Some(report) if !report.available => {
-            Availability::Missing { reason: report.detail, unlock: report.unlock }
-        }
-        _ => Availability::Runs,
-    }
-}
-
-/// What is found about each driver of sockets and each engine of disks.
-fn tried() -> Vec<DriverFound> {
-    let found = |report: weir_engine::DriverReport| DriverFound {
-        driver: report.driver.name().to_owned(),
-        available: report.available,
-        detail: report.detail,
-        unlock: report.unlock,
-    };
-    let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
-    drivers.chain(study_storage::engines()).collect()
-}
-
-fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
-    let protocol =
-        arguments.protocol.as_ref().map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
-    let plan = if arguments.published_plan { " --published-plan" } else { "" };
-    let half = if arguments.storage { " --storage" } else { "" };
-    let file = arguments.file.as_ref().map(|file| format!(" --file {}", file.display())).unwrap_or_default();
-    format!("weir study {name}{protocol}{plan}{half}{file} --seed {seed}")
-}
-
-/// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
-fn seed_from_clock() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // SQLite and JSON readers are happiest below 2^53.
-    (since.as_nanos() as u64) & ((1 << 53) - 1)
 }
 
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use weir_lab::{run::RunError, storage, validate, ways::DriverFound};
+use weir_lab::{run::RunError, storage, surroundings::DriverFound};
 use weir_record::{
     spec::{StorageCell, StudySpec, Subject},
     storage::StorageEngine,
@@ -24,7 +24,7 @@ use weir_storage::{
 use crate::{exit::UsageError, output};
 
 /// The smallest data file of a study.
-const FILE_BYTES_MIN: u64 = *validate::STORAGE_FILE_BYTES.start();
+const FILE_BYTES_MIN: u64 = *storage::FILE_BYTES_RANGE.start();
 /// The ring's plain mode among those that are probed.
 const PLAIN_RING: &str = "io_uring, defer";
 
@@ -185,7 +185,7 @@ pub(super) fn engines() -> Vec<DriverFound> {
 
 #[cfg(test)]
 mod tests {
-    use weir_lab::{file::Surroundings, storage::Waiting};
+    use weir_lab::{storage::Waiting, surroundings::Surroundings};
     use weir_record::storage::CompletionMethod;
 
     use super::*;
@@ -195,8 +195,7 @@ mod tests {
             name: predictor.replace(':', "-"),
             completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
         });
-        let surroundings = Surroundings { seed: 1, server_cpus: Vec::new(), load_cpus: Vec::new() };
-        storage::polling_disk("waits", &surroundings, &ways, &storage::PollingPlan::default())
+        storage::polling_disk("waits", &Surroundings::default(), &ways, &storage::PollingPlan::default())
     }
 
     #[test]

@@ -32,6 +32,27 @@ fn a_mistake_is_told_with_file_and_line_and_leaves_nothing() {
 }
 
 #[test]
+fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
+    let folder = folder("study-printed");
+    for name in ["quick", "survey", "gateway"] {
+        let printed = weir(&["study", name, "--print"]);
+        assert_eq!(printed.code, Some(0), "{}", printed.stderr);
+        let file = folder.join(format!("{name}.toml"));
+        fs::write(&file, &printed.stdout).expect("a file can be written");
+        let plan = |study: &str| weir(&["study", study, "--dry-run", "--seed", "7"]);
+        let (built_in, own) = (plan(name), plan(shown(&file)));
+        assert_eq!((built_in.code, own.code), (Some(0), Some(0)), "{} {}", built_in.stderr, own.stderr);
+        assert_eq!(built_in.stdout, own.stdout);
+        assert!(own.stdout.contains("It takes about") && own.stdout.contains("seed 7"), "{}", own.stdout);
+    }
+    // Nothing ran, so there is nothing but the files.
+    assert_eq!(fs::read_dir(&*folder).expect("it is there").count(), 3);
+    let plan = weir(&["study", "quick", "--published-plan", "--dry-run"]);
+    expect_refusal(&plan, 2, &["no plan \"published\"", "one plan only"]);
+    expect_refusal(&weir(&["study", "polling", "--dry-run"]), 2, &["polling", "no study file"]);
+}
+
+#[test]
 fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
     let (file, out) = study_file(&folder, &(study_head(4, "5s").replace("[4]", "[1000]") + TWO_ARMS));

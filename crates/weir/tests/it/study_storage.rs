@@ -83,7 +83,7 @@ fn mistakes_of_a_study_of_storage_are_told_with_file_and_line() {
     for (from, to, line, words) in [
         ("[2]\nback", "[0]\nback", 11, &["depth", "from 1 to 1024"][..]),
         ("\"8MiB\"", "\"1KiB\"", 7, &["file_size"]),
-        ("engine = \"pread\"", "engine = \"prad\"", 20, &["no storage engine prad"]),
+        ("engine = \"pread\"", "engine = \"prad\"", 20, &["there is no \"prad\""]),
         ("engine = \"pread\"", "engine = \"libaio\"\nwait = \"guess\"", 19, &["pread", "guess"]),
     ] {
         let text = format!("{HEAD}{ARMS}").replace(from, to);

@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     exit::ExitCode,
-    file::Surroundings,
     process::{Deadlines, ProcessLauncher},
     run::{self, Ended, Event, Hands},
     storage::{self, PollingPlan, Waiting},
+    surroundings::Surroundings,
 };
 use weir_record::{
     spec::{CellSpec, StudySpec, Subject},
@@ -219,7 +219,7 @@ fn study(asked: &Asked) -> NewStudy {
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let place = placement::place(&Topology::from(&fingerprint));
     let (server_cpus, load_cpus) = place.map(|place| (place.server, place.load)).unwrap_or_default();
-    let surroundings = Surroundings { seed: asked.seed, server_cpus, load_cpus };
+    let surroundings = Surroundings { seed: asked.seed, server_cpus, load_cpus, ..Surroundings::default() };
     let ways: Vec<Waiting> = asked.methods.iter().map(waiting).collect();
     let plan = PollingPlan {
         background_depths: asked.background_depths.clone(),
@@ -457,7 +457,7 @@ mod tests {
                 methods: list,
                 window_ns: 500_000_000,
                 background_depths: vec![0, 32, 128],
-                blocks: 6,
+                blocks: 12,
                 file: Some("data.bin".to_owned()),
                 seed: 3,
             };

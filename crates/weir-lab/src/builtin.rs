@@ -1,0 +1,47 @@
+//! Built-in studies: study files that are part of the program, read by the same parser as a user's.
+
+use std::path::Path;
+
+use crate::{
+    file::{self, FileError, Study},
+    surroundings::Surroundings,
+};
+
+/// A study that can be named without a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its file.
+    pub text: &'static str,
+}
+
+macro_rules! built_in {
+    ($name:literal, $path:literal) => {
+        BuiltIn { name: $name, text: include_str!(concat!($path, $name, ".toml")) }
+    };
+}
+
+/// All there are.
+pub const ALL: [BuiltIn; 8] = [
+    built_in!("quick", "../studies/"),
+    built_in!("http", "../studies/"),
+    built_in!("http-confounders", "../studies/"),
+    built_in!("survey", "../studies/"),
+    built_in!("survey-storage", "../studies/"),
+    built_in!("peers-echo", "../../../docs/studies/"),
+    built_in!("peers-http", "../../../docs/studies/"),
+    built_in!("gateway", "../studies/"),
+];
+
+impl BuiltIn {
+    /// The study of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|study| study.name == name)
+    }
+
+    /// What it asks of this machine.
+    pub fn study(&self, surroundings: &Surroundings) -> Result<Study, FileError> {
+        file::parse(Path::new(&format!("{}.toml", self.name)), self.text, surroundings)
+    }
+}

@@ -1,0 +1,217 @@
+//! Arms of a study file, and which of them run in which cell.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+    study::MissingArm,
+};
+
+use super::{
+    cells::{Draft, Drafts},
+    elsewhere,
+};
+use crate::{
+    alternation,
+    limits::{self, SpecError, instead},
+    protocol::{Machine, Protocol, Value},
+    surroundings::{DriverFound, Surroundings},
+    table::{At, Entry, Fault, Table},
+};
+
+/// An arm as the file has it.
+pub(super) struct Arm {
+    spec: ArmSpec,
+    at: usize,
+    places: BTreeMap<&'static str, usize>,
+    /// Levels in which it runs, by the place of their factor; everywhere else it does not. Empty for all cells.
+    only: Vec<(usize, Vec<Value>)>,
+}
+
+/// An arm by its name and its driver.
+pub(super) struct OfDriver {
+    name: String,
+    driver: Option<String>,
+}
+
+/// Where a file has its arms and their keys.
+pub(super) struct Places {
+    all: Vec<(String, usize, BTreeMap<&'static str, usize>)>,
+    /// Arms that run nowhere.
+    idle: Vec<String>,
+}
+
+impl Places {
+    /// Where an error about an arm is best shown: at its key, or else at the arm.
+    pub(super) fn of(&self, error: &SpecError) -> Option<usize> {
+        let name = error.arm.as_ref()?;
+        let (_, at, keys) = self.all.iter().find(|(own, _, _)| own == name)?;
+        let key = error.key.strip_prefix("arm.").and_then(|key| keys.get(key));
+        Some(*key.unwrap_or(at))
+    }
+}
+
+/// Names and drivers of arms that another list takes the place of.
+pub(super) fn of_drivers(tables: Vec<Table<'_>>) -> Result<Vec<OfDriver>, Fault> {
+    let one = |mut arm: Table<'_>| {
+        let name = arm.required("name", Entry::text)?;
+        Ok(OfDriver { name, driver: arm.read("driver", Entry::text)? })
+    };
+    tables.into_iter().map(one).collect()
+}
+
+/// Reads the arms of a file.
+pub(super) fn read(
+    table: &mut Table<'_>,
+    protocol: &'static dyn Protocol,
+    machine: Machine<'_>,
+) -> Result<Vec<Arm>, Fault> {
+    let options = |table: &mut Table<'_>| {
+        if protocol.generator().is_some() { table.read("load_options", Entry::options) } else { Ok(None) }
+    };
+    let load_options: BTreeMap<String, String> = options(table)?.unwrap_or_default();
+    let mut arms: Vec<Arm> = Vec::new();
+    for mut arm in table.tables("arm")? {
+        let at = arm.at();
+        let name = arm.required("name", |entry| name(entry, &arms))?;
+        let own_options = options(&mut arm)?;
+        let only = arm.read("where", |entry| only(entry, protocol, machine))?.unwrap_or_default();
+        let subject = protocol.subject(&mut arm)?;
+        let places = arm.places();
+        arm.finish(|_| None)?;
+        let load_options = own_options.unwrap_or_else(|| load_options.clone());
+        arms.push(Arm { spec: ArmSpec { name, subject, load_options }, at, places, only });
+    }
+    Ok(arms)
+}
+
+/// A name that no arm before has.
+fn name(entry: Entry<'_>, earlier: &[Arm]) -> Result<String, Fault> {
+    let at = entry.at;
+    let name = entry.text()?;
+    limits::name("arm.name", &name).at(at)?;
+    if earlier.iter().any(|arm| arm.spec.name == name) {
+        return Err(Fault::new(at, "arm.name", format!("two arms are named {name:?}")));
+    }
+    Ok(name)
+}
+
+fn only(
+    entry: Entry<'_>,
+    protocol: &dyn Protocol,
+    machine: Machine<'_>,
+) -> Result<Vec<(usize, Vec<Value>)>, Fault> {
+    let mut table = entry.table()?;
+    let mut only = Vec::new();
+    for (index, factor) in protocol.factors().iter().enumerate() {
+        let Some(entry) = table.take(factor.key) else { continue };
+        let mut levels = Vec::new();
+        for entry in entry.one_or_many()? {
+            levels.extend(factor.read(entry, machine)?);
+        }
+        only.push((index, levels));
+    }
+    table.finish(|key| elsewhere(key, protocol))?;
+    Ok(only)
+}
+
+impl Arm {
+    fn runs_in(&self, draft: &Draft) -> bool {
+        let is_asked = draft.arms.is_empty() || draft.arms.iter().any(|(_, name)| *name == self.spec.name);
+        let is_there = |(factor, levels): &(usize, Vec<Value>)| {
+            draft.shape[*factor].as_ref().is_some_and(|level| levels.contains(level))
+        };
+        is_asked && self.only.iter().all(is_there)
+    }
+}
+
+/// Puts arms and cells together: each cell has those that run in it, and they take turns where they can.
+pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Result<Places, Fault> {
+    let names: Vec<&str> = arms.iter().map(|arm| arm.spec.name.as_str()).collect();
+    let is_idle = |arm: &&Arm| drafts.cells.iter().all(|draft| !arm.runs_in(draft));
+    let idle = arms.iter().filter(is_idle).map(|arm| arm.spec.name.clone()).collect();
+    let mut cells: Vec<(Draft, Vec<String>)> = Vec::new();
+    for draft in drafts.cells {
+        if let Some((at, unknown)) = draft.arms.iter().find(|(_, name)| !names.contains(&name.as_str())) {
+            let message = format!("there is no arm {unknown:?}; {}", instead(unknown, &names));
+            return Err(Fault::new(*at, "cell.arms", message));
+        }
+        let own = arms.iter().filter(|arm| arm.runs_in(&draft));
+        let own: Vec<String> = own.map(|arm| arm.spec.name.clone()).collect();
+        // Nobody asked for a combination in which there is nothing to compare.
+        if own.len() > 1 || !draft.is_combined || arms.len() < 2 {
+            cells.push((draft, own));
+        }
+    }
+    spec.arms = arms.iter().map(|arm| arm.spec.clone()).collect();
+    spec.cells = cells.iter().map(|(draft, own)| with_arms(&draft.spec, own, arms.len())).collect();
+    if drafts.alternate {
+        for (index, (draft, _)) in cells.iter().enumerate() {
+            take_turns(spec, index, draft)?;
+        }
+    }
+    Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect(), idle })
+}
+
+fn with_arms(cell: &CellSpec, own: &[String], all: usize) -> CellSpec {
+    let arms = if own.len() == all { Vec::new() } else { own.to_vec() };
+    CellSpec { arms, ..cell.clone() }
+}
+
+fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), Fault> {
+    let Some(mut alternation) = alternation::suited(spec, &spec.cells[index]) else {
+        let Some(at) = draft.turns.rounds_at else { return Ok(()) };
+        let cell = &spec.cells[index];
+        let obstacle = alternation::obstacle(spec, cell).unwrap_or_default();
+        let message = format!("the arms of {} cannot take turns: {obstacle}; give `blocks`", cell.id);
+        return Err(Fault::new(at, "cell.rounds", message));
+    };
+    alternation.slice_ns = draft.turns.slice_ns.unwrap_or(alternation.slice_ns);
+    alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
+    spec.cells[index].alternation = Some(alternation);
+    spec.cells[index].blocks = draft.turns.rounds;
+    Ok(())
+}
+
+/// Arms that this machine cannot run: those that others stand in for, those of a driver that does not run, and those
+/// that are in no cell because none of their drivers does. Only the last are no arms of the study.
+pub(super) fn missing(
+    spec: &mut StudySpec,
+    places: &Places,
+    replaced: &[OfDriver],
+    left_out: &[String],
+    surroundings: &Surroundings,
+) -> Result<Vec<MissingArm>, Fault> {
+    let told = |name: &str, found: &DriverFound| MissingArm {
+        name: name.to_owned(),
+        reason: found.detail.clone(),
+        unlock: found.unlock.clone(),
+    };
+    let refused = |driver: Option<&str>| surroundings.refused(driver?);
+    let mut missing: Vec<MissingArm> = replaced
+        .iter()
+        .filter(|arm| spec.arms.iter().all(|own| own.name != arm.name))
+        .filter_map(|arm| Some(told(&arm.name, refused(arm.driver.as_deref())?)))
+        .collect();
+    let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(driver(&arm.subject))?)));
+    missing.extend(of_driver.collect::<Vec<_>>());
+    let left_out = left_out.iter().find_map(|driver| surroundings.refused(driver));
+    for name in &places.idle {
+        let Some(found) = left_out else {
+            let message = format!("{name} runs in no cell; look at its `where` and at the arms of the cells");
+            let error = SpecError::new("arm.where", message).of_arm(name);
+            return Err(Fault { at: places.of(&error).unwrap_or(0), error });
+        };
+        missing.push(told(name, found));
+        spec.arms.retain(|arm| arm.name != *name);
+    }
+    Ok(missing)
+}
+
+fn driver(subject: &Subject) -> Option<&str> {
+    match subject {
+        Subject::Weir { driver, .. } => Some(driver),
+        Subject::Gateway(subject) => subject.driver.as_deref(),
+        Subject::Command { .. } | Subject::Storage(_) | Subject::Fio { .. } => None,
+    }
+}

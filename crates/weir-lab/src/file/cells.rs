@@ -1,0 +1,491 @@
+//! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
+//! in which all arms are offered one rate.
+
+use weir_record::spec::{CellRole, CellSpec, LoadMode};
+
+use super::{elsewhere, fraction};
+use crate::{
+    limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
+    protocol::{self, Machine, Protocol, Setting, Value},
+    table::{At, Entry, Fault, Table},
+};
+
+const WINDOW_NS: u64 = 1_000_000_000;
+
+/// Blocks and rounds of cells of which something is claimed, and of the others at most.
+const BLOCKS: u32 = 12;
+const EXPLORATORY_BLOCKS_MAX: u32 = 6;
+const ROUNDS: u32 = 30;
+const EXPLORATORY_ROUNDS_MAX: u32 = 8;
+
+/// Share of the capacity that an equal rate is, where the file says none.
+const LATENCY_SHARE: f64 = 0.6;
+
+const ROLES: [(&str, CellRole); 3] = [
+    ("headline", CellRole::Headline),
+    ("declared", CellRole::Declared),
+    ("exploratory", CellRole::Exploratory),
+];
+
+/// A level of each factor of the protocol, in its order; absent where something else decides.
+pub(super) type Shape = Vec<Option<Value>>;
+
+/// A cell as the file asks for it, before its arms are known.
+pub(super) struct Draft {
+    pub(super) spec: CellSpec,
+    pub(super) shape: Shape,
+    /// Whether it is a combination of factors, which nobody wrote down by itself.
+    pub(super) is_combined: bool,
+    /// Names the file gives, with their places; empty for all.
+    pub(super) arms: Vec<(usize, String)>,
+    pub(super) turns: Turns,
+}
+
+/// How its arms take turns, if they can.
+#[derive(Clone, Copy)]
+pub(super) struct Turns {
+    pub(super) rounds: u32,
+    /// Where the cell asks for rounds itself, so that it must have them.
+    pub(super) rounds_at: Option<usize>,
+    pub(super) slice_ns: Option<u64>,
+    pub(super) permutations: Option<u32>,
+}
+
+/// All cells of a file.
+pub(super) struct Drafts {
+    pub(super) cells: Vec<Draft>,
+    /// Whether arms take turns where they can.
+    pub(super) alternate: bool,
+    /// Drivers that are levels and do not run here.
+    pub(super) left_out: Vec<String>,
+}
+
+/// What a cell says beside its levels, or the whole file for all cells.
+#[derive(Default)]
+struct Settings {
+    window_ns: Option<u64>,
+    warmup_ns_max: Option<u64>,
+    blocks: Option<u32>,
+    rounds: Option<(usize, u32)>,
+    slice_ns: Option<u64>,
+    permutations: Option<u32>,
+    /// Those of the protocol.
+    own: Vec<Setting>,
+}
+
+impl Settings {
+    fn read(table: &mut Table<'_>, protocol: &dyn Protocol) -> Result<Self, Fault> {
+        let slice = |entry: Entry<'_>| {
+            let at = entry.at;
+            let slice_ns = entry.length()?;
+            limits::slice_ns(slice_ns).at(at).map(|()| slice_ns)
+        };
+        let rounds = |entry: Entry<'_>| Ok((entry.at, entry.level(Level::Rounds)?));
+        Ok(Self {
+            window_ns: table.read("window", Entry::length)?,
+            warmup_ns_max: table.read("warmup_max", Entry::length)?,
+            blocks: table.read("blocks", |entry| entry.level(Level::Blocks))?,
+            rounds: table.read("rounds", rounds)?,
+            slice_ns: table.read("slice", slice)?,
+            permutations: table.read("permutations", |entry| entry.level(Level::Permutations))?,
+            own: protocol.settings(table)?,
+        })
+    }
+}
+
+/// What all cells of a file have in common.
+struct File {
+    protocol: &'static dyn Protocol,
+    settings: Settings,
+    exploratory_blocks: Option<u32>,
+    exploratory_rounds: Option<u32>,
+}
+
+impl File {
+    fn read(table: &mut Table<'_>, protocol: &'static dyn Protocol) -> Result<Self, Fault> {
+        Ok(Self {
+            protocol,
+            settings: Settings::read(table, protocol)?,
+            exploratory_blocks: table.read("exploratory_blocks", |entry| entry.level(Level::Blocks))?,
+            exploratory_rounds: table.read("exploratory_rounds", |entry| entry.level(Level::Rounds))?,
+        })
+    }
+
+    /// The cell with these levels.
+    fn cell(&self, shape: &Shape, role: CellRole, load: Option<LoadMode>, own: &Settings) -> CellSpec {
+        let mut cell = CellSpec {
+            id: String::new(),
+            role,
+            connections: 1,
+            depth: 1,
+            message_bytes: 1,
+            idle_connections: 0,
+            workers: 1,
+            load: LoadMode::Closed,
+            window_ns: own.window_ns.or(self.settings.window_ns).unwrap_or(WINDOW_NS),
+            warmup_ns_max: own
+                .warmup_ns_max
+                .or(self.settings.warmup_ns_max)
+                .unwrap_or_else(|| self.protocol.warmup_ns_max()),
+            blocks: self.blocks(role, own),
+            http: None,
+            storage: None,
+            orders: None,
+            alternation: None,
+            arms: Vec::new(),
+        };
+        self.protocol.begin(&mut cell);
+        for (factor, level) in self.protocol.factors().iter().zip(shape) {
+            if let Some(level) = level {
+                (factor.set)(&mut cell, level);
+            }
+        }
+        cell.load = load.unwrap_or(cell.load);
+        self.settings.own.iter().chain(&own.own).for_each(|set| set(&mut cell));
+        cell.id = protocol::cell_id(&cell);
+        cell
+    }
+
+    fn blocks(&self, role: CellRole, own: &Settings) -> u32 {
+        let claims = self.settings.blocks.unwrap_or(BLOCKS);
+        let others = self.exploratory_blocks.unwrap_or(claims.min(EXPLORATORY_BLOCKS_MAX));
+        own.blocks.unwrap_or(if role == CellRole::Exploratory { others } else { claims })
+    }
+
+    /// Rounds of a cell. One in open loop bears a claim out, and has half as many again as others that claim nothing.
+    fn turns(&self, role: CellRole, load: LoadMode, own: &Settings) -> Turns {
+        let claims = self.settings.rounds.map_or(ROUNDS, |(_, rounds)| rounds);
+        let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
+        let usual = match (role, load) {
+            (CellRole::Headline | CellRole::Declared, _) => claims,
+            (CellRole::Exploratory, LoadMode::Closed) => others,
+            (CellRole::Exploratory, _) => others * 3 / 2,
+        };
+        Turns {
+            rounds: own.rounds.map_or(usual, |(_, rounds)| rounds),
+            rounds_at: own.rounds.map(|(at, _)| at),
+            slice_ns: own.slice_ns.or(self.settings.slice_ns),
+            permutations: own.permutations.or(self.settings.permutations),
+        }
+    }
+
+    fn draft(&self, asked: &Asked<'_>, shape: &Shape, load: Option<LoadMode>) -> Draft {
+        let spec = self.cell(shape, asked.role, load, asked.settings);
+        Draft {
+            turns: self.turns(asked.role, spec.load, asked.settings),
+            spec,
+            shape: shape.clone(),
+            is_combined: asked.is_combined,
+            arms: asked.arms.to_vec(),
+        }
+    }
+}
+
+/// What a cell, or several, are asked for by one place of the file.
+struct Asked<'a> {
+    role: CellRole,
+    settings: &'a Settings,
+    is_combined: bool,
+    arms: &'a [(usize, String)],
+}
+
+/// Reads all cells of a file.
+pub(super) fn read(
+    table: &mut Table<'_>,
+    protocol: &'static dyn Protocol,
+    machine: Machine<'_>,
+) -> Result<Drafts, Fault> {
+    let alternate = alternate(table)?;
+    let file = File::read(table, protocol)?;
+    let mut levels = Levels { protocol, machine, left_out: Vec::new() };
+    let own = table.tables("cell")?;
+    let factors = table.take("factors");
+    let has_matrix = factors.is_some() || own.is_empty();
+    let mut written = Vec::new();
+    for cell in own {
+        written.extend(explicit(cell, &file, &mut levels)?);
+    }
+    let has_headline = written.iter().any(|draft: &Draft| draft.spec.role == CellRole::Headline);
+    let mut cells = Vec::new();
+    if has_matrix {
+        let factors = factors.map_or_else(|| Ok(Table::empty()), Entry::table)?;
+        cells = matrix(table, factors, &file, &mut levels, has_headline)?;
+    }
+    cells.extend(written);
+    let rates = table.read("latency", latency)?.unwrap_or_default();
+    let mut equal = Vec::new();
+    for draft in cells.iter().filter(|draft| claims_closed(draft)) {
+        for rate in &rates {
+            equal.push(equal_rate(draft, *rate, &file));
+        }
+    }
+    // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
+    cells.extend(equal);
+    if cells.len() > CELLS_MAX {
+        let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
+        return Err(Fault::new(0, "factors", message));
+    }
+    Ok(Drafts { cells, alternate, left_out: levels.left_out })
+}
+
+/// Whether arms take turns; what only rounds have is refused where they do not.
+fn alternate(table: &mut Table<'_>) -> Result<bool, Fault> {
+    let alternate = table.read("alternate", Entry::flag)?.unwrap_or(true);
+    let of_rounds = ["rounds", "exploratory_rounds", "permutations", "slice"];
+    if alternate || of_rounds.iter().all(|key| !table.has(key)) {
+        return Ok(alternate);
+    }
+    let message =
+        "rounds, slices and permutations have no meaning with alternate = false; leave them out".to_owned();
+    let at = of_rounds.into_iter().find_map(|key| table.take(key)).map_or(0, |entry| entry.at);
+    Err(Fault::new(at, "alternate", message))
+}
+
+fn claims_closed(draft: &Draft) -> bool {
+    draft.spec.role != CellRole::Exploratory && draft.spec.load == LoadMode::Closed
+}
+
+/// The same cell, looked at with one rate for all arms.
+fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
+    let mut spec = CellSpec {
+        role: CellRole::Exploratory,
+        load: rate,
+        blocks: file.blocks(CellRole::Exploratory, &Settings::default()),
+        ..claim.spec.clone()
+    };
+    spec.id = protocol::cell_id(&spec);
+    Draft {
+        turns: file.turns(CellRole::Exploratory, rate, &Settings::default()),
+        spec,
+        shape: claim.shape.clone(),
+        arms: claim.arms.clone(),
+        ..*claim
+    }
+}
+
+/// The rates of `latency`.
+fn latency(entry: Entry<'_>) -> Result<Vec<LoadMode>, Fault> {
+    let mut table = entry.table()?;
+    let poisson = table.read("poisson", Entry::flag)?.unwrap_or(true);
+    let mut rates = offered(&mut table, poisson)?;
+    table.finish(|_| None)?;
+    if rates.is_empty() {
+        rates.push(LoadMode::OpenShare { share: LATENCY_SHARE, poisson });
+    }
+    Ok(rates)
+}
+
+/// Rates that are offered to every arm: shares of the smallest capacity, or so many messages a second.
+fn offered(table: &mut Table<'_>, poisson: bool) -> Result<Vec<LoadMode>, Fault> {
+    let rates = |entry: Entry<'_>, range| -> Result<Vec<f64>, Fault> {
+        entry.one_or_many()?.into_iter().map(|entry| fraction(entry, range)).collect()
+    };
+    let shares = table.read("share", |entry| rates(entry, &SHARE))?;
+    let rate_key = table.key("rate");
+    let per_second = table.read("rate", |entry| Ok((entry.at, rates(entry, &RATE_PER_SECOND)?)))?;
+    match (shares, per_second) {
+        (Some(_), Some((at, _))) => {
+            Err(Fault::new(at, &rate_key, "give either `share` or `rate`".to_owned()))
+        }
+        (Some(shares), None) => {
+            Ok(shares.into_iter().map(|share| LoadMode::OpenShare { share, poisson }).collect())
+        }
+        (None, Some((_, rates))) => {
+            let rate = |rate_per_second| LoadMode::Open { rate_per_second, poisson };
+            Ok(rates.into_iter().map(rate).collect())
+        }
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
+/// Reads levels of factors.
+struct Levels<'s> {
+    protocol: &'static dyn Protocol,
+    machine: Machine<'s>,
+    left_out: Vec<String>,
+}
+
+impl Levels<'_> {
+    /// The levels of every factor in a table, in the protocol's order; a factor that is not there has its default.
+    fn read(&mut self, table: &mut Table<'_>) -> Result<Vec<Shape>, Fault> {
+        let mut all = Vec::new();
+        for factor in self.protocol.factors() {
+            let Some(entry) = table.take(factor.key) else {
+                all.push(vec![factor.default.clone()]);
+                continue;
+            };
+            let mut own: Shape = Vec::new();
+            let (at, key) = (entry.at, entry.key.clone());
+            for entry in entry.one_or_many()? {
+                let (at, text) = (entry.at, entry.is_text().then(|| entry.shown()));
+                let found = factor.read(entry, self.machine)?;
+                if found.is_empty() {
+                    self.left_out.extend(text);
+                }
+                for level in found.into_iter().map(Some) {
+                    if own.contains(&level) {
+                        let level = level.map(|level| level.to_string()).unwrap_or_default();
+                        return Err(Fault::new(at, &key, format!("{level} occurs twice")));
+                    }
+                    own.push(level);
+                }
+            }
+            if own.is_empty() {
+                return Err(Fault::new(
+                    at,
+                    &key,
+                    "none of these runs here; `weir doctor` says why".to_owned(),
+                ));
+            }
+            all.push(own);
+        }
+        Ok(all)
+    }
+}
+
+/// Every combination of one level of each factor; those of the last factor change fastest.
+fn combinations(levels: &[Shape]) -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = vec![Vec::new()];
+    for own in levels {
+        let with = |shape: &Shape, level: &Option<Value>| {
+            let mut shape = shape.clone();
+            shape.push(level.clone());
+            shape
+        };
+        shapes = shapes.iter().flat_map(|shape| own.iter().map(|level| with(shape, level))).collect();
+    }
+    shapes
+}
+
+fn check_count(levels: &[Shape], at: usize) -> Result<(), Fault> {
+    let cells = levels.iter().fold(1_usize, |cells, own| cells.saturating_mul(own.len()));
+    if cells <= CELLS_MAX {
+        return Ok(());
+    }
+    Err(Fault::new(at, "factors", format!("the factors make more than {CELLS_MAX} cells")))
+}
+
+/// The cells of `[factors]`.
+fn matrix(
+    table: &mut Table<'_>,
+    factors: Table<'_>,
+    file: &File,
+    levels: &mut Levels<'_>,
+    has_headline: bool,
+) -> Result<Vec<Draft>, Fault> {
+    let at = factors.at();
+    let mut factors = factors.named("");
+    let all = levels.read(&mut factors)?;
+    factors.finish(|key| elsewhere(key, file.protocol))?;
+    check_count(&all, at)?;
+    let headline = match table.take("headline") {
+        Some(entry) if has_headline => {
+            return Err(entry.wrong("a [[cell]] is the headline already; one of them must go".to_owned()));
+        }
+        Some(entry) => Some(pick(entry.table()?, file.protocol, &all)?),
+        None if has_headline => None,
+        None => Some(pick(Table::empty().named("headline"), file.protocol, &all)?),
+    };
+    let mut declared = Vec::new();
+    for table in table.tables("declared")? {
+        declared.push(pick(table, file.protocol, &all)?);
+    }
+    let declare_all = table.read("declare_all", Entry::flag)?.unwrap_or(false);
+    let bytes_max = table.read("in_flight_max_mib", in_flight_max)?.unwrap_or(u64::MAX);
+    let role = |shape: &Shape| {
+        if headline.as_ref() == Some(shape) {
+            CellRole::Headline
+        } else if declare_all || declared.contains(shape) {
+            CellRole::Declared
+        } else {
+            CellRole::Exploratory
+        }
+    };
+    let settings = Settings::default();
+    let draft = |shape: &Shape| {
+        let asked = Asked { role: role(shape), settings: &settings, is_combined: true, arms: &[] };
+        file.draft(&asked, shape, None)
+    };
+    let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
+    cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
+    Ok(cells)
+}
+
+fn bytes_in_flight(cell: &CellSpec) -> u64 {
+    u64::from(cell.connections) * u64::from(cell.depth) * u64::from(cell.message_bytes)
+}
+
+/// Cells with more bytes in flight are left out; without the key none is, and one that has too many is refused.
+fn in_flight_max(entry: Entry<'_>) -> Result<u64, Fault> {
+    let mib_max = BYTES_IN_FLIGHT_MAX >> 20;
+    let (at, key) = (entry.at, entry.key.clone());
+    let given = entry.number()?;
+    let mib = u64::try_from(given).ok().filter(|mib| (1..=mib_max).contains(mib));
+    mib.map(|mib| mib << 20).ok_or_else(|| {
+        Fault::new(at, &key, format!("{given} is out of range; it must be from 1 to {mib_max}"))
+    })
+}
+
+/// The combination that is meant: each level must be one of its factor's, and a factor with a single one may be left
+/// out.
+fn pick(mut table: Table<'_>, protocol: &dyn Protocol, all: &[Shape]) -> Result<Shape, Fault> {
+    let mut shape = Vec::new();
+    for (factor, levels) in protocol.factors().iter().zip(all) {
+        let shown = |level: &Option<Value>| level.as_ref().map(Value::to_string).unwrap_or_default();
+        let choices = || levels.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let key = table.key(factor.key);
+        match table.take(factor.key) {
+            Some(entry) => {
+                let (at, given) = (entry.at, entry.shown());
+                let found = levels.iter().find(|level| shown(level) == given);
+                shape.push(found.cloned().ok_or_else(|| {
+                    let message = format!("{given} is not a level of the factor; there are {}", choices());
+                    Fault::new(at, &key, message)
+                })?);
+            }
+            // Of drivers, the first that runs here.
+            None if levels.len() == 1 || factor.is_driver() => shape.push(levels[0].clone()),
+            None => {
+                let message = format!("one level must be picked; there are {}", choices());
+                return Err(Fault::new(table.at(), &key, message));
+            }
+        }
+    }
+    table.finish(|key| elsewhere(key, protocol))?;
+    Ok(shape)
+}
+
+/// The cells of one `[[cell]]`: usually one, or one for each combination of the levels it lists.
+fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Result<Vec<Draft>, Fault> {
+    let at = table.at();
+    let role = table.read("role", role)?.unwrap_or(CellRole::Exploratory);
+    let settings = Settings::read(&mut table, file.protocol)?;
+    let arms = table.read("arms", |entry| {
+        entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
+    })?;
+    let arms: Vec<(usize, String)> = arms.unwrap_or_default();
+    let poisson = table.read("poisson", |entry| Ok((entry.at, entry.flag()?)))?;
+    let loads = offered(&mut table, poisson.is_none_or(|(_, poisson)| poisson))?;
+    if let Some((at, _)) = poisson.filter(|_| loads.is_empty()) {
+        let message = "it belongs to a rate; give `share` or `rate`, or leave it out".to_owned();
+        return Err(Fault::new(at, "cell.poisson", message));
+    }
+    let loads: Vec<Option<LoadMode>> =
+        if loads.is_empty() { vec![None] } else { loads.into_iter().map(Some).collect() };
+    let all = levels.read(&mut table)?;
+    table.finish(|key| elsewhere(key, file.protocol))?;
+    check_count(&all, at)?;
+    let asked = Asked { role, settings: &settings, is_combined: false, arms: &arms };
+    let shapes = combinations(&all);
+    Ok(shapes.iter().flat_map(|shape| loads.iter().map(|load| file.draft(&asked, shape, *load))).collect())
+}
+
+fn role(entry: Entry<'_>) -> Result<CellRole, Fault> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let name = entry.text()?;
+    let found = ROLES.iter().find(|(own, _)| *own == name);
+    found.map(|(_, role)| *role).ok_or_else(|| {
+        let names = ROLES.map(|(name, _)| name);
+        Fault::new(at, &key, format!("there is no role {name:?}; {}", instead(&name, &names)))
+    })
+}

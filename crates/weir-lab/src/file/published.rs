@@ -1,0 +1,104 @@
+//! Figures that somebody published, as a study file sets them beside its own.
+
+use weir_record::{
+    spec::{Cause, PublishedClaim, StudySpec, Text},
+    verdict::Metric,
+};
+
+use crate::{
+    limits::instead,
+    table::{Entry, Fault, Table},
+};
+
+const METRICS: [(&str, Metric); 6] = [
+    ("server-cpu-per-message", Metric::ServerCpuPerMessage),
+    ("machine-cpu-per-message", Metric::MachineCpuPerMessage),
+    ("switches-per-message", Metric::SwitchesPerMessage),
+    ("throughput", Metric::Throughput),
+    ("latency-p50", Metric::LatencyP50),
+    ("latency-p99", Metric::LatencyP99),
+];
+
+/// Reads the claims of a file. Arms may be among those that this machine lacks.
+pub(super) fn read(
+    tables: Vec<Table<'_>>,
+    spec: &StudySpec,
+    absent: &[&str],
+) -> Result<Vec<PublishedClaim>, Fault> {
+    let cells: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+    let own = spec.arms.iter().map(|arm| arm.name.as_str());
+    let arms: Vec<&str> = own.chain(absent.iter().copied()).collect();
+    tables.into_iter().map(|table| claim(table, &cells, &arms)).collect()
+}
+
+fn claim(mut table: Table<'_>, cells: &[&str], arms: &[&str]) -> Result<PublishedClaim, Fault> {
+    let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
+    let metric = |entry: Entry<'_>| {
+        let name = one_of(entry, "metric", &METRICS.map(|(name, _)| name))?;
+        Ok(METRICS.iter().find(|(own, _)| *own == name).map_or(Metric::Throughput, |(_, metric)| *metric))
+    };
+    let claim = PublishedClaim {
+        id: table.required("id", Entry::text)?,
+        source: table.required("source", text)?,
+        claim: table.required("claim", text)?,
+        ratio: table.read("ratio", ratio)?,
+        metric: table.required("metric", metric)?,
+        cell_id: table.required("cell", |entry| one_of(entry, "cell", cells))?,
+        arm: table.required("arm", arm)?,
+        baseline: table.required("baseline", arm)?,
+        explanation: table.required("explanation", text)?,
+        causes: table
+            .tables("causes")?
+            .into_iter()
+            .map(|pair| cause(pair, arms))
+            .collect::<Result<_, _>>()?,
+    };
+    table.finish(|_| None)?;
+    Ok(claim)
+}
+
+fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, Fault> {
+    let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
+    let cause = Cause { arm: table.required("arm", arm)?, baseline: table.required("baseline", arm)? };
+    table.finish(|_| None)?;
+    Ok(cause)
+}
+
+fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let name = entry.text()?;
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Fault::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
+}
+
+/// A sentence: in English alone, or in several languages.
+fn text(entry: Entry<'_>) -> Result<Text, Fault> {
+    if entry.is_text() {
+        return entry.text().map(Text::from);
+    }
+    let mut table = entry.table()?;
+    let text = Text {
+        en: table.required("en", Entry::text)?,
+        ko: table.read("ko", Entry::text)?,
+        zh: table.read("zh", Entry::text)?,
+    };
+    table.finish(|_| None)?;
+    Ok(text)
+}
+
+/// A ratio, or the two figures that it is of.
+fn ratio(entry: Entry<'_>) -> Result<f64, Fault> {
+    let wrong =
+        entry.wrong("write one number above 0, or the two figures: [of the arm, of the baseline]".to_owned());
+    let figures: Vec<f64> = if entry.is_list() {
+        entry.list()?.into_iter().map(Entry::fraction).collect::<Result<_, _>>()?
+    } else {
+        vec![entry.fraction()?, 1.0]
+    };
+    match figures[..] {
+        [arm, baseline] if arm > 0.0 && baseline > 0.0 && (arm / baseline).is_finite() => Ok(arm / baseline),
+        _ => Err(wrong),
+    }
+}

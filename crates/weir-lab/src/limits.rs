@@ -1,0 +1,217 @@
+//! What a study may ask at most: the range of every quantity, and what is said when it is left. Every limit of a study
+//! is stated here, or with the protocol that has it.
+
+use std::ops::RangeInclusive;
+
+use thiserror::Error;
+
+/// Most arms of a study.
+pub const ARMS_MAX: usize = 24;
+
+/// Most cells of a study.
+pub const CELLS_MAX: usize = 200;
+
+/// Most bytes in flight in one cell; beyond it memory is measured, not waiting.
+pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
+
+/// Most published figures a study may carry.
+pub const PUBLISHED_MAX: usize = 32;
+
+/// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
+pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
+
+/// Shortest and longest measured window.
+pub const WINDOW_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
+
+/// Shortest and longest warm-up cap.
+pub const WARMUP_NS: RangeInclusive<u64> = 0..=60_000_000_000;
+
+/// Shortest and longest time cap.
+pub const TIME_CAP_NS: RangeInclusive<u64> = 1_000_000_000..=86_400_000_000_000;
+
+/// Smallest and largest equivalence margin.
+pub const SMALLEST_EFFECT: RangeInclusive<f64> = 0.001..=1.0;
+
+/// Smallest and largest share of a capacity that is offered in open loop; at all of it queues grow without end.
+pub const SHARE: RangeInclusive<f64> = 0.01..=0.95;
+
+/// Lowest and highest offered rate.
+pub const RATE_PER_SECOND: RangeInclusive<f64> = 1.0..=100_000_000.0;
+
+/// A quantity with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Open connections.
+    Connections,
+    /// Messages in flight per connection.
+    Depth,
+    /// Bytes per message.
+    MessageBytes,
+    /// Server workers.
+    Workers,
+    /// Further connections that stay idle.
+    IdleConnections,
+    /// Blocks of a cell.
+    Blocks,
+    /// Rounds of a cell in which the arms take turns.
+    Rounds,
+    /// Permutations of a round.
+    Permutations,
+    /// Bytes of one operation on a disk.
+    BlockBytes,
+    /// Operations the background load keeps in flight.
+    BackgroundDepth,
+    /// Sessions of clients.
+    Sessions,
+    /// Orders in flight over all sessions.
+    InFlightTotal,
+}
+
+impl Level {
+    /// Key in a study file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Connections | Self::Sessions => "connections",
+            Self::Depth => "depth",
+            Self::MessageBytes => "message_bytes",
+            Self::Workers => "workers",
+            Self::IdleConnections => "idle_connections",
+            Self::Blocks => "blocks",
+            Self::Rounds => "rounds",
+            Self::Permutations => "permutations",
+            Self::BlockBytes => "block_bytes",
+            Self::BackgroundDepth => "background_depth",
+            Self::InFlightTotal => "in_flight_total",
+        }
+    }
+
+    /// What it may be.
+    pub fn range(self) -> RangeInclusive<u32> {
+        match self {
+            Self::Connections => 1..=60_000,
+            Self::Depth | Self::InFlightTotal => 1..=1_024,
+            Self::MessageBytes => 1..=16 << 20,
+            Self::Workers => 1..=256,
+            Self::IdleConnections => 0..=40_000,
+            // Fewer than UNITS_MIN give figures and no verdicts; a cell of which something is claimed needs more.
+            Self::Blocks | Self::Rounds => 2..=1_000,
+            Self::Permutations => 1..=1_000,
+            Self::BlockBytes => 512..=16 << 20,
+            Self::BackgroundDepth => 0..=1_024,
+            // The built-in accounts are named with five digits.
+            Self::Sessions => 1..=10_000,
+        }
+    }
+}
+
+/// What is wrong with a study: the key and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{key}: {message}")]
+pub struct SpecError {
+    /// Key as in a study file.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+    /// The arm it is about, if it is about one.
+    pub arm: Option<String>,
+}
+
+impl SpecError {
+    pub(crate) fn new(key: &str, message: String) -> Self {
+        Self { key: key.to_owned(), message, arm: None }
+    }
+
+    pub(crate) fn of_arm(self, arm: &str) -> Self {
+        Self { arm: Some(arm.to_owned()), ..self }
+    }
+}
+
+/// Checks a number against its range.
+pub fn level(level: Level, value: i64) -> Result<u32, SpecError> {
+    level_of(level.key(), level, value)
+}
+
+/// The same for a key of another name.
+pub(crate) fn level_of(key: &str, level: Level, value: i64) -> Result<u32, SpecError> {
+    let range = level.range();
+    u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {
+        let message =
+            format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
+        SpecError::new(key, message)
+    })
+}
+
+/// Checks a number that need not be whole.
+pub(crate) fn within(key: &str, value: f64, range: &RangeInclusive<f64>) -> Result<(), SpecError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let message = format!("{value} is out of range; it must be from {} to {}", range.start(), range.end());
+    Err(SpecError::new(key, message))
+}
+
+/// Checks the length of a slice.
+pub(crate) fn slice_ns(length_ns: u64) -> Result<(), SpecError> {
+    if SLICE_NS.contains(&length_ns) {
+        return Ok(());
+    }
+    Err(SpecError::new("slice", "it must be from 5ms to 60s".to_owned()))
+}
+
+/// Names become parts of file names and table heads.
+pub(crate) fn name(key: &str, name: &str) -> Result<(), SpecError> {
+    let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "-_.+".contains(symbol);
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) && !name.starts_with(['.', '-']) {
+        return Ok(());
+    }
+    let message = format!(
+        "{name:?} is not a name; it must be 1 to 64 letters, digits, `-`, `_`, `.` or `+`, and not begin with `.` or `-`"
+    );
+    Err(SpecError::new(key, message))
+}
+
+/// Checks that a word is one of those there are.
+pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecError> {
+    if known.contains(&word) {
+        return Ok(());
+    }
+    Err(SpecError::new(key, format!("there is no {word:?}; {}", instead(word, known))))
+}
+
+/// The nearest of the words there are, or all of them where none is near.
+pub(crate) fn instead(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", known.join(", ")),
+    }
+}
+
+/// The word that was probably meant: a few letters differ, and fewer than would make it another word.
+fn nearest<'w>(word: &str, known: &[&'w str]) -> Option<&'w str> {
+    let distance = |other: &str| strsim::damerau_levenshtein(word, other);
+    let near = known.iter().copied().min_by_key(|other| distance(other))?;
+    (distance(near) <= (word.len().max(near.len()) / 3).max(1)).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_nearly_right_is_found_and_another_has_the_whole_list() {
+        let known = ["connections", "depth", "workers"];
+        assert_eq!(instead("conections", &known), "did you mean connections?");
+        assert_eq!(instead("dpeth", &known), "did you mean depth?");
+        assert_eq!(instead("colour", &known), "there are connections, depth, workers");
+        let error = one_of("arm.route", "onw", &["own", "other"]).expect_err("there is none").to_string();
+        assert_eq!(error, "arm.route: there is no \"onw\"; did you mean own?");
+    }
+
+    #[test]
+    fn the_ends_of_a_range_are_in_it() {
+        for (value, is_in) in [(0, false), (1, true), (60_000, true), (60_001, false), (i64::MIN, false)] {
+            assert_eq!(level(Level::Connections, value).is_ok(), is_in, "{value}");
+        }
+        assert!(within("share", f64::NAN, &SHARE).is_err());
+    }
+}

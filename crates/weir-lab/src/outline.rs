@@ -1,0 +1,222 @@
+//! What a study comes to before it runs: arms, cells, how often each is measured and for how long, and why arms do not
+//! take turns. Text out, nothing else.
+
+use std::fmt::Write as _;
+
+use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+
+use crate::{alternation, file::Study, protocol, validate};
+
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// Starting, stopping and reading the machine, around a whole trial; a storage job also lays out its threads.
+const AROUND_TRIAL_NS: u64 = 400 * MILLISECOND_NS;
+const AROUND_STORAGE_NS: u64 = 800 * MILLISECOND_NS;
+
+/// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
+pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
+    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
+    let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
+    let protocol = protocol::of(cell);
+    let trial_ns = cell.window_ns + cell.warmup_ns_max + protocol.ramp_up_ns(cell) + around_ns;
+    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(&turns, runs));
+    let pilots = match cell.load {
+        LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
+        LoadMode::OpenShare { .. } => runs,
+        LoadMode::Closed | LoadMode::Open { .. } => 0,
+    };
+    u64::from(cell.blocks) * unit_ns + pilots * trial_ns
+}
+
+/// How long a study takes.
+pub fn study_ns(spec: &StudySpec) -> u64 {
+    spec.cells.iter().map(|cell| cell_ns(spec, cell)).sum()
+}
+
+/// The plan of a study, for people.
+pub fn text(study: &Study) -> String {
+    let Study { spec, missing_arms } = study;
+    let mut out = String::new();
+    head(spec, &mut out);
+    out.push_str("\narms\n");
+    let names: Vec<&str> = spec.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
+    for (index, arm) in spec.arms.iter().enumerate() {
+        let role = if index == 0 { "  (baseline, runs twice)" } else { "" };
+        let _ = writeln!(out, "  {:width$}  {}{role}", arm.name, runs(arm));
+    }
+    if !missing_arms.is_empty() {
+        out.push_str("\nmissing here\n");
+        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, arm.reason));
+    }
+    out.push_str("\ncells\n");
+    spec.cells.iter().for_each(|cell| self::cell(spec, cell, &mut out));
+    whole_trials(spec, &mut out);
+    out.push('\n');
+    claims(spec, &mut out);
+    let (all, cap) = (shown_ns(study_ns(spec)), shown_ns(spec.time_cap_ns));
+    let _ = writeln!(out, "It takes about {all}; no round or block starts after {cap}.");
+    out
+}
+
+fn head(spec: &StudySpec, out: &mut String) {
+    let protocol = spec.cells.first().map_or("", |cell| protocol::of(cell).name());
+    let _ = writeln!(out, "study {}: {}", spec.name, spec.title);
+    let margin = shown_percent(spec.smallest_effect);
+    let _ = writeln!(
+        out,
+        "protocol {protocol}, equivalence margin {margin}, server CPUs {}, load CPUs {}, seed {}",
+        cpus(&spec.server_cpus),
+        cpus(&spec.load_cpus),
+        spec.seed
+    );
+}
+
+fn cpus(cpus: &[usize]) -> String {
+    if cpus.is_empty() {
+        return "any".to_owned();
+    }
+    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// What an arm runs, as a command line would say it.
+fn runs(arm: &ArmSpec) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let options = |options: &std::collections::BTreeMap<String, String>| {
+        options.iter().map(|(name, value)| format!("-o {name}={value}")).collect::<Vec<_>>()
+    };
+    match &arm.subject {
+        Subject::Weir { driver, options: own, arguments } => {
+            words.push(format!("--driver {driver}"));
+            words.extend(options(own));
+            words.extend(arguments.iter().cloned());
+        }
+        Subject::Command { argv } => words.extend(argv.iter().cloned()),
+        Subject::Gateway(gateway) => {
+            words.push(format!("--handoff {} --route {}", gateway.handoff, gateway.route));
+            words.extend(gateway.driver.iter().map(|driver| format!("--driver {driver}")));
+            words.extend(gateway.workers.iter().map(|workers| format!("--workers {workers}")));
+            words.extend(options(&gateway.options));
+            words.extend(gateway.arguments.iter().cloned());
+        }
+        Subject::Storage(storage) => {
+            words.extend(storage.engine.iter().map(|engine| format!("--engine {engine}")));
+            words.push(format!("--wait {}", storage.completion.predictor));
+        }
+        Subject::Fio { program, engine } => {
+            words.push(program.clone());
+            words.extend(engine.iter().map(|engine| format!("like {engine}")));
+        }
+    }
+    if !arm.load_options.is_empty() {
+        words.push(format!("; its generator {}", options(&arm.load_options).join(" ")));
+    }
+    words.join(" ")
+}
+
+fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
+    let role = match cell.role {
+        CellRole::Headline => "headline",
+        CellRole::Declared => "declared",
+        CellRole::Exploratory => "exploratory",
+    };
+    let load = match cell.load {
+        LoadMode::Closed => "closed loop".to_owned(),
+        LoadMode::Open { rate_per_second, .. } => format!("{rate_per_second:.0} a second"),
+        LoadMode::OpenShare { share, .. } if protocol::of(cell).has_capacity_of_baseline() => {
+            format!("{} of the baseline's capacity", shown_percent(share))
+        }
+        LoadMode::OpenShare { share, .. } => format!("{} of the smallest capacity", shown_percent(share)),
+    };
+    let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() + 1;
+    let often = match &cell.alternation {
+        Some(turns) => format!(
+            "{} rounds of {} x {runs} slices of {}",
+            cell.blocks,
+            turns.permutations,
+            shown_ns(turns.slice_ns)
+        ),
+        None => format!("{} blocks of {runs} trials of {}", cell.blocks, shown_ns(cell.window_ns)),
+    };
+    let _ = writeln!(out, "  {}  {role}, {load}, {often}: {}", cell.id, shown_ns(cell_ns(spec, cell)));
+    if !cell.arms.is_empty() {
+        let _ = writeln!(out, "    {}", cell.arms.join(", "));
+    }
+}
+
+/// Why arms do not take turns, with the cells in which they do not.
+fn whole_trials(spec: &StudySpec, out: &mut String) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for cell in spec.cells.iter().filter(|cell| cell.alternation.is_none()) {
+        let reason = alternation::obstacle(spec, cell).unwrap_or("the study asks for whole trials");
+        match reasons.iter_mut().find(|(own, _)| *own == reason) {
+            Some((_, cells)) => cells.push(&cell.id),
+            None => reasons.push((reason, vec![&cell.id])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    out.push_str("\nwhole trials instead of turns\n");
+    for (reason, cells) in reasons {
+        let cells = if cells.len() == spec.cells.len() { "every cell".to_owned() } else { cells.join(", ") };
+        let _ = writeln!(out, "  {reason}: {cells}");
+    }
+}
+
+fn claims(spec: &StudySpec, out: &mut String) {
+    let claims = validate::claims(spec);
+    let of_claims = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory);
+    let Some(units) = of_claims.map(|cell| cell.blocks).min() else { return };
+    let Some(found) = validate::deviations_found(units, claims) else { return };
+    let (count, noun) = (claims, if claims == 1 { "claim" } else { "claims" });
+    let _ = writeln!(
+        out,
+        "{count} {noun}: corrected for all of them, {units} rounds or blocks find a difference of {found:.1} of their \
+         standard deviations."
+    );
+}
+
+fn shown_percent(share: f64) -> String {
+    let percent = (1_000.0 * share).round() / 10.0;
+    format!("{percent} %")
+}
+
+/// A length of time with the unit people would use.
+fn shown_ns(ns: u64) -> String {
+    let ms = ns / MILLISECOND_NS;
+    let seconds = (ms + 500) / 1_000;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..10_000 if !ms.is_multiple_of(1_000) => format!("{:.1} s", ms as f64 / 1_000.0),
+        1_000..120_000 => format!("{seconds} s"),
+        120_000..7_200_000 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h", (seconds as f64 / 360.0).round() / 10.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{builtin, surroundings::Surroundings};
+
+    #[test]
+    fn every_built_in_study_fits_its_time() {
+        for study in builtin::ALL {
+            for plan in [None, Some("published")] {
+                let surroundings = Surroundings { plan: plan.map(str::to_owned), ..Surroundings::default() };
+                let Ok(Study { spec, .. }) = study.study(&surroundings) else { continue };
+                let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
+                assert!(takes_ns < cap_ns, "{} {plan:?}: {} s", study.name, takes_ns / 1_000_000_000);
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_are_told_in_the_unit_people_would_use() {
+        let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 9_000_000]
+            .map(|ms| shown_ns(ms * MILLISECOND_NS))
+            .into();
+        assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "3 min", "2.5 h"]);
+    }
+}

@@ -1,0 +1,241 @@
+//! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
+
+use weir_record::{
+    slices::SliceMessage,
+    spec::{ArmSpec, CellSpec, StudySpec, Subject},
+};
+
+use super::{Factor, Generator, Kind, Protocol, Setting, Value, connected, factor::unusual};
+use crate::{
+    limits::{Level, SpecError, instead},
+    table::{At, Entry, Fault, Table},
+};
+
+/// Drivers an arm may name. `auto` is not among them: a study never leaves the choice open.
+pub(crate) const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
+
+/// Descriptors that `select` can name (`FD_SETSIZE`): the kernel's interface has no room for more.
+const SELECT_DESCRIPTORS: u32 = 1024;
+
+/// Descriptors a server has open beside its connections, and a few to spare: standard streams, signals, the
+/// statistics socket and its one reader.
+const DESCRIPTORS_BESIDE: u32 = 12;
+
+/// Further ones for each worker: its listener and the descriptor that wakes it.
+const DESCRIPTORS_PER_WORKER: u32 = 2;
+
+/// Most further words of `weir serve` an arm may have.
+const ARGUMENTS_MAX: usize = 32;
+
+/// What the laboratory says to `weir serve` itself; an arm that said it too would contradict it.
+const ARGUMENTS_TAKEN: [&str; 8] =
+    ["--driver", "--listen", "--workers", "--stats-socket", "--pin", "--body", "--option", "-o"];
+
+pub(super) const CONNECTIONS: Factor = Factor {
+    key: "connections",
+    kind: Kind::Number(Level::Connections),
+    default: Some(Value::Number(100)),
+    set: |cell, level| cell.connections = level.number(),
+    shown: |cell| Some(format!("c{}", cell.connections)),
+};
+
+pub(super) const DEPTH: Factor = Factor {
+    key: "depth",
+    kind: Kind::Number(Level::Depth),
+    default: Some(Value::Number(1)),
+    set: |cell, level| cell.depth = level.number(),
+    shown: |cell| Some(format!("d{}", cell.depth)),
+};
+
+const MESSAGE_BYTES: Factor = Factor {
+    key: "message_bytes",
+    kind: Kind::Number(Level::MessageBytes),
+    default: Some(Value::Number(64)),
+    set: |cell, level| cell.message_bytes = level.number(),
+    shown: |cell| Some(format!("m{}", cell.message_bytes)),
+};
+
+pub(super) const WORKERS: Factor = Factor {
+    key: "workers",
+    kind: Kind::Threads,
+    default: Some(Value::Number(1)),
+    set: |cell, level| cell.workers = level.number(),
+    shown: |cell| unusual("w", cell.workers, 1),
+};
+
+pub(super) const IDLE_CONNECTIONS: Factor = Factor {
+    key: "idle_connections",
+    kind: Kind::Number(Level::IdleConnections),
+    default: Some(Value::Number(0)),
+    set: |cell, level| cell.idle_connections = level.number(),
+    shown: |cell| unusual("i", cell.idle_connections, 0),
+};
+
+/// Messages that come back.
+pub(super) struct Echo;
+
+impl Protocol for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS]
+    }
+
+    fn begin(&self, _cell: &mut CellSpec) {}
+
+    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+        Ok(Vec::new())
+    }
+
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+        subject(arm)
+    }
+
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
+    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
+        None
+    }
+
+    fn check_cell(&self, _cell: &CellSpec) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
+        check_servers(spec)
+    }
+}
+
+impl Generator for Echo {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let head = ["load", "echo", "--json", "--target", address];
+        let bytes = ("--message-bytes", cell.message_bytes.to_string());
+        super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
+    }
+
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
+        Some(SliceMessage::Echo { bytes: cell.message_bytes })
+    }
+}
+
+/// A server on one of our drivers, or a command.
+pub(super) fn subject(arm: &mut Table<'_>) -> Result<Subject, Fault> {
+    let driver = arm.take("driver");
+    let command = arm.take("command");
+    let has_words = arm.has("options") || arm.has("arguments");
+    let options = arm.read("options", Entry::options)?.unwrap_or_default();
+    let arguments = arm.read("arguments", Entry::words)?.unwrap_or_default();
+    match (driver, command) {
+        (Some(entry), None) => {
+            let at = entry.at;
+            let driver = entry.text()?;
+            check_driver(&driver).at(at)?;
+            check_arguments(&arguments).at(arm.at())?;
+            Ok(Subject::Weir { driver, options, arguments })
+        }
+        (None, Some(entry)) if !has_words => {
+            let at = entry.at;
+            let argv = entry.words()?;
+            check_command(&argv).at(at)?;
+            Ok(Subject::Command { argv })
+        }
+        (None, Some(_)) => {
+            Err(arm.wrong("`options` and `arguments` belong to a driver; write a command's into the command"))
+        }
+        (Some(_), Some(_)) => Err(arm.wrong("give either `driver` or `command`")),
+        (None, None) => Err(arm.wrong("give a `driver` or a `command`")),
+    }
+}
+
+/// Every arm serves connections, and as many as its driver can name.
+pub(super) fn check_servers(spec: &StudySpec) -> Result<(), SpecError> {
+    spec.arms.iter().try_for_each(|arm| check_server(spec, arm).map_err(|error| error.of_arm(&arm.name)))
+}
+
+fn check_server(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
+    let wrong = |message: String| Err(SpecError::new("arm", message));
+    match &arm.subject {
+        Subject::Weir { driver, arguments, .. } => {
+            check_driver(driver)?;
+            check_arguments(arguments)?;
+            check_descriptors(driver, spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)))
+        }
+        Subject::Command { argv } => check_command(argv),
+        Subject::Storage(_) | Subject::Fio { .. } => {
+            wrong(format!("arm {} works on a disk; write protocol = \"storage\" for it", arm.name))
+        }
+        Subject::Gateway(_) => wrong(format!("{} is a gateway, and no cell has orders", arm.name)),
+    }
+}
+
+pub(super) fn check_driver(driver: &str) -> Result<(), SpecError> {
+    if DRIVERS.contains(&driver) {
+        return Ok(());
+    }
+    let message = match driver {
+        "auto" => "an arm must name its driver; `auto` would leave open what was measured".to_owned(),
+        other => format!("there is no driver {other:?}; {}", instead(other, &DRIVERS)),
+    };
+    Err(SpecError::new("arm.driver", message))
+}
+
+/// Refuses cells with more connections than the arm's driver can name.
+fn check_descriptors<'c>(
+    driver: &str,
+    mut cells: impl Iterator<Item = &'c CellSpec>,
+) -> Result<(), SpecError> {
+    if driver != "select" {
+        return Ok(());
+    }
+    let most = |cell: &CellSpec| {
+        SELECT_DESCRIPTORS.saturating_sub(DESCRIPTORS_BESIDE + DESCRIPTORS_PER_WORKER * cell.workers)
+    };
+    let asked = |cell: &CellSpec| cell.connections.saturating_add(cell.idle_connections);
+    let Some(cell) = cells.find(|cell| asked(cell) > most(cell)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "select watches descriptors below {SELECT_DESCRIPTORS}, which leaves {} for connections, and {} has {} (idle \
+         ones included); use poll or epoll, or cells with fewer",
+        most(cell),
+        cell.id,
+        asked(cell)
+    );
+    Err(SpecError::new("arm.driver", message))
+}
+
+fn check_command(argv: &[String]) -> Result<(), SpecError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(SpecError::new("arm.command", "the command is empty; it must name a program".to_owned()));
+    }
+    if !argv.iter().any(|word| word.contains("{port}")) {
+        let message = "no word of the command holds {port}, so the server cannot be told where to listen";
+        return Err(SpecError::new("arm.command", message.to_owned()));
+    }
+    Ok(())
+}
+
+/// Further words of `weir serve`: not too many, and none the laboratory says itself.
+pub(super) fn check_arguments(words: &[String]) -> Result<(), SpecError> {
+    if words.len() > ARGUMENTS_MAX {
+        let message = format!("{} words; at most {ARGUMENTS_MAX} are allowed", words.len());
+        return Err(SpecError::new("arm.arguments", message));
+    }
+    let is_taken = |word: &&String| {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        ARGUMENTS_TAKEN.contains(&name)
+    };
+    match words.iter().find(is_taken) {
+        Some(word) => {
+            let message = format!(
+                "{word:?} is what the laboratory says itself, from the arm's and the cell's own keys"
+            );
+            Err(SpecError::new("arm.arguments", message))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Factors as data: what a level may be, what it asks of a cell, and how it shows in the cell's identifier.
+
+use std::{borrow::Cow, fmt};
+
+use weir_record::spec::{CellSpec, LoadMode};
+
+use crate::{
+    limits::{Level, SpecError},
+    surroundings::Surroundings,
+    table::{At, Entry, Fault},
+};
+
+/// A level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Number(u32),
+    Word(Cow<'static, str>),
+    Flag(bool),
+}
+
+impl Value {
+    pub(crate) fn number(&self) -> u32 {
+        if let Self::Number(number) = self { *number } else { 0 }
+    }
+
+    pub(crate) fn word(&self) -> &str {
+        if let Self::Word(word) = self { word } else { "" }
+    }
+
+    pub(crate) fn is_true(&self) -> bool {
+        *self == Self::Flag(true)
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(formatter, "{number}"),
+            Self::Word(word) => formatter.write_str(word),
+            Self::Flag(flag) => write!(formatter, "{flag}"),
+        }
+    }
+}
+
+/// What the levels of a factor are.
+pub(crate) enum Kind {
+    /// Whole numbers.
+    Number(Level),
+    /// Numbers of threads. `"cpus"` are as many as the server's side has CPUs, `"up-to-cpus"` is 1, 2, 4 and so on, up
+    /// to that many.
+    Threads,
+    /// Yes or no.
+    Flag,
+    /// Words, each checked and brought into the form in which it is stored.
+    Word(fn(&str) -> Result<String, SpecError>),
+    /// The same for drivers: those that do not run here are left out.
+    Driver(fn(&str) -> Result<String, SpecError>),
+}
+
+/// Something that a study varies.
+pub(crate) struct Factor {
+    /// Key in a study file.
+    pub(crate) key: &'static str,
+    /// What its levels are.
+    pub(crate) kind: Kind,
+    /// The level of a cell that names none; absent where something else decides.
+    pub(crate) default: Option<Value>,
+    /// Asks a level of a cell.
+    pub(crate) set: fn(&mut CellSpec, &Value),
+    /// How the cell's level shows in its identifier; `None` where it is the usual one.
+    pub(crate) shown: fn(&CellSpec) -> Option<String>,
+}
+
+/// What resolves levels that have a name instead of a number.
+#[derive(Clone, Copy)]
+pub(crate) struct Machine<'s> {
+    pub(crate) surroundings: &'s Surroundings,
+    /// The server side's, as the file or the machine has them.
+    pub(crate) server_cpus: &'s [usize],
+}
+
+impl Factor {
+    /// Whether its levels are drivers, of which this machine may lack some.
+    pub(crate) fn is_driver(&self) -> bool {
+        matches!(self.kind, Kind::Driver(_))
+    }
+
+    /// The levels that one value of a file stands for: one, unless it is a name for several or for none.
+    pub(crate) fn read(&self, entry: Entry<'_>, machine: Machine<'_>) -> Result<Vec<Value>, Fault> {
+        let at = entry.at;
+        type Read = fn(&str) -> Result<String, SpecError>;
+        let word = |read: Read, entry: Entry<'_>| read(&entry.word()?).at(at);
+        match self.kind {
+            Kind::Number(level) => Ok(vec![Value::Number(entry.level(level)?)]),
+            Kind::Threads if entry.is_text() => threads(entry, machine.server_cpus),
+            Kind::Threads => Ok(vec![Value::Number(entry.level(Level::Workers)?)]),
+            Kind::Flag => Ok(vec![Value::Flag(entry.flag()?)]),
+            Kind::Word(read) => Ok(vec![Value::Word(Cow::Owned(word(read, entry)?))]),
+            Kind::Driver(read) => {
+                let driver: String = word(read, entry)?;
+                let runs = machine.surroundings.refused(&driver).is_none();
+                Ok(if runs { vec![Value::Word(Cow::Owned(driver))] } else { Vec::new() })
+            }
+        }
+    }
+}
+
+fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, Fault> {
+    let unknown = entry.wrong(
+        "it is not known which CPUs the server's side has here; give server_cpus, or a number".to_owned(),
+    );
+    let neither = |text: &str| format!("{text:?} is none; write a number, \"cpus\" or \"up-to-cpus\"");
+    let (key, at) = (entry.key.clone(), entry.at);
+    let text = entry.text()?;
+    let Some(cpus) = u32::try_from(server_cpus.len()).ok().filter(|cpus| *cpus > 0) else {
+        return Err(unknown);
+    };
+    match text.as_str() {
+        "cpus" => Ok(vec![Value::Number(cpus)]),
+        "up-to-cpus" => {
+            let doubled = std::iter::successors(Some(1_u32), |workers| workers.checked_mul(2));
+            let below = doubled.take_while(|workers| *workers < cpus);
+            Ok(below.chain([cpus]).map(Value::Number).collect())
+        }
+        other => Err(Fault::new(at, &key, neither(other))),
+    }
+}
+
+/// A load as it shows in an identifier.
+pub(super) fn load_shown(load: &LoadMode) -> String {
+    match load {
+        LoadMode::Closed => "closed".to_owned(),
+        LoadMode::Open { rate_per_second, .. } => format!("open{rate_per_second:.0}"),
+        LoadMode::OpenShare { share, .. } => format!("open{:.0}pct", 100.0 * share),
+    }
+}
+
+/// A level that is not the usual one, with a letter before it.
+pub(super) fn unusual(letter: &str, level: u32, usual: u32) -> Option<String> {
+    (level != usual).then(|| format!("{letter}{level}"))
+}

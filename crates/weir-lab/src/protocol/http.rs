@@ -1,0 +1,194 @@
+//! Requests and their responses. Arms are those of echo.
+
+use weir_proto::content::Content;
+use weir_record::{
+    slices::SliceMessage,
+    spec::{CellSpec, HttpCell, StudySpec, Subject},
+};
+
+use super::{
+    Factor, Generator, Kind, Protocol, Setting, Value, connected,
+    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, WORKERS},
+    seconds,
+};
+use crate::{
+    limits::SpecError,
+    table::{Entry, Fault, Table},
+};
+
+/// Longest ramp-up, and longest timeout of a connection or a response.
+const LENGTH_NS_MAX: u64 = 60_000_000_000;
+
+const CONTENT: Factor = Factor {
+    key: "content",
+    kind: Kind::Word(|text| Ok(content(text)?.to_string())),
+    default: Some(Value::Word(std::borrow::Cow::Borrowed("html"))),
+    set: |cell, level| {
+        cell.message_bytes = content(level.word()).map_or(0, content_bytes);
+        http(cell).content = level.word().to_owned();
+    },
+    shown: |cell| {
+        let content = &cell.http.as_ref()?.content;
+        let is_size = content.bytes().all(|symbol| symbol.is_ascii_digit());
+        Some(if is_size { format!("b{content}") } else { content.clone() })
+    },
+};
+
+const CLOSE: Factor = Factor {
+    key: "close",
+    kind: Kind::Flag,
+    default: Some(Value::Flag(false)),
+    set: |cell, level| http(cell).close = level.is_true(),
+    shown: |cell| cell.http.as_ref()?.close.then(|| "reconnect".to_owned()),
+};
+
+fn http(cell: &mut CellSpec) -> &mut HttpCell {
+    cell.http.get_or_insert_default()
+}
+
+/// What a response carries, from its name.
+fn content(text: &str) -> Result<Content, SpecError> {
+    text.parse::<Content>().map_err(|error| {
+        let message = format!("{text:?} is none: {error}");
+        SpecError::new("content", message)
+    })
+}
+
+/// Length of a content, as message size.
+fn content_bytes(content: Content) -> u32 {
+    u32::try_from(content.len()).unwrap_or(u32::MAX)
+}
+
+/// The name of the file that has a content.
+pub(crate) fn file_name(content: Content) -> String {
+    match content {
+        Content::Html => "index.html".to_owned(),
+        Content::Image => "image.jpg".to_owned(),
+        Content::Bytes(bytes) => format!("{bytes}.bin"),
+    }
+}
+
+/// The path a generator asks for. Servers of one content answer it like any other.
+fn url_path(http: &HttpCell) -> String {
+    // A content that is none was refused before anything ran; the generator would say so too.
+    match http.content.parse() {
+        Ok(Content::Html) | Err(_) => "/".to_owned(),
+        Ok(other) => format!("/{}", file_name(other)),
+    }
+}
+
+impl Generator for Http {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let http = cell.http.clone().unwrap_or_default();
+        let url = format!("http://{address}{}", url_path(&http));
+        let mut said = vec![("--expect-content", http.content.clone())];
+        said.extend(connected(cell));
+        let lengths = [
+            ("--ramp-up", http.ramp_up_ns),
+            ("--connect-timeout", http.connect_timeout_ns),
+            ("--response-timeout", http.response_timeout_ns),
+        ];
+        let given = lengths.into_iter().filter(|(_, length_ns)| *length_ns > 0);
+        said.extend(given.map(|(name, length_ns)| (name, seconds(length_ns))));
+        let mut words = super::options(&["load", "http", "--json", &url], &said);
+        words.extend(http.close.then(|| "--close".to_owned()));
+        words
+    }
+
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
+        let http = cell.http.as_ref()?;
+        Some(SliceMessage::Http { path: url_path(http), content: http.content.clone() })
+    }
+}
+
+/// Requests and their responses.
+pub(super) struct Http;
+
+impl Protocol for Http {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS]
+    }
+
+    fn begin(&self, cell: &mut CellSpec) {
+        cell.http = Some(HttpCell::default());
+    }
+
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+        type Set = fn(&mut HttpCell, u64);
+        let keys: [(&str, Set); 3] = [
+            ("ramp_up", |http, length_ns| http.ramp_up_ns = length_ns),
+            ("connect_timeout", |http, length_ns| http.connect_timeout_ns = length_ns),
+            ("response_timeout", |http, length_ns| http.response_timeout_ns = length_ns),
+        ];
+        let mut settings: Vec<Setting> = Vec::new();
+        for (key, set) in keys {
+            let length = |entry: Entry<'_>| {
+                let long = entry.wrong("it must be at most 1min".to_owned());
+                entry.length().and_then(|ns| if ns > LENGTH_NS_MAX { Err(long) } else { Ok(ns) })
+            };
+            if let Some(length_ns) = table.read(key, length)? {
+                settings.push(Box::new(move |cell| set(http(cell), length_ns)));
+            }
+        }
+        Ok(settings)
+    }
+
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+        echo::subject(arm)
+    }
+
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
+    fn ramp_up_ns(&self, cell: &CellSpec) -> u64 {
+        cell.http.as_ref().map_or(0, |http| http.ramp_up_ns)
+    }
+
+    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+        let http = cell.http.as_ref()?;
+        if http.close {
+            return Some("a connection for each request leaves work in the kernel for whoever comes next");
+        }
+        (http.ramp_up_ns > 0).then_some("a ramp is a part of what is measured")
+    }
+
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
+        let Some(http) = &cell.http else { return Ok(()) };
+        let content = content(&http.content)?;
+        if content_bytes(content) != cell.message_bytes {
+            let message =
+                format!("{} says {} bytes, and {content} has {}", cell.id, cell.message_bytes, content.len());
+            return Err(SpecError::new("content", message));
+        }
+        if http.close && cell.depth > 1 {
+            let message = format!("{} closes after each request, so that only one can be in flight", cell.id);
+            return Err(SpecError::new("depth", message));
+        }
+        let lengths = [http.ramp_up_ns, http.connect_timeout_ns, http.response_timeout_ns];
+        if lengths.iter().any(|length_ns| *length_ns > LENGTH_NS_MAX) {
+            let message = format!("{} has a ramp-up or a timeout of more than a minute", cell.id);
+            return Err(SpecError::new("factors", message));
+        }
+        Ok(())
+    }
+
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
+        echo::check_servers(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_asked_for_at_the_root_and_others_by_name() {
+        let path = |content: &str| url_path(&HttpCell { content: content.to_owned(), ..HttpCell::default() });
+        assert_eq!(["html", "image", "64"].map(path), ["/", "/image.jpg", "/64.bin"]);
+    }
+}

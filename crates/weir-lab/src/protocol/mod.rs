@@ -1,0 +1,198 @@
+//! What can be measured, a file for each protocol: its factors, what else a study file may say of its cells and arms,
+//! and what must hold between them. A study has one protocol.
+
+mod echo;
+mod factor;
+pub(crate) mod http;
+mod orders;
+pub(crate) mod storage;
+
+use std::time::Duration;
+
+use weir_record::{
+    slices::SliceMessage,
+    spec::{CellSpec, LoadMode, StudySpec, Subject},
+};
+
+pub(crate) use echo::DRIVERS;
+pub(crate) use factor::{Factor, Kind, Machine, Value};
+
+use crate::{
+    limits::SpecError,
+    surroundings::Surroundings,
+    table::{Fault, Table},
+};
+
+/// What a key of a file says of a cell.
+pub(crate) type Setting = Box<dyn Fn(&mut CellSpec)>;
+
+/// One kind of message and of what answers it.
+pub(crate) trait Protocol: Sync {
+    /// Name in a study file.
+    fn name(&self) -> &'static str;
+
+    /// Its factors, in the order of a cell's identifier.
+    fn factors(&self) -> &'static [Factor];
+
+    /// Gives a cell the side that only this protocol has, with nothing asked yet.
+    fn begin(&self, cell: &mut CellSpec);
+
+    /// Longest warm-up of a cell that says none.
+    fn warmup_ns_max(&self) -> u64 {
+        // The generator needs 0.6 s to call a load steady, and often a little more.
+        800_000_000
+    }
+
+    /// Keys that a file may have for all of its cells, and a cell for itself.
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault>;
+
+    /// What a generator of it is told; `None` where what is measured is its own load.
+    fn generator(&self) -> Option<&dyn Generator>;
+
+    /// Time before the warm-up in which connections are opened.
+    fn ramp_up_ns(&self, _cell: &CellSpec) -> u64 {
+        0
+    }
+
+    /// Whether the capacity that shares are of is the baseline's, and not the smallest of all arms.
+    fn has_capacity_of_baseline(&self) -> bool {
+        false
+    }
+
+    /// What an arm runs, from its keys.
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
+
+    /// How many figures of an arm are claims in a cell that claims something.
+    fn figures_claimed(&self) -> usize {
+        // CPU and throughput; CPU of the machine is a condition of the first.
+        2
+    }
+
+    /// CPUs and drivers that the file leaves to the machine.
+    fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
+        spec.server_cpus.clone_from(&surroundings.server_cpus);
+        spec.load_cpus.clone_from(&surroundings.load_cpus);
+    }
+
+    /// How its load shows in a cell's identifier.
+    fn load_shown(&self, cell: &CellSpec) -> Option<String> {
+        Some(factor::load_shown(&cell.load))
+    }
+
+    /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
+    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str>;
+
+    /// What must hold in a cell beyond the ranges of its levels.
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError>;
+
+    /// What must hold between arms and cells.
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError>;
+}
+
+/// What loads a server of a protocol.
+pub(crate) trait Generator {
+    /// Words of `weir load` that only a generator of this protocol is told.
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String>;
+
+    /// What it sends in a slice; `None` where arms cannot take turns.
+    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage>;
+}
+
+/// Words and their values as a command line has them.
+fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {
+    let words = options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]);
+    head.iter().map(|word| (*word).to_owned()).chain(words).collect()
+}
+
+/// What a generator keeps open, and on its way.
+fn connected(cell: &CellSpec) -> [(&'static str, String); 2] {
+    [("--connections", cell.connections.to_string()), ("--depth", cell.depth.to_string())]
+}
+
+/// A length of time as the command line takes it.
+pub(crate) fn seconds(nanoseconds: u64) -> String {
+    format!("{}s", Duration::from_nanos(nanoseconds).as_secs_f64())
+}
+
+/// All there are.
+pub(crate) const ALL: [&dyn Protocol; 4] = [&echo::Echo, &http::Http, &storage::Storage, &orders::Orders];
+
+/// The protocol of a cell.
+pub(crate) fn of(cell: &CellSpec) -> &'static dyn Protocol {
+    match cell {
+        CellSpec { storage: Some(_), .. } => &storage::Storage,
+        CellSpec { orders: Some(_), .. } => &orders::Orders,
+        CellSpec { http: Some(_), .. } => &http::Http,
+        _ => &echo::Echo,
+    }
+}
+
+/// Checks that a study has one protocol, and what that asks of its arms.
+pub(crate) fn check(spec: &StudySpec) -> Result<&'static dyn Protocol, SpecError> {
+    let Some(first) = spec.cells.first() else { return Ok(&echo::Echo) };
+    let protocol = of(first);
+    if let Some(cell) = spec.cells.iter().find(|cell| of(cell).name() != protocol.name()) {
+        let message = format!(
+            "{} is of {} and {} of {}; a study has one protocol",
+            first.id,
+            protocol.name(),
+            cell.id,
+            of(cell).name()
+        );
+        return Err(SpecError::new("protocol", message));
+    }
+    protocol.check_arms(spec)?;
+    Ok(protocol)
+}
+
+/// Identifier of a cell, from its levels: `c100-d1-m64-closed`, `c50-d1-b1024-reconnect-closed`, `randread-b4096-qd1`,
+/// `closed-uring-w2`.
+pub fn cell_id(cell: &CellSpec) -> String {
+    let protocol = of(cell);
+    let levels = protocol.factors().iter().filter_map(|factor| (factor.shown)(cell));
+    let parts: Vec<String> = levels.chain(protocol.load_shown(cell)).collect();
+    parts.join("-")
+}
+
+/// A closed loop has nothing else to say.
+fn is_closed(cell: &CellSpec) -> bool {
+    cell.load == LoadMode::Closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of the documented table of factors.
+    fn documented() -> Vec<Vec<&'static str>> {
+        let text = include_str!("../../../../docs/study-file.md");
+        let (_, table) = text.split_once("| factor | protocol |").expect("there is a table");
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        rows.map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect()
+    }
+
+    #[test]
+    fn every_factor_is_documented_with_its_default_and_its_range() {
+        let rows = documented();
+        for protocol in ALL {
+            for factor in protocol.factors() {
+                let is_its = |row: &&Vec<&str>| {
+                    row[0] == format!("`{}`", factor.key)
+                        && row[1].split(", ").any(|it| it == protocol.name())
+                };
+                let found: Vec<&Vec<&str>> = rows.iter().filter(is_its).collect();
+                let [row] = found[..] else { panic!("{} of {}: {found:?}", factor.key, protocol.name()) };
+                let default = factor.default.as_ref().map(Value::to_string).unwrap_or_default();
+                assert_eq!(row[2], default, "{} of {}", factor.key, protocol.name());
+                if let Kind::Number(level) = &factor.kind {
+                    let range = level.range();
+                    let told = format!("{} to {}", range.start(), range.end());
+                    assert!(row[3].starts_with(&told), "{}: {told}, not {}", factor.key, row[3]);
+                }
+            }
+        }
+        let factors: usize = ALL.iter().map(|protocol| protocol.factors().len()).sum();
+        let told: usize = rows.iter().map(|row| row[1].split(", ").count()).sum();
+        assert_eq!(factors, told, "a factor is documented that is not there");
+    }
+}

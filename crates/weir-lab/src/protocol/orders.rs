@@ -1,0 +1,382 @@
+//! Orders that go through a gateway to an exchange. A cell says how orders come and on which driver; an arm says how
+//! the gateway hands them to another worker, and the first arm is its baseline on every driver.
+
+use std::borrow::Cow;
+
+use weir_record::{
+    slices::SliceMessage,
+    spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
+};
+
+use super::{
+    Factor, Generator, Kind, Protocol, Setting, Value,
+    echo::{check_arguments, check_driver},
+    factor::{load_shown, unusual},
+};
+use crate::{
+    limits::{Level, SpecError, one_of},
+    surroundings::Surroundings,
+    table::{At, Entry, Fault, Table},
+};
+
+/// Ways of handing over that `--handoff` takes.
+const HANDOFFS: [&str; 7] = ["owner", "naive", "edge", "armed", "mesh", "mesh-spin", "msgring"];
+
+/// The way that hands nothing over.
+const NO_HANDOFF: &str = "owner";
+
+/// Routes that `--route` takes.
+const ROUTES: [&str; 3] = ["own", "other", "modulo"];
+
+/// Levels that `--journal` takes.
+const JOURNALS: [&str; 3] = ["none", "os", "disk"];
+
+/// Ways of accepting that `--accept` takes.
+const ACCEPTS: [&str; 3] = ["acceptor", "reuseport", "exclusive"];
+
+/// Sessions of clients of a cell that says none, as in document 001.
+const SESSIONS: u32 = 10;
+
+/// Orders a session may have in flight when they come at a rate of their own: so many that the rate decides.
+const OPEN_IN_FLIGHT: u32 = 64;
+
+/// Bytes of the order that enters.
+const ORDER_BYTES: u32 = 47;
+
+/// A kind of load: how many orders are on their way, and when new ones start.
+struct Load {
+    name: &'static str,
+    depth: u32,
+    in_flight_total: Option<u32>,
+    mode: LoadMode,
+}
+
+/// The kinds there are. Paced load comes at a share of what the baseline can do at flood.
+const LOADS: [Load; 4] = [
+    Load { name: "closed", depth: 1, in_flight_total: Some(1), mode: LoadMode::Closed },
+    Load { name: "tps", depth: 1, in_flight_total: None, mode: LoadMode::Closed },
+    Load {
+        name: "paced",
+        depth: 10,
+        in_flight_total: None,
+        mode: LoadMode::OpenShare { share: 0.5, poisson: true },
+    },
+    Load { name: "flood", depth: 10, in_flight_total: None, mode: LoadMode::Closed },
+];
+
+fn load(name: &str) -> Option<&'static Load> {
+    LOADS.iter().find(|load| load.name == name)
+}
+
+fn load_of(cell: &CellSpec) -> Option<&'static Load> {
+    load(&cell.orders.as_ref()?.load)
+}
+
+fn orders(cell: &mut CellSpec) -> &mut OrdersCell {
+    cell.orders.get_or_insert_default()
+}
+
+const LOAD: Factor = Factor {
+    key: "load",
+    kind: Kind::Word(|text| {
+        one_of("load", text, &LOADS.each_ref().map(|load| load.name)).map(|()| text.to_owned())
+    }),
+    default: Some(Value::Word(Cow::Borrowed("closed"))),
+    set: |cell, level| {
+        let Some(load) = load(level.word()) else { return };
+        (cell.depth, cell.load) = (load.depth, load.mode);
+        let orders = orders(cell);
+        load.name.clone_into(&mut orders.load);
+        orders.in_flight_total = load.in_flight_total;
+    },
+    shown: |cell| Some(cell.orders.as_ref()?.load.clone()),
+};
+
+const DRIVER: Factor = Factor {
+    key: "driver",
+    kind: Kind::Driver(|text| {
+        check_driver(text)
+            .map(|()| text.to_owned())
+            .map_err(|error| SpecError { key: "driver".to_owned(), ..error })
+    }),
+    default: Some(Value::Word(Cow::Borrowed("uring"))),
+    set: |cell, level| level.word().clone_into(&mut orders(cell).driver),
+    shown: |cell| Some(cell.orders.as_ref()?.driver.clone()),
+};
+
+const WORKERS: Factor = Factor {
+    default: Some(Value::Number(2)),
+    shown: |cell| Some(format!("w{}", cell.workers)),
+    ..super::echo::WORKERS
+};
+
+const CONNECTIONS: Factor = Factor {
+    kind: Kind::Number(Level::Sessions),
+    default: Some(Value::Number(SESSIONS)),
+    shown: |cell| unusual("s", cell.connections, SESSIONS),
+    ..super::echo::CONNECTIONS
+};
+
+/// The load decides, unless a cell does.
+const DEPTH: Factor = Factor {
+    default: None,
+    shown: |cell| unusual("d", cell.depth, load_of(cell)?.depth),
+    ..super::echo::DEPTH
+};
+
+const JOURNAL: Factor = Factor {
+    key: "journal",
+    kind: Kind::Word(|text| one_of("journal", text, &JOURNALS).map(|()| text.to_owned())),
+    default: Some(Value::Word(Cow::Borrowed("none"))),
+    set: |cell, level| level.word().clone_into(&mut orders(cell).journal),
+    shown: |cell| {
+        let journal = &cell.orders.as_ref()?.journal;
+        (journal != "none").then(|| journal.clone())
+    },
+};
+
+const ACCEPT: Factor = Factor {
+    key: "accept",
+    kind: Kind::Word(|text| one_of("accept", text, &ACCEPTS).map(|()| text.to_owned())),
+    default: Some(Value::Word(Cow::Borrowed("acceptor"))),
+    set: |cell, level| level.word().clone_into(&mut orders(cell).accept),
+    shown: |cell| {
+        let accept = &cell.orders.as_ref()?.accept;
+        (accept != "acceptor").then(|| accept.clone())
+    },
+};
+
+/// Orders through a gateway.
+pub(super) struct Orders;
+
+impl Protocol for Orders {
+    fn name(&self) -> &'static str {
+        "orders"
+    }
+
+    fn factors(&self) -> &'static [Factor] {
+        &[LOAD, DRIVER, WORKERS, CONNECTIONS, DEPTH, JOURNAL, ACCEPT]
+    }
+
+    fn begin(&self, cell: &mut CellSpec) {
+        cell.message_bytes = ORDER_BYTES;
+        cell.orders = Some(OrdersCell::default());
+    }
+
+    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+        let mut settings: Vec<Setting> = Vec::new();
+        if let Some(total) = table.read("in_flight_total", |entry| entry.level(Level::InFlightTotal))? {
+            settings.push(Box::new(move |cell| orders(cell).in_flight_total = Some(total)));
+        }
+        let driver = |entry: Entry<'_>| {
+            let (at, key) = (entry.at, entry.key.clone());
+            let driver = entry.text()?;
+            check_driver(&driver).map_err(|error| SpecError { key, ..error }).at(at).map(|()| driver)
+        };
+        if let Some(driver) = table.read("exchange_driver", driver)? {
+            settings.push(Box::new(move |cell| driver.clone_into(&mut orders(cell).exchange_driver)));
+        }
+        if let Some(cpus) = table.read("exchange_cpus", Entry::cpus)? {
+            settings.push(Box::new(move |cell| cpus.clone_into(&mut orders(cell).exchange_cpus)));
+        }
+        Ok(settings)
+    }
+
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+        let one_of = |entry: Entry<'_>, known: &[&str]| {
+            let (at, key) = (entry.at, entry.key.clone());
+            let word = entry.text()?;
+            one_of(&key, &word, known).at(at).map(|()| word)
+        };
+        let handoff = arm.required("handoff", |entry| one_of(entry, &HANDOFFS))?;
+        let usual = if handoff == NO_HANDOFF { "own" } else { "other" };
+        let route = arm.read("route", |entry| one_of(entry, &ROUTES))?.unwrap_or_else(|| usual.to_owned());
+        let arguments = arm.read("arguments", Entry::words)?.unwrap_or_default();
+        check_arguments(&arguments).at(arm.at())?;
+        Ok(Subject::Gateway(GatewaySubject {
+            handoff,
+            route,
+            driver: arm.read("driver", |entry| {
+                let at = entry.at;
+                let driver = entry.text()?;
+                check_driver(&driver).at(at).map(|()| driver)
+            })?,
+            workers: arm.read("workers", |entry| entry.level(Level::Workers))?,
+            options: arm.read("options", Entry::options)?.unwrap_or_default(),
+            arguments,
+        }))
+    }
+
+    /// A core for each thread where there are five; the exchange has the first driver of the study.
+    fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
+        let cpus = surroundings.order_cpus.as_ref();
+        spec.server_cpus = cpus.map_or_else(|| surroundings.server_cpus.clone(), |cpus| cpus.gateway.clone());
+        spec.load_cpus = cpus.map_or_else(|| surroundings.load_cpus.clone(), |cpus| cpus.load.clone());
+        let first = spec.cells.iter().find_map(|cell| cell.orders.as_ref()).map(|it| it.driver.clone());
+        for orders in spec.cells.iter_mut().filter_map(|cell| cell.orders.as_mut()) {
+            if orders.exchange_driver.is_empty() {
+                orders.exchange_driver = first.clone().unwrap_or_default();
+            }
+            if let Some(cpus) = cpus.filter(|_| orders.exchange_cpus.is_empty()) {
+                orders.exchange_cpus.clone_from(&cpus.exchange);
+            }
+        }
+    }
+
+    fn generator(&self) -> Option<&dyn Generator> {
+        Some(self)
+    }
+
+    /// The same orders at the same rate for every way of handing over.
+    fn has_capacity_of_baseline(&self) -> bool {
+        true
+    }
+
+    fn figures_claimed(&self) -> usize {
+        // CPU, switches, throughput or the median, and a quantile of latency.
+        4
+    }
+
+    fn load_shown(&self, cell: &CellSpec) -> Option<String> {
+        (cell.load != load_of(cell)?.mode).then(|| load_shown(&cell.load))
+    }
+
+    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
+        Some("a gateway has an exchange behind it, and sessions that go on")
+    }
+
+    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {
+        let Some(orders) = &cell.orders else { return Ok(()) };
+        one_of("journal", &orders.journal, &JOURNALS)?;
+        one_of("accept", &orders.accept, &ACCEPTS)?;
+        crate::limits::level(Level::Sessions, i64::from(cell.connections))?;
+        if orders.in_flight_total == Some(0) {
+            return Err(SpecError::new("depth", format!("{} has nothing in flight", cell.id)));
+        }
+        Ok(())
+    }
+
+    /// Every arm is a gateway, and its way of handing over is there on every driver it meets.
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
+        spec.arms.iter().try_for_each(|arm| check_arm(spec, arm).map_err(|error| error.of_arm(&arm.name)))
+    }
+}
+
+impl Generator for Orders {
+    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
+        let head = ["load", "orders", "--json", "--target", address];
+        let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
+        let in_flight = match (cell.load, total) {
+            (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
+            (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
+            _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
+        };
+        super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
+    }
+
+    fn slice_message(&self, _cell: &CellSpec) -> Option<SliceMessage> {
+        None
+    }
+}
+
+fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
+    let Subject::Gateway(subject) = &arm.subject else {
+        let message = format!("{} is no gateway, and the study is of orders", arm.name);
+        return Err(SpecError::new("arm", message));
+    };
+    one_of("arm.handoff", &subject.handoff, &HANDOFFS)?;
+    one_of("arm.route", &subject.route, &ROUTES)?;
+    check_arguments(&subject.arguments)?;
+    let mut own = spec.cells.iter().filter(|cell| cell.has_arm(&arm.name));
+    own.try_for_each(|cell| on_driver(&arm.name, subject, cell))
+}
+
+fn on_driver(arm: &str, subject: &GatewaySubject, cell: &CellSpec) -> Result<(), SpecError> {
+    let Some(orders) = &cell.orders else { return Ok(()) };
+    let own = subject.driver.as_deref().unwrap_or(&orders.driver);
+    check_driver(own)?;
+    if own == "blocking" {
+        let message =
+            format!("{arm} in {}: a gateway needs many operations at once; blocking has one", cell.id);
+        return Err(SpecError::new("arm.driver", message));
+    }
+    if subject.handoff == "msgring" && own != "uring" {
+        let message = format!("{arm} in {}: a message from ring to ring needs io_uring, not {own}", cell.id);
+        return Err(SpecError::new("arm.handoff", message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{builtin::BuiltIn, surroundings::DriverFound, validate};
+
+    fn study_on(surroundings: &Surroundings) -> crate::file::Study {
+        BuiltIn::named("gateway").expect("it is built in").study(surroundings).expect("it is right")
+    }
+
+    fn study() -> StudySpec {
+        study_on(&Surroundings::default()).spec
+    }
+
+    fn refusal(change: impl FnOnce(&mut StudySpec)) -> String {
+        let mut spec = study();
+        change(&mut spec);
+        validate::study(&spec).expect_err("it is refused").to_string()
+    }
+
+    fn first_arm(spec: &mut StudySpec) -> &mut GatewaySubject {
+        match &mut spec.arms[1].subject {
+            Subject::Gateway(subject) => subject,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    type Change = fn(&mut StudySpec);
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_key() {
+        let cases: [(Change, &str); 8] = [
+            (|spec| first_arm(spec).handoff = "pigeon".to_owned(), "arm.handoff: "),
+            (|spec| first_arm(spec).route = "scenic".to_owned(), "arm.route: "),
+            (|spec| first_arm(spec).driver = Some("blocking".to_owned()), "arm.driver: "),
+            (|spec| first_arm(spec).driver = Some("auto".to_owned()), "arm.driver: "),
+            (|spec| first_arm(spec).handoff = "msgring".to_owned(), "arm.handoff: naive in closed-epoll-w2"),
+            (|spec| first_arm(spec).arguments = vec!["--listen".to_owned()], "arm.arguments: "),
+            (|spec| spec.cells[0].orders = None, "protocol: "),
+            (
+                |spec| spec.arms[1].subject = Subject::Command { argv: vec!["{port}".to_owned()] },
+                "arm: naive",
+            ),
+        ];
+        for (change, key) in cases {
+            let said = refusal(change);
+            assert!(said.starts_with(key), "{key}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_no_arm_of_another_study() {
+        let mut spec = weir_judge::sample::study(&["epoll", "uring"], 6, 1);
+        spec.arms[1].subject = Subject::Gateway(GatewaySubject::default());
+        let said = validate::study(&spec).expect_err("it is refused").to_string();
+        assert!(said.contains("no cell has orders"), "{said}");
+    }
+
+    #[test]
+    fn without_io_uring_epoll_has_the_headline_and_the_exchange_and_the_ring_is_named() {
+        let gone = DriverFound {
+            driver: "uring".to_owned(),
+            available: false,
+            detail: "kernel.io_uring_disabled is 2".to_owned(),
+            unlock: None,
+        };
+        let found = study_on(&Surroundings { tried: vec![gone], ..Surroundings::default() });
+        let missing: Vec<&str> = found.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!((found.spec.cells[0].id.as_str(), missing), ("closed-epoll-w2", vec!["msgring"]));
+        assert!(found.spec.arms.iter().all(|arm| arm.name != "msgring"));
+        let mut exchanges = found.spec.cells.iter().filter_map(|cell| cell.orders.as_ref());
+        assert!(exchanges.all(|orders| orders.exchange_driver == "epoll"));
+    }
+}

@@ -1,0 +1,75 @@
+//! What a study file leaves to the machine and to the one who runs it.
+
+/// Whoever asks for a study finds it out; the parser of files only looks here.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Seed, when the file gives none.
+    pub seed: u64,
+    /// CPUs of the server side.
+    pub server_cpus: Vec<usize>,
+    /// CPUs of the generator.
+    pub load_cpus: Vec<usize>,
+    /// CPUs for a study of orders, where the machine has a core for each of its threads.
+    pub order_cpus: Option<OrderCpus>,
+    /// Drivers of sockets and engines of disks that were tried; one that is not listed is taken to run.
+    pub tried: Vec<DriverFound>,
+    /// Which plan of the file is asked for instead of its usual one.
+    pub plan: Option<String>,
+}
+
+impl Surroundings {
+    /// What was found about a driver that does not run here.
+    pub fn refused(&self, driver: &str) -> Option<&DriverFound> {
+        self.tried.iter().find(|found| found.driver == driver && !found.available)
+    }
+}
+
+/// What was found about a driver of sockets, or an engine of disks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverFound {
+    /// Name as on the command line; no driver has the name of an engine.
+    pub driver: String,
+    /// Whether it passed its start-up test.
+    pub available: bool,
+    /// What was granted, or why not.
+    pub detail: String,
+    /// What would unlock it.
+    pub unlock: Option<String>,
+}
+
+/// CPUs of the three sides of a study of orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderCpus {
+    /// The gateway's, one for each of two workers.
+    pub gateway: Vec<usize>,
+    /// The exchange's, likewise.
+    pub exchange: Vec<usize>,
+    /// The generator's.
+    pub load: Vec<usize>,
+}
+
+impl OrderCpus {
+    /// A physical core for each of five threads, or none: then gateway and generator have the CPUs every study gives
+    /// them, and the exchange shares the generator's.
+    pub fn of(cores: &[Vec<usize>]) -> Option<Self> {
+        let first = |core: usize| cores.get(core)?.first().copied();
+        Some(Self {
+            gateway: vec![first(0)?, first(1)?],
+            exchange: vec![first(2)?, first(3)?],
+            load: vec![first(4)?],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_cores_are_one_for_each_thread() {
+        let cores: Vec<Vec<usize>> = (0..6).map(|core| vec![core, core + 6]).collect();
+        let found = OrderCpus::of(&cores).expect("there are enough");
+        assert_eq!((found.gateway, found.exchange, found.load), (vec![0, 1], vec![2, 3], vec![4]));
+        assert_eq!(OrderCpus::of(&cores[..4]), None);
+    }
+}

@@ -1,0 +1,393 @@
+//! A table of a study file as it is read: every value knows its key and its place, and what nobody asked for is refused
+//! with the nearest key there is.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::limits::{self, Level, SpecError};
+
+/// An error and where in the text it is.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) at: usize,
+    pub(crate) error: SpecError,
+}
+
+impl Fault {
+    pub(crate) fn new(at: usize, key: &str, message: String) -> Self {
+        Self { at, error: SpecError::new(key, message) }
+    }
+}
+
+/// Gives an error its place.
+pub(crate) trait At<T> {
+    fn at(self, at: usize) -> Result<T, Fault>;
+}
+
+impl<T> At<T> for Result<T, SpecError> {
+    fn at(self, at: usize) -> Result<T, Fault> {
+        self.map_err(|error| Fault { at, error })
+    }
+}
+
+/// A table from which values are taken by their keys.
+pub(crate) struct Table<'t> {
+    /// What stands before its keys in messages: nothing, or `arm.`.
+    path: String,
+    at: usize,
+    entries: DeTable<'t>,
+    /// Every key that was asked for.
+    known: Vec<&'static str>,
+    /// Where those stood that were there.
+    places: BTreeMap<&'static str, usize>,
+}
+
+impl<'t> Table<'t> {
+    /// The whole of a file.
+    pub(crate) fn parse(text: &'t str) -> Result<Self, toml::de::Error> {
+        let entries = DeTable::parse(text)?.into_inner();
+        Ok(Self { path: String::new(), at: 0, entries, known: Vec::new(), places: BTreeMap::new() })
+    }
+
+    /// A table with nothing in it, for one that the file may leave out.
+    pub(crate) fn empty() -> Self {
+        let (path, entries, known) = (String::new(), DeTable::new(), Vec::new());
+        Self { path, at: 0, entries, known, places: BTreeMap::new() }
+    }
+
+    /// The same table with another name in messages.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.path = if name.is_empty() { String::new() } else { format!("{name}.") };
+        self
+    }
+
+    /// Where it begins.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A key of this table, as it stands in messages.
+    pub(crate) fn key(&self, key: &str) -> String {
+        format!("{}{key}", self.path)
+    }
+
+    /// An error about the table itself.
+    pub(crate) fn wrong(&self, message: &str) -> Fault {
+        let key = self.path.trim_end_matches('.');
+        Fault::new(self.at, key, message.to_owned())
+    }
+
+    /// Whether the key is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Takes a value out.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        let value = self.entries.remove(key)?;
+        let at = value.span().start;
+        self.places.insert(key, at);
+        Some(Entry { key: self.key(key), at, value: value.into_inner() })
+    }
+
+    /// Where the values stood that were taken.
+    pub(crate) fn places(&self) -> BTreeMap<&'static str, usize> {
+        self.places.clone()
+    }
+
+    /// Takes a value out and reads it, where it is there.
+    pub(crate) fn read<V>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(Entry<'t>) -> Result<V, Fault>,
+    ) -> Result<Option<V>, Fault> {
+        self.take(key).map(read).transpose()
+    }
+
+    /// A value that must be there.
+    pub(crate) fn required<V>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(Entry<'t>) -> Result<V, Fault>,
+    ) -> Result<V, Fault> {
+        let missing = Fault::new(self.at, &self.key(key), "it must be given".to_owned());
+        self.read(key, read)?.ok_or(missing)
+    }
+
+    /// The tables of a list such as `[[arm]]`, in order.
+    pub(crate) fn tables(&mut self, key: &'static str) -> Result<Vec<Table<'t>>, Fault> {
+        self.read(key, Entry::list)?.unwrap_or_default().into_iter().map(Entry::table).collect()
+    }
+
+    /// Keys that are left.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.entries.keys().map(|key| key.get_ref().to_string()).collect()
+    }
+
+    /// Takes any value out.
+    pub(crate) fn take_any(&mut self, key: &str) -> Option<Entry<'t>> {
+        let value = self.entries.remove(key)?;
+        Some(Entry { key: self.key(key), at: value.span().start, value: value.into_inner() })
+    }
+
+    /// Puts all that another table holds in the place of what is here.
+    pub(crate) fn replace(&mut self, other: Table<'t>) {
+        for (key, value) in other.entries {
+            self.entries.remove(key.get_ref().as_ref());
+            self.entries.insert(key, value);
+        }
+    }
+
+    /// Refuses what nobody took. `elsewhere` says what a key means where it is no key of this table.
+    pub(crate) fn finish(self, elsewhere: impl Fn(&str) -> Option<String>) -> Result<(), Fault> {
+        let Some(key) = self.entries.keys().min_by_key(|key| key.span().start) else { return Ok(()) };
+        let name = key.get_ref().as_ref();
+        let message = elsewhere(name)
+            .unwrap_or_else(|| format!("there is no such key; {}", limits::instead(name, &self.known)));
+        Err(Fault::new(key.span().start, &self.key(name), message))
+    }
+}
+
+/// A value with its key and its place.
+#[derive(Debug)]
+pub(crate) struct Entry<'t> {
+    pub(crate) key: String,
+    pub(crate) at: usize,
+    value: DeValue<'t>,
+}
+
+impl<'t> Entry<'t> {
+    /// An error about this value.
+    pub(crate) fn wrong(&self, message: String) -> Fault {
+        Fault::new(self.at, &self.key, message)
+    }
+
+    fn is_none(&self, expected: &str) -> Fault {
+        self.wrong(format!("this is of type {}; write {expected}", self.value.type_str()))
+    }
+
+    /// A text in quotes.
+    pub(crate) fn text(self) -> Result<String, Fault> {
+        match &self.value {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.is_none("a text in quotes")),
+        }
+    }
+
+    /// A text, or a whole number as a text.
+    pub(crate) fn word(self) -> Result<String, Fault> {
+        match &self.value {
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Integer(_) => Ok(self.whole()?.to_string()),
+            _ => Err(self.is_none("a text in quotes or a whole number")),
+        }
+    }
+
+    fn whole(&self) -> Result<i64, Fault> {
+        let DeValue::Integer(number) = &self.value else { return Err(self.is_none("a whole number")) };
+        i64::from_str_radix(number.as_str(), number.radix())
+            .map_err(|_| self.wrong(format!("{number} is more than any number here may be")))
+    }
+
+    /// A whole number.
+    pub(crate) fn number(self) -> Result<i64, Fault> {
+        self.whole()
+    }
+
+    /// Whether it is a text.
+    pub(crate) fn is_text(&self) -> bool {
+        self.value.is_str()
+    }
+
+    /// The value as people write it; a list or a table is not told.
+    pub(crate) fn shown(&self) -> String {
+        match &self.value {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.to_string().replace('_', ""),
+            DeValue::Boolean(flag) => flag.to_string(),
+            other => format!("this {}", other.type_str()),
+        }
+    }
+
+    /// Whether it is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        self.value.is_array()
+    }
+
+    /// A whole number in the range of a level.
+    pub(crate) fn level(self, level: Level) -> Result<u32, Fault> {
+        limits::level_of(&self.key, level, self.whole()?).at(self.at)
+    }
+
+    /// A place of a CPU.
+    pub(crate) fn index(self) -> Result<usize, Fault> {
+        let number = self.whole()?;
+        usize::try_from(number).map_err(|_| self.wrong(format!("{number} is no CPU")))
+    }
+
+    /// A number with or without a fraction.
+    pub(crate) fn fraction(self) -> Result<f64, Fault> {
+        let number = match &self.value {
+            DeValue::Integer(_) => return Ok(self.whole()? as f64),
+            DeValue::Float(number) => number.as_str().parse().ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| self.is_none("a number"))
+    }
+
+    /// Yes or no.
+    pub(crate) fn flag(self) -> Result<bool, Fault> {
+        self.value.as_bool().ok_or_else(|| self.is_none("true or false"))
+    }
+
+    /// A list.
+    pub(crate) fn list(self) -> Result<Vec<Entry<'t>>, Fault> {
+        match self.value {
+            DeValue::Array(values) => {
+                let one = |value: toml::Spanned<DeValue<'t>>| Entry {
+                    key: self.key.clone(),
+                    at: value.span().start,
+                    value: value.into_inner(),
+                };
+                Ok(values.into_iter().map(one).collect())
+            }
+            _ => Err(self.is_none("a list in brackets")),
+        }
+    }
+
+    /// A list of at least one, or a single value without brackets.
+    pub(crate) fn one_or_many(self) -> Result<Vec<Entry<'t>>, Fault> {
+        if !self.is_list() {
+            return Ok(vec![self]);
+        }
+        let empty = self.wrong("the list is empty; it must hold at least one level".to_owned());
+        let values = self.list()?;
+        if values.is_empty() { Err(empty) } else { Ok(values) }
+    }
+
+    /// A list of words.
+    pub(crate) fn words(self) -> Result<Vec<String>, Fault> {
+        self.list()?.into_iter().map(Entry::word).collect()
+    }
+
+    /// A list of CPUs.
+    pub(crate) fn cpus(self) -> Result<Vec<usize>, Fault> {
+        self.list()?.into_iter().map(Entry::index).collect()
+    }
+
+    /// A table.
+    pub(crate) fn table(self) -> Result<Table<'t>, Fault> {
+        match self.value {
+            DeValue::Table(entries) => {
+                let (path, known) = (format!("{}.", self.key), Vec::new());
+                Ok(Table { path, at: self.at, entries, known, places: BTreeMap::new() })
+            }
+            _ => Err(self.is_none("a table")),
+        }
+    }
+
+    /// A table whose keys anyone may choose, with words as values.
+    pub(crate) fn options(self) -> Result<BTreeMap<String, String>, Fault> {
+        let mut table = self.table()?;
+        let entries = table.keys().into_iter().filter_map(|name| Some((table.take_any(&name)?, name)));
+        entries.map(|(entry, name)| Ok((name, entry.word()?))).collect()
+    }
+
+    /// A length of time such as `1s`, `400ms`, `3.5min` or `1h`.
+    pub(crate) fn length(self) -> Result<u64, Fault> {
+        let text = match &self.value {
+            DeValue::String(text) => text.as_ref(),
+            _ => return Err(self.is_none("a length of time like \"400ms\", \"1s\", \"3.5min\" or \"1h\"")),
+        };
+        length_ns(text).ok_or_else(|| {
+            self.wrong(format!(
+                "{text:?} is not a length of time; write it like \"400ms\", \"1s\", \"3.5min\" or \"1h\""
+            ))
+        })
+    }
+
+    /// A number of bytes such as `64MiB` or `1GiB`.
+    pub(crate) fn size(self) -> Result<u64, Fault> {
+        let text = match &self.value {
+            DeValue::String(text) => text.as_ref(),
+            _ => return Err(self.is_none("a size like \"512MiB\" or \"4GiB\"")),
+        };
+        let parsed = [("MiB", 20), ("GiB", 30), ("TiB", 40)].into_iter().find_map(|(unit, shift)| {
+            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            number.checked_mul(1 << shift)
+        });
+        parsed.ok_or_else(|| {
+            self.wrong(format!("{text:?} is not a size; write it like \"512MiB\" or \"4GiB\""))
+        })
+    }
+}
+
+fn length_ns(text: &str) -> Option<u64> {
+    let digits = text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.')?;
+    let number: f64 = text[..digits].parse().ok()?;
+    let unit_ns = match &text[digits..] {
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 6e10,
+        "h" => 3.6e12,
+        _ => return None,
+    };
+    let nanoseconds = number * unit_ns;
+    // Two centuries; anything near it is refused by the key's own range.
+    (nanoseconds < 6e18).then_some(nanoseconds.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_another_type_are_told_with_what_is_expected() {
+        let text = "number = \"x\"\nlength = 3\nsize = \"64MB\"\nflag = 1\nlist = 5\n";
+        let mut table = Table::parse(text).expect("it is TOML");
+        let told = |fault: Fault| format!("{} {}", fault.at, fault.error);
+        let mut entry = |key| table.take(key).expect("it is there");
+        assert_eq!(
+            told(entry("number").number().expect_err("a text")),
+            "9 number: this is of type string; write a whole number"
+        );
+        assert!(told(entry("length").length().expect_err("a number")).contains("400ms"));
+        assert!(told(entry("size").size().expect_err("decimal")).contains("\"64MB\" is not a size"));
+        assert!(told(entry("flag").flag().expect_err("a number")).contains("true or false"));
+        assert!(told(entry("list").list().expect_err("a number")).contains("a list in brackets"));
+    }
+
+    #[test]
+    fn lengths_have_four_units_and_fractions() {
+        for (text, ns) in [
+            ("400ms", Some(400_000_000)),
+            ("1s", Some(1_000_000_000)),
+            ("3.5min", Some(210_000_000_000)),
+            ("1h", Some(3_600_000_000_000)),
+            ("0.33s", Some(330_000_000)),
+            ("1", None),
+            ("s", None),
+            ("1 s", None),
+            ("9000000000h", None),
+        ] {
+            assert_eq!(length_ns(text), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_took_is_refused_at_its_place_and_what_replaces_stands_there_instead() {
+        let mut table = Table::parse("depth = 1\n[other]\ndepth = 2\ndpeth = 3\n").expect("it is TOML");
+        let other = table.take("other").expect("it is there").table().expect("a table");
+        table.replace(other);
+        assert_eq!(table.take("depth").expect("it is there").number().ok(), Some(2));
+        let fault = table.finish(|_| None).expect_err("dpeth is left");
+        assert_eq!(
+            (fault.at, fault.error.to_string().as_str()),
+            (28, "dpeth: there is no such key; did you mean depth?")
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Built-in studies are files: what each comes to on a machine with two CPUs, as `weir study NAME --dry-run` tells it.
+
+use weir_lab::{
+    builtin, outline,
+    surroundings::{DriverFound, OrderCpus, Surroundings},
+};
+
+use crate::fixture::{built_in, study_on};
+
+fn machine() -> Surroundings {
+    Surroundings { seed: 1, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() }
+}
+
+fn without_uring() -> Surroundings {
+    let gone = DriverFound {
+        driver: "uring".to_owned(),
+        available: false,
+        detail: "kernel.io_uring_disabled is 2".to_owned(),
+        unlock: None,
+    };
+    Surroundings { tried: vec![gone], ..machine() }
+}
+
+fn published(surroundings: Surroundings) -> Surroundings {
+    Surroundings { plan: Some("published".to_owned()), ..surroundings }
+}
+
+fn told(name: &str, surroundings: &Surroundings) -> String {
+    outline::text(&study_on(name, surroundings))
+}
+
+#[test]
+fn each_comes_to_what_it_came_to() {
+    for study in builtin::ALL {
+        insta::assert_snapshot!(format!("outline-{}", study.name), told(study.name, &machine()));
+    }
+}
+
+#[test]
+fn without_io_uring_others_stand_in_or_the_study_goes_on_without_its_arms() {
+    for name in ["quick", "http", "http-confounders", "survey", "gateway"] {
+        insta::assert_snapshot!(format!("outline-{name}-without-uring"), told(name, &without_uring()));
+    }
+}
+
+#[test]
+fn the_published_plans_have_the_lengths_of_their_sources() {
+    insta::assert_snapshot!("outline-survey-published", told("survey", &published(machine())));
+    let cores: Vec<Vec<usize>> = (0..6).map(|core| vec![core]).collect();
+    let large = Surroundings { order_cpus: OrderCpus::of(&cores), ..published(machine()) };
+    insta::assert_snapshot!("outline-gateway-published", told("gateway", &large));
+    let spec = study_on("gateway", &large).spec;
+    let own = spec.cells[0].orders.as_ref().expect("it is of orders").exchange_cpus.clone();
+    assert_eq!((spec.server_cpus, own, spec.load_cpus), (vec![0, 1], vec![2, 3], vec![4]));
+    let spec = study_on("survey", &published(machine())).spec;
+    let http = spec.cells[0].http.as_ref().expect("it is HTTP");
+    let lengths =
+        [spec.cells[0].window_ns, http.ramp_up_ns, http.connect_timeout_ns, http.response_timeout_ns];
+    assert_eq!(lengths.map(|length_ns| length_ns / 1_000_000_000), [30, 10, 5, 3]);
+}
+
+#[test]
+fn a_study_with_one_plan_says_so_when_it_is_asked_for_another() {
+    let quick = builtin::BuiltIn::named("quick").expect("it is built in");
+    let error = quick.study(&published(machine())).expect_err("it has one plan").to_string();
+    assert_eq!(error, "quick.toml:1: plan: the study has no plan \"published\"; it has one plan only");
+}
+
+#[test]
+fn every_run_of_the_document_has_its_counterpart_on_every_driver() {
+    let spec = study_on("gateway", &published(machine())).spec;
+    for driver in ["uring", "epoll", "poll", "select"] {
+        for run in &weir_judge::handoff::DOCUMENT_RUNS {
+            let id = format!("{}-{driver}-w2", run.load);
+            let cell = spec.cells.iter().find(|cell| cell.id == id).expect("the cell is there");
+            assert!(cell.has_arm(run.arm), "{} on {driver}", run.name);
+        }
+    }
+    let on_select = spec.cells.iter().filter(|cell| cell.id.contains("select"));
+    assert!(on_select.into_iter().all(|cell| !cell.has_arm("msgring")));
+}
+
+#[test]
+fn every_claim_stands_beside_arms_of_its_cell_and_is_told_in_three_languages() {
+    let mut causes = 0;
+    for study in builtin::ALL {
+        let spec = built_in(study.name);
+        for claim in &spec.published {
+            let cell = spec.cells.iter().find(|cell| cell.id == claim.cell_id).expect("it is planned");
+            let of_causes = claim.causes.iter().flat_map(|cause| [&cause.arm, &cause.baseline]);
+            for name in of_causes.chain([&claim.arm, &claim.baseline]) {
+                assert!(cell.has_arm(name), "{}: {name} in {}", claim.id, cell.id);
+            }
+            for text in [&claim.source, &claim.claim, &claim.explanation] {
+                let translations = [text.ko.as_deref(), text.zh.as_deref()];
+                assert!(translations.iter().flatten().all(|own| *own != text.en), "{}: {text:?}", claim.id);
+                assert!(translations.iter().all(Option::is_some), "{}: {text:?}", claim.id);
+            }
+            causes += claim.causes.len();
+        }
+    }
+    assert!(causes >= 8, "{causes}");
+}

@@ -1,0 +1,182 @@
+//! Which study is asked for, and what it comes to on this machine.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use anyhow::Result;
+use weir_engine::Config;
+use weir_evidence::placement::{self, Topology};
+use weir_lab::{
+    builtin::{self, BuiltIn},
+    file,
+    surroundings::{DriverFound, OrderCpus, Surroundings},
+};
+use weir_record::{
+    machine::Fingerprint,
+    spec::{StudySpec, Subject},
+};
+use weir_store::NewStudy;
+
+use super::{engine, polling, study_storage};
+use crate::{args::Study, exit::UsageError};
+
+/// The study of other runtimes; its protocol chooses the file.
+const PEERS: &str = "peers";
+/// The study of ways of waiting; `--storage` chooses the other half.
+const SURVEY: &str = "survey";
+const SURVEY_STORAGE: &str = "survey-storage";
+
+/// The plan that `--published-plan` chooses.
+const PUBLISHED: &str = "published";
+
+/// A study as it is written.
+pub(super) struct Written {
+    /// What the command line named.
+    name: String,
+    /// Its file; for messages only where it is built in.
+    path: PathBuf,
+    pub(super) text: Cow<'static, str>,
+}
+
+/// Finds the file of what the command line names.
+pub(super) fn written(arguments: &Study) -> Result<Written> {
+    let name = arguments.study.clone().unwrap_or_default();
+    if arguments.protocol.is_some() && name != PEERS {
+        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
+    }
+    if arguments.storage && name != SURVEY {
+        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
+    }
+    let file = match (name.as_str(), arguments.protocol.as_deref()) {
+        (PEERS, None | Some("echo")) => "peers-echo",
+        (PEERS, Some("http")) => "peers-http",
+        (PEERS, Some(other)) => {
+            let text = format!("--protocol {other:?} is not known; use echo or http");
+            return Err(UsageError(text).into());
+        }
+        (SURVEY, _) if arguments.storage => SURVEY_STORAGE,
+        (name, _) => name,
+    };
+    if let Some(BuiltIn { name: file, text }) = BuiltIn::named(file) {
+        let path = PathBuf::from(format!("{file}.toml"));
+        return Ok(Written { name, path, text: Cow::Borrowed(text) });
+    }
+    let path = PathBuf::from(&name);
+    let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
+    if !looks_like_file {
+        return Err(unknown(&name).into());
+    }
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| UsageError(format!("cannot read the study file {name}: {error}")))?;
+    Ok(Written { name, path, text: Cow::Owned(text) })
+}
+
+fn unknown(name: &str) -> UsageError {
+    if name == polling::NAME {
+        let text = "the study polling is no study file yet: it has no plan to print";
+        return UsageError(text.into());
+    }
+    let names: Vec<&str> =
+        builtin::ALL.iter().map(|study| study.name).chain([PEERS, polling::NAME]).collect();
+    UsageError(format!(
+        "there is no study {name:?}; use {}, or a study file ending in .toml",
+        names.join(", ")
+    ))
+}
+
+impl Written {
+    /// The study, complete, for this machine.
+    pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
+        let surroundings = surroundings(arguments, &fingerprint);
+        let file::Study { mut spec, missing_arms } = file::parse(&self.path, &self.text, &surroundings)?;
+        check_options(&self.path, &self.text, &spec)?;
+        if let Some(seed) = arguments.seed {
+            spec.seed = seed;
+        }
+        if let Some(file) = &arguments.file {
+            if !spec.is_storage() {
+                let way_out =
+                    if self.name == SURVEY { "add --storage for that half" } else { "leave it out" };
+                return Err(UsageError(format!("--file belongs to studies of storage; {way_out}")).into());
+            }
+            study_storage::use_file(&mut spec, &file.display().to_string());
+        }
+        let reproduce = reproduce(&self.name, arguments, spec.seed);
+        Ok(NewStudy { spec, fingerprint, missing_arms, reproduce })
+    }
+}
+
+/// What a file leaves to this machine and this command line.
+fn surroundings(arguments: &Study, fingerprint: &Fingerprint) -> Surroundings {
+    let topology = Topology::from(fingerprint);
+    let placement = placement::place(&topology);
+    let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
+    Surroundings {
+        seed: arguments.seed.unwrap_or_else(seed_from_clock),
+        server_cpus,
+        load_cpus,
+        order_cpus: OrderCpus::of(&placement::cores(&topology)),
+        tried: tried(),
+        plan: arguments.published_plan.then(|| PUBLISHED.to_owned()),
+    }
+}
+
+/// Refuses engine options of arms that do not exist or do not apply, before anything runs.
+fn check_options(path: &Path, text: &str, spec: &StudySpec) -> Result<()> {
+    let written = |options: &BTreeMap<String, String>| -> Vec<String> {
+        options.iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    let file = path.display();
+    study_storage::check(spec, |arm| format!("{file}:{}: ", line_of_arm(text, arm)))?;
+    for arm in &spec.arms {
+        let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
+        let server = engine::config(driver, &written(options));
+        if let Err(error) = server.and_then(|_| engine::config("auto", &written(&arm.load_options))) {
+            let line = line_of_arm(text, &arm.name);
+            return Err(UsageError(format!("{file}:{line}: arm {}: {error}", arm.name)).into());
+        }
+    }
+    Ok(())
+}
+
+/// Line on which an arm gets its name.
+fn line_of_arm(text: &str, arm: &str) -> usize {
+    let is_name = |line: &str| {
+        let value = line.trim().strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('='));
+        value.is_some_and(|value| value.trim_start_matches([' ', '"', '\'']).starts_with(arm))
+    };
+    let arms = text.lines().position(|line| line.contains("[[arm]]")).unwrap_or(0);
+    text.lines().skip(arms).position(is_name).map_or(arms + 1, |below| arms + below + 1)
+}
+
+/// What is found about each driver of sockets and each engine of disks.
+fn tried() -> Vec<DriverFound> {
+    let found = |report: weir_engine::DriverReport| DriverFound {
+        driver: report.driver.name().to_owned(),
+        available: report.available,
+        detail: report.detail,
+        unlock: report.unlock,
+    };
+    let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
+    drivers.chain(study_storage::engines()).collect()
+}
+
+fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
+    let protocol =
+        arguments.protocol.as_ref().map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
+    let plan = if arguments.published_plan { " --published-plan" } else { "" };
+    let half = if arguments.storage { " --storage" } else { "" };
+    let file = arguments.file.as_ref().map(|file| format!(" --file {}", file.display())).unwrap_or_default();
+    format!("weir study {name}{protocol}{plan}{half}{file} --seed {seed}")
+}
+
+/// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
+pub(super) fn seed_from_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // SQLite and JSON readers are happiest below 2^53.
+    (since.as_nanos() as u64) & ((1 << 53) - 1)
+}
