@@ -90,7 +90,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
         limits::name("name", &name).map_err(|error| Fault { at, error })?;
         Ok(name)
     })?;
-    let title = table.read("title", Entry::text)?.unwrap_or_else(|| name.clone());
+    let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
     let server_cpus = table.read("server_cpus", Entry::cpus)?;
     let load_cpus = table.read("load_cpus", Entry::cpus)?;
     let mut spec = StudySpec {

@@ -74,7 +74,7 @@ fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault>
 }
 
 /// A sentence: in English alone, or in several languages.
-fn text(entry: Entry<'_>) -> Result<Text, Fault> {
+pub(super) fn text(entry: Entry<'_>) -> Result<Text, Fault> {
     if entry.is_text() {
         return entry.text().map(Text::from);
     }
