@@ -13,7 +13,7 @@ use weir_record::{spec::StudySpec, study::MissingArm};
 use crate::{
     limits::{self, SMALLEST_EFFECT, instead},
     protocol::{self, Protocol},
-    surroundings::Surroundings,
+    surroundings::{DriverFound, Surroundings},
     table::{Entry, Fault, Table},
     validate, ways,
 };
@@ -48,8 +48,32 @@ pub struct Study {
     pub missing_arms: Vec<MissingArm>,
 }
 
-/// Reads a study from the text of a file. The path is for messages only.
+/// Reads a study from the text of a file. The path is for messages only. What the file has for another plan or another
+/// machine is read too, so that a mistake there is found before it is needed.
 pub fn parse(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
+    let study = parse_one(path, text, surroundings)?;
+    for other in others(text, surroundings) {
+        parse_one(path, text, &other)?;
+    }
+    Ok(study)
+}
+
+/// Surroundings in which the file has something else to say.
+fn others(text: &str, surroundings: &Surroundings) -> Vec<Surroundings> {
+    let names = |key: &'static str| {
+        let table = Table::parse(text).ok()?.take(key)?.table().ok()?;
+        Some(table.keys())
+    };
+    let planned = |plan: String| Surroundings { plan: Some(plan), ..surroundings.clone() };
+    let without = |driver: String| {
+        let refused = DriverFound { driver, available: false, detail: String::new(), unlock: None };
+        Surroundings { tried: vec![refused], ..surroundings.clone() }
+    };
+    let plans = names("plan").unwrap_or_default().into_iter().map(planned);
+    plans.chain(names("without").unwrap_or_default().into_iter().map(without)).collect()
+}
+
+fn parse_one(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
     let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
     if text.len() > BYTES_MAX {
         return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));

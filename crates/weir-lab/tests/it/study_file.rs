@@ -310,3 +310,13 @@ fn levels_may_be_as_many_as_the_machine_has_cpus() {
     insta::assert_snapshot!(asked("[\"cpus\"]", 0).expect_err("nobody knows"), @"a.toml:10: workers: it is not known which CPUs the server's side has here; give server_cpus, or a number");
     insta::assert_snapshot!(asked("[\"all\"]", 2).expect_err("there is no such name"), @r#"a.toml:10: workers: "all" is none; write a number, "cpus" or "up-to-cpus""#);
 }
+
+#[test]
+fn mistakes_in_what_is_for_another_plan_or_machine_are_found_before_they_are_needed() {
+    let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("[plan.long]\nround = 60"), @"a.toml:21: round: there is no such key; did you mean rounds?");
+    insta::assert_snapshot!(wrong("[plan.long]\nheadline = { depth = 2 }"), @"a.toml:21: headline.depth: 2 is not a level of the factor; there are 1, 16");
+    insta::assert_snapshot!(wrong("[without.uring]\ntitel = \"x\""), @"a.toml:21: titel: there is no such key; did you mean title?");
+    insta::assert_snapshot!(wrong("[without.urin]\ntitle = \"x\""), @"a.toml:20: without.urin: there is no such key; did you mean uring?");
+    insta::assert_snapshot!(wrong("[plan.long]\nrounds = 5"), @"a.toml:21: rounds: c100-d16-m64-closed claims something and has 5 rounds; with 2 claims in the study it needs 6 or more");
+}
