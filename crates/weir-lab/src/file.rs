@@ -210,8 +210,11 @@ fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f
     Ok(value)
 }
 
-/// What a key means where it is none of this protocol's.
+/// What a key means where it is none of this protocol's, or of this table.
 fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
+    if ["headline", "declared", "declare_all", "in_flight_max_mib"].contains(&key) {
+        return Some("it is about the combinations of [factors], and the file has none".to_owned());
+    }
     let is_factor = |it: &&&dyn Protocol| it.factors().iter().any(|factor| factor.key == key);
     let owners: Vec<&str> = protocol::ALL.iter().filter(is_factor).map(|it| it.name()).collect();
     if owners.is_empty() {

@@ -268,6 +268,14 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(wrong("[[cell]]\nconections = 3"), @"a.toml:21: cell.conections: there is no such key; did you mean connections?");
     insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3\nblocks = 8"), @"a.toml:22: cell.blocks: the arms of c3-d1-m64-closed take turns; give `rounds`");
+    insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
+    let alone = EXAMPLE.replacen(
+        "[factors]\nconnections = [100]\ndepth = [1, 16]",
+        "[[cell]]\nrole = \"headline\"",
+        1,
+    );
+    insta::assert_snapshot!(read(&alone).expect_err("there are no factors"), @"a.toml:4: headline: it is about the combinations of [factors], and the file has none");
     let figure = "[[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
                   cell = \"c100-d1-m64-closed\"\narm = \"uring-16k\"\nbaseline = \"epoll\"\nexplanation = \"w\"\n";
     let spec =
