@@ -149,7 +149,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     place(&mut spec, protocol, surroundings, (server_cpus, load_cpus));
     let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, surroundings)?;
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
-    spec.published = published::read(published, &spec, &absent)?;
+    spec.published = published::read(published, &spec, (&absent, !left_out.is_empty()))?;
     Ok((Study { spec, missing_arms }, places))
 }
 

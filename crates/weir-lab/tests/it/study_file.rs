@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use weir_lab::{file::parse, surroundings::Surroundings};
+use weir_lab::{
+    file::parse,
+    surroundings::{DriverFound, Surroundings},
+};
 use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
@@ -327,4 +330,25 @@ fn mistakes_in_what_is_for_another_plan_or_machine_are_found_before_they_are_nee
     insta::assert_snapshot!(wrong("[without.uring]\ntitel = \"x\""), @"a.toml:21: titel: there is no such key; did you mean title?");
     insta::assert_snapshot!(wrong("[without.urin]\ntitle = \"x\""), @"a.toml:20: without.urin: there is no such key; did you mean uring?");
     insta::assert_snapshot!(wrong("[plan.long]\nrounds = 5"), @"a.toml:21: rounds: c100-d16-m64-closed claims something and has 5 rounds; with 2 claims in the study it needs 6 or more");
+}
+
+#[test]
+fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is_a_mistake() {
+    let orders = "name = \"o\"\nprotocol = \"orders\"\n[factors]\ndriver = [\"uring\", \"epoll\"]\n\
+                  [[arm]]\nname = \"owner\"\nhandoff = \"owner\"\n[[arm]]\nname = \"naive\"\nhandoff = \"naive\"\n\
+                  [[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
+                  cell = \"closed-uring-w2\"\narm = \"naive\"\nbaseline = \"owner\"\nexplanation = \"w\"\n";
+    let gone = DriverFound {
+        driver: "uring".to_owned(),
+        available: false,
+        detail: "it is switched off".to_owned(),
+        unlock: None,
+    };
+    let without = Surroundings { tried: vec![gone], ..surroundings() };
+    let study = parse(Path::new("a.toml"), orders, &without).expect("it is right");
+    let ids: Vec<&str> = study.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+    assert_eq!((ids, study.spec.published.len()), (vec!["closed-epoll-w2"], 0));
+    assert_eq!(read(orders).expect("it is right").published.len(), 1);
+    let wrong = read(&orders.replace("closed-uring-w2", "closed-uring-w3")).expect_err("there is none");
+    assert!(wrong.contains("did you mean closed-uring-w2?"), "{wrong}");
 }
