@@ -17,7 +17,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
     };
     StudySpec {
         name: "fake".to_owned(),
-        title: "what the fake was told".to_owned(),
+        title: "what the fake was told".into(),
         seed,
         arms: arms.iter().map(arm).collect(),
         cells: vec![CellSpec {

@@ -13,7 +13,7 @@ use weir_record::{spec::StudySpec, study::MissingArm};
 use crate::{
     limits::{self, SMALLEST_EFFECT, instead},
     protocol::{self, Protocol},
-    surroundings::Surroundings,
+    surroundings::{DriverFound, Surroundings},
     table::{Entry, Fault, Table},
     validate, ways,
 };
@@ -48,8 +48,32 @@ pub struct Study {
     pub missing_arms: Vec<MissingArm>,
 }
 
-/// Reads a study from the text of a file. The path is for messages only.
+/// Reads a study from the text of a file. The path is for messages only. What the file has for another plan or another
+/// machine is read too, so that a mistake there is found before it is needed.
 pub fn parse(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
+    let study = parse_one(path, text, surroundings)?;
+    for other in others(text, surroundings) {
+        parse_one(path, text, &other)?;
+    }
+    Ok(study)
+}
+
+/// Surroundings in which the file has something else to say.
+fn others(text: &str, surroundings: &Surroundings) -> Vec<Surroundings> {
+    let names = |key: &'static str| {
+        let table = Table::parse(text).ok()?.take(key)?.table().ok()?;
+        Some(table.keys())
+    };
+    let planned = |plan: String| Surroundings { plan: Some(plan), ..surroundings.clone() };
+    let without = |driver: String| {
+        let refused = DriverFound { driver, available: false, detail: String::new(), unlock: None };
+        Surroundings { tried: vec![refused], ..surroundings.clone() }
+    };
+    let plans = names("plan").unwrap_or_default().into_iter().map(planned);
+    plans.chain(names("without").unwrap_or_default().into_iter().map(without)).collect()
+}
+
+fn parse_one(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
     let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
     if text.len() > BYTES_MAX {
         return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
@@ -90,7 +114,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
         limits::name("name", &name).map_err(|error| Fault { at, error })?;
         Ok(name)
     })?;
-    let title = table.read("title", Entry::text)?.unwrap_or_else(|| name.clone());
+    let title = table.read("title", published::text)?.unwrap_or_else(|| name.as_str().into());
     let server_cpus = table.read("server_cpus", Entry::cpus)?;
     let load_cpus = table.read("load_cpus", Entry::cpus)?;
     let mut spec = StudySpec {
@@ -125,7 +149,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     place(&mut spec, protocol, surroundings, (server_cpus, load_cpus));
     let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, surroundings)?;
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
-    spec.published = published::read(published, &spec, &absent)?;
+    spec.published = published::read(published, &spec, (&absent, !left_out.is_empty()))?;
     Ok((Study { spec, missing_arms }, places))
 }
 
@@ -186,8 +210,11 @@ fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f
     Ok(value)
 }
 
-/// What a key means where it is none of this protocol's.
+/// What a key means where it is none of this protocol's, or of this table.
 fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
+    if ["headline", "declared", "declare_all", "in_flight_max_mib"].contains(&key) {
+        return Some("it is about the combinations of [factors], and the file has none".to_owned());
+    }
     let is_factor = |it: &&&dyn Protocol| it.factors().iter().any(|factor| factor.key == key);
     let owners: Vec<&str> = protocol::ALL.iter().filter(is_factor).map(|it| it.name()).collect();
     if owners.is_empty() {

@@ -61,7 +61,7 @@ pub fn text(study: &Study) -> String {
 
 fn head(spec: &StudySpec, out: &mut String) {
     let protocol = spec.cells.first().map_or("", |cell| protocol::of(cell).name());
-    let _ = writeln!(out, "study {}: {}", spec.name, spec.title);
+    let _ = writeln!(out, "study {}: {}", spec.name, spec.title.en);
     let margin = shown_percent(spec.smallest_effect);
     let _ = writeln!(
         out,

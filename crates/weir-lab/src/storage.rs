@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use weir_record::{
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StorageCell, StorageSubject, StudySpec, Subject},
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StorageCell, StorageSubject, StudySpec, Subject, Text},
     storage::{AccessPattern, CompletionMethod, StorageEngine},
 };
 
@@ -124,7 +124,11 @@ pub fn polling_disk(
     });
     StudySpec {
         name: name.to_owned(),
-        title: "Which way to wait for a disk that others use too?".to_owned(),
+        title: Text {
+            en: "Which way to wait for a disk that others use too?".to_owned(),
+            ko: Some("다른 쪽도 함께 쓰는 디스크를 어떤 방식으로 기다릴 것인가?".to_owned()),
+            zh: Some("与他人共用的磁盘，应当用哪种方式等待？".to_owned()),
+        },
         seed: surroundings.seed,
         arms: ways.iter().map(|way| arm(&way.name, plan.engine, way.completion.clone())).collect(),
         cells: cells.collect(),

@@ -17,7 +17,7 @@ pub struct StudySpec {
     /// Short name, also the folder name (`quick`).
     pub name: String,
     /// One sentence that says what the study asks.
-    pub title: String,
+    pub title: Text,
     /// Seed of every random choice: order of arms, order of cells, payloads, arrivals.
     pub seed: u64,
     /// The arms; the first is the baseline and runs twice in every block (A/A).

@@ -2,26 +2,16 @@
 //! whoever wrote it gave.
 
 use weir_record::{
-    spec::{PublishedClaim, Text},
+    spec::PublishedClaim,
     study::{Attribution, ListenSummary, PairedRatio, TimesSummary},
     verdict::Metric,
 };
 
-use crate::{format, language::Language, tables::Table, view::View, words::Word};
-
-/// A sentence of the study in the reader's language, or in English where it was not translated.
-fn told<'t>(view: &View<'_>, text: &'t Text) -> &'t str {
-    let own = match view.language {
-        Language::English => None,
-        Language::Korean => text.ko.as_deref(),
-        Language::Chinese => text.zh.as_deref(),
-    };
-    own.unwrap_or(&text.en)
-}
+use crate::{format, language::Language, tables::Table, titles, view::View, words::Word};
 
 /// What was published, after where it was.
 fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
-    let told = |text| told(view, text);
+    let told = |text| titles::told(text, view.language);
     if claim.source.is_empty() {
         return told(&claim.claim).to_owned();
     }
@@ -33,7 +23,7 @@ pub(crate) fn claims(view: &View<'_>) -> Table {
     let rows = view.result.spec.published.iter().map(|claim| {
         vec![
             format!("{}{}{}", claim.id, view.language.colon(), claim_told(view, claim)),
-            told(view, &claim.explanation).to_owned(),
+            titles::told(&claim.explanation, view.language).to_owned(),
             subject(view, claim),
             format::ratio(claim.ratio),
             measured(view, claim, claim.metric),
@@ -84,7 +74,7 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
             let known = figures.iter().filter(|(_, figure)| figure != format::ABSENT);
             let known: Vec<String> = known.map(|(name, figure)| format!("{name}{colon}{figure}")).collect();
             let figures = if known.is_empty() { String::new() } else { format!(" [{}]", known.join("; ")) };
-            let (told, why) = (claim_told(view, claim), told(view, &claim.explanation));
+            let (told, why) = (claim_told(view, claim), titles::told(&claim.explanation, view.language));
             format!("{}{colon}{told}{figures}{stop}{why}", claim.id)
         })
         .collect()

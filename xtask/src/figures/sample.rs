@@ -233,7 +233,7 @@ pub(super) mod tests {
         };
         let spec = StudySpec {
             name: "s".to_owned(),
-            title: "t".to_owned(),
+            title: "t".into(),
             seed: 1,
             arms: vec![arm("x"), arm("y")],
             cells: vec![cell("a"), cell("b")],

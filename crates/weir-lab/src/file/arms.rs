@@ -160,12 +160,16 @@ fn with_arms(cell: &CellSpec, own: &[String], all: usize) -> CellSpec {
 
 fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), Fault> {
     let Some(mut alternation) = alternation::suited(spec, &spec.cells[index]) else {
-        let Some(at) = draft.turns.rounds_at else { return Ok(()) };
+        let Some(at) = draft.turns.turns_at else { return Ok(()) };
         let cell = &spec.cells[index];
         let obstacle = alternation::obstacle(spec, cell).unwrap_or_default();
         let message = format!("the arms of {} cannot take turns: {obstacle}; give `blocks`", cell.id);
         return Err(Fault::new(at, "cell.rounds", message));
     };
+    if let Some(at) = draft.turns.blocks_at {
+        let message = format!("the arms of {} take turns; give `rounds`", spec.cells[index].id);
+        return Err(Fault::new(at, "cell.blocks", message));
+    }
     alternation.slice_ns = draft.turns.slice_ns.unwrap_or(alternation.slice_ns);
     alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
     spec.cells[index].alternation = Some(alternation);

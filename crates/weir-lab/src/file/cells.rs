@@ -21,6 +21,12 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 /// Share of the capacity that an equal rate is, where the file says none.
 const LATENCY_SHARE: f64 = 0.6;
 
+/// What only cells have whose arms take turns.
+const OF_ROUNDS: [&str; 3] = ["rounds", "slice", "permutations"];
+
+const NO_ROUNDS: &str =
+    "rounds, slices and permutations have no meaning with alternate = false; leave them out";
+
 const ROLES: [(&str, CellRole); 3] = [
     ("headline", CellRole::Headline),
     ("declared", CellRole::Declared),
@@ -45,8 +51,10 @@ pub(super) struct Draft {
 #[derive(Clone, Copy)]
 pub(super) struct Turns {
     pub(super) rounds: u32,
-    /// Where the cell asks for rounds itself, so that it must have them.
-    pub(super) rounds_at: Option<usize>,
+    /// Where the cell says something of its rounds itself, so that it must have them.
+    pub(super) turns_at: Option<usize>,
+    /// Where it says how many blocks it has, so that it must have none.
+    pub(super) blocks_at: Option<usize>,
     pub(super) slice_ns: Option<u64>,
     pub(super) permutations: Option<u32>,
 }
@@ -66,11 +74,14 @@ struct Settings {
     window_ns: Option<u64>,
     warmup_ns_max: Option<u64>,
     blocks: Option<u32>,
-    rounds: Option<(usize, u32)>,
+    rounds: Option<u32>,
     slice_ns: Option<u64>,
     permutations: Option<u32>,
     /// Those of the protocol.
     own: Vec<Setting>,
+    /// Where the first of the keys stands that only rounds have, and that of blocks.
+    turns_at: Option<usize>,
+    blocks_at: Option<usize>,
 }
 
 impl Settings {
@@ -80,14 +91,20 @@ impl Settings {
             let slice_ns = entry.length()?;
             limits::slice_ns(slice_ns).at(at).map(|()| slice_ns)
         };
-        let rounds = |entry: Entry<'_>| Ok((entry.at, entry.level(Level::Rounds)?));
+        let rounds = table.read("rounds", |entry| entry.level(Level::Rounds))?;
+        let slice_ns = table.read("slice", slice)?;
+        let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
+        let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
+        let places = table.places();
         Ok(Self {
             window_ns: table.read("window", Entry::length)?,
             warmup_ns_max: table.read("warmup_max", Entry::length)?,
-            blocks: table.read("blocks", |entry| entry.level(Level::Blocks))?,
-            rounds: table.read("rounds", rounds)?,
-            slice_ns: table.read("slice", slice)?,
-            permutations: table.read("permutations", |entry| entry.level(Level::Permutations))?,
+            blocks,
+            rounds,
+            slice_ns,
+            permutations,
+            turns_at: OF_ROUNDS.into_iter().filter_map(|key| places.get(key)).min().copied(),
+            blocks_at: places.get("blocks").copied(),
             own: protocol.settings(table)?,
         })
     }
@@ -154,7 +171,7 @@ impl File {
 
     /// Rounds of a cell. One in open loop bears a claim out, and has half as many again as others that claim nothing.
     fn turns(&self, role: CellRole, load: LoadMode, own: &Settings) -> Turns {
-        let claims = self.settings.rounds.map_or(ROUNDS, |(_, rounds)| rounds);
+        let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
             (CellRole::Headline | CellRole::Declared, _) => claims,
@@ -162,8 +179,9 @@ impl File {
             (CellRole::Exploratory, _) => others * 3 / 2,
         };
         Turns {
-            rounds: own.rounds.map_or(usual, |(_, rounds)| rounds),
-            rounds_at: own.rounds.map(|(at, _)| at),
+            rounds: own.rounds.unwrap_or(usual),
+            turns_at: own.turns_at,
+            blocks_at: own.blocks_at,
             slice_ns: own.slice_ns.or(self.settings.slice_ns),
             permutations: own.permutations.or(self.settings.permutations),
         }
@@ -201,11 +219,14 @@ pub(super) fn read(
     let own = table.tables("cell")?;
     let factors = table.take("factors");
     let has_matrix = factors.is_some() || own.is_empty();
-    let mut written = Vec::new();
+    let mut written: Vec<Draft> = Vec::new();
     for cell in own {
         written.extend(explicit(cell, &file, &mut levels)?);
     }
-    let has_headline = written.iter().any(|draft: &Draft| draft.spec.role == CellRole::Headline);
+    if let Some(at) = written.iter().find_map(|draft| draft.turns.turns_at).filter(|_| !alternate) {
+        return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
+    }
+    let has_headline = written.iter().any(|draft| draft.spec.role == CellRole::Headline);
     let mut cells = Vec::new();
     if has_matrix {
         let factors = factors.map_or_else(|| Ok(Table::empty()), Entry::table)?;
@@ -231,14 +252,11 @@ pub(super) fn read(
 /// Whether arms take turns; what only rounds have is refused where they do not.
 fn alternate(table: &mut Table<'_>) -> Result<bool, Fault> {
     let alternate = table.read("alternate", Entry::flag)?.unwrap_or(true);
-    let of_rounds = ["rounds", "exploratory_rounds", "permutations", "slice"];
-    if alternate || of_rounds.iter().all(|key| !table.has(key)) {
-        return Ok(alternate);
+    let given = OF_ROUNDS.into_iter().chain(["exploratory_rounds"]).find(|key| table.has(key));
+    match given.filter(|_| !alternate).and_then(|key| table.take(key)) {
+        Some(entry) => Err(Fault::new(entry.at, "alternate", NO_ROUNDS.to_owned())),
+        None => Ok(alternate),
     }
-    let message =
-        "rounds, slices and permutations have no meaning with alternate = false; leave them out".to_owned();
-    let at = of_rounds.into_iter().find_map(|key| table.take(key)).map_or(0, |entry| entry.at);
-    Err(Fault::new(at, "alternate", message))
 }
 
 fn claims_closed(draft: &Draft) -> bool {

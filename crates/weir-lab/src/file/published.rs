@@ -19,19 +19,28 @@ const METRICS: [(&str, Metric); 6] = [
     ("latency-p99", Metric::LatencyP99),
 ];
 
-/// Reads the claims of a file. Arms may be among those that this machine lacks.
+/// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
+/// them have no place here.
 pub(super) fn read(
     tables: Vec<Table<'_>>,
     spec: &StudySpec,
-    absent: &[&str],
+    (absent, lacks_cells): (&[&str], bool),
 ) -> Result<Vec<PublishedClaim>, Fault> {
     let cells: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
     let own = spec.arms.iter().map(|arm| arm.name.as_str());
     let arms: Vec<&str> = own.chain(absent.iter().copied()).collect();
-    tables.into_iter().map(|table| claim(table, &cells, &arms)).collect()
+    let is_there = |claim: &PublishedClaim| !lacks_cells || cells.contains(&claim.cell_id.as_str());
+    let known = (!lacks_cells).then_some(cells.as_slice());
+    let claims = tables.into_iter().map(|table| claim(table, known, &arms));
+    claims.filter(|claim| claim.as_ref().map_or(true, is_there)).collect()
 }
 
-fn claim(mut table: Table<'_>, cells: &[&str], arms: &[&str]) -> Result<PublishedClaim, Fault> {
+/// A claim, beside one of these cells where it is known which there are.
+fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<PublishedClaim, Fault> {
+    let cell = |entry: Entry<'_>| match cells {
+        Some(cells) => one_of(entry, "cell", cells),
+        None => entry.text(),
+    };
     let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
     let metric = |entry: Entry<'_>| {
         let name = one_of(entry, "metric", &METRICS.map(|(name, _)| name))?;
@@ -43,7 +52,7 @@ fn claim(mut table: Table<'_>, cells: &[&str], arms: &[&str]) -> Result<Publishe
         claim: table.required("claim", text)?,
         ratio: table.read("ratio", ratio)?,
         metric: table.required("metric", metric)?,
-        cell_id: table.required("cell", |entry| one_of(entry, "cell", cells))?,
+        cell_id: table.required("cell", cell)?,
         arm: table.required("arm", arm)?,
         baseline: table.required("baseline", arm)?,
         explanation: table.required("explanation", text)?,
@@ -74,7 +83,7 @@ fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault>
 }
 
 /// A sentence: in English alone, or in several languages.
-fn text(entry: Entry<'_>) -> Result<Text, Fault> {
+pub(super) fn text(entry: Entry<'_>) -> Result<Text, Fault> {
     if entry.is_text() {
         return entry.text().map(Text::from);
     }

@@ -81,10 +81,11 @@ fn every_run_of_the_document_has_its_counterpart_on_every_driver() {
 }
 
 #[test]
-fn every_claim_stands_beside_arms_of_its_cell_and_is_told_in_three_languages() {
+fn titles_and_claims_are_told_in_three_languages_and_claims_stand_beside_arms_of_their_cell() {
     let mut causes = 0;
     for study in builtin::ALL {
         let spec = built_in(study.name);
+        assert!(spec.title.ko.is_some() && spec.title.zh.is_some(), "{}", study.name);
         for claim in &spec.published {
             let cell = spec.cells.iter().find(|cell| cell.id == claim.cell_id).expect("it is planned");
             let of_causes = claim.causes.iter().flat_map(|cause| [&cause.arm, &cause.baseline]);

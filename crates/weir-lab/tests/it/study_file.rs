@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use weir_lab::{file::parse, surroundings::Surroundings};
+use weir_lab::{
+    file::parse,
+    surroundings::{DriverFound, Surroundings},
+};
 use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
@@ -268,6 +271,14 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(wrong("[[cell]]\nconections = 3"), @"a.toml:21: cell.conections: there is no such key; did you mean connections?");
     insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3\nblocks = 8"), @"a.toml:22: cell.blocks: the arms of c3-d1-m64-closed take turns; give `rounds`");
+    insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
+    let alone = EXAMPLE.replacen(
+        "[factors]\nconnections = [100]\ndepth = [1, 16]",
+        "[[cell]]\nrole = \"headline\"",
+        1,
+    );
+    insta::assert_snapshot!(read(&alone).expect_err("there are no factors"), @"a.toml:4: headline: it is about the combinations of [factors], and the file has none");
     let figure = "[[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
                   cell = \"c100-d1-m64-closed\"\narm = \"uring-16k\"\nbaseline = \"epoll\"\nexplanation = \"w\"\n";
     let spec =
@@ -309,4 +320,35 @@ fn levels_may_be_as_many_as_the_machine_has_cpus() {
     assert_eq!(asked("[1, \"cpus\"]", 3), Ok(vec![1, 3]));
     insta::assert_snapshot!(asked("[\"cpus\"]", 0).expect_err("nobody knows"), @"a.toml:10: workers: it is not known which CPUs the server's side has here; give server_cpus, or a number");
     insta::assert_snapshot!(asked("[\"all\"]", 2).expect_err("there is no such name"), @r#"a.toml:10: workers: "all" is none; write a number, "cpus" or "up-to-cpus""#);
+}
+
+#[test]
+fn mistakes_in_what_is_for_another_plan_or_machine_are_found_before_they_are_needed() {
+    let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong("[plan.long]\nround = 60"), @"a.toml:21: round: there is no such key; did you mean rounds?");
+    insta::assert_snapshot!(wrong("[plan.long]\nheadline = { depth = 2 }"), @"a.toml:21: headline.depth: 2 is not a level of the factor; there are 1, 16");
+    insta::assert_snapshot!(wrong("[without.uring]\ntitel = \"x\""), @"a.toml:21: titel: there is no such key; did you mean title?");
+    insta::assert_snapshot!(wrong("[without.urin]\ntitle = \"x\""), @"a.toml:20: without.urin: there is no such key; did you mean uring?");
+    insta::assert_snapshot!(wrong("[plan.long]\nrounds = 5"), @"a.toml:21: rounds: c100-d16-m64-closed claims something and has 5 rounds; with 2 claims in the study it needs 6 or more");
+}
+
+#[test]
+fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is_a_mistake() {
+    let orders = "name = \"o\"\nprotocol = \"orders\"\n[factors]\ndriver = [\"uring\", \"epoll\"]\n\
+                  [[arm]]\nname = \"owner\"\nhandoff = \"owner\"\n[[arm]]\nname = \"naive\"\nhandoff = \"naive\"\n\
+                  [[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
+                  cell = \"closed-uring-w2\"\narm = \"naive\"\nbaseline = \"owner\"\nexplanation = \"w\"\n";
+    let gone = DriverFound {
+        driver: "uring".to_owned(),
+        available: false,
+        detail: "it is switched off".to_owned(),
+        unlock: None,
+    };
+    let without = Surroundings { tried: vec![gone], ..surroundings() };
+    let study = parse(Path::new("a.toml"), orders, &without).expect("it is right");
+    let ids: Vec<&str> = study.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+    assert_eq!((ids, study.spec.published.len()), (vec!["closed-epoll-w2"], 0));
+    assert_eq!(read(orders).expect("it is right").published.len(), 1);
+    let wrong = read(&orders.replace("closed-uring-w2", "closed-uring-w3")).expect_err("there is none");
+    assert!(wrong.contains("did you mean closed-uring-w2?"), "{wrong}");
 }

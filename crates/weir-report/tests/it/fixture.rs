@@ -63,7 +63,7 @@ fn spec() -> StudySpec {
     let share = LoadMode::OpenShare { share: 0.6, poisson: true };
     StudySpec {
         name: "quick".to_owned(),
-        title: "Which of epoll and io_uring serves a 64 B echo with less CPU?".to_owned(),
+        title: "Which of epoll and io_uring serves a 64 B echo with less CPU?".into(),
         seed: 20_261_121,
         arms: vec![arm("epoll"), arm("uring")],
         cells: vec![
@@ -448,7 +448,7 @@ pub const HOSTILE: &str = "<script>alert(\"x\")</script>&|`*,\u{1b}[2J";
 pub fn hostile_names() -> StudyResult {
     let mut result = with_verdict(Verdict::NotComparable);
     let hostile = || HOSTILE.to_owned();
-    (result.spec.name, result.spec.title, result.reproduce) = (hostile(), hostile(), hostile());
+    (result.spec.name, result.spec.title, result.reproduce) = (hostile(), hostile().into(), hostile());
     result.spec.arms[1].name = hostile();
     for summary in result.arms.iter_mut().filter(|summary| summary.arm == "uring") {
         summary.arm = hostile();
@@ -509,7 +509,7 @@ pub fn ten_arms() -> StudyResult {
     let mut result = quick();
     result.spec.arms = NAMES.map(arm).to_vec();
     result.spec.name = "peers".to_owned();
-    result.spec.title = "How do our drivers compare with other runtimes?".to_owned();
+    result.spec.title = "How do our drivers compare with other runtimes?".into();
     result.spec.cells.truncate(2);
     let cells = result.spec.cells.clone();
     (result.arms, result.comparisons, result.timeline) = (Vec::new(), Vec::new(), Vec::new());
@@ -641,8 +641,7 @@ fn of_requests(finding: &mut Finding) {
 pub fn http() -> StudyResult {
     let mut result = quick();
     result.spec.name = "http-confounders".to_owned();
-    result.spec.title =
-        "How much of the published differences does each of their causes make here?".to_owned();
+    result.spec.title = "How much of the published differences does each of their causes make here?".into();
     for cell in &mut result.spec.cells {
         let content = if cell.connections == 1000 { "image" } else { "html" };
         cell.message_bytes = if content == "image" { 151_552 } else { 592 };

@@ -31,7 +31,7 @@ pub fn study() -> NewStudy {
     };
     let spec = StudySpec {
         name: "store".to_owned(),
-        title: "does the store keep what it is given".to_owned(),
+        title: "does the store keep what it is given".into(),
         seed: u64::MAX,
         arms: vec![arm("epoll"), arm("uring")],
         cells: vec![CellSpec {

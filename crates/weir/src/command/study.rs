@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         let study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
-        output::tell(&format!("study {name}: {title} (seed {seed})"));
+        output::tell(&format!("study {name}: {} (seed {seed})", title.en));
         if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
             output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
         }

@@ -15,7 +15,7 @@ fn an_interrupted_study_keeps_trials_whose_orders_all_came_back() {
     let run = own.join("run");
     let mut study = Running::weir(&["study", "gateway", "--seed", "6", "--out", shown(&run)]);
     while let Some(line) = study.next_error_line() {
-        if line.contains("1/48 blocks") {
+        if line.contains("1/52 blocks") {
             break;
         }
     }
