@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Metric,
 };
 
-use crate::{format, language::Language, tables::Table, view::View, words::Word};
+use crate::{format, language::Language, table::Table, view::View, words::Word};
 
 /// A sentence of the study in the reader's language, or in English where it was not translated.
 fn told<'t>(view: &View<'_>, text: &'t Text) -> &'t str {
@@ -62,7 +62,7 @@ fn measured(view: &View<'_>, claim: &PublishedClaim, metric: Metric) -> String {
         None => format::ABSENT.to_owned(),
         Some(it) => {
             let ratio = format::ratio_and_interval(it.ratio, it.interval);
-            format!("{ratio} {}", view.verdict_word(it.verdict))
+            format!("{ratio} {}", view.verdict_word(it.metric, it.verdict))
         }
     }
 }

@@ -219,7 +219,7 @@ fn headline(export: &Export) -> Option<&Comparison> {
 /// Server CPU per message of the arm without a plant.
 fn plain_cost_us(export: &Export) -> Option<f64> {
     let is_plain = |it: &&ArmSummary| it.arm == "plain" && it.cell_id.ends_with("closed");
-    export.result.arms.iter().find(is_plain).map(|summary| summary.server_cpu_us_per_message.median)
+    export.result.arms.iter().find(is_plain).and_then(|summary| summary.median(Metric::ServerCpuPerMessage))
 }
 
 fn planted_text(text: &str, plant_ns: f64) -> String {
@@ -398,6 +398,8 @@ mod tests {
             interval_self: None,
             by_state: Vec::new(),
             verdict,
+            difference: None,
+            levels: None,
             reasons: vec![],
             notes: vec![],
         }

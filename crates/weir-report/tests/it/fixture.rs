@@ -10,8 +10,8 @@ use weir_record::{
         WayOfWaiting,
     },
     study::{
-        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MissingArm, PairedRatio, Spread,
-        StudyResult, TimelineEntry, TimesSummary,
+        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
+        Spread, StudyResult, TimelineEntry, TimesSummary,
     },
     verdict::{Comparison, Metric, Verdict},
 };
@@ -125,23 +125,26 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
     let cpus = jitter.around(cpu_us, 0.013, trials);
     let uring = arm == "uring";
+    let figures =
+        |metric: Metric, trials: Vec<f64>| MetricFigures { metric, spread: spread(&trials), trials };
+    let response = if uring { 54_000.0 } else { 61_000.0 };
     ArmSummary {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: trials as u32,
-        throughput_per_second: spread(&rates),
+        figures: vec![
+            figures(Metric::ServerCpuPerMessage, cpus),
+            figures(Metric::MachineCpuPerMessage, jitter.around(cpu_us + 7.4, 0.01, trials)),
+            figures(Metric::SwitchesPerMessage, jitter.around(0.012, 0.2, trials)),
+            figures(Metric::Throughput, rates),
+            figures(Metric::GeneratorCpuPerMessage, jitter.around(7.1, 0.01, trials)),
+            figures(Metric::InvoluntarySwitchesPerMessage, jitter.around(0.0004, 0.2, trials)),
+        ],
         generator_bound: !open && cell.connections < 1000,
-        server_cpu_us_per_message: spread(&cpus),
-        machine_cpu_us_per_message: spread(&jitter.around(cpu_us + 7.4, 0.01, trials)),
-        generator_cpu_us_per_message: spread(&jitter.around(7.1, 0.01, trials)),
-        switches_voluntary_per_message: spread(&jitter.around(0.012, 0.2, trials)),
-        switches_involuntary_per_message: spread(&jitter.around(0.0004, 0.2, trials)),
         engine_per_message: counters(uring),
         syscalls_per_message: Some(if uring { 0.0312 } else { 2.0164 }),
-        response_quantiles: curve(if uring { 54_000.0 } else { 61_000.0 }, if uring { 0.28 } else { 0.30 }),
+        response_quantiles: curve(response, if uring { 0.28 } else { 0.30 }),
         service_quantiles: curve(if uring { 47_000.0 } else { 52_000.0 }, if uring { 0.21 } else { 0.22 }),
-        throughput_trials: rates,
-        server_cpu_trials: cpus,
         orders: None,
     }
 }
@@ -163,6 +166,8 @@ fn comparison(
         interval: Some((ratio * (1.0 - width), ratio * (1.0 + width))),
         confidence: if cell.blocks == 12 { 0.95 } else { 0.969 },
         interval_method: if cell.blocks == 12 { "bootstrap" } else { "order-statistics" }.to_owned(),
+        difference: None,
+        levels: None,
         p_value: Some(if cell.blocks == 12 { 0.0005 } else { 0.031 }),
         p_value_holm: (cell.role == CellRole::Headline).then_some(0.0005),
         noise_floor: Some(if cell.blocks == 12 { 0.012 } else { 0.021 }),
@@ -185,7 +190,9 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
     for (index, cpu_ratio) in [(1, 0.781), (0, 0.823), (2, 0.792), (3, 0.846)] {
         let cell = &cells[index];
         let open = cell.load != LoadMode::Closed;
-        all.push(comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster));
+        let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster);
+        cpu.levels = Some((5.1 * cpu_ratio, 5.1));
+        all.push(cpu);
         let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
         all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Faster));
         if open {
@@ -197,6 +204,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
             all.push(tail);
         } else if cell.connections < 1000 {
             let mut bound = comparison(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
+            bound.levels = Some((126_219.0, 121_700.0));
             bound.reasons.push(Finding::LowerBound {
                 arm: "uring".to_owned(),
                 per_second: 126_219.0,
@@ -356,7 +364,7 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
         headline.notes.clear();
     }
     if verdict == Verdict::Inconclusive {
-        headline.reasons.push(Finding::IncludesNone { units_wanted: Some(60) });
+        headline.reasons.push(Finding::IncludesNone { none: 1.0, units_wanted: Some(60) });
     }
     if verdict == Verdict::NotComparable {
         headline.reasons.push(Finding::Unexplained { arm: "uring".to_owned(), failures: 3 });
@@ -410,12 +418,10 @@ pub fn not_finite() -> StudyResult {
     let mut result = quick();
     let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
     for summary in &mut result.arms {
-        summary.throughput_per_second = broken;
-        summary.server_cpu_us_per_message = broken;
-        summary.switches_voluntary_per_message = broken;
+        for figures in &mut summary.figures {
+            (figures.spread, figures.trials) = (broken, vec![f64::NAN, f64::INFINITY]);
+        }
         summary.syscalls_per_message = Some(f64::NAN);
-        summary.throughput_trials = vec![f64::NAN, f64::INFINITY];
-        summary.server_cpu_trials = vec![f64::NAN];
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
         summary.response_quantiles = vec![(f64::NAN, 1), (0.5, 0), (1.0, u64::MAX)];
     }
@@ -664,6 +670,12 @@ pub fn http() -> StudyResult {
         throughput_share: Some(0.37),
         server_cpu_share: Some(0.524),
     }];
+    for (index, summary) in result.arms.iter_mut().enumerate() {
+        for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
+            let trials = vec![ns, ns * 1.02 + index as f64 * 1e3];
+            summary.figures.push(MetricFigures { metric, spread: spread(&trials), trials });
+        }
+    }
     result.listening = listening(&cell_id);
     result.syn_ladder_s = vec![1, 2, 3, 4, 5, 7, 11, 19];
     result.fingerprint.limits.insert(text("tcp_syn_linear_timeouts"), text("4"));
