@@ -104,6 +104,14 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
             rows.number(subject, metric, statistic, value, unit);
         }
     }
+    for effect in &it.by_state {
+        let state = if effect.is_far { "far" } else { "near" };
+        let (low, high) = effect.interval;
+        for (statistic, value) in [("ratio", effect.ratio), ("interval-low", low), ("interval-high", high)] {
+            rows.number(subject, metric, &format!("{state}-{statistic}"), value, "ratio");
+        }
+        rows.number(subject, metric, &format!("{state}-units"), f64::from(effect.units), "count");
+    }
     if let Some(difference) = &it.difference {
         self::difference(rows, subject, it.metric.row(), difference);
     }

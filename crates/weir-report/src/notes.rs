@@ -1,51 +1,44 @@
 //! What a reader must know about comparisons, by cell: why there is no verdict, what stands beside one, and which units
 //! were kept out. What several metrics of an arm carry is said once.
 
-use weir_record::{metric::Metric, verdict::Comparison};
+use weir_record::{
+    metric::Metric,
+    verdict::{Comparison, StateEffect},
+};
 
-use crate::{findings, format, metrics, section::CellNotes, view::View, words::Word};
+use crate::{findings, format, language::told, metrics, section::CellNotes, view::View, words::Word};
 
 /// A note and every metric of one arm in one cell that carries it.
 struct Note<'a> {
-    /// Arm.
-    pub arm: &'a str,
+    arm: &'a str,
     /// What it is compared with.
-    pub baseline: &'a str,
-    /// Cell.
-    pub cell_id: &'a str,
+    baseline: &'a str,
+    cell_id: &'a str,
     /// The metrics; empty when all that were compared there carry it.
-    pub metrics: Vec<Metric>,
-    /// What it says.
-    pub text: String,
+    metrics: Vec<Metric>,
+    text: String,
     /// It is English in a page that is not.
-    pub is_foreign: bool,
+    is_foreign: bool,
     /// Ratios with the pairs that were kept out, a metric each.
     ratios_all_pairs: Vec<(Metric, f64)>,
 }
 
 impl Note<'_> {
-    /// `uring · CPU/msg, throughput`, in the words for metrics that the view uses.
-    pub fn subject(
-        &self,
-        view: &View<'_>,
-        name: impl Fn(&View<'_>, Metric) -> String,
-        separator: &str,
-    ) -> String {
-        let metrics: Vec<String> = self.metrics.iter().map(|metric| name(view, *metric)).collect();
+    /// `uring · CPU/msg, throughput`.
+    fn subject(&self, view: &View<'_>) -> String {
+        let metrics: Vec<String> = self.metrics.iter().map(|metric| metrics::short(view, *metric)).collect();
         let compared = view.compared(self.arm, self.baseline);
         let parts = [compared, metrics.join(view.language.list())];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 }
 
-/// The same by cell, in the order of the cells.
+/// Notes of all comparisons, in the order of the cells.
 pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
     let notes = notes(view);
     let of_cell = |cell: &&str| {
         let own = notes.iter().filter(|note| note.cell_id == *cell);
-        let told =
-            own.map(|note| (note.subject(view, metrics::short, " · "), note.text.clone(), note.is_foreign));
-        let told: Vec<_> = told.collect();
+        let told: Vec<_> = own.map(|note| (note.subject(view), note.text.clone(), note.is_foreign)).collect();
         (!told.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes: told })
     };
     view.cells.iter().filter_map(of_cell).collect()
@@ -59,6 +52,9 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
         for finding in comparison.reasons.iter().chain(&comparison.notes) {
             let is_foreign = findings::is_foreign(view.language, finding);
             add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
+        }
+        if let [near, far] = comparison.by_state.as_slice() {
+            add_note(&mut notes, comparison, (by_state(view, near, far), false), None);
         }
         if !comparison.pairs_excluded.is_empty() {
             let kept_out = view.word(Word::PairsExcluded);
@@ -81,6 +77,19 @@ fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
         }
     }
     notes
+}
+
+/// The effect in each state of the machine, where both were met often enough.
+fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
+    let ratio = |it: &StateEffect| format::ratio_and_interval(Some(it.ratio), Some(it.interval));
+    let [near_ratio, far_ratio] = [near, far].map(ratio);
+    let [near_units, far_units] = [near, far].map(|it| it.units);
+    told!(
+        view.language,
+        "near state {near_ratio} ({near_units} units), far state {far_ratio} ({far_units} units)",
+        "가까운 상태(near) {near_ratio}(단위 {near_units}개), 먼 상태(far) {far_ratio}(단위 {far_units}개)",
+        "近状态（near）{near_ratio}（{near_units} 个单元），远状态（far）{far_ratio}（{far_units} 个单元）",
+    )
 }
 
 fn add_note<'a>(

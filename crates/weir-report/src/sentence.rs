@@ -147,11 +147,17 @@ fn no_headline(view: &View<'_>) -> String {
 fn situation(view: &View<'_>, comparison: &Comparison) -> String {
     let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
     let conditions = conditions(view, cell);
-    match view.language {
-        Language::English => format!("At {conditions} on this machine"),
-        Language::Korean => format!("이 머신에서 {conditions} 조건"),
-        Language::Chinese => format!("在本机上，{conditions}"),
-    }
+    let is_far = comparison.notes.contains(&Finding::FarState);
+    let state = match is_far {
+        true => view.language.choose([", in its far state,", "(먼 상태, far)", "（远状态，far）"]),
+        false => "",
+    };
+    told!(
+        view.language,
+        "At {conditions} on this machine{state}",
+        "이 머신{state}에서 {conditions} 조건",
+        "在本机{state}上，{conditions}",
+    )
 }
 
 fn conditions(view: &View<'_>, cell: &CellSpec) -> String {

@@ -1,7 +1,7 @@
 //! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
 
 use weir_record::{
-    metric::{METRICS, Metric},
+    metric::{Family, METRICS, Metric, MetricRow, Part},
     study::ArmSummary,
     verdict::{Comparison, Verdict},
 };
@@ -111,8 +111,22 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
             let name = format!("  {}", metrics::short(view, comparison.metric));
             rows.push(Row { name, further: true, ..comparison_row(view, Some(comparison)) });
         }
+        let times = times_alone(view, cell, summary);
+        rows.extend(times.map(|name| Row { name, further: true, ..comparison_row(view, None) }));
     }
     rows
+}
+
+/// Times that are measured in the cell and not compared there: those to the first and to the last byte, side by side.
+fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Option<String> {
+    let (cell, summary) = (view.cell(cell)?, summary?);
+    let is_alone = |row: &&MetricRow| row.family == Family::Time && (row.part)(cell) == Part::Figure;
+    let told = METRICS.iter().filter(is_alone).filter_map(|row| {
+        let median = summary.median(row.metric)?;
+        Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, median)))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("  {}", told.join(view.language.list())))
 }
 
 fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
@@ -251,6 +265,9 @@ impl Layout {
             pad_start(&row.floor, self.floor),
         ]
         .join(&gap);
+        if row.further && compared.trim().is_empty() {
+            return truncate(&row.name, figures.max(TERMINAL_COLUMNS_MIN));
+        }
         match (self.is_stacked, compared.trim().is_empty()) {
             (false, _) => format!("{subject}{gap}{compared}").trim_end().to_owned(),
             (true, true) => subject.trim_end().to_owned(),

@@ -6,6 +6,7 @@ use weir_record::study::ArmSummary;
 
 use super::{
     canvas::{Anchor, Canvas, arm_class, swatch},
+    framed,
     scale::Scale,
 };
 use crate::{
@@ -19,6 +20,8 @@ use crate::{
 
 const HEIGHT: f64 = 340.0;
 const PLOT_Y: (f64, f64) = (306.0, 18.0);
+/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+const LABEL_STEP: f64 = 14.0;
 /// Percentiles that may get a tick.
 const TICKS: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
 
@@ -62,19 +65,24 @@ fn draw(view: &View<'_>, cell: &str) -> Markup {
     let arms = view.summaries(cell);
     let points = || arms.iter().flat_map(|arm| arm.response_quantiles.iter().chain(&arm.service_quantiles));
     let furthest = points().filter_map(|(quantile, _)| nines(*quantile)).fold(1.0, f64::max);
-    let x = Scale::linear(0.0, furthest, 1.0, 98.5);
+    let x = Scale::linear(0.0, furthest, 0.5, 98.5);
     let times = points().filter(|(quantile, _)| nines(*quantile).is_some()).map(|(_, ns)| *ns as f64);
     let y = Scale::logarithmic(times, PLOT_Y.0, PLOT_Y.1);
     let mut canvas = Canvas::fluid(HEIGHT);
-    for tick in y.ticks(5.0) {
+    for tick in y.ticks(4.0) {
         canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
     }
+    let mut free = 0.0;
     for quantile in TICKS {
         let Some(position) = nines(quantile).filter(|position| *position <= furthest + 1e-9) else {
             continue;
         };
         let at = x.at(position);
         canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
+        if at < free {
+            continue;
+        }
+        free = at + LABEL_STEP;
         let anchor = match at {
             at if at < 5.0 => Anchor::Start,
             at if at > 92.0 => Anchor::End,
@@ -87,12 +95,8 @@ fn draw(view: &View<'_>, cell: &str) -> Markup {
         curve(&mut canvas, (view, arm, index), (&x, &y), Word::ServiceTime);
         curve(&mut canvas, (view, arm, index), (&x, &y), Word::ResponseTime);
     }
-    // Above the curves, on the left where these are low.
-    for tick in y.ticks(5.0) {
-        canvas.text("tick halo", 0.0, y.at(tick) - 4.0, Anchor::Start, &format::nanos_tick(tick));
-    }
     canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, &format!("{} →", view.word(Word::Percentile)));
-    canvas.finish()
+    framed(HEIGHT, &y, format::nanos_tick, &canvas.finish())
 }
 
 fn curve(

@@ -26,7 +26,9 @@ pub(crate) use plane::{PlaneAxes, PlaneFamily, PlanePoint, plane};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 
+use canvas::{Anchor, Canvas};
 use maud::{Markup, html};
+use scale::Scale;
 
 use crate::{section::Subject, view::View};
 
@@ -43,6 +45,19 @@ struct Row {
     verdict: String,
     /// Shown faintly: nothing may be read from it.
     is_void: bool,
+}
+
+/// Width of the texts beside a vertical axis.
+const GUTTER: f64 = 52.0;
+
+/// A fluid plot with the texts of its vertical axis in a column of fixed width beside it.
+fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) -> Markup {
+    let mut gutter = Canvas::new(GUTTER);
+    gutter.set_height(height);
+    for tick in scale.ticks(4.0) {
+        gutter.text("tick", GUTTER - 6.0, scale.at(tick) + 4.0, Anchor::End, &text(tick));
+    }
+    html! { div.framed { (gutter.finish()) (plot) } }
 }
 
 /// Rows over one axis.

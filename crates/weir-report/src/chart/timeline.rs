@@ -6,6 +6,7 @@ use weir_record::study::TimelineEntry;
 use super::{
     TRIALS_MAX,
     canvas::{Anchor, Canvas, arm_class, text_width},
+    framed,
     scale::Scale,
 };
 use crate::{
@@ -81,8 +82,8 @@ fn draw(view: &View<'_>) -> Markup {
         let class = format!("{} {class}", arm_class(lane));
         canvas.rect(&class, span(&time, entry, top, LANE - NAME - 4.0), &describe(view, entry));
     }
-    readings(&mut canvas, view, &time, entries, lanes_bottom + GAP);
-    canvas.finish()
+    let scale = readings(&mut canvas, view, &time, entries, lanes_bottom + GAP);
+    framed(bottom + AXIS, &scale, format::nanos_tick, &canvas.finish())
 }
 
 fn span(time: &Scale, entry: &TimelineEntry, top: f64, height: f64) -> [f64; 4] {
@@ -117,7 +118,14 @@ fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timeline
     }
 }
 
-fn readings(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[TimelineEntry], top: f64) {
+/// The readings; gives their scale.
+fn readings(
+    canvas: &mut Canvas,
+    view: &View<'_>,
+    time: &Scale,
+    entries: &[TimelineEntry],
+    top: f64,
+) -> Scale {
     let states = &view.result.states;
     let values = entries.iter().map(|entry| entry.round_trip_ns).chain(states.boundary_ns);
     let scale = Scale::from_zero(values, top + READINGS, top);
@@ -139,11 +147,9 @@ fn readings(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timel
         let class = if entry.clean { "reading" } else { "reading aside" };
         canvas.dot(class, middle, scale.at(entry.round_trip_ns), 2.8, &describe(view, entry));
     }
-    for tick in scale.ticks(4.0) {
-        canvas.text("tick halo", 0.0, scale.at(tick) - 3.0, Anchor::Start, &format::nanos_tick(tick));
-    }
     if let Some(boundary) = states.boundary_ns {
         let label = view.word(Word::StateBoundary);
         canvas.text("tick halo", 100.0, scale.at(boundary) - 4.0, Anchor::End, label);
     }
+    scale
 }

@@ -13,7 +13,7 @@ use weir_record::{
         ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
         Spread, StudyResult, TimelineEntry, TimesSummary,
     },
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Metric, StateEffect, Verdict},
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -192,6 +192,15 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
         let open = cell.load != LoadMode::Closed;
         let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster);
         cpu.levels = Some((5.1 * cpu_ratio, 5.1));
+        if cell.role == CellRole::Headline {
+            let in_state = |is_far: bool, units: u32, ratio: f64| StateEffect {
+                is_far,
+                units,
+                ratio,
+                interval: (ratio * 0.98, ratio * 1.02),
+            };
+            cpu.by_state = vec![in_state(false, 8, cpu_ratio), in_state(true, 4, 0.851)];
+        }
         all.push(cpu);
         let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
         all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Faster));

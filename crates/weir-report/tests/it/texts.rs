@@ -5,7 +5,7 @@ use std::str::FromStr;
 use weir_record::{
     finding::{Exclusion, Finding, MessageKind, Witness, WitnessBearing, WitnessFigure},
     study::StudyResult,
-    verdict::Verdict,
+    verdict::{DifferenceEffect, Metric, Verdict},
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
@@ -266,6 +266,7 @@ fn a_note_of_several_metrics_is_said_once() {
         comparison.reasons.clear();
         comparison.notes.clear();
         comparison.pairs_excluded.clear();
+        comparison.by_state.clear();
         if comparison.cell_id == "c100-d1-m64-closed" {
             comparison.pairs_excluded = vec![Finding::Excluded { reason: Exclusion::ForeignCpu, count: 2 }];
             comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
@@ -400,6 +401,51 @@ fn the_csv_has_every_figure_of_a_comparison() {
     ] {
         assert!(text.contains(line), "{line}");
     }
+}
+
+#[test]
+fn an_http_cell_gives_the_times_to_the_first_and_the_last_byte_side_by_side() {
+    let result = fixture::http();
+    let text = terminal(&result, Language::English, 100, false);
+    assert!(text.contains("\n  first byte 418 µs, last byte 446 µs\n"), "{text}");
+    let page = weir_report::html(&result, Language::Korean);
+    let first = page.find("첫 바이트까지의 시간").expect("it is drawn");
+    let last = page.find("마지막 바이트까지의 시간").expect("it is drawn");
+    assert!(!page[first..last].contains("<section"), "they stand in one section");
+    let figures = csv(&result);
+    assert!(figures.contains(",first-byte-p50,median,") && figures.contains(",last-byte-p50,median,"));
+}
+
+#[test]
+fn the_effect_in_each_state_of_the_machine_stands_beside() {
+    let result = fixture::quick();
+    for (language, told) in [
+        (Language::English, "near state 0.781 [0.765, 0.797] (8 units), far state 0.851"),
+        (Language::Korean, "먼 상태(far) 0.851"),
+        (Language::Chinese, "远状态（far）0.851"),
+    ] {
+        assert!(markdown(&result, language).contains(told), "{language:?}");
+    }
+    assert!(csv(&result).contains(",server-cpu-per-message,far-units,4,count\n"));
+}
+
+#[test]
+fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
+    let mut result = fixture::quick();
+    let switches = &mut result.comparisons[1];
+    switches.metric = Metric::SwitchesPerMessage;
+    (switches.ratio, switches.interval, switches.verdict) = (None, None, Verdict::Slower);
+    switches.difference = Some(DifferenceEffect {
+        difference: 0.31,
+        interval: Some((0.28, 0.34)),
+        interval_self: Some((-0.02, 0.01)),
+        detectable_effect: Some(0.04),
+        differences: vec![0.3, 0.32],
+    });
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
+    assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
+    assert!(weir_report::html(&result, Language::English).contains("▼ more"));
 }
 
 #[test]
