@@ -178,11 +178,16 @@ pub(crate) struct WhyRow {
     pub values: Vec<Option<f64>>,
 }
 
+/// Counts per message nearer to each other than this are told as the same.
+const ALIKE: f64 = 0.01;
+
 impl WhyRow {
-    /// Whether the arms do not differ as far as the figures are printed.
+    /// Whether the arms do not differ by more than a hair.
     pub(crate) fn is_same(&self) -> bool {
-        let text = |value: &Option<f64>| value.map(format::per_message);
-        self.values.windows(2).all(|pair| text(&pair[0]) == text(&pair[1]))
+        let known: Vec<f64> = self.values.iter().flatten().copied().collect();
+        let largest = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let smallest = known.iter().copied().fold(f64::INFINITY, f64::min);
+        known.len() == self.values.len() && largest - smallest <= ALIKE * largest
     }
 }
 

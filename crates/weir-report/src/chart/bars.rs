@@ -52,7 +52,7 @@ fn drawn(view: &View<'_>) -> Vec<Metric> {
 }
 
 fn plot(view: &View<'_>, metric: Metric) -> Plot {
-    let groups = groups(view);
+    let groups = with_figures(view, metric);
     let figures = groups.iter().flat_map(|(_, arms)| arms).filter_map(|summary| summary.figures(metric));
     let values = figures.flat_map(|it| it.trials.iter().copied().chain([it.spread.median, it.spread.max]));
     let scale = Scale::from_zero(values, 0.0, 100.0);
@@ -105,6 +105,12 @@ fn axis(metric: Metric, scale: &Scale) -> Markup {
 fn cells_left_out(view: &View<'_>) -> usize {
     let with_figures = view.cells.iter().filter(|cell| !view.summaries(cell).is_empty()).count();
     with_figures - groups(view).len()
+}
+
+/// The cells that have the metric; the others say nothing of it.
+fn with_figures<'a>(view: &View<'a>, metric: Metric) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
+    let has_it = |(_, arms): &(&str, Vec<&ArmSummary>)| arms.iter().any(|it| it.figures(metric).is_some());
+    groups(view).into_iter().filter(has_it).collect()
 }
 
 fn groups<'a>(view: &View<'a>) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
