@@ -102,7 +102,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         verdict: headline.map_or(Verdict::NotComparable, |index| comparisons[index].verdict),
         checks,
         states: gate.summary(planned.iter().copied()),
-        timeline: timeline(&gate, &planned),
+        timeline: timeline(&gate, &cells),
         comparisons,
         arms,
         missing_arms: missing_arms.to_vec(),
@@ -486,8 +486,8 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     };
     comparison.verdict = match decide(effect, &reading) {
         _ if !draft.is_claim() => Verdict::NoClaim,
-        Direction::Better => Verdict::Faster,
-        Direction::Worse => Verdict::Slower,
+        Direction::Better => Verdict::Better,
+        Direction::Worse => Verdict::Worse,
         Direction::Equivalent => Verdict::Equivalent,
         Direction::Undecided => {
             comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
@@ -528,7 +528,7 @@ fn confirm_server_cpu(
     for index in 0..drafts.len() {
         let draft = &drafts[index];
         let is_decided =
-            |it: &Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent);
+            |it: &Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
         if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided(&comparisons[index]) {
             continue;
         }
@@ -580,8 +580,8 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
             continue;
         };
         let agrees = match comparison.verdict {
-            Verdict::Faster => arm * SYSCALLS_FACTOR_MIN <= baseline,
-            Verdict::Slower => baseline * SYSCALLS_FACTOR_MIN <= arm,
+            Verdict::Better => arm * SYSCALLS_FACTOR_MIN <= baseline,
+            Verdict::Worse => baseline * SYSCALLS_FACTOR_MIN <= arm,
             _ => false,
         };
         if agrees {
@@ -598,7 +598,7 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
     let Progress { blocks_done, blocks, .. } = progress;
     for comparison in comparisons {
-        if matches!(comparison.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent) {
+        if matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent) {
             comparison.verdict = Verdict::Inconclusive;
             let found = Finding::Unfinished { blocks_done: *blocks_done, blocks: *blocks };
             comparison.reasons.push(found);
@@ -643,10 +643,10 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-fn timeline(gate: &Gate, trials: &[&TrialRecord]) -> Vec<TimelineEntry> {
+fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
+    let trials = cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));
     let mut entries: Vec<TimelineEntry> = trials
-        .iter()
-        .map(|trial| TimelineEntry {
+        .map(|(cell, trial)| TimelineEntry {
             arm: trial.arm.clone(),
             cell_id: trial.cell_id.clone(),
             block: trial.block,
@@ -658,7 +658,7 @@ fn timeline(gate: &Gate, trials: &[&TrialRecord]) -> Vec<TimelineEntry> {
                 .as_ref()
                 .and_then(|load| load.observed.as_ref())
                 .map_or(0.0, |seen| seen.noise.steal_share),
-            clean: gate.is_clean(trial),
+            clean: gate.is_usable(trial, cell.state),
         })
         .collect();
     entries.sort_by_key(|entry| entry.started_ns);

@@ -247,6 +247,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_verdict_stored_as_faster_or_slower_opens() {
+        let read = |text: &str| serde_json::from_str::<Verdict>(text).expect("it is a verdict");
+        assert_eq!([read("\"faster\""), read("\"better\"")], [Verdict::Better; 2]);
+        assert_eq!([read("\"slower\""), read("\"worse\"")], [Verdict::Worse; 2]);
+    }
+
+    #[test]
     fn a_result_stored_before_http_opens() {
         let old = r#"{"schema_version":1,
             "spec":{"name":"quick","title":"t","seed":7,"arms":[],"cells":[],"server_cpus":[],"load_cpus":[],

@@ -10,9 +10,11 @@ pub use crate::metric::Metric;
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The arm is better than the baseline: the interval excludes one after correction for several claims.
-    Faster,
+    #[serde(alias = "faster")]
+    Better,
     /// The arm is worse than the baseline, likewise.
-    Slower,
+    #[serde(alias = "slower")]
+    Worse,
     /// The interval lies entirely inside the equivalence margin.
     Equivalent,
     /// The data do not decide.

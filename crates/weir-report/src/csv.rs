@@ -197,8 +197,8 @@ fn listening(rows: &mut Rows, it: &ListenSummary) {
 /// Stable name of a verdict, as in the records.
 pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
         Verdict::Equivalent => "equivalent",
         Verdict::Inconclusive => "inconclusive",
         Verdict::NotComparable => "not-comparable",

@@ -13,13 +13,8 @@ use crate::{
 
 /// Terms with their explanation, in reading order.
 pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
-    let verdicts = [
-        Verdict::Faster,
-        Verdict::Slower,
-        Verdict::Equivalent,
-        Verdict::Inconclusive,
-        Verdict::NotComparable,
-    ];
+    let verdicts =
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive, Verdict::NotComparable];
     let smallest = format::percent(view.result.spec.smallest_effect);
     let verdicts = verdicts.into_iter().map(|verdict| {
         let name = format!("{} {}", words::verdict_sign(verdict), verdict_words(view, verdict));
@@ -220,14 +215,14 @@ const REQUEST_TERMS: [Term; 5] = [
 /// In English, Korean and Chinese; `{smallest}` is the smallest effect that matters.
 fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
     match verdict {
-        Verdict::Faster => [
+        Verdict::Better => [
             "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
              study, rules out chance. For CPU and time, better means less.",
             "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 주장에 대해 보정)으로 우연이 배제됩니다. CPU와 \
              시간은 작을수록 좋습니다.",
             "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）排除了偶然。对 CPU 和时间而言，越小越好。",
         ],
-        Verdict::Slower => [
+        Verdict::Worse => [
             "Worse than the baseline, by the same test.",
             "같은 검정에서 기준보다 나쁩니다.",
             "同一检验表明劣于基线。",

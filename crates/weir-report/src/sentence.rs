@@ -30,7 +30,7 @@ pub(crate) fn headline(view: &View<'_>) -> String {
         (Verdict::Inconclusive | Verdict::NoClaim, Some(ratio)) => {
             return inconclusive(view, comparison, ratio);
         }
-        (Verdict::Faster | Verdict::Slower, Some(ratio)) => effect(view, comparison, ratio),
+        (Verdict::Better | Verdict::Worse, Some(ratio)) => effect(view, comparison, ratio),
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
     };
     told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
@@ -273,7 +273,8 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let detectable = comparison.detectable_effect.filter(|effect| effect.is_finite()).map(format::percent);
     let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
     let pairs = comparison.pairs;
-    let mut parts = Vec::new();
+    let units = view.units(u64::from(pairs));
+    let mut parts = vec![told!(view.language, "{units}.", "{units}.", "共 {units}。")];
     parts.extend(detectable.map(|effect| match view.language {
         Language::English => {
             format!("Differences under {effect} would have gone unseen (minimum detectable effect).")
@@ -283,15 +284,13 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     }));
     parts.extend(floor.map(|floor| match view.language {
         Language::English => {
-            format!("Over as many pairs, the baseline differs from itself by up to {floor} (noise floor).")
+            format!("Over as many of them, the baseline differs from itself by up to {floor} (noise floor).")
         }
         Language::Korean => {
-            format!("같은 수의 쌍으로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
+            format!("같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
         }
-        Language::Chinese => format!("在同样多的配对下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
+        Language::Chinese => format!("在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
     }));
-    let units = view.units(u64::from(pairs));
-    parts.push(told!(view.language, "{units}.", "{units}.", "共 {units}。"));
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }
 

@@ -395,8 +395,8 @@ enum Style {
 impl Style {
     fn of(verdict: Verdict) -> Self {
         match verdict {
-            Verdict::Faster => Style::Good,
-            Verdict::Slower => Style::Bad,
+            Verdict::Better => Style::Good,
+            Verdict::Worse => Style::Bad,
             Verdict::Equivalent => Style::Even,
             Verdict::NoClaim => Style::Faint,
             Verdict::Inconclusive | Verdict::NotComparable => Style::Doubt,

@@ -210,11 +210,11 @@ words! {
     NotDrawn: "Not drawn" | "그리지 않은 것" | "未绘制";
     Unlock: "To unlock" | "해결 방법" | "解决办法";
     ComparisonsTitle: "All comparisons" | "모든 비교" | "全部比较";
-    ComparisonsHelp: "Each row is one arm against the baseline: the ratio, its interval, and one faint dot per block. \
+    ComparisonsHelp: "Each row is one arm against the baseline: the ratio, its interval, and one faint dot for each round or pair. \
         The grey band is the noise floor, the line is 1.0. Hollow marks are exploratory: looked at, nothing claimed."
-        | "각 행은 한 비교 대상을 기준과 견준 것입니다. 비율과 구간, 그리고 블록마다 흐린 점 하나를 그렸습니다. 회색 띠는 노이즈 \
+        | "각 행은 한 비교 대상을 기준과 견준 것입니다. 비율과 구간, 그리고 라운드나 쌍마다 흐린 점 하나를 그렸습니다. 회색 띠는 노이즈 \
         플로어, 세로선은 1.0입니다. 속이 빈 표식은 탐색적 조건으로, 살펴보기만 하고 주장하지 않습니다."
-        | "每行是一个方案与基线的比较：比值、置信区间，每个区组一个浅色点。灰色带为噪声本底，竖线为 1.0。空心标记为探索性条件：仅供观察，不作结论。";
+        | "每行是一个方案与基线的比较：比值、置信区间，每轮或每对一个浅色点。灰色带为噪声本底，竖线为 1.0。空心标记为探索性条件：仅供观察，不作结论。";
     BetterLeft: "← better" | "← 좋음" | "← 更好";
     BetterRight: "better →" | "좋음 →" | "更好 →";
     NoComparisons: "No comparison could be made." | "비교할 수 있는 결과가 없습니다." | "没有可比较的结果。";
@@ -330,8 +330,8 @@ pub(crate) fn of_operations(word: Word) -> Word {
 /// The word of a verdict on this metric: CPU is less or more, and only a time is faster or slower.
 pub(crate) fn verdict(metric: Metric, verdict: Verdict) -> Word {
     match (verdict, metric.row().family) {
-        (Verdict::Faster, family) => better(family),
-        (Verdict::Slower, family) => worse(family),
+        (Verdict::Better, family) => better(family),
+        (Verdict::Worse, family) => worse(family),
         (Verdict::Equivalent, _) => Word::Equivalent,
         (Verdict::Inconclusive, _) => Word::Inconclusive,
         (Verdict::NotComparable, _) => Word::NotComparable,
@@ -362,8 +362,8 @@ fn worse(family: Family) -> Word {
 /// A sign that goes with the word, so that shape and not only colour tells verdicts apart.
 pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster => "▲",
-        Verdict::Slower => "▼",
+        Verdict::Better => "▲",
+        Verdict::Worse => "▼",
         Verdict::Equivalent => "=",
         Verdict::Inconclusive => "?",
         Verdict::NotComparable => "×",

@@ -59,8 +59,8 @@ pub(crate) fn page(view: &View<'_>) -> String {
 
 fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster => "good",
-        Verdict::Slower => "bad",
+        Verdict::Better => "good",
+        Verdict::Worse => "bad",
         Verdict::Equivalent => "even",
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => "doubt",
     }

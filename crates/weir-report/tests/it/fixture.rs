@@ -190,7 +190,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
     for (index, cpu_ratio) in [(1, 0.781), (0, 0.823), (2, 0.792), (3, 0.846)] {
         let cell = &cells[index];
         let open = cell.load != LoadMode::Closed;
-        let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster);
+        let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Better);
         cpu.levels = Some((5.1 * cpu_ratio, 5.1));
         if cell.role == CellRole::Headline {
             let in_state = |is_far: bool, units: u32, ratio: f64| StateEffect {
@@ -203,9 +203,9 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
         }
         all.push(cpu);
         let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
-        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Faster));
+        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Better));
         if open {
-            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Faster));
+            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Better));
             let mut tail = comparison(jitter, cell, Metric::LatencyP99, 0.972, Verdict::Inconclusive);
             tail.interval = Some((0.931, 1.024));
             tail.noise_floor = Some(0.062);
@@ -334,7 +334,7 @@ pub fn quick() -> StudyResult {
         schema_version: weir_record::SCHEMA_VERSION,
         fingerprint: fingerprint(),
         headline: Some(0),
-        verdict: Verdict::Faster,
+        verdict: Verdict::Better,
         comparisons: comparisons(&mut jitter, &spec.cells),
         arms,
         checks: checks(),
@@ -361,15 +361,15 @@ pub fn quick() -> StudyResult {
 pub fn with_verdict(verdict: Verdict) -> StudyResult {
     let mut result = quick();
     let (ratio, interval) = match verdict {
-        Verdict::Faster => (0.781, (0.772, 0.790)),
-        Verdict::Slower => (1.274, (1.251, 1.302)),
+        Verdict::Better => (0.781, (0.772, 0.790)),
+        Verdict::Worse => (1.274, (1.251, 1.302)),
         Verdict::Equivalent => (1.004, (0.991, 1.012)),
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => (0.972, (0.941, 1.013)),
     };
     let headline = &mut result.comparisons[0];
     (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);
     headline.ratios = vec![ratio; 12];
-    if verdict != Verdict::Faster {
+    if verdict != Verdict::Better {
         headline.notes.clear();
     }
     if verdict == Verdict::Inconclusive {
@@ -499,7 +499,7 @@ pub fn two_hundred_cells() -> StudyResult {
             &cell,
             Metric::ServerCpuPerMessage,
             0.79,
-            Verdict::Faster,
+            Verdict::Better,
         ));
         result.spec.cells.push(cell);
     }
@@ -556,8 +556,8 @@ pub fn ten_arms() -> StudyResult {
         for (position, name) in NAMES.into_iter().enumerate().skip(1) {
             let ratio = 0.75 + 0.05 * position as f64;
             let verdict = match ratio {
-                ratio if ratio < 0.97 => Verdict::Faster,
-                ratio if ratio > 1.03 => Verdict::Slower,
+                ratio if ratio < 0.97 => Verdict::Better,
+                ratio if ratio > 1.03 => Verdict::Worse,
                 _ => Verdict::Equivalent,
             };
             let mut it = comparison(&mut jitter, cell, Metric::ServerCpuPerMessage, ratio, verdict);
@@ -754,7 +754,7 @@ pub fn survey() -> StudyResult {
 pub fn all() -> Vec<(&'static str, StudyResult)> {
     vec![
         ("quick", quick()),
-        ("slower", with_verdict(Verdict::Slower)),
+        ("slower", with_verdict(Verdict::Worse)),
         ("equivalent", with_verdict(Verdict::Equivalent)),
         ("inconclusive", with_verdict(Verdict::Inconclusive)),
         ("not comparable", with_verdict(Verdict::NotComparable)),

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use weir_record::{
-    finding::{Exclusion, Finding, MessageKind, Witness, WitnessBearing, WitnessFigure},
+    finding::{Exclusion, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
     study::StudyResult,
     verdict::{DifferenceEffect, Metric, Verdict},
 };
@@ -212,13 +212,8 @@ fn the_reason_of_a_missing_arm_is_told_where_it_is_known_and_stays_as_a_program_
 
 #[test]
 fn the_sentence_respects_the_verdict_in_every_language() {
-    let verdicts = [
-        Verdict::Faster,
-        Verdict::Slower,
-        Verdict::Equivalent,
-        Verdict::Inconclusive,
-        Verdict::NotComparable,
-    ];
+    let verdicts =
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive, Verdict::NotComparable];
     let mut text = String::new();
     for language in Language::ALL {
         for verdict in verdicts {
@@ -384,7 +379,7 @@ fn records(text: &str) -> Vec<Vec<String>> {
 fn the_csv_has_every_figure_of_a_comparison() {
     let text = csv(&fixture::quick());
     for line in [
-        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,verdict,faster,\n",
+        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,verdict,better,\n",
         "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,ratio,0.781,ratio\n",
         "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,pairs,12,count\n",
         "c100-d1-m64-open,uring,epoll,latency-p99,verdict,inconclusive,\n",
@@ -434,7 +429,7 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
     let mut result = fixture::quick();
     let switches = &mut result.comparisons[1];
     switches.metric = Metric::SwitchesPerMessage;
-    (switches.ratio, switches.interval, switches.verdict) = (None, None, Verdict::Slower);
+    (switches.ratio, switches.interval, switches.verdict) = (None, None, Verdict::Worse);
     switches.difference = Some(DifferenceEffect {
         difference: 0.31,
         interval: Some((0.28, 0.34)),
@@ -446,6 +441,23 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
     assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
     assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
     assert!(weir_report::html(&result, Language::English).contains("▼ more"));
+}
+
+#[test]
+fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
+    let mut result = fixture::with_verdict(Verdict::Inconclusive);
+    let headline = &mut result.comparisons[0];
+    (headline.interval, headline.p_value, headline.pairs) = (None, None, 1);
+    headline.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
+    for (language, cause, next) in [
+        (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
+        (Language::Korean, "라운드 1회뿐이라 구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),
+        (Language::Chinese, "只有 1 轮，没有区间。在本机上", "下一步：用 weir study --resume"),
+    ] {
+        let said = sentence(&result, language);
+        assert!(said.starts_with(cause) && !said.contains('['), "{said}");
+        assert!(markdown(&result, language).contains(next));
+    }
 }
 
 #[test]
