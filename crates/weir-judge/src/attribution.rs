@@ -69,7 +69,7 @@ impl Logs {
                 return Some(PairedRatio { ratio: 1.0, interval: None, pairs: 0 });
             }
             let arms = (pair.arm.as_str(), pair.baseline.as_str());
-            let effect = estimate(&units::of(gate, cell, arms, &spec.arms[0].name, metric).logs)?;
+            let effect = estimate(&units::of(gate, cell, arms, &spec.arms[0].name, metric).values)?;
             Some(PairedRatio {
                 ratio: effect.mean.exp(),
                 interval: Some((effect.low.exp(), effect.high.exp())),

@@ -14,12 +14,14 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     gate::{Gate, TrialState},
-    judge::RATE_KEPT_SHARE_MIN,
     neighbours,
     plan::{self, PlannedBlock},
     progress::{self, Progress},
     taint::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
+
+/// Smallest share of the messages an open-loop trial started that must come back inside its window.
+pub(crate) const RATE_KEPT_SHARE_MIN: f64 = 0.98;
 
 /// All checks, the ones about correctness first.
 pub(crate) fn all(

@@ -14,9 +14,9 @@ use weir_record::{
         AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, PairedDifference,
     },
     machine::Fingerprint,
+    metric::Metric,
     spec::{CellSpec, GatewaySubject, OrdersCell, StudySpec, Subject},
     study::{ArmSummary, PairedRatio},
-    trial::TrialRecord,
 };
 use weir_stats::{
     decide::{ALPHA, estimate},
@@ -206,18 +206,22 @@ fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Handoff
         let asked = cell.spec;
         let pairs =
             |arm: &str| gate.pairs(&cell.trials, &spec.arms[0].name, Against::Arm(arm), cell.state).used;
-        let yardstick = by_block(&pairs(YARDSTICK), cpu_us);
+        let yardstick = by_block(&pairs(YARDSTICK), Metric::ServerCpuPerMessage);
         for arm in &spec.arms {
             let is_asked = asked.has_arm(&arm.name) && subject(spec, &arm.name).is_some_and(hands_over);
             let own = if is_asked { pairs(&arm.name) } else { continue };
-            let cpu = by_block(&own, cpu_us);
+            let cpu = by_block(&own, Metric::ServerCpuPerMessage);
+            let p50_us: BTreeMap<u32, f64> = by_block(&own, Metric::LatencyP50)
+                .into_iter()
+                .map(|(block, nanoseconds)| (block, nanoseconds / 1_000.0))
+                .collect();
             found.push(HandoffCost {
                 cell_id: asked.id.clone(),
                 arm: arm.name.clone(),
                 of_yardstick: if arm.name == YARDSTICK { None } else { share(&cpu, &yardstick, alpha) },
                 cpu_us: difference(&cpu),
-                switches: difference(&by_block(&own, switches)),
-                p50_us: difference(&by_block(&own, p50_us)),
+                switches: difference(&by_block(&own, Metric::SwitchesPerMessage)),
+                p50_us: difference(&p50_us),
             });
         }
     }
@@ -233,26 +237,10 @@ fn choices(spec: &StudySpec) -> impl Iterator<Item = &str> {
 }
 
 /// Differences of a figure between the two of a pair, by block.
-fn by_block(pairs: &[Pair<'_>], figure: fn(&TrialRecord) -> Option<f64>) -> BTreeMap<u32, f64> {
+fn by_block(pairs: &[Pair<'_>], metric: Metric) -> BTreeMap<u32, f64> {
+    let figure = metric.row().read;
     let one = |pair: &Pair<'_>| Some((pair.arm.block, figure(pair.arm)? - figure(pair.baseline)?));
     pairs.iter().filter_map(one).filter(|(_, difference)| difference.is_finite()).collect()
-}
-
-fn per_order(trial: &TrialRecord, total: impl Fn(&weir_record::trial::ObservedWindow) -> u64) -> Option<f64> {
-    let load = trial.load.as_ref().filter(|load| load.messages > 0)?;
-    Some(total(load.observed.as_ref()?) as f64 / load.messages as f64)
-}
-
-fn cpu_us(trial: &TrialRecord) -> Option<f64> {
-    per_order(trial, |seen| seen.cpu_ns).map(|nanoseconds| nanoseconds / 1_000.0)
-}
-
-fn switches(trial: &TrialRecord) -> Option<f64> {
-    per_order(trial, |seen| seen.switches_voluntary)
-}
-
-fn p50_us(trial: &TrialRecord) -> Option<f64> {
-    trial.load.as_ref()?.response.quantile_ns(0.5).map(|nanoseconds| nanoseconds as f64 / 1_000.0)
 }
 
 fn difference(by_block: &BTreeMap<u32, f64>) -> Option<PairedDifference> {
@@ -360,7 +348,7 @@ mod tests {
         gateway::OrderFigures,
         load::{LatencySummary, LoadReport},
         study::Spread,
-        trial::ObservedWindow,
+        trial::{ObservedWindow, TrialRecord},
     };
 
     use super::*;

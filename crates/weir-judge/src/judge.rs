@@ -2,8 +2,9 @@
 //!
 //! The rules, in the order they apply to one comparison (a cell, an arm, a metric):
 //!
-//! 1. The values come from `units`: one log-ratio for each round in which the arms took turns, or for each block of
-//!    whole trials; all in one state of the machine (`gate`), and the effect in the other one beside it.
+//! 1. The values come from `units`: one log-ratio (a difference, where figures may be zero) for each round in which the
+//!    arms took turns, or for each block of whole trials; all in one state of the machine (`gate`), and the effect in
+//!    the other one beside it.
 //! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
@@ -25,10 +26,11 @@ use weir_record::{
     SCHEMA_VERSION,
     finding::{Finding, MessageKind, UnitKind, Witness},
     machine::Fingerprint,
+    metric::{self, Family, Metric, MetricRow, Part, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
     study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
     trial::TrialRecord,
-    verdict::{Comparison, Metric, StateEffect, Verdict},
+    verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
 use weir_stats::{
     decide::{ALPHA, Direction, Estimate, Reading, UNITS_MIN, decide, estimate},
@@ -39,7 +41,8 @@ use weir_stats::{
 use crate::{
     attribution,
     cell_trials::{self, CellTrials},
-    check, equal_rate,
+    check::{self, RATE_KEPT_SHARE_MIN},
+    equal_rate,
     gate::{Against, Gate, Pairs, TrialState},
     handoff, listening,
     progress::Progress,
@@ -54,9 +57,6 @@ pub const FAILED_SHARE_MAX: f64 = 0.25;
 
 /// Largest p99 of the generator's lag, as a share of the median response time.
 pub const LAG_SHARE_MAX: f64 = 0.10;
-
-/// Smallest share of the messages an open-loop trial started that must come back inside its window.
-pub const RATE_KEPT_SHARE_MIN: f64 = 0.98;
 
 /// What is judged.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +102,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         verdict: headline.map_or(Verdict::NotComparable, |index| comparisons[index].verdict),
         checks,
         states: gate.summary(planned.iter().copied()),
-        timeline: timeline(&gate, &planned),
+        timeline: timeline(&gate, &cells),
         comparisons,
         arms,
         missing_arms: missing_arms.to_vec(),
@@ -139,7 +139,7 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     let gate = Gate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
     let units = units::of(&gate, &cell, (arm, baseline), baseline, Metric::ServerCpuPerMessage);
-    let effect = estimate(&units.logs).filter(|effect| effect.units >= UNITS_MIN)?;
+    let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
     Some(RunningEstimate {
         arm: arm.clone(),
         baseline: baseline.clone(),
@@ -152,6 +152,8 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
 /// A comparison before its verdict, with what the verdict needs.
 struct Draft {
     comparison: Comparison,
+    row: &'static MetricRow,
+    part: Part,
     role: CellRole,
     /// Index of its cell in the judge's order.
     cell: usize,
@@ -164,39 +166,6 @@ struct Draft {
     bounds: Vec<Finding>,
 }
 
-/// A storage job is its own load: the latency of its operations is a figure in closed loop too, and no generator limits
-/// how many there are.
-const STORAGE_METRICS: [Metric; 5] = [
-    Metric::ServerCpuPerMessage,
-    Metric::MachineCpuPerMessage,
-    Metric::Throughput,
-    Metric::LatencyP50,
-    Metric::LatencyP99,
-];
-
-/// Orders are asked for the switches of the gateway's threads, which is what was published, and for their round trip in
-/// closed loop too: with one in flight it is the figure, and not what is left of it.
-const ORDER_METRICS: [Metric; 4] =
-    [Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::Throughput, Metric::LatencyP50];
-
-const PACED_ORDER_METRICS: [Metric; 4] =
-    [Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::LatencyP50, Metric::LatencyP99];
-
-fn metrics(cell: &CellSpec) -> &'static [Metric] {
-    match cell.load {
-        LoadMode::Closed if cell.orders.is_some() => &ORDER_METRICS,
-        _ if cell.orders.is_some() => &PACED_ORDER_METRICS,
-        _ if cell.storage.is_some() => &STORAGE_METRICS,
-        LoadMode::Closed => &[Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput],
-        LoadMode::Open { .. } | LoadMode::OpenShare { .. } => &[
-            Metric::ServerCpuPerMessage,
-            Metric::MachineCpuPerMessage,
-            Metric::LatencyP50,
-            Metric::LatencyP99,
-        ],
-    }
-}
-
 fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Draft> {
     let spec = judged.spec;
     let is_missing = |name: &str| judged.missing_arms.iter().any(|arm| arm.name == name);
@@ -206,8 +175,8 @@ fn draft_all(judged: &Judged<'_>, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<
     }
     let mut add = |(index, cell): (usize, &CellTrials<'_>), arm: &str, baseline: &str| {
         let has_run = |name: &str| cell.spec.has_arm(name) && !is_missing(name);
-        for metric in metrics(cell.spec).iter().filter(|_| has_run(arm) && has_run(baseline)) {
-            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), *metric));
+        for row in metric::compared(cell.spec).filter(|_| has_run(arm) && has_run(baseline)) {
+            drafts.push(draft(spec, gate, (index, cell), (arm, baseline), row));
         }
     };
     for cell in cells.iter().enumerate() {
@@ -243,56 +212,94 @@ fn draft(
     gate: &Gate,
     (index, cell): (usize, &CellTrials<'_>),
     (arm, baseline): (&str, &str),
-    metric: Metric,
+    row: &'static MetricRow,
 ) -> Draft {
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let first = &spec.arms[0].name;
-    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, (arm, baseline), first, metric);
+    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, (arm, baseline), first, row.metric);
     let units = units_of(cell);
-    let effect = estimate(&units.logs);
-    let itself = estimate(&units.logs_self);
-    let mut notes = Vec::new();
-    if cell.state == Some(TrialState::Far) {
-        notes.push(Finding::FarState);
-    }
-    let alone = units.logs.first().filter(|_| units.logs.len() == 1).copied();
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
         arm: arm.to_owned(),
         baseline: baseline.to_owned(),
-        metric,
-        ratio: effect.map(|effect| effect.mean).or(alone).map(f64::exp),
-        interval: effect.map(|effect| (effect.low.exp(), effect.high.exp())),
+        ratio_all_pairs: median(&units::of_pairs(&pairs.all, row).log_ratios()).map(f64::exp),
+        by_state: match row.scale {
+            Scale::Ratio => by_state(|state| units_of(&cell.in_state(state))),
+            Scale::Difference { .. } => Vec::new(),
+        },
+        notes: (cell.state == Some(TrialState::Far)).then_some(Finding::FarState).into_iter().collect(),
+        ..compared(row, &units)
+    };
+    Draft {
+        comparison,
+        row,
+        part: (row.part)(cell.spec),
+        role: cell.spec.role,
+        cell: index,
+        effect: estimate(&units.values),
+        unit: UnitKind::of_cell(cell.spec),
+        obstacles: obstacles(cell, baseline, arm, row, &pairs),
+        bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
+    }
+}
+
+/// The figures of a comparison, before anything is decided.
+fn compared(row: &MetricRow, units: &Units) -> Comparison {
+    let effect = estimate(&units.values);
+    let (logs, logs_self) = match row.scale {
+        Scale::Ratio => (units.values.clone(), units.values_self.clone()),
+        Scale::Difference { .. } => (units.log_ratios(), Vec::new()),
+    };
+    // Of a metric that is compared as a difference the ratio is shown, and nothing rests on it.
+    let of_ratios = effect.filter(|_| row.scale == Scale::Ratio);
+    let itself = estimate(&logs_self);
+    let mean = (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64);
+    Comparison {
+        cell_id: String::new(),
+        arm: String::new(),
+        baseline: String::new(),
+        metric: row.metric,
+        ratio: of_ratios.map(|effect| effect.mean).or(mean).map(f64::exp),
+        interval: of_ratios.map(|effect| (effect.low.exp(), effect.high.exp())),
+        difference: match row.scale {
+            Scale::Ratio => None,
+            Scale::Difference { .. } => difference(units),
+        },
+        levels: units.medians(),
         confidence: effect.map_or(0.0, |_| 1.0 - ALPHA),
         interval_method: effect.map_or_else(String::new, |_| "student-t".to_owned()),
         p_value: effect.map(|effect| effect.p_value),
         p_value_holm: None,
         noise_floor: itself.map(|itself| itself.high.max(-itself.low).exp_m1()),
         interval_self: itself.map(|itself| (itself.low.exp(), itself.high.exp())),
-        detectable_effect: effect.map(|effect| effect.detectable.exp_m1()).filter(|it| it.is_finite()),
-        pairs: u32::try_from(units.logs.len()).unwrap_or(u32::MAX),
+        detectable_effect: of_ratios.map(|effect| effect.detectable.exp_m1()).filter(|it| it.is_finite()),
+        pairs: u32::try_from(units.values.len()).unwrap_or(u32::MAX),
         pairs_excluded: units
             .excluded
             .iter()
             .map(|(reason, count)| Finding::Excluded { reason: *reason, count: *count })
             .collect(),
-        ratios: units.logs.iter().map(|log| log.exp()).collect(),
-        ratios_self: units.logs_self.iter().map(|log| log.exp()).collect(),
-        ratio_all_pairs: median(&units::log_ratios(&pairs.all, metric)).map(f64::exp),
-        by_state: by_state(|state| units_of(&cell.in_state(state))),
+        ratios: logs.iter().map(|log| log.exp()).collect(),
+        ratios_self: logs_self.iter().map(|log| log.exp()).collect(),
+        ratio_all_pairs: None,
+        by_state: Vec::new(),
         verdict: Verdict::Inconclusive,
         reasons: Vec::new(),
-        notes,
-    };
-    Draft {
-        comparison,
-        role: cell.spec.role,
-        cell: index,
-        effect,
-        unit: UnitKind::of_cell(cell.spec),
-        obstacles: obstacles(cell, baseline, arm, metric, &pairs),
-        bounds: generator_bounds(&pairs, baseline, arm, cell.spec),
+        notes: Vec::new(),
     }
+}
+
+/// The effect of a metric whose figures may be zero.
+fn difference(units: &Units) -> Option<DifferenceEffect> {
+    let effect = estimate(&units.values);
+    let alone = units.values.first().filter(|_| units.values.len() == 1).copied();
+    Some(DifferenceEffect {
+        difference: effect.map(|effect| effect.mean).or(alone)?,
+        interval: effect.map(|effect| (effect.low, effect.high)),
+        interval_self: estimate(&units.values_self).map(|itself| (itself.low, itself.high)),
+        detectable_effect: effect.map(|effect| effect.detectable).filter(|it| it.is_finite()),
+        differences: units.values.clone(),
+    })
 }
 
 /// Units of each state that it takes to tell an effect by state.
@@ -302,7 +309,7 @@ pub const UNITS_BY_STATE_MIN: usize = 4;
 /// interaction.
 fn by_state(units_in: impl Fn(TrialState) -> Units) -> Vec<StateEffect> {
     let in_state = |state: TrialState| {
-        let effect = estimate(&units_in(state).logs).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
+        let effect = estimate(&units_in(state).values).filter(|effect| effect.units >= UNITS_BY_STATE_MIN)?;
         Some(StateEffect {
             is_far: state == TrialState::Far,
             units: u32::try_from(effect.units).unwrap_or(u32::MAX),
@@ -321,7 +328,7 @@ fn obstacles(
     cell: &CellTrials<'_>,
     baseline: &str,
     arm: &str,
-    metric: Metric,
+    row: &MetricRow,
     pairs: &Pairs<'_>,
 ) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -340,7 +347,7 @@ fn obstacles(
                 trials: count(trials.len()),
             });
         }
-        if matches!(metric, Metric::LatencyP50 | Metric::LatencyP99) {
+        if row.family == Family::Time {
             found.extend(lag_obstacle(side, &trials, MessageKind::of_cell(cell.spec)));
         }
     }
@@ -422,16 +429,14 @@ fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpe
 impl Draft {
     /// Whether nothing speaks against deciding it but what its values say.
     fn is_open(&self) -> bool {
-        let is_bound = self.comparison.metric == Metric::Throughput && !self.bounds.is_empty();
+        let is_bound = self.row.family == Family::Rate && !self.bounds.is_empty();
         self.obstacles.is_empty() && !is_bound && self.effect.is_some()
     }
 
-    /// Whether it claims something. What is barred cannot be called, so it takes no part in the correction; machine CPU
-    /// is a condition of another claim and none of its own.
+    /// Whether it claims something. What is barred cannot be called, so it takes no part in the correction; nor does a
+    /// condition of another claim.
     fn is_claim(&self) -> bool {
-        self.role != CellRole::Exploratory
-            && self.comparison.metric != Metric::MachineCpuPerMessage
-            && self.is_open()
+        self.role != CellRole::Exploratory && self.part == Part::Claim && self.is_open()
     }
 }
 
@@ -449,8 +454,8 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     let mut comparison = draft.comparison.clone();
     comparison.reasons.extend(draft.obstacles.iter().cloned());
     let bounds = draft.bounds.iter().cloned();
-    match comparison.metric {
-        Metric::Throughput => comparison.reasons.extend(bounds),
+    match draft.row.family {
+        Family::Rate => comparison.reasons.extend(bounds),
         _ => comparison.notes.extend(bounds),
     }
     let effect = match &draft.effect {
@@ -473,16 +478,19 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     };
     let reading = Reading {
         p_value: comparison.p_value_holm.unwrap_or(effect.p_value),
-        margin: spec.smallest_effect.ln_1p(),
+        margin: match draft.row.scale {
+            Scale::Ratio => spec.smallest_effect.ln_1p(),
+            Scale::Difference { margin } => margin,
+        },
         larger_is_better: comparison.metric.larger_is_better(),
     };
     comparison.verdict = match decide(effect, &reading) {
         _ if !draft.is_claim() => Verdict::NoClaim,
-        Direction::Better => Verdict::Faster,
-        Direction::Worse => Verdict::Slower,
+        Direction::Better => Verdict::Better,
+        Direction::Worse => Verdict::Worse,
         Direction::Equivalent => Verdict::Equivalent,
         Direction::Undecided => {
-            comparison.reasons.push(undecided(effect, &reading));
+            comparison.reasons.push(undecided(effect, &reading, draft.row.scale));
             Verdict::Inconclusive
         }
     };
@@ -490,7 +498,7 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
 }
 
 /// Why an estimate decides nothing.
-fn undecided(effect: &Estimate, reading: &Reading) -> Finding {
+fn undecided(effect: &Estimate, reading: &Reading, scale: Scale) -> Finding {
     if effect.units < UNITS_MIN {
         let units = u32::try_from(effect.units).unwrap_or(u32::MAX);
         return Finding::TooFewUnits { units, units_min: UNITS_MIN as u32 };
@@ -501,7 +509,8 @@ fn undecided(effect: &Estimate, reading: &Reading) -> Finding {
     // What can be detected shrinks with the root of the units.
     let wanted = effect.units as f64 * (effect.detectable / reading.margin).powi(2);
     let is_known = wanted.is_finite() && wanted > effect.units as f64 && wanted < UNITS_WANTED_MAX;
-    Finding::IncludesNone { units_wanted: is_known.then_some(wanted.ceil() as u32) }
+    let none = if scale == Scale::Ratio { 1.0 } else { 0.0 };
+    Finding::IncludesNone { none, units_wanted: is_known.then_some(wanted.ceil() as u32) }
 }
 
 /// More units than this are not worth a hint.
@@ -519,7 +528,7 @@ fn confirm_server_cpu(
     for index in 0..drafts.len() {
         let draft = &drafts[index];
         let is_decided =
-            |it: &Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent);
+            |it: &Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
         if draft.comparison.metric != Metric::ServerCpuPerMessage || !is_decided(&comparisons[index]) {
             continue;
         }
@@ -571,8 +580,8 @@ fn note_syscalls(spec: &StudySpec, arms: &[ArmSummary], comparisons: &mut [Compa
             continue;
         };
         let agrees = match comparison.verdict {
-            Verdict::Faster => arm * SYSCALLS_FACTOR_MIN <= baseline,
-            Verdict::Slower => baseline * SYSCALLS_FACTOR_MIN <= arm,
+            Verdict::Better => arm * SYSCALLS_FACTOR_MIN <= baseline,
+            Verdict::Worse => baseline * SYSCALLS_FACTOR_MIN <= arm,
             _ => false,
         };
         if agrees {
@@ -589,7 +598,7 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
     let Progress { blocks_done, blocks, .. } = progress;
     for comparison in comparisons {
-        if matches!(comparison.verdict, Verdict::Faster | Verdict::Slower | Verdict::Equivalent) {
+        if matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent) {
             comparison.verdict = Verdict::Inconclusive;
             let found = Finding::Unfinished { blocks_done: *blocks_done, blocks: *blocks };
             comparison.reasons.push(found);
@@ -624,7 +633,7 @@ fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<Ar
         .iter()
         .map(|arm| {
             let used: Vec<&TrialRecord> = cell.of_arm(&arm.name).filter(is_used).collect();
-            summary::summarize(&cell.spec.id, &arm.name, &used)
+            summary::summarize(cell.spec, &arm.name, &used)
         })
         .filter(|summary| summary.trials > 0)
         .collect()
@@ -634,10 +643,10 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-fn timeline(gate: &Gate, trials: &[&TrialRecord]) -> Vec<TimelineEntry> {
+fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
+    let trials = cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));
     let mut entries: Vec<TimelineEntry> = trials
-        .iter()
-        .map(|trial| TimelineEntry {
+        .map(|(cell, trial)| TimelineEntry {
             arm: trial.arm.clone(),
             cell_id: trial.cell_id.clone(),
             block: trial.block,
@@ -649,7 +658,7 @@ fn timeline(gate: &Gate, trials: &[&TrialRecord]) -> Vec<TimelineEntry> {
                 .as_ref()
                 .and_then(|load| load.observed.as_ref())
                 .map_or(0.0, |seen| seen.noise.steal_share),
-            clean: gate.is_clean(trial),
+            clean: gate.is_usable(trial, cell.state),
         })
         .collect();
     entries.sort_by_key(|entry| entry.started_ns);

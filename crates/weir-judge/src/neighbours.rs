@@ -17,8 +17,6 @@ use weir_stats::{
     order::median,
 };
 
-use crate::units;
-
 /// Largest effect of order or of carry-over, as a share of the equivalence margin.
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
@@ -75,7 +73,8 @@ struct Slice<'a> {
 
 impl Slice<'_> {
     fn log_cpu(&self) -> Option<f64> {
-        units::server_cpu_ns_per_message(self.record).map(f64::ln)
+        let cost = self.record.server_cpu_ns as f64 / self.record.messages as f64;
+        Some(cost.ln()).filter(|log| log.is_finite())
     }
 }
 

@@ -4,8 +4,10 @@ use weir_record::{
     engine::EngineStats,
     gateway::OrderFigures,
     load::LoadReport,
-    study::{ArmSummary, Spread},
-    trial::{ObservedWindow, TrialRecord},
+    metric::{self, MetricRow},
+    spec::CellSpec,
+    study::{ArmSummary, MetricFigures, Spread},
+    trial::TrialRecord,
 };
 use weir_stats::order::median;
 
@@ -15,48 +17,31 @@ use crate::histogram::merged_quantiles;
 const NOT_EVENTS: [&str; 2] = ["completions_per_turn_max", "connections_open"];
 
 /// Figures of the arm over these trials, which are its clean ones in time order.
-pub(crate) fn summarize(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
+pub(crate) fn summarize(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-    let per_message = |value: fn(&LoadReport) -> Option<u64>| -> Vec<f64> {
-        loads
-            .iter()
-            .filter(|load| load.messages > 0)
-            .filter_map(|load| value(load).map(|total| total as f64 / load.messages as f64))
-            .collect()
-    };
-    let micros = |value: fn(&LoadReport) -> Option<u64>| -> Vec<f64> {
-        per_message(value).into_iter().map(|nanoseconds| nanoseconds / 1_000.0).collect()
-    };
-    let throughput_trials: Vec<f64> = loads.iter().map(|load| load.throughput_per_second).collect();
-    let server_cpu_trials = micros(|load| observed(load, |seen| seen.cpu_ns));
     let bound = loads.iter().filter(|load| load.generator_bound).count();
-    let engine_per_message = engine_per_message(&loads);
     let curve = |text: fn(&LoadReport) -> &str| {
         merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default()
     };
     ArmSummary {
-        cell_id: cell_id.to_owned(),
+        cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        throughput_per_second: spread(&throughput_trials),
+        figures: metric::shown(cell).filter_map(|row| figures(row, trials)).collect(),
         generator_bound: 2 * bound > loads.len(),
-        server_cpu_us_per_message: spread(&server_cpu_trials),
-        machine_cpu_us_per_message: spread(&micros(|load| observed(load, |seen| seen.noise.machine_busy_ns))),
-        generator_cpu_us_per_message: spread(&micros(|load| Some(load.generator_cpu_ns))),
-        switches_voluntary_per_message: spread(&per_message(|load| {
-            observed(load, |seen| seen.switches_voluntary)
-        })),
-        switches_involuntary_per_message: spread(&per_message(|load| {
-            observed(load, |seen| seen.switches_involuntary)
-        })),
         syscalls_per_message: syscalls_per_message(&loads),
-        engine_per_message,
+        engine_per_message: engine_per_message(&loads),
         response_quantiles: curve(|load| &load.response.histogram_v2_base64),
         service_quantiles: curve(|load| &load.service.histogram_v2_base64),
-        throughput_trials,
-        server_cpu_trials,
         orders: orders(&loads),
     }
+}
+
+/// One metric; `None` when no trial has it.
+fn figures(row: &MetricRow, trials: &[&TrialRecord]) -> Option<MetricFigures> {
+    let trials: Vec<f64> = trials.iter().filter_map(|trial| row.of_trial(trial)).collect();
+    let spread = known(trials.iter().copied())?;
+    Some(MetricFigures { metric: row.metric, spread, trials })
 }
 
 /// What only orders have; `None` for everything else.
@@ -90,10 +75,6 @@ fn orders(loads: &[&LoadReport]) -> Option<OrderFigures> {
 fn known(values: impl Iterator<Item = f64>) -> Option<Spread> {
     let values: Vec<f64> = values.collect();
     (!values.is_empty()).then(|| spread(&values))
-}
-
-fn observed(load: &LoadReport, value: impl Fn(&ObservedWindow) -> u64) -> Option<u64> {
-    load.observed.as_ref().map(value)
 }
 
 fn spread(values: &[f64]) -> Spread {
@@ -144,7 +125,14 @@ fn syscalls_per_message(loads: &[&LoadReport]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use weir_record::{metric::Metric, trial::ObservedWindow};
+
     use super::*;
+    use crate::sample;
+
+    fn of_trials(arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
+        summarize(&sample::study(&[arm], 1, 1).cells[0], arm, trials)
+    }
 
     fn trial(messages: u64, cpu_ns: u64, bound: bool) -> TrialRecord {
         let engine = EngineStats {
@@ -169,10 +157,14 @@ mod tests {
     fn figures_are_per_message_and_medians_of_trials() {
         let trials = [trial(100, 400_000, true), trial(200, 1_000_000, true), trial(100, 600_000, false)];
         let trials: Vec<&TrialRecord> = trials.iter().collect();
-        let summary = summarize("cell", "epoll", &trials);
-        assert_eq!(summary.server_cpu_us_per_message, Spread { median: 5.0, min: 4.0, max: 6.0 });
-        assert_eq!(summary.server_cpu_trials, [4.0, 5.0, 6.0]);
-        assert_eq!(summary.throughput_trials, [100.0, 200.0, 100.0]);
+        let summary = of_trials("epoll", &trials);
+        let figures = |metric| summary.figures(metric).expect("it was observed");
+        let cpu = figures(Metric::ServerCpuPerMessage);
+        assert_eq!(cpu.spread, Spread { median: 5.0, min: 4.0, max: 6.0 });
+        assert_eq!(cpu.trials, [4.0, 5.0, 6.0]);
+        assert_eq!(figures(Metric::Throughput).trials, [100.0, 200.0, 100.0]);
+        assert_eq!(summary.median(Metric::SwitchesPerMessage), Some(0.0), "zero is a figure too");
+        assert_eq!(summary.figures(Metric::LastByteP50), None, "that is for HTTP");
         assert!(summary.generator_bound);
         assert_eq!(summary.syscalls_per_message, Some(1.1));
         let enters = summary.engine_per_message.iter().find(|(name, _)| name == "enters");
@@ -200,7 +192,7 @@ mod tests {
             trial
         };
         let (one, other) = (trial(10), trial(30));
-        let found = summarize("cell", "mesh", &[&one, &other]).orders.expect("it has orders");
+        let found = of_trials("mesh", &[&one, &other]).orders.expect("it has orders");
         assert_eq!(found.wakes_per_order, Some(Spread { median: 0.1, min: 0.05, max: 0.15 }));
         assert_eq!(found.wakes_per_handoff, Some(Spread { median: 0.2, min: 0.1, max: 0.3 }));
         assert_eq!(found.handoffs_per_drain.map(|it| it.median), Some(2.0));
@@ -214,8 +206,8 @@ mod tests {
         if let Some(seen) = foreign.load.as_mut().and_then(|load| load.observed.as_mut()) {
             seen.engine = None;
         }
-        let summary = summarize("cell", "nginx", &[&foreign]);
+        let summary = of_trials("nginx", &[&foreign]);
         assert_eq!((summary.syscalls_per_message, summary.engine_per_message.len()), (None, 0));
-        assert_eq!(summarize("cell", "nginx", &[]).trials, 0);
+        assert_eq!(of_trials("nginx", &[]).trials, 0);
     }
 }

@@ -1,16 +1,17 @@
-//! From trials to the values a decision rests on: one log-ratio for each independent unit. Pure.
+//! From trials to the values a decision rests on: one for each independent unit. Pure.
 //!
-//! A unit is a block of whole trials, whose log-ratio is that of a pair; or a round in which the arms take turns. The
-//! slices of a round share their processes and are not independent, so a round gives one value: the median over its
-//! permutations of the arm's logarithm less the mean of the baseline's two. The median, because single slices have
+//! A value is a log-ratio, or a difference where figures may be zero. A unit is a block of whole trials, whose value is
+//! that of a pair; or a round in which the arms take turns. The slices of a round share their processes and are not
+//! independent, so a round gives one value: the median over its permutations of the arm against the mean of the
+//! baseline's two. The median, because single slices have
 //! heavy tails; both baselines, because they are the same program and halve its share of the noise.
 
 use std::collections::BTreeMap;
 
 use weir_record::{
     finding::Exclusion,
-    trial::{SliceRecord, TrialRecord},
-    verdict::Metric,
+    metric::{Metric, MetricRow, Scale},
+    trial::TrialRecord,
 };
 use weir_stats::order::median;
 
@@ -19,15 +20,36 @@ use crate::{
     gate::{Against, Gate, Pair, Pairs},
 };
 
-/// The values of one comparison.
+/// The values of one comparison, on its metric's scale: log-ratios or differences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Units {
     /// Arm against baseline, one for each unit.
-    pub(crate) logs: Vec<f64>,
+    pub(crate) values: Vec<f64>,
+    /// Figures of the arm and of the baseline in each.
+    pub(crate) levels: Vec<(f64, f64)>,
     /// The baseline's second run against its first.
-    pub(crate) logs_self: Vec<f64>,
+    pub(crate) values_self: Vec<f64>,
     /// Units without a value, counted by reason.
     pub(crate) excluded: BTreeMap<Exclusion, u32>,
+}
+
+impl Units {
+    fn push(&mut self, value: Value) {
+        self.values.push(value.effect);
+        self.levels.push(value.levels);
+    }
+
+    /// Medians of the figures the values are made of.
+    pub(crate) fn medians(&self) -> Option<(f64, f64)> {
+        let of = |level: fn(&(f64, f64)) -> f64| median(&self.levels.iter().map(level).collect::<Vec<_>>());
+        Some((of(|level| level.0)?, of(|level| level.1)?))
+    }
+
+    /// Logarithms of the ratios of the figures, without those that have none.
+    pub(crate) fn log_ratios(&self) -> Vec<f64> {
+        let logs = self.levels.iter().map(|(arm, baseline)| (arm / baseline).ln());
+        logs.filter(|log| log.is_finite()).collect()
+    }
 }
 
 /// The values of one comparison in the cell's state, and of the study's first arm against itself.
@@ -39,8 +61,8 @@ pub(crate) fn of(
     metric: Metric,
 ) -> Units {
     match cell.spec.alternation {
-        Some(_) => of_rounds(gate, cell, (arm, baseline), first, metric),
-        None => of_blocks(gate, cell, (arm, baseline), first, metric),
+        Some(_) => of_rounds(gate, cell, (arm, baseline), first, metric.row()),
+        None => of_blocks(gate, cell, (arm, baseline), first, metric.row()),
     }
 }
 
@@ -50,16 +72,16 @@ fn of_blocks(
     cell: &CellTrials<'_>,
     (arm, baseline): (&str, &str),
     first: &str,
-    metric: Metric,
+    row: &MetricRow,
 ) -> Units {
     let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
-    let logs = log_ratios(&used, metric);
-    let without = used.len() - logs.len();
+    let units = of_pairs(&used, row);
+    let without = used.len() - units.values.len();
     if without > 0 {
         excluded.insert(Exclusion::WithoutFigure, u32::try_from(without).unwrap_or(u32::MAX));
     }
     let itself = gate.pairs(&cell.trials, first, Against::Itself, cell.state);
-    Units { logs, logs_self: log_ratios(&itself.used, metric), excluded }
+    Units { values_self: of_pairs(&itself.used, row).values, excluded, ..units }
 }
 
 /// Of rounds in which the arms took turns.
@@ -68,7 +90,7 @@ fn of_rounds(
     cell: &CellTrials<'_>,
     (arm, baseline): (&str, &str),
     first: &str,
-    metric: Metric,
+    row: &MetricRow,
 ) -> Units {
     let mut rounds: BTreeMap<(u32, u32), Vec<&TrialRecord>> = BTreeMap::new();
     for trial in &cell.trials {
@@ -86,94 +108,94 @@ fn of_rounds(
         if let (Some(arm), Some(one)) = (run(arm, false), run(baseline, false)) {
             let other = run(baseline, true).unwrap_or(one);
             let value = usable(&[arm, one, other])
-                .and_then(|()| round_value(arm, one, other, metric).ok_or(Exclusion::WithoutFigure));
+                .and_then(|()| round_value(arm, one, other, row).ok_or(Exclusion::WithoutFigure));
             match value {
-                Ok(value) => units.logs.push(value),
+                Ok(value) => units.push(value),
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
             }
         }
         if let (Some(one), Some(other)) = (run(first, false), run(first, true))
             && usable(&[one, other]).is_ok()
         {
-            units.logs_self.extend(round_value(other, one, one, metric));
+            units.values_self.extend(round_value(other, one, one, row).map(|value| value.effect));
         }
     }
     units
 }
 
-/// Log-ratio of an arm to the baseline's two runs in one round.
-fn round_value(arm: &TrialRecord, first: &TrialRecord, second: &TrialRecord, metric: Metric) -> Option<f64> {
-    let ratio = |arm: f64, first: f64, second: f64| {
-        let log = arm.ln() - 0.5 * (first.ln() + second.ln());
-        log.is_finite().then_some(log)
+/// What one unit says.
+#[derive(Clone, Copy)]
+struct Value {
+    effect: f64,
+    /// Figures of the arm and of the baseline.
+    levels: (f64, f64),
+}
+
+/// An arm's figure against the baseline's two.
+fn value(row: &MetricRow, arm: f64, first: f64, second: f64) -> Option<Value> {
+    if ![arm, first, second].into_iter().all(|figure| row.has(figure)) {
+        return None;
+    }
+    let (effect, baseline) = match row.scale {
+        Scale::Ratio => {
+            let baseline = 0.5 * (first.ln() + second.ln());
+            (arm.ln() - baseline, baseline.exp())
+        }
+        Scale::Difference { .. } => {
+            let baseline = f64::midpoint(first, second);
+            (arm - baseline, baseline)
+        }
     };
-    let Some(figure) = of_slice(metric) else {
-        return ratio(value(arm, metric)?, value(first, metric)?, value(second, metric)?);
+    effect.is_finite().then_some(Value { effect, levels: (arm, baseline) })
+}
+
+/// The value of one round: the median over its permutations, where slices have the figure.
+fn round_value(
+    arm: &TrialRecord,
+    first: &TrialRecord,
+    second: &TrialRecord,
+    row: &MetricRow,
+) -> Option<Value> {
+    let Some(figure) = row.read_slice else {
+        return value(row, (row.read)(arm)?, (row.read)(first)?, (row.read)(second)?);
     };
     let of = |trial: &TrialRecord, permutation: u32| {
         trial.slices.iter().find(|slice| slice.permutation == permutation).and_then(figure)
     };
-    let logs: Vec<f64> = arm
+    let values: Vec<Value> = arm
         .slices
         .iter()
         .filter_map(|slice| {
             let number = slice.permutation;
-            ratio(figure(slice)?, of(first, number)?, of(second, number)?)
+            value(row, figure(slice)?, of(first, number)?, of(second, number)?)
         })
         .collect();
-    median(&logs)
+    let over = |part: fn(&Value) -> f64| median(&values.iter().map(part).collect::<Vec<_>>());
+    Some(Value {
+        effect: over(|value| value.effect)?,
+        levels: (over(|value| value.levels.0)?, over(|value| value.levels.1)?),
+    })
 }
 
-/// How a slice has a metric; `None` where only the whole round has it.
-fn of_slice(metric: Metric) -> Option<fn(&SliceRecord) -> Option<f64>> {
-    match metric {
-        Metric::ServerCpuPerMessage => Some(server_cpu_ns_per_message),
-        Metric::MachineCpuPerMessage => Some(|slice| per_message(slice.machine_cpu_ns, slice)),
-        Metric::Throughput => Some(|slice| {
-            let is_measured = slice.messages > 0 && slice.length_ns > 0;
-            is_measured.then(|| slice.messages as f64 / slice.length_ns as f64)
-        }),
-        Metric::SwitchesPerMessage | Metric::LatencyP50 | Metric::LatencyP99 => None,
+/// Of pairs of whole trials that have the figure.
+pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
+    let mut units = Units::default();
+    for pair in pairs {
+        let figures = (row.read)(pair.arm).zip((row.read)(pair.baseline));
+        if let Some(value) = figures.and_then(|(arm, baseline)| value(row, arm, baseline, baseline)) {
+            units.push(value);
+        }
     }
-}
-
-pub(crate) fn server_cpu_ns_per_message(slice: &SliceRecord) -> Option<f64> {
-    per_message(slice.server_cpu_ns, slice)
-}
-
-fn per_message(total: u64, slice: &SliceRecord) -> Option<f64> {
-    (slice.messages > 0 && total > 0).then(|| total as f64 / slice.messages as f64)
-}
-
-/// Logarithms of the ratios of one figure, of the pairs that have it.
-pub(crate) fn log_ratios(pairs: &[Pair<'_>], metric: Metric) -> Vec<f64> {
-    pairs
-        .iter()
-        .filter_map(|pair| Some(value(pair.arm, metric)? / value(pair.baseline, metric)?))
-        .map(f64::ln)
-        .filter(|log| log.is_finite())
-        .collect()
-}
-
-/// A trial's figure; `None` when it was not observed.
-fn value(trial: &TrialRecord, metric: Metric) -> Option<f64> {
-    let load = trial.load.as_ref()?;
-    let observed = load.observed.as_ref();
-    let per_message = |total: u64| total as f64 / load.messages as f64;
-    let figure = match metric {
-        Metric::ServerCpuPerMessage => per_message(observed?.cpu_ns),
-        Metric::MachineCpuPerMessage => per_message(observed?.noise.machine_busy_ns),
-        Metric::SwitchesPerMessage => per_message(observed?.switches_voluntary),
-        Metric::Throughput => load.throughput_per_second,
-        Metric::LatencyP50 => load.response.quantile_ns(0.5)? as f64,
-        Metric::LatencyP99 => load.response.quantile_ns(0.99)? as f64,
-    };
-    (figure.is_finite() && figure > 0.0).then_some(figure)
+    units
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_record::{spec::Alternation, trial::Taint};
+    use weir_record::{
+        load::LoadReport,
+        spec::Alternation,
+        trial::{ObservedWindow, SliceRecord, Taint},
+    };
 
     use super::*;
     use crate::sample;
@@ -212,9 +234,9 @@ mod tests {
             trial("uring", false, 0, &[900, 1_800, 9_000]),
         ];
         let found = units(&trials);
-        assert_eq!(found.logs.len(), 1);
-        assert!((found.logs[0] - 0.9_f64.ln()).abs() < 1e-12, "{found:?}");
-        assert_eq!(found.logs_self, [0.0]);
+        assert_eq!(found.values.len(), 1);
+        assert!((found.values[0] - 0.9_f64.ln()).abs() < 1e-12, "{found:?}");
+        assert_eq!(found.values_self, [0.0]);
     }
 
     #[test]
@@ -225,8 +247,8 @@ mod tests {
             trial("uring", false, 0, &[1_100]),
         ];
         let found = units(&trials);
-        assert!(found.logs[0].abs() < 1e-12, "{found:?}");
-        assert!((found.logs_self[0] - 1.21_f64.ln()).abs() < 1e-12);
+        assert!(found.values[0].abs() < 1e-12, "{found:?}");
+        assert!((found.values_self[0] - 1.21_f64.ln()).abs() < 1e-12);
     }
 
     #[test]
@@ -238,10 +260,24 @@ mod tests {
         ];
         trials[1].taints.push(Taint::Errors { count: 2 });
         let found = units(&trials);
-        assert!(found.logs.is_empty() && found.logs_self.is_empty());
+        assert!(found.values.is_empty() && found.values_self.is_empty());
         assert_eq!(found.excluded, BTreeMap::from([(Exclusion::Errors, 1)]));
         trials[1].taints.clear();
         trials[2].slices[0].messages = 0;
         assert_eq!(units(&trials).excluded, BTreeMap::from([(Exclusion::WithoutFigure, 1)]));
+    }
+
+    #[test]
+    fn figures_of_zero_are_differences_and_have_no_ratio() {
+        let with_switches = |switches_voluntary: u64| {
+            let observed = Some(ObservedWindow { switches_voluntary, ..ObservedWindow::default() });
+            let load = LoadReport { messages: 100, observed, ..LoadReport::default() };
+            TrialRecord { load: Some(load), ..TrialRecord::default() }
+        };
+        let (none, some) = (with_switches(0), with_switches(50));
+        let pairs = [Pair { arm: &some, baseline: &none }, Pair { arm: &some, baseline: &some }];
+        let found = of_pairs(&pairs, Metric::SwitchesPerMessage.row());
+        assert_eq!((found.values.as_slice(), found.medians()), (&[0.5, 0.0][..], Some((0.5, 0.25))));
+        assert_eq!(found.log_ratios(), [0.0]);
     }
 }

@@ -138,8 +138,8 @@ fn rates(planted: f64) -> [f64; 3] {
     let mut counts = [0_u32; 3];
     for study in 0..STUDIES {
         match verdict(&rounds, &spec, planted, derived_seed(7, study)) {
-            Verdict::Slower => counts[0] += 1,
-            Verdict::Faster => counts[1] += 1,
+            Verdict::Worse => counts[0] += 1,
+            Verdict::Better => counts[1] += 1,
             Verdict::Equivalent => counts[2] += 1,
             Verdict::Inconclusive => {}
             other => panic!("{other:?}"),

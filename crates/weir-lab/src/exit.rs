@@ -9,7 +9,7 @@ use crate::run::{Ended, RunError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The headline has a verdict: faster, slower or equivalent.
+    /// The headline has a verdict: better, worse or equivalent.
     Decided = 0,
     /// Something failed that should not.
     RuntimeError = 1,
@@ -47,7 +47,7 @@ impl ExitCode {
             return Self::Environment;
         }
         match result.verdict {
-            Verdict::Faster | Verdict::Slower | Verdict::Equivalent => Self::Decided,
+            Verdict::Better | Verdict::Worse | Verdict::Equivalent => Self::Decided,
             Verdict::Inconclusive | Verdict::NoClaim => Self::Inconclusive,
             Verdict::NotComparable => Self::NotComparable,
         }

@@ -373,6 +373,8 @@ findings! {
     }
     /// The interval includes no difference.
     IncludesNone = "includes-none" {
+        /// What no difference is: 1 as a ratio, 0 as a difference.
+        none: f64,
         /// About how many units would tell a difference of the margin; absent where nobody can say.
         units_wanted: Option<u32>,
     }

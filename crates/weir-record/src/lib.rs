@@ -14,6 +14,7 @@ pub mod http;
 pub mod latency;
 pub mod load;
 pub mod machine;
+pub mod metric;
 pub mod orders;
 pub mod slices;
 pub mod spec;

@@ -6,6 +6,7 @@ use crate::{
     finding::Finding,
     gateway::{GatewayFindings, OrderFigures},
     machine::{Fingerprint, NetworkCounters},
+    metric::Metric,
     spec::StudySpec,
     verdict::{Comparison, Verdict},
 };
@@ -133,20 +134,10 @@ pub struct ArmSummary {
     pub arm: String,
     /// Clean trials.
     pub trials: u32,
-    /// Messages per second: median, minimum, maximum.
-    pub throughput_per_second: Spread,
+    /// Figures by metric, those that say something in the cell.
+    pub figures: Vec<MetricFigures>,
     /// The throughput is only a lower bound: the generator was the limit.
     pub generator_bound: bool,
-    /// Server-process CPU per message in microseconds.
-    pub server_cpu_us_per_message: Spread,
-    /// Whole-machine CPU per message in microseconds.
-    pub machine_cpu_us_per_message: Spread,
-    /// Generator CPU per message in microseconds.
-    pub generator_cpu_us_per_message: Spread,
-    /// Context switches per message (voluntary, involuntary).
-    pub switches_voluntary_per_message: Spread,
-    /// Involuntary context switches per message.
-    pub switches_involuntary_per_message: Spread,
     /// Engine counters per message, by name, sorted; empty for foreign servers.
     pub engine_per_message: Vec<(String, f64)>,
     /// System calls per message derived from engine counters; absent for foreign servers.
@@ -155,13 +146,32 @@ pub struct ArmSummary {
     pub response_quantiles: Vec<(f64, u64)>,
     /// Service-time curve merged over trials: (quantile, ns).
     pub service_quantiles: Vec<(f64, u64)>,
-    /// Throughput of each clean trial, in time order.
-    pub throughput_trials: Vec<f64>,
-    /// Server CPU per message (µs) of each clean trial, in time order.
-    pub server_cpu_trials: Vec<f64>,
     /// What only orders through a gateway have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub orders: Option<OrderFigures>,
+}
+
+impl ArmSummary {
+    /// The figures of a metric.
+    pub fn figures(&self, metric: Metric) -> Option<&MetricFigures> {
+        self.figures.iter().find(|it| it.metric == metric)
+    }
+
+    /// The median of a metric.
+    pub fn median(&self, metric: Metric) -> Option<f64> {
+        self.figures(metric).map(|it| it.spread.median)
+    }
+}
+
+/// Figures of one metric, in its unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricFigures {
+    /// Metric.
+    pub metric: Metric,
+    /// Over the clean trials that have it.
+    pub spread: Spread,
+    /// Each of them, in time order.
+    pub trials: Vec<f64>,
 }
 
 /// Median with minimum and maximum.
@@ -235,6 +245,13 @@ pub struct MissingArm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_verdict_stored_as_faster_or_slower_opens() {
+        let read = |text: &str| serde_json::from_str::<Verdict>(text).expect("it is a verdict");
+        assert_eq!([read("\"faster\""), read("\"better\"")], [Verdict::Better; 2]);
+        assert_eq!([read("\"slower\""), read("\"worse\"")], [Verdict::Worse; 2]);
+    }
 
     #[test]
     fn a_result_stored_before_http_opens() {

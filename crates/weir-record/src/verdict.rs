@@ -3,15 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
+pub use crate::metric::Metric;
 
 /// The words, and none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The arm is better than the baseline: the interval excludes one after correction for several claims.
-    Faster,
+    #[serde(alias = "faster")]
+    Better,
     /// The arm is worse than the baseline, likewise.
-    Slower,
+    #[serde(alias = "slower")]
+    Worse,
     /// The interval lies entirely inside the equivalence margin.
     Equivalent,
     /// The data do not decide.
@@ -20,31 +23,6 @@ pub enum Verdict {
     NotComparable,
     /// Looked at without a claim: a figure of an exploratory cell, or a condition of another claim.
     NoClaim,
-}
-
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Metric {
-    /// CPU time of the server's processes per message; smaller is better. The headline metric.
-    ServerCpuPerMessage,
-    /// Non-idle CPU of the whole machine per message; smaller is better.
-    MachineCpuPerMessage,
-    /// Voluntary context switches of the server's threads per message; smaller is better.
-    SwitchesPerMessage,
-    /// Verified messages per second; larger is better.
-    Throughput,
-    /// Median response time at equal offered rate; smaller is better.
-    LatencyP50,
-    /// 99th percentile of response time at equal offered rate; smaller is better.
-    LatencyP99,
-}
-
-impl Metric {
-    /// Whether a ratio above one is an improvement.
-    pub fn larger_is_better(self) -> bool {
-        matches!(self, Metric::Throughput)
-    }
 }
 
 /// An effect with everything needed to believe or doubt it. Ratios are arm over baseline.
@@ -78,6 +56,13 @@ pub struct Comparison {
     /// Interval of the baseline against itself: lower, upper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_self: Option<(f64, f64)>,
+    /// The effect as a difference, where the metric's figures may be zero; the verdict then rests on it, and the ratio
+    /// stands beside without an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<DifferenceEffect>,
+    /// Figures of the arm and of the baseline: medians over the units that the effect is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<(f64, f64)>,
     /// Units used: rounds in which the arms took turns, or pairs of whole trials.
     pub pairs: u32,
     /// Units kept out, counted by reason.
@@ -98,6 +83,21 @@ pub struct Comparison {
     pub reasons: Vec<Finding>,
     /// What else a reader must know.
     pub notes: Vec<Finding>,
+}
+
+/// An effect as a difference, arm less baseline, in the metric's unit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DifferenceEffect {
+    /// Mean of the units' differences.
+    pub difference: f64,
+    /// Its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Interval of the baseline against itself.
+    pub interval_self: Option<(f64, f64)>,
+    /// Minimum detectable effect at 80 % power.
+    pub detectable_effect: Option<f64>,
+    /// Differences, unit by unit.
+    pub differences: Vec<f64>,
 }
 
 /// An effect in one state of the machine.

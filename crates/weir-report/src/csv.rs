@@ -3,8 +3,9 @@
 
 use weir_record::{
     machine::FindingState,
+    metric::MetricRow,
     study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, DifferenceEffect, Verdict},
 };
 
 use crate::{findings, language::Language};
@@ -21,13 +22,7 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for claim in &result.spec.published {
         let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
         if let Some(ratio) = claim.ratio {
-            rows.number(
-                subject,
-                &format!("published-{}", metric_name(claim.metric)),
-                &claim.id,
-                ratio,
-                "ratio",
-            );
+            rows.number(subject, &format!("published-{}", claim.metric.row().key), &claim.id, ratio, "ratio");
         }
     }
     for way in &result.spec.ways {
@@ -66,16 +61,12 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
         f64::from(u8::from(summary.generator_bound)),
         "bool",
     );
-    let spreads = [
-        ("throughput", summary.throughput_per_second, "1/s"),
-        ("server-cpu-per-message", summary.server_cpu_us_per_message, "us"),
-        ("machine-cpu-per-message", summary.machine_cpu_us_per_message, "us"),
-        ("generator-cpu-per-message", summary.generator_cpu_us_per_message, "us"),
-        ("switches-voluntary-per-message", summary.switches_voluntary_per_message, "count"),
-        ("switches-involuntary-per-message", summary.switches_involuntary_per_message, "count"),
-    ];
-    for (metric, spread, unit) in spreads {
-        rows.spread(subject, metric, spread, unit);
+    for figures in &summary.figures {
+        let row = figures.metric.row();
+        rows.spread(subject, row.key, figures.spread, row.unit.key());
+        for (index, value) in figures.trials.iter().enumerate() {
+            rows.number(subject, row.key, &format!("trial-{index}"), *value, row.unit.key());
+        }
     }
     if let Some(calls) = summary.syscalls_per_message {
         rows.number(subject, "syscalls-per-message", "value", calls, "count");
@@ -90,19 +81,11 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
             rows.number(subject, metric, &format!("q{quantile}"), *ns as f64, "ns");
         }
     }
-    for (metric, trials, unit) in [
-        ("throughput", &summary.throughput_trials, "1/s"),
-        ("server-cpu-per-message", &summary.server_cpu_trials, "us"),
-    ] {
-        for (index, value) in trials.iter().enumerate() {
-            rows.number(subject, metric, &format!("trial-{index}"), *value, unit);
-        }
-    }
 }
 
 fn comparison(rows: &mut Rows, it: &Comparison) {
     let subject = [it.cell_id.as_str(), &it.arm, &it.baseline];
-    let metric = metric_name(it.metric);
+    let metric = it.metric.row().key;
     let optional = [
         ("ratio", it.ratio, "ratio"),
         ("interval-low", it.interval.map(|(low, _)| low), "ratio"),
@@ -121,6 +104,21 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
             rows.number(subject, metric, statistic, value, unit);
         }
     }
+    for effect in &it.by_state {
+        let state = if effect.is_far { "far" } else { "near" };
+        let (low, high) = effect.interval;
+        for (statistic, value) in [("ratio", effect.ratio), ("interval-low", low), ("interval-high", high)] {
+            rows.number(subject, metric, &format!("{state}-{statistic}"), value, "ratio");
+        }
+        rows.number(subject, metric, &format!("{state}-units"), f64::from(effect.units), "count");
+    }
+    if let Some(difference) = &it.difference {
+        self::difference(rows, subject, it.metric.row(), difference);
+    }
+    if let Some((arm, baseline)) = it.levels {
+        rows.number(subject, metric, "level", arm, it.metric.row().unit.key());
+        rows.number(subject, metric, "level-baseline", baseline, it.metric.row().unit.key());
+    }
     for (statistic, ratios) in [("pair", &it.ratios), ("pair-self", &it.ratios_self)] {
         for (index, ratio) in ratios.iter().enumerate() {
             rows.number(subject, metric, &format!("{statistic}-{index}"), *ratio, "ratio");
@@ -131,6 +129,21 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
         for finding in findings {
             rows.line(subject, metric, statistic, &findings::told_in(Language::English, finding), "");
         }
+    }
+}
+
+fn difference(rows: &mut Rows, subject: [&str; 3], row: &MetricRow, it: &DifferenceEffect) {
+    let figures = [
+        ("difference", Some(it.difference)),
+        ("difference-low", it.interval.map(|(low, _)| low)),
+        ("difference-high", it.interval.map(|(_, high)| high)),
+        ("detectable-difference", it.detectable_effect),
+    ];
+    for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        rows.number(subject, row.key, statistic, value, row.unit.key());
+    }
+    for (index, difference) in it.differences.iter().enumerate() {
+        rows.number(subject, row.key, &format!("difference-{index}"), *difference, row.unit.key());
     }
 }
 
@@ -184,23 +197,12 @@ fn listening(rows: &mut Rows, it: &ListenSummary) {
 /// Stable name of a verdict, as in the records.
 pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster => "faster",
-        Verdict::Slower => "slower",
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
         Verdict::Equivalent => "equivalent",
         Verdict::Inconclusive => "inconclusive",
         Verdict::NotComparable => "not-comparable",
         Verdict::NoClaim => "no-claim",
-    }
-}
-
-fn metric_name(metric: Metric) -> &'static str {
-    match metric {
-        Metric::ServerCpuPerMessage => "server-cpu-per-message",
-        Metric::MachineCpuPerMessage => "machine-cpu-per-message",
-        Metric::SwitchesPerMessage => "switches-per-message",
-        Metric::Throughput => "throughput",
-        Metric::LatencyP50 => "latency-p50",
-        Metric::LatencyP99 => "latency-p99",
     }
 }
 

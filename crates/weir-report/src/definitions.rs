@@ -1,25 +1,23 @@
 //! What the words mean: one term and one paragraph each, per language.
 
-use weir_record::verdict::Verdict;
+use weir_record::{
+    metric::{METRICS, Metric},
+    verdict::Verdict,
+};
 
 use crate::{
-    format,
+    format, metrics,
     view::View,
     words::{self, Word},
 };
 
 /// Terms with their explanation, in reading order.
 pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
-    let verdicts = [
-        Verdict::Faster,
-        Verdict::Slower,
-        Verdict::Equivalent,
-        Verdict::Inconclusive,
-        Verdict::NotComparable,
-    ];
+    let verdicts =
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive, Verdict::NotComparable];
     let smallest = format::percent(view.result.spec.smallest_effect);
     let verdicts = verdicts.into_iter().map(|verdict| {
-        let name = format!("{} {}", words::verdict_sign(verdict), view.verdict_word(verdict));
+        let name = format!("{} {}", words::verdict_sign(verdict), verdict_words(view, verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
     });
     let own: &[Term] = match view {
@@ -29,22 +27,44 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
         _ => &[],
     };
     // A disk is asked at once; there is no second clock.
-    let terms = TERMS.into_iter().filter(|(word, _)| !view.is_storage || *word != Word::ServiceTime);
-    let terms = terms.map(|(word, texts)| {
-        let of_protocol = own.iter().find(|(other, _)| *other == word);
+    let terms = TERMS.into_iter().filter(|(of, _)| !view.is_storage || *of != Of::Word(Word::ServiceTime));
+    let terms = terms.map(|(of, texts)| {
+        let of_protocol = own.iter().find(|(other, _)| *other == of);
         let texts = of_protocol.map_or(texts, |(_, texts)| *texts);
-        (view.word(word).to_owned(), view.language.choose(texts).to_owned())
+        let name = match of {
+            Of::Metric(metric) => metrics::name(view, metric),
+            Of::Word(word) => view.word(word).to_owned(),
+        };
+        (name, view.language.choose(texts).to_owned())
     });
     verdicts.chain(terms).collect()
 }
 
+/// The words of a verdict on the metrics of the study: `less CPU, faster`.
+fn verdict_words(view: &View<'_>, verdict: Verdict) -> String {
+    let compared = METRICS.iter().filter(|row| !view.comparisons_of(row.metric).is_empty());
+    let of_headline = std::iter::once(Metric::ServerCpuPerMessage);
+    let metrics = of_headline.chain(compared.map(|row| row.metric));
+    let mut words: Vec<&str> = metrics.map(|metric| view.verdict_word(metric, verdict)).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    words.retain(|word| seen.insert(*word));
+    words.join(view.language.list())
+}
+
 /// A word and what it means, in English, Korean and Chinese.
-type Term = (Word, [&'static str; 3]);
+type Term = (Of, [&'static str; 3]);
+
+/// What is explained.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Metric(Metric),
+    Word(Word),
+}
 
 /// Those of [`TERMS`] that speak of messages, for studies of storage.
 const STORAGE_TERMS: [Term; 4] = [
     (
-        Word::ServerCpu,
+        Of::Metric(Metric::ServerCpuPerMessage),
         [
             "CPU time of all threads of the process that does the job, those of its C library and those the kernel runs \
              for it included, divided by its operations in the same window. Read from outside, from the scheduler's \
@@ -57,7 +77,7 @@ const STORAGE_TERMS: [Term; 4] = [
         ],
     ),
     (
-        Word::MachineCpu,
+        Of::Metric(Metric::MachineCpuPerMessage),
         [
             "Non-idle CPU time of the whole machine per operation: the job, the background load, interrupts and the rest \
              of the kernel together.",
@@ -66,7 +86,7 @@ const STORAGE_TERMS: [Term; 4] = [
         ],
     ),
     (
-        Word::Throughput,
+        Of::Metric(Metric::Throughput),
         [
             "Operations a second, by the kernel's account of the bytes it let reach the disk for this process. The tool's \
              own count is checked against it.",
@@ -76,7 +96,7 @@ const STORAGE_TERMS: [Term; 4] = [
         ],
     ),
     (
-        Word::ResponseTime,
+        Of::Word(Word::ResponseTime),
         [
             "From issuing an operation to noticing that it is complete. Only the tool can know it.",
             "I/O를 내보낸 시각부터 완료를 알아챈 시각까지입니다. 도구만 알 수 있으므로 도구가 말한 값입니다.",
@@ -88,7 +108,7 @@ const STORAGE_TERMS: [Term; 4] = [
 /// Those of [`TERMS`] that speak of messages, for studies of orders.
 const ORDER_TERMS: [Term; 5] = [
     (
-        Word::ServerCpu,
+        Of::Metric(Metric::ServerCpuPerMessage),
         [
             "CPU time of all threads of the gateway, kernel threads that work for it included, divided by the orders \
              whose reply came in the same window. The exchange is not in it. From the scheduler's nanosecond accounting, \
@@ -99,7 +119,7 @@ const ORDER_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::MachineCpu,
+        Of::Metric(Metric::MachineCpuPerMessage),
         [
             "Non-idle CPU time of the whole machine per order: gateway, exchange, generator and kernel together.",
             "게이트웨이, 거래소, 부하 생성기, 커널을 모두 합친 머신 전체의 유휴가 아닌 CPU 시간을 주문당으로 나타낸 값입니다.",
@@ -107,7 +127,7 @@ const ORDER_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::Throughput,
+        Of::Metric(Metric::Throughput),
         [
             "Orders per second whose reply came back in its turn and with the right number. The gateway handles two \
              arrivals and two departures for each.",
@@ -116,7 +136,7 @@ const ORDER_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::ResponseTime,
+        Of::Word(Word::ResponseTime),
         [
             "From the moment an order was due to be sent to its reply, through gateway and exchange and back. A stalled \
              gateway cannot hide its queue.",
@@ -126,7 +146,7 @@ const ORDER_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::ServiceTime,
+        Of::Word(Word::ServiceTime),
         [
             "From the moment an order was really sent to its reply.",
             "주문을 실제로 보낸 시각부터 응답이 돌아올 때까지의 시간입니다.",
@@ -138,7 +158,7 @@ const ORDER_TERMS: [Term; 5] = [
 /// Those of [`TERMS`] that speak of messages, for studies of HTTP.
 const REQUEST_TERMS: [Term; 5] = [
     (
-        Word::ServerCpu,
+        Of::Metric(Metric::ServerCpuPerMessage),
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
              the requests answered in the same window. From the scheduler's nanosecond accounting, not sampled. The \
@@ -151,7 +171,7 @@ const REQUEST_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::MachineCpu,
+        Of::Metric(Metric::MachineCpuPerMessage),
         [
             "Non-idle CPU time of the whole machine per request: server, generator and kernel together. On loopback \
              the kernel does one side's work on the other side's time; this sum is immune to that.",
@@ -161,19 +181,19 @@ const REQUEST_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::Throughput,
+        Of::Metric(Metric::Throughput),
         [
             "Requests per second whose response came back complete, with the status and the length it should have. The \
              content is compared byte for byte in the share that the check names. “≥” marks a lower bound: the \
              generator was the limit, so no throughput verdict is given.",
             "상태와 길이가 맞는 응답이 끝까지 돌아온 요청의 초당 처리 건수입니다. 본문은 유효성 검사에 적힌 비율만큼 바이트 단위로 \
              비교합니다. “≥”는 하한이라는 뜻으로, 부하 생성기가 한계였으므로 처리량은 판정하지 않습니다.",
-            "每秒得到完整响应、且状态与长度正确的请求数（TPS）。内容按有效性检查所示的比例逐字节比较。“≥” 表示下限：瓶颈在负载生成器，\
+            "每秒得到完整响应、且状态与长度正确的请求数。内容按有效性检查所示的比例逐字节比较。“≥” 表示下限：瓶颈在负载生成器，\
              因此不对吞吐量下判定。",
         ],
     ),
     (
-        Word::ResponseTime,
+        Of::Word(Word::ResponseTime),
         [
             "From the moment a request was due to be sent to the last byte of its response, connecting included where \
              each request has a connection of its own. A stalled server cannot hide its queue.",
@@ -183,7 +203,7 @@ const REQUEST_TERMS: [Term; 5] = [
         ],
     ),
     (
-        Word::ServiceTime,
+        Of::Word(Word::ServiceTime),
         [
             "From the moment a request was really begun to the last byte of its response.",
             "요청을 실제로 시작한 시각부터 응답의 마지막 바이트가 돌아올 때까지의 시간입니다.",
@@ -195,14 +215,14 @@ const REQUEST_TERMS: [Term; 5] = [
 /// In English, Korean and Chinese; `{smallest}` is the smallest effect that matters.
 fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
     match verdict {
-        Verdict::Faster => [
+        Verdict::Better => [
             "Better than the baseline: a two-sided t test over the units, at 1 % and corrected for all claims of the \
              study, rules out chance. For CPU and time, better means less.",
             "기준보다 좋습니다. 단위별 값에 대한 양측 t 검정(유의수준 1 %, 연구의 모든 주장에 대해 보정)으로 우연이 배제됩니다. CPU와 \
              시간은 작을수록 좋습니다.",
             "优于基线：对各单元的双侧 t 检验（显著性水平 1 %，并对本研究的所有结论作了校正）排除了偶然。对 CPU 和时间而言，越小越好。",
         ],
-        Verdict::Slower => [
+        Verdict::Worse => [
             "Worse than the baseline, by the same test.",
             "같은 검정에서 기준보다 나쁩니다.",
             "同一检验表明劣于基线。",
@@ -233,7 +253,7 @@ fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
 /// Metrics and terms of the judgement, in reading order: English, Korean, Chinese.
 const TERMS: [Term; 11] = [
     (
-        Word::ServerCpu,
+        Of::Metric(Metric::ServerCpuPerMessage),
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
              the messages of the same window. From the scheduler's nanosecond accounting, not sampled. The headline \
@@ -246,7 +266,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::MachineCpu,
+        Of::Metric(Metric::MachineCpuPerMessage),
         [
             "Non-idle CPU time of the whole machine per message: server, generator and kernel together. On loopback \
              the kernel does one side's work on the other side's time; this sum is immune to that.",
@@ -256,7 +276,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::Throughput,
+        Of::Metric(Metric::Throughput),
         [
             "Messages per second that came back complete and byte for byte correct. “≥” marks a lower bound: the \
              generator was the limit, so no throughput verdict is given.",
@@ -266,7 +286,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::ResponseTime,
+        Of::Word(Word::ResponseTime),
         [
             "From the moment a message was due to be sent to its last byte back. A stalled server cannot hide its queue.",
             "메시지를 보내기로 한 시각부터 마지막 바이트가 돌아올 때까지의 시간입니다. 서버가 멈춰도 대기열이 가려지지 않습니다.",
@@ -274,7 +294,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::ServiceTime,
+        Of::Word(Word::ServiceTime),
         [
             "From the moment a message was really sent to its last byte back.",
             "메시지를 실제로 보낸 시각부터 마지막 바이트가 돌아올 때까지의 시간입니다.",
@@ -282,7 +302,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::RatioInterval,
+        Of::Word(Word::RatioInterval),
         [
             "Arm divided by baseline within each unit, then the mean of the units' logarithms; 0.80 means a fifth less. A \
              unit is a round of fresh processes in which the arms take turns (the median over its permutations), or a \
@@ -294,7 +314,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::Floor,
+        Of::Word(Word::Floor),
         [
             "The baseline runs twice in every block or round. The outer end of its interval against itself: what this \
              machine may make out of nothing over as many of them. A check, and no second test.",
@@ -304,7 +324,7 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::Detectable,
+        Of::Word(Word::Detectable),
         [
             "The smallest true difference this run would have found in 8 of 10 repetitions.",
             "참인 차이가 이만큼일 때 같은 실험을 10번 반복하면 8번 찾아낼 수 있는 가장 작은 차이입니다.",
@@ -312,27 +332,29 @@ const TERMS: [Term; 11] = [
         ],
     ),
     (
-        Word::PHolm,
+        Of::Word(Word::PHolm),
         [
-            "Two-sided p of the t test that also gives the interval, corrected by Holm over the claims declared \
-             beforehand. Exploratory cells are not corrected and claim nothing.",
-            "구간을 주는 것과 같은 양측 t 검정의 p값을 사전에 선언한 주장 전체에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 보정하지 \
-             않으며 아무것도 주장하지 않습니다.",
-            "与区间同一个双侧 t 检验的 p 值，在预先声明的各项主张之间按 Holm 法校正。探索性条件不作校正，也不作任何结论。",
+            "p of the two-sided t test, corrected by Holm over all claims of the study that nothing else bars. \
+             Exploratory cells claim nothing.",
+            "양측 t 검정의 p값을, 다른 이유로 막히지 않은 연구의 모든 주장에 대해 Holm 방법으로 보정한 값입니다. 탐색적 조건은 아무것도 주장하지 \
+             않습니다.",
+            "双侧 t 检验的 p 值，在本研究所有未因其他原因被排除的结论之间按 Holm 法校正。探索性条件不作任何结论。",
         ],
     ),
     (
-        Word::Block,
+        Of::Word(Word::Block),
         [
-            "Every arm once, in random order, the baseline twice, each in a fresh process. Arms are compared only \
-             within a block and only within one state of the machine.",
-            "모든 대상을 무작위 순서로 한 번씩, 기준은 두 번, 매번 새 프로세스로 실행한 묶음입니다. 같은 블록, 같은 머신 상태 안에서만 \
-             비교합니다.",
-            "以随机顺序让每个方案各运行一次、基线运行两次，每次都用全新进程。只在同一区组、同一机器状态之内进行比较。",
+            "Every arm once, in random order, the baseline twice, each in a fresh process. In a round the \
+             servers are up together and take turns every few tens of milliseconds; otherwise whole trials \
+             follow each other, and only those in one state of the machine are compared.",
+            "모든 대상을 무작위 순서로 한 번씩, 기준은 두 번, 매번 새 프로세스로 실행한 묶음입니다. 라운드에서는 서버들이 함께 떠 있는 채로 수십 \
+             밀리초마다 번갈아 부하를 받고, 그렇지 않으면 전체 시행을 차례로 실행해 같은 머신 상태의 것끼리만 비교합니다.",
+            "以随机顺序让每个方案各运行一次、基线运行两次，每次都用全新进程。在一轮中，各服务器同时在线，每隔几十毫秒轮流承受负载；否则依次运行完整试验，\
+             只比较处于同一机器状态的试验。",
         ],
     ),
     (
-        Word::CrossCore,
+        Of::Word(Word::CrossCore),
         [
             "Time for a cache line to go from one CPU to the other and back, read before and after every trial. It \
              shows where the host has placed the CPUs.",

@@ -446,9 +446,12 @@ fn of_units(language: Language, finding: &Finding) -> Option<String> {
             "단위 {units}개로는 판정할 수 없음. 최소 {units_min}개 필요",
             "{units} 个单元不足以判定，至少需要 {units_min} 个",
         ),
-        Finding::IncludesNone { .. } => {
-            language.choose(["the interval includes 1", "구간이 1을 포함합니다", "区间包含 1"]).to_owned()
-        }
+        Finding::IncludesNone { none, .. } => told!(
+            language,
+            "the measured difference may be chance: the interval includes {none}",
+            "측정된 차이가 우연일 수 있습니다(구간이 {none}을 포함)",
+            "测得的差异可能出于偶然（区间包含 {none}）",
+        ),
         Finding::NotSignificant { p_value } => {
             let p = format::probability(Some(*p_value));
             told!(

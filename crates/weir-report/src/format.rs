@@ -1,5 +1,7 @@
 //! Numbers as text, the same in every language. A value that is not finite is a dash.
 
+use weir_record::study::Spread;
+
 /// What stands for a value that does not exist.
 pub(crate) const ABSENT: &str = "–";
 
@@ -116,6 +118,11 @@ pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (St
     let range =
         interval.map_or_else(String::new, |(low, high)| format!(" [{}, {}]", number(low), number(high)));
     (number(estimate), range)
+}
+
+/// What a median with its spread looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
+pub(crate) fn spread(spread: Spread, number: impl Fn(f64) -> String) -> String {
+    format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
 }
 
 /// A size: `64 B`, `4 KiB`, `7.6 GiB`.

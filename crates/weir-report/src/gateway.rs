@@ -2,22 +2,25 @@
 //! itself, and the answer to the document's wish in one sentence.
 
 use weir_record::{
-    gateway::{AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, NamedRun, PairedDifference},
-    spec::{CellSpec, LoadMode, OrdersCell},
+    gateway::{
+        AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, NamedRun, OrderFigures, PairedDifference,
+    },
+    metric::Metric,
     study::{ArmSummary, PairedRatio, Spread},
 };
 
 use crate::{
     format::{self, ABSENT},
     language::Language,
-    sentence,
-    tables::Table,
-    view::View,
+    metrics,
+    section::{Content, Section},
+    table::Table,
+    view::{View, load_name},
     words::Word,
 };
 
 /// What the study found beside its comparisons, where it is one of the gateway.
-pub(crate) fn findings<'a>(view: &View<'a>) -> Option<&'a GatewayFindings> {
+fn findings<'a>(view: &View<'a>) -> Option<&'a GatewayFindings> {
     view.result.gateway.as_ref()
 }
 
@@ -27,7 +30,7 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 }
 
 /// One sentence for each driver.
-pub(crate) fn answers(view: &View<'_>) -> Vec<String> {
+fn answers(view: &View<'_>) -> Vec<String> {
     findings(view).map(|found| found.answers.iter().map(|it| told(view, it)).collect()).unwrap_or_default()
 }
 
@@ -113,51 +116,8 @@ fn of_load(view: &View<'_>, load: &AnsweredLoad) -> String {
     }
 }
 
-/// A kind of load in words.
-fn load_name(language: Language, load: &str) -> String {
-    let words = match load {
-        "closed" => ["one order in flight", "동시 주문 1건", "在途 1 笔订单"],
-        "tps" => ["one in flight per session", "세션당 동시 1건", "每个会话在途 1 笔"],
-        "paced" => ["paced", "일정 속도", "定速"],
-        "flood" => ["flood", "과부하", "满载"],
-        other => return other.to_owned(),
-    };
-    language.choose(words).to_owned()
-}
-
-/// What is asked of a gateway: driver, kind of load, sessions, workers.
-pub(crate) fn conditions(view: &View<'_>, cell: &CellSpec, orders: &OrdersCell) -> Vec<String> {
-    let mut parts = vec![orders.driver.clone(), load_name(view.language, &orders.load)];
-    match cell.load {
-        LoadMode::Open { rate_per_second, .. } => parts.push(format::rate(rate_per_second)),
-        LoadMode::OpenShare { share, .. } => parts.push(format::percent(share)),
-        LoadMode::Closed if cell.depth > 1 => parts.push(match view.language {
-            Language::English => format!("{} in flight per session", cell.depth),
-            Language::Korean => format!("세션당 동시 {}건", cell.depth),
-            Language::Chinese => format!("每个会话在途 {} 笔", cell.depth),
-        }),
-        LoadMode::Closed => {}
-    }
-    let (sessions, workers) = (cell.connections, cell.workers);
-    parts.push(match view.language {
-        Language::English => format!("{sessions} sessions"),
-        Language::Korean => format!("세션 {sessions}개"),
-        Language::Chinese => format!("{sessions} 个会话"),
-    });
-    parts.push(match (view.language, workers) {
-        (Language::English, 1) => "1 worker".to_owned(),
-        (Language::English, _) => format!("{workers} workers"),
-        (Language::Korean, _) => format!("워커 {workers}개"),
-        (Language::Chinese, _) => format!("{workers} 个工作线程"),
-    });
-    if orders.journal != "none" {
-        parts.push(format!("{} {}", view.word(Word::Journal), orders.journal));
-    }
-    parts
-}
-
 /// What the cells have to share, where it is too little.
-pub(crate) fn crowded(view: &View<'_>) -> Option<String> {
+fn crowded(view: &View<'_>) -> Option<String> {
     let cells = &findings(view)?.crowded;
     let CrowdedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
     let (count, all) = (cells.len(), view.result.spec.cells.len());
@@ -179,13 +139,27 @@ pub(crate) fn crowded(view: &View<'_>) -> Option<String> {
     })
 }
 
-/// The runs of the document, published beside measured.
-pub(crate) fn runs(view: &View<'_>) -> Table {
+/// The runs of the document, with the answer to its wish.
+pub(crate) fn runs(view: &View<'_>) -> Content {
+    Content::unless(findings(view).is_none(), || Section {
+        texts: answers(view).into_iter().chain(crowded(view)).collect(),
+        ..Section::of_table(Word::RunsTitle, Word::RunsHelp, runs_table(view))
+    })
+}
+
+/// Published beside measured.
+fn runs_table(view: &View<'_>) -> Table {
     let found = findings(view).map(|found| found.runs.as_slice()).unwrap_or_default();
     let rows = found.iter().map(|run| {
         let NamedRun { name, driver, cell_id, arm, .. } = run;
         let summary = view.summary(cell_id, arm);
-        let own = |value: &dyn Fn(&ArmSummary) -> String| summary.map_or_else(|| ABSENT.to_owned(), value);
+        let own = |metric: Metric| {
+            let median = summary.and_then(|it| it.median(metric));
+            median.map_or_else(|| ABSENT.to_owned(), |value| metrics::bare(metric, value))
+        };
+        let of_orders = |figure: fn(OrderFigures) -> Option<Spread>, text: fn(f64) -> String| {
+            median(summary.and_then(|it| figure(it.orders?)), text)
+        };
         let published =
             |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| ABSENT.to_owned(), text);
         vec![
@@ -194,29 +168,33 @@ pub(crate) fn runs(view: &View<'_>) -> Table {
             arm.clone(),
             published(run.published_switches_per_second, format::grouped),
             published(run.published_switches_per_order, format::per_message),
-            own(&|it| format::per_message(it.switches_voluntary_per_message.median)),
-            own(&|it| format::per_message(it.switches_involuntary_per_message.median)),
+            own(Metric::SwitchesPerMessage),
+            own(Metric::InvoluntarySwitchesPerMessage),
             published(run.published_orders_per_second, format::grouped),
-            own(&|it| format::grouped(it.throughput_per_second.median)),
+            own(Metric::Throughput),
             published(run.published_p50_us, format::micros),
-            own(&|it| median(it.orders.and_then(|orders| orders.p50_us), format::micros)),
-            own(&|it| format::micros(it.server_cpu_us_per_message.median)),
-            own(&|it| median(it.orders.and_then(|orders| orders.handed_off_share), format::percent)),
+            of_orders(|orders| orders.p50_us, format::micros),
+            own(Metric::ServerCpuPerMessage),
+            of_orders(|orders| orders.handed_off_share, format::percent),
         ]
     });
-    let numbers = [
-        Word::PublishedSwitchesPerSecond,
-        Word::PublishedSwitches,
-        Word::SwitchesShort,
-        Word::InvoluntaryShort,
-        Word::PublishedOrders,
-        Word::OrdersPerSecond,
-        Word::PublishedMedian,
-        Word::RoundTripP50,
-        Word::ServerCpuShortOrder,
-        Word::HandedOff,
+    let word = |word: Word| view.word(word).to_owned();
+    let head = [
+        word(Word::Run),
+        word(Word::Driver),
+        word(Word::Arm),
+        word(Word::PublishedSwitchesPerSecond),
+        word(Word::PublishedSwitches),
+        metrics::short(view, Metric::SwitchesPerMessage),
+        metrics::short(view, Metric::InvoluntarySwitchesPerMessage),
+        word(Word::PublishedOrders),
+        metrics::column(view, Metric::Throughput),
+        word(Word::PublishedMedian),
+        word(Word::RoundTripP50),
+        metrics::short(view, Metric::ServerCpuPerMessage),
+        word(Word::HandedOff),
     ];
-    Table::new(view, &[Word::Run, Word::Driver, Word::Arm], &numbers, rows.collect())
+    Table::with_head(head.to_vec(), 3, rows.collect())
 }
 
 fn median(spread: Option<Spread>, text: fn(f64) -> String) -> String {
@@ -224,45 +202,67 @@ fn median(spread: Option<Spread>, text: fn(f64) -> String) -> String {
 }
 
 fn spread(spread: Option<Spread>, text: fn(f64) -> String) -> String {
-    spread.map_or_else(|| ABSENT.to_owned(), |spread| sentence::spread(spread, text))
+    spread.map_or_else(|| ABSENT.to_owned(), |spread| format::spread(spread, text))
 }
 
 /// Everything an order costs, by cell and way of handing over.
-pub(crate) fn figures(view: &View<'_>) -> Table {
+pub(crate) fn figures(view: &View<'_>) -> Content {
+    Content::unless(findings(view).is_none(), || {
+        Section::of_table(Word::OrderFiguresTitle, Word::OrderFiguresHelp, figures_table(view))
+    })
+}
+
+fn figures_table(view: &View<'_>) -> Table {
     let with_orders = |summary: &&ArmSummary| summary.orders.is_some();
     let summaries = view.cells.iter().flat_map(|cell| view.summaries(cell)).filter(with_orders);
     let rows = summaries.map(|summary| {
         let orders = summary.orders.unwrap_or_default();
+        let own = |metric: Metric| {
+            let spread = summary.figures(metric).map(|it| it.spread);
+            spread.map_or_else(
+                || ABSENT.to_owned(),
+                |spread| format::spread(spread, |value| metrics::bare(metric, value)),
+            )
+        };
         vec![
             view.cell_label(&summary.cell_id),
             summary.arm.clone(),
-            sentence::spread(summary.switches_voluntary_per_message, format::per_message),
-            sentence::spread(summary.switches_involuntary_per_message, format::per_message),
+            own(Metric::SwitchesPerMessage),
+            own(Metric::InvoluntarySwitchesPerMessage),
             spread(orders.wakes_per_order, format::per_message),
             spread(orders.wakes_per_handoff, format::per_message),
             spread(orders.handoffs_per_drain, format::per_message),
-            sentence::spread(summary.server_cpu_us_per_message, format::micros),
+            own(Metric::ServerCpuPerMessage),
             spread(orders.p50_us, format::micros),
             spread(orders.p99_us, format::micros),
             median(orders.handed_off_share, format::percent),
         ]
     });
-    let numbers = [
-        Word::SwitchesShort,
-        Word::InvoluntaryShort,
-        Word::Wakes,
-        Word::WakesPerHandoff,
-        Word::HandoffsPerDrain,
-        Word::ServerCpuShortOrder,
-        Word::RoundTripP50,
-        Word::RoundTripP99,
-        Word::HandedOff,
+    let word = |word: Word| view.word(word).to_owned();
+    let head = [
+        word(Word::Cell),
+        word(Word::Arm),
+        metrics::short(view, Metric::SwitchesPerMessage),
+        metrics::short(view, Metric::InvoluntarySwitchesPerMessage),
+        word(Word::Wakes),
+        word(Word::WakesPerHandoff),
+        word(Word::HandoffsPerDrain),
+        metrics::short(view, Metric::ServerCpuPerMessage),
+        word(Word::RoundTripP50),
+        word(Word::RoundTripP99),
+        word(Word::HandedOff),
     ];
-    Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows.collect())
+    Table::with_head(head.to_vec(), 2, rows.collect())
 }
 
 /// What handing over costs by itself.
-pub(crate) fn costs(view: &View<'_>) -> Table {
+pub(crate) fn costs(view: &View<'_>) -> Content {
+    Content::unless(findings(view).is_none(), || {
+        Section::of_table(Word::HandoffTitle, Word::HandoffHelp, costs_table(view))
+    })
+}
+
+fn costs_table(view: &View<'_>) -> Table {
     let found = findings(view).map(|found| found.costs.as_slice()).unwrap_or_default();
     let rows = found.iter().map(|cost| {
         vec![
@@ -291,16 +291,4 @@ fn difference(difference: Option<PairedDifference>, text: fn(f64) -> String) -> 
 
 fn share(share: Option<PairedRatio>) -> String {
     format::ratio_and_interval(share.map(|it| it.ratio), share.and_then(|it| it.interval))
-}
-
-/// The sections in reading order: title, help, table.
-pub(crate) fn sections(view: &View<'_>) -> Vec<(Word, Word, Table)> {
-    if findings(view).is_none() {
-        return Vec::new();
-    }
-    vec![
-        (Word::RunsTitle, Word::RunsHelp, runs(view)),
-        (Word::HandoffTitle, Word::HandoffHelp, costs(view)),
-        (Word::OrderFiguresTitle, Word::OrderFiguresHelp, figures(view)),
-    ]
 }

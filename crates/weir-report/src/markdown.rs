@@ -1,12 +1,7 @@
 //! The page's blocks in GitHub-flavoured Markdown; charts become tables.
 
 use crate::{
-    definitions, gateway, published, sentence,
-    tables::{self, CELLS_MAX, Table},
-    titles,
-    view::View,
-    ways,
-    words::{self, Word},
+    definitions, section::Section, sections, sentence, table::Table, tables, titles, view::View, words::Word,
 };
 
 /// The document.
@@ -14,11 +9,13 @@ pub(crate) fn document(view: &View<'_>) -> String {
     let result = view.result;
     let mut out = format!("# {} `{}`\n\n", view.word(Word::StudyOf), code(&result.spec.name));
     paragraph(&mut out, &escape(titles::told(&result.spec.title, view.language)));
-    let verdict = view.verdict_word(result.verdict);
+    let verdict = view.own_verdict();
     paragraph(
         &mut out,
         &format!("**{}**{}{}", verdict, view.language.colon(), escape(&sentence::headline(view))),
     );
+    paragraph(&mut out, &escape(&sentence::next_step(view).unwrap_or_default()));
+    paragraph(&mut out, &sentence::beside(view).unwrap_or_default());
     paragraph(&mut out, &sentence::sensitivity(view));
     for line in sentence::absolute(view) {
         out.push_str(&format!("- {}\n", escape(&line)));
@@ -27,16 +24,17 @@ pub(crate) fn document(view: &View<'_>) -> String {
         out.push_str(&format!("- {}\n", escape(&join(view, &title, &detail))));
     }
     missing_arms(view, &mut out);
-    section(view, &mut out, Word::ComparisonsTitle, &tables::comparisons(view), Word::NoComparisons);
-    notes(view, &mut out);
-    handoff(view, &mut out);
-    published(view, &mut out);
-    ways(view, &mut out);
-    section(view, &mut out, Word::FiguresTitle, &tables::figures(view), Word::NoFigures);
-    latency(view, &mut out);
-    why(view, &mut out);
-    listening(view, &mut out);
-    section(view, &mut out, Word::ChecksTitle, &tables::checks(view), Word::NoChecks);
+    let (shown, empty) = sections::all(view);
+    for one in &shown {
+        section(view, &mut out, one);
+    }
+    let empty: Vec<&str> = empty.iter().map(|reason| view.word(*reason)).collect();
+    paragraph(&mut out, &empty.join(" "));
+    heading(view, &mut out, Word::ChecksTitle);
+    match result.checks.is_empty() {
+        true => paragraph(&mut out, view.word(Word::NoChecks)),
+        false => table(view, &mut out, &tables::checks(view)),
+    }
     heading(view, &mut out, Word::DefinitionsTitle);
     for (term, text) in definitions::all(view) {
         out.push_str(&format!("- **{term}**{}{text}\n", view.language.colon()));
@@ -70,102 +68,23 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
     }
 }
 
-fn notes(view: &View<'_>, out: &mut String) {
-    let lines: Vec<_> = sentence::notes(view)
-        .iter()
-        .map(|note| {
-            format!("{}{}{}", note.subject(view, words::metric, " · "), view.language.colon(), note.text)
-        })
-        .map(|line| format!("- {}\n", escape(&line)))
-        .collect();
-    if !lines.is_empty() {
-        out.push_str(&lines.concat());
-        out.push('\n');
+/// A section of the list; charts are their tables.
+fn section(view: &View<'_>, out: &mut String, section: &Section) {
+    heading(view, out, section.title);
+    section.texts.iter().for_each(|text| paragraph(out, &escape(text)));
+    paragraph(out, view.word(section.help));
+    for plot in &section.plots {
+        paragraph(out, &format!("**{}**", escape(&plot.title)));
+        table(view, out, &plot.numbers);
     }
-}
-
-fn published(view: &View<'_>, out: &mut String) {
-    if published::has_claims(view) {
-        heading(view, out, Word::PublishedTitle);
-        paragraph(out, view.word(Word::PublishedHelp));
-        table(view, out, &published::claims(view));
-    }
-    if !view.result.attributions.is_empty() {
-        heading(view, out, Word::AttributionsTitle);
-        paragraph(out, view.word(Word::AttributionsHelp));
-        table(view, out, &published::attributions(view));
-    }
-}
-
-fn handoff(view: &View<'_>, out: &mut String) {
-    let sections = gateway::sections(view);
-    if sections.is_empty() {
-        return;
-    }
-    for (index, (title, help, content)) in sections.iter().enumerate() {
-        heading(view, out, *title);
-        if index == 0 {
-            for answer in gateway::answers(view) {
-                paragraph(out, &escape(&answer));
-            }
-            paragraph(out, &gateway::crowded(view).map(|text| escape(&text)).unwrap_or_default());
+    section.tables.iter().for_each(|one| table(view, out, one));
+    paragraph(out, section.left_out.as_deref().unwrap_or_default());
+    for cell in &section.notes {
+        paragraph(out, &format!("**{}**", escape(&cell.cell)));
+        for (subject, text, _) in &cell.notes {
+            out.push_str(&format!("- {}{}{}\n", escape(subject), view.language.colon(), escape(text)));
         }
-        paragraph(out, view.word(*help));
-        table(view, out, content);
-    }
-}
-
-fn ways(view: &View<'_>, out: &mut String) {
-    if ways::has_ways(view) {
-        heading(view, out, Word::WaysTitle);
-        paragraph(out, view.word(Word::WaysHelp));
-        table(view, out, &ways::table(view));
-    }
-}
-
-fn listening(view: &View<'_>, out: &mut String) {
-    if view.result.listening.is_empty() {
-        return;
-    }
-    heading(view, out, Word::ListeningTitle);
-    paragraph(out, view.word(Word::ListeningHelp));
-    paragraph(out, &published::ladder(view).unwrap_or_default());
-    table(view, out, &published::listening(view));
-}
-
-fn latency(view: &View<'_>, out: &mut String) {
-    heading(view, out, Word::LatencyTitle);
-    let cells = view.latency_cells();
-    if cells.is_empty() {
-        return paragraph(out, view.word(Word::NoLatency));
-    }
-    for cell in cells.iter().take(CELLS_MAX) {
-        paragraph(out, &format!("**{}**", escape(&view.cell_heading(cell))));
-        table(view, out, &tables::latency(view, cell));
-    }
-    left_out(view, out, cells.len().saturating_sub(CELLS_MAX));
-}
-
-fn why(view: &View<'_>, out: &mut String) {
-    heading(view, out, Word::WhyTitle);
-    let cells = tables::why_cells(view);
-    if cells.is_empty() {
-        return paragraph(out, view.word(tables::why_absent(view)));
-    }
-    for cell in cells.iter().take(CELLS_MAX) {
-        let summaries = view.summaries(cell);
-        paragraph(out, &format!("**{}**", escape(&view.cell_heading(cell))));
-        table(view, out, &tables::why(view, &summaries));
-    }
-    left_out(view, out, cells.len().saturating_sub(CELLS_MAX));
-}
-
-fn section(view: &View<'_>, out: &mut String, title: Word, content: &Table, when_empty: Word) {
-    heading(view, out, title);
-    if content.rows.is_empty() {
-        paragraph(out, view.word(when_empty));
-    } else {
-        table(view, out, content);
+        out.push('\n');
     }
 }
 

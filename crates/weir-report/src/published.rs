@@ -7,7 +7,7 @@ use weir_record::{
     verdict::Metric,
 };
 
-use crate::{format, language::Language, tables::Table, titles, view::View, words::Word};
+use crate::{format, language::Language, table::Table, titles, view::View, words::Word};
 
 /// What was published, after where it was.
 fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
@@ -52,7 +52,7 @@ fn measured(view: &View<'_>, claim: &PublishedClaim, metric: Metric) -> String {
         None => format::ABSENT.to_owned(),
         Some(it) => {
             let ratio = format::ratio_and_interval(it.ratio, it.interval);
-            format!("{ratio} {}", view.verdict_word(it.verdict))
+            format!("{ratio} {}", view.verdict_word(it.metric, it.verdict))
         }
     }
 }

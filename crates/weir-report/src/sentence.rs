@@ -9,13 +9,14 @@ use weir_record::{
 };
 
 use crate::{
-    findings, format, gateway,
-    language::Language,
-    view::View,
-    words::{self, Word},
+    format, gateway,
+    language::{Language, told},
+    metrics,
+    view::{View, bound},
+    words::Word,
 };
 
-/// The verdict of the headline cell in one sentence.
+/// The verdict of the headline cell in one sentence: what was found, or first why nothing was.
 pub(crate) fn headline(view: &View<'_>) -> String {
     if let Some(answer) = gateway::headline(view) {
         return answer;
@@ -24,22 +25,109 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     let situation = situation(view, comparison);
     let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
     let claim = match (view.result.verdict, ratio) {
-        (Verdict::Inconclusive | Verdict::NoClaim, None) => unmeasured(view, comparison),
-        (Verdict::NotComparable, _) | (_, None) => not_comparable(view, comparison),
-        (Verdict::Faster | Verdict::Slower, Some(ratio)) => {
-            let beside = beside(view, comparison);
-            let separator = view.language.choose(["; ", ". ", "；"]);
-            let parts = std::iter::once(effect(view, comparison, ratio)).chain(beside);
-            parts.collect::<Vec<_>>().join(separator)
+        (Verdict::Inconclusive | Verdict::NoClaim, None) => return unmeasured(view, comparison),
+        (Verdict::NotComparable, _) | (_, None) => return not_comparable(view, comparison),
+        (Verdict::Inconclusive | Verdict::NoClaim, Some(ratio)) => {
+            return inconclusive(view, comparison, ratio);
         }
+        (Verdict::Better | Verdict::Worse, Some(ratio)) => effect(view, comparison, ratio),
         (Verdict::Equivalent, Some(ratio)) => equivalent(view, comparison, ratio),
-        (Verdict::Inconclusive | Verdict::NoClaim, Some(ratio)) => inconclusive(view, comparison, ratio),
     };
-    match view.language {
-        Language::English => format!("{situation}: {claim}."),
-        Language::Korean => format!("{situation}: {claim}."),
-        Language::Chinese => format!("{situation}：{claim}。"),
+    told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
+}
+
+/// What else differs, where the judge noted it beside the headline.
+pub(crate) fn beside(view: &View<'_>) -> Option<String> {
+    let notes = &view.headline()?.notes;
+    let found = notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
+    let text = view.finding(found);
+    Some(match view.language {
+        Language::English => format!("{}.", capitalised(view, &text)),
+        Language::Korean => format!("{text}."),
+        Language::Chinese => format!("{text}。"),
+    })
+}
+
+/// What to do next, where there is no verdict or an arm is missing.
+pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
+    if let Some(missing) = view.result.missing_arms.iter().find(|missing| missing.unlock.is_some()) {
+        let unlock = missing.unlock.as_deref().unwrap_or_default();
+        return Some(format!("{}{}{unlock}", view.word(Word::Unlock), view.language.colon()));
     }
+    let headline = view.headline()?;
+    let step = headline.reasons.iter().find_map(|reason| step_after(view, headline, reason))?;
+    Some(format!("{}{}{step}", view.word(Word::Next), view.language.colon()))
+}
+
+/// What a reason asks for.
+fn step_after(view: &View<'_>, headline: &Comparison, reason: &Finding) -> Option<String> {
+    let language = view.language;
+    let pairs = headline.pairs;
+    let margin = format::percent(view.result.spec.smallest_effect);
+    Some(match reason {
+        Finding::IncludesNone { units_wanted: Some(wanted), .. } => {
+            let (wanted, pairs) = (view.units(u64::from(*wanted)), view.units(u64::from(pairs)));
+            told!(
+                language,
+                "measure about {wanted} instead of {pairs}; that is enough to tell a difference of {margin}.",
+                "{pairs} 대신 약 {wanted} 측정하면 {margin} 차이를 판별할 수 있습니다.",
+                "测量约 {wanted}（现为 {pairs}），即可分辨 {margin} 的差异。",
+            )
+        }
+        Finding::IncludesNone { .. } | Finding::NotSignificant { .. } | Finding::NoPairLeft => language
+            .choose([
+                "run the study again with more rounds, or while less else runs on the machine.",
+                "라운드를 늘리거나 다른 작업이 적을 때 연구를 다시 실행하십시오.",
+                "增加轮数，或在机器较空闲时重新运行本研究。",
+            ])
+            .to_owned(),
+        Finding::TooFewUnits { units_min, .. } => {
+            let least = view.units(u64::from(*units_min));
+            told!(language, "measure at least {least}.", "최소 {least} 측정하십시오.", "至少测量 {least}。")
+        }
+        Finding::Unfinished { .. } | Finding::NothingMeasured | Finding::OneUnit { .. } => language
+            .choose([
+                "weir study --resume goes on where it stopped.",
+                "weir study --resume로 중단된 곳부터 이어서 실행하십시오.",
+                "用 weir study --resume 从中断处继续。",
+            ])
+            .to_owned(),
+        Finding::NoEqualRate | Finding::LagUnknown { .. } | Finding::LagTooLarge { .. } => language
+            .choose([
+                "add an open-loop cell at a rate that both arms keep, or give the generator more CPUs.",
+                "두 대상이 모두 감당하는 부하율의 개방형 조건을 추가하거나 부하 생성기에 CPU를 더 주십시오.",
+                "增加一个双方都能保持其速率的开环条件，或给负载生成器更多 CPU。",
+            ])
+            .to_owned(),
+        Finding::RateNotKept { .. } => language
+            .choose(["offer a lower rate.", "목표 부하율을 낮추십시오.", "降低设定的负载速率。"])
+            .to_owned(),
+        Finding::Witness { .. } | Finding::NoWitness { .. } => language
+            .choose([
+                "measure more rounds, and read machine CPU and the equal-rate cell beside server CPU.",
+                "라운드를 늘리고, 서버 CPU와 함께 전체 머신 CPU와 같은 부하율 조건의 수치를 보십시오.",
+                "增加轮数，并结合整机 CPU 与相同速率条件的数值来看服务器 CPU。",
+            ])
+            .to_owned(),
+        Finding::TrialsFailed { .. } | Finding::WrongBytes { .. } | Finding::Unexplained { .. } => language
+            .choose([
+                "repair the arm; weir export has what it said in every trial.",
+                "해당 대상을 고치십시오. weir export에 시행마다 남긴 메시지가 있습니다.",
+                "修复该方案；weir export 中有它在每次试验里的输出。",
+            ])
+            .to_owned(),
+        _ => return None,
+    })
+}
+
+/// As a sentence begins; a name stays as it is.
+fn capitalised(view: &View<'_>, text: &str) -> String {
+    let is_name = view.arms.iter().any(|arm| text.starts_with(arm));
+    if is_name || view.language != Language::English {
+        return text.to_owned();
+    }
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn no_headline(view: &View<'_>) -> String {
@@ -59,11 +147,17 @@ fn no_headline(view: &View<'_>) -> String {
 fn situation(view: &View<'_>, comparison: &Comparison) -> String {
     let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
     let conditions = conditions(view, cell);
-    match view.language {
-        Language::English => format!("At {conditions} on this machine"),
-        Language::Korean => format!("이 머신에서 {conditions} 조건"),
-        Language::Chinese => format!("在本机上，{conditions}"),
-    }
+    let is_far = comparison.notes.contains(&Finding::FarState);
+    let state = match is_far {
+        true => view.language.choose([", in its far state,", "(먼 상태, far)", "（远状态，far）"]),
+        false => "",
+    };
+    told!(
+        view.language,
+        "At {conditions} on this machine{state}",
+        "이 머신{state}에서 {conditions} 조건",
+        "在本机{state}上，{conditions}",
+    )
 }
 
 fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
@@ -72,7 +166,7 @@ fn conditions(view: &View<'_>, cell: &CellSpec) -> String {
         return view.storage_conditions(cell, storage).join(separator);
     }
     if let Some(orders) = &cell.orders {
-        return gateway::conditions(view, cell, orders).join(separator);
+        return view.order_conditions(cell, orders).join(separator);
     }
     let mut parts = vec![view.connections(cell.connections), view.asked_in_prose(cell)];
     parts.extend(view.further_conditions(cell));
@@ -94,14 +188,8 @@ fn effect(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     }
 }
 
-fn noun(view: &View<'_>, metric: Metric) -> &'static str {
-    view.word(words::metric_in_prose(metric))
-}
-
-/// What else differs in the direction of the verdict, where the judge noted it.
-fn beside(view: &View<'_>, comparison: &Comparison) -> Option<String> {
-    let found = comparison.notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
-    Some(view.finding(found))
+fn noun(view: &View<'_>, metric: Metric) -> String {
+    metrics::prose(view, metric)
 }
 
 fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
@@ -126,70 +214,57 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     }
 }
 
+/// First why nothing was called, then what was seen.
 fn inconclusive(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
-    let noun = noun(view, comparison.metric);
-    let why = undecided(view, comparison);
-    match view.language {
-        Language::English => {
-            format!("the data do not decide between {arm} and {baseline} in {noun}: {number}×{range}; {why}")
-        }
-        Language::Korean => {
-            format!(
-                "{arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다. {number}배{range}, {why}"
-            )
-        }
-        Language::Chinese => {
-            format!("{arm} 与 {baseline} 的{noun}无法判定高下：{number} 倍{range}，{why}")
-        }
-    }
+    let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
+    let cause = cause(view, comparison);
+    told!(
+        view.language,
+        "{cause}{situation}: the data do not decide between {arm} and {baseline} in {noun} ({number}×{range}).",
+        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun} 차이가 있는지 판정할 수 없습니다({number}배{range}).",
+        "{cause}{situation}：{arm} 与 {baseline} 的{noun}无法判定高下（{number} 倍{range}）。",
+    )
 }
 
 /// Nothing was called because no pair was finished.
 fn unmeasured(view: &View<'_>, comparison: &Comparison) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
-    let noun = noun(view, comparison.metric);
-    match view.language {
-        Language::English => {
-            format!(
-                "nothing is decided between {arm} and {baseline} in {noun}: no pair of trials was finished"
-            )
-        }
-        Language::Korean => {
-            format!(
-                "{arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다. 끝까지 실행된 시행 쌍이 없습니다"
-            )
-        }
-        Language::Chinese => format!("{arm} 与 {baseline} 的{noun}尚无法判定：没有一对试验完成"),
-    }
+    let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
+    told!(
+        view.language,
+        "No pair of trials was finished. {situation}: nothing is decided between {arm} and {baseline} in {noun}.",
+        "끝까지 실행된 시행 쌍이 없습니다. {situation}: {arm}, {baseline} 두 대상의 {noun}은 판정할 수 없습니다.",
+        "没有一对试验完成。{situation}：{arm} 与 {baseline} 的{noun}尚无法判定。",
+    )
 }
 
-/// Why nothing was called.
-fn undecided(view: &View<'_>, comparison: &Comparison) -> String {
+/// Why nothing was called, as sentences of their own; empty where the judge gave no reason.
+fn cause(view: &View<'_>, comparison: &Comparison) -> String {
     let told = comparison.reasons.iter().map(|reason| view.finding(reason));
-    told.collect::<Vec<_>>().join(view.language.semicolon())
+    sentences(view, &told.collect::<Vec<_>>())
+}
+
+fn sentences(view: &View<'_>, texts: &[String]) -> String {
+    let stop = view.language.choose([". ", ". ", "。"]);
+    texts.iter().map(|text| format!("{}{stop}", capitalised(view, text))).collect()
 }
 
 fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
-    let noun = noun(view, comparison.metric);
+    let (noun, situation) = (noun(view, comparison.metric), situation(view, comparison));
     let failed = view.result.checks.iter().find(|check| !check.passed);
-    let reasons = undecided(view, comparison);
-    let reasons = (!reasons.is_empty()).then_some(reasons);
-    let cause = reasons.or_else(|| failed.map(|check| view.finding(&check.detail)));
-    match (view.language, cause) {
-        (Language::English, Some(cause)) => {
-            format!("{arm} and {baseline} cannot be compared in {noun} ({cause})")
-        }
-        (Language::English, None) => format!("{arm} and {baseline} cannot be compared in {noun}"),
-        (Language::Korean, Some(cause)) => {
-            format!("{arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다({cause})")
-        }
-        (Language::Korean, None) => format!("{arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다"),
-        (Language::Chinese, Some(cause)) => format!("{arm} 与 {baseline} 的{noun}不可比较（{cause}）"),
-        (Language::Chinese, None) => format!("{arm} 与 {baseline} 的{noun}不可比较"),
-    }
+    let cause = match (cause(view, comparison), failed) {
+        (none, Some(check)) if none.is_empty() => sentences(view, &[view.finding(&check.detail)]),
+        (cause, _) => cause,
+    };
+    told!(
+        view.language,
+        "{cause}{situation}: {arm} and {baseline} cannot be compared in {noun}.",
+        "{cause}{situation}: {arm}, {baseline} 두 대상의 {noun}은 비교할 수 없습니다.",
+        "{cause}{situation}：{arm} 与 {baseline} 的{noun}不可比较。",
+    )
 }
 
 /// What the headline could not have seen, and how loud the machine was; empty without a headline.
@@ -198,7 +273,8 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     let detectable = comparison.detectable_effect.filter(|effect| effect.is_finite()).map(format::percent);
     let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
     let pairs = comparison.pairs;
-    let mut parts = Vec::new();
+    let units = view.units(u64::from(pairs));
+    let mut parts = vec![told!(view.language, "{units}.", "{units}.", "共 {units}。")];
     parts.extend(detectable.map(|effect| match view.language {
         Language::English => {
             format!("Differences under {effect} would have gone unseen (minimum detectable effect).")
@@ -208,68 +284,68 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     }));
     parts.extend(floor.map(|floor| match view.language {
         Language::English => {
-            format!("Over as many pairs, the baseline differs from itself by up to {floor} (noise floor).")
+            format!("Over as many of them, the baseline differs from itself by up to {floor} (noise floor).")
         }
         Language::Korean => {
-            format!("같은 수의 쌍으로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
+            format!("같은 횟수로 기준을 자기 자신과 비교해도 {floor}까지 차이가 납니다(노이즈 플로어).")
         }
-        Language::Chinese => format!("在同样多的配对下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
+        Language::Chinese => format!("在同样的次数下，基线与自身相比也会相差至多 {floor}（噪声本底）。"),
     }));
-    let took_turns = view.cell(&comparison.cell_id).is_some_and(|cell| cell.alternation.is_some());
-    parts.push(match (view.language, took_turns) {
-        (Language::English, false) if pairs == 1 => "1 pair of trials.".to_owned(),
-        (Language::English, false) => format!("{pairs} pairs of trials."),
-        (Language::Korean, false) => format!("대응 시행 {pairs}쌍."),
-        (Language::Chinese, false) => format!("共 {pairs} 对试验。"),
-        (Language::English, true) => format!("{pairs} rounds in which the servers took turns."),
-        (Language::Korean, true) => format!("서버들이 번갈아 부하를 받은 라운드 {pairs}회."),
-        (Language::Chinese, true) => format!("共 {pairs} 轮，各服务器轮流承受负载。"),
-    });
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }
 
-/// The absolute figures behind the headline, a line an arm.
+/// The absolute figures behind the headline, a line an arm: from the same units as its ratio.
 pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
-    let Some(comparison) = view.headline() else { return Vec::new() };
-    let figures = |arm: &str| {
-        let summary = view.summary(&comparison.cell_id, arm)?;
-        let cpu = format::micros(summary.server_cpu_us_per_message.median);
-        let throughput = view.throughput_in_words(summary);
-        let unit = view.unit();
-        if view.is_storage {
-            return Some(match view.language {
-                Language::English => format!("{arm}: {cpu} of CPU per {unit} at {throughput}"),
-                Language::Korean => format!("{arm}: {unit}당 CPU {cpu}, 처리량 {throughput}"),
-                Language::Chinese => format!("{arm}：每{unit} CPU {cpu}，吞吐量 {throughput}"),
-            });
-        }
-        Some(match view.language {
-            Language::English => format!("{arm}: {cpu} of server CPU per {unit} at {throughput}"),
-            Language::Korean => format!("{arm}: {unit}당 서버 CPU {cpu}, 처리량 {throughput}"),
-            Language::Chinese => format!("{arm}：每{unit}服务器 CPU {cpu}，吞吐量 {throughput}"),
-        })
+    let Some(headline) = view.headline() else { return Vec::new() };
+    let Comparison { cell_id, arm, baseline, .. } = headline;
+    let shown = [Metric::ServerCpuPerMessage, Metric::Throughput];
+    let compared: Vec<&Comparison> =
+        shown.iter().filter_map(|metric| view.pair(cell_id, (arm, baseline), *metric)).collect();
+    let line = |name: &str, level: fn((f64, f64)) -> f64| {
+        let figures: Vec<String> = compared
+            .iter()
+            .filter_map(|it| {
+                let value = level(it.levels?);
+                let bound = view.summary(cell_id, name).map_or("", |summary| bound(summary, it.metric));
+                Some(format!(
+                    "{} {bound}{}",
+                    metrics::short(view, it.metric),
+                    metrics::figure(view, it.metric, value)
+                ))
+            })
+            .collect();
+        let colon = view.language.colon();
+        (!figures.is_empty()).then(|| format!("{name}{colon}{}", figures.join(view.language.list())))
     };
-    [&comparison.baseline, &comparison.arm].into_iter().filter_map(|arm| figures(arm)).collect()
+    [line(baseline, |(_, baseline)| baseline), line(arm, |(arm, _)| arm)].into_iter().flatten().collect()
 }
 
-/// How many trials were clean: (`quiet machine`, `93 of 96 trials clean, steal at most 0.4 %`).
-pub(crate) fn noise(view: &View<'_>) -> (Word, String) {
+/// How many trials were used.
+pub(crate) fn trials_used(view: &View<'_>) -> String {
     let timeline = &view.result.timeline;
     let clean = timeline.iter().filter(|entry| entry.clean).count();
     let total = timeline.len();
-    let steals = timeline.iter().map(|entry| entry.steal_share).filter(|share| share.is_finite());
-    let steal = format::percent(steals.fold(0.0, f64::max));
-    let word = match clean * 100 {
-        hundredfold if hundredfold >= total * 95 => Word::Quiet,
-        hundredfold if hundredfold >= total * 80 => Word::SomeNoise,
-        _ => Word::Noisy,
-    };
-    let detail = match view.language {
-        Language::English => format!("{clean} of {total} trials clean, steal at most {steal}"),
-        Language::Korean => format!("시행 {total}회 중 정상 {clean}회, 최대 스틸 {steal}"),
-        Language::Chinese => format!("{total} 次试验中 {clean} 个有效，steal 最高 {steal}"),
-    };
-    (word, detail)
+    told!(
+        view.language,
+        "{clean} of {total} trials used",
+        "시행 {total}회 중 {clean}회 사용",
+        "{total} 次试验采用了 {clean} 次",
+    )
+}
+
+/// How much the hypervisor took, as the check found it.
+pub(crate) fn steal(view: &View<'_>) -> String {
+    let found = view.result.checks.iter().find_map(|check| match &check.detail {
+        Finding::Steal { share, .. } => Some(format::percent(*share)),
+        _ => None,
+    });
+    let Some(share) = found else { return String::new() };
+    told!(
+        view.language,
+        "{share} of CPU time stolen (median)",
+        "스틸 {share}(중앙값)",
+        "steal {share}（中位数）",
+    )
 }
 
 /// Machine states in words.
@@ -282,17 +358,12 @@ pub(crate) fn states(view: &View<'_>) -> (Word, String) {
         return (Word::OneState, format!("{cross_core} {near}"));
     };
     let far = format::nanos(far);
-    let detail = match view.language {
-        Language::English => {
-            format!("near {near}: {near_trials} trials, far {far}: {far_trials}, changed during: {both}")
-        }
-        Language::Korean => {
-            format!("가까움 {near}: {near_trials}회, 멂 {far}: {far_trials}회, 도중 변화: {both}회")
-        }
-        Language::Chinese => {
-            format!("近 {near}：{near_trials} 次试验，远 {far}：{far_trials} 个，中途变化：{both} 个")
-        }
-    };
+    let detail = told!(
+        view.language,
+        "near {near}: {near_trials} trials, far {far}: {far_trials}, changed on the way: {both}",
+        "가까운 상태(near) {near}: {near_trials}회, 먼 상태(far) {far}: {far_trials}회, 도중 변화: {both}회",
+        "近状态（near）{near}：{near_trials} 次，远状态（far）{far}：{far_trials} 次，中途变化：{both} 次",
+    );
     (Word::TwoStates, detail)
 }
 
@@ -305,113 +376,14 @@ pub(crate) fn left_out(view: &View<'_>, count: usize) -> String {
     }
 }
 
-/// What a median with its spread looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
-pub(crate) fn spread(spread: weir_record::study::Spread, number: impl Fn(f64) -> String) -> String {
-    format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
-}
-
-/// A note and every metric of one arm in one cell that carries it.
-pub(crate) struct Note<'a> {
-    /// Arm.
-    pub arm: &'a str,
-    /// What it is compared with.
-    pub baseline: &'a str,
-    /// Cell.
-    pub cell_id: &'a str,
-    /// The metrics; empty when all that were compared there carry it.
-    pub metrics: Vec<Metric>,
-    /// What it says.
-    pub text: String,
-    /// It is English in a page that is not.
-    pub is_foreign: bool,
-    /// Ratios with the pairs that were kept out, a metric each.
-    ratios_all_pairs: Vec<(Metric, f64)>,
-}
-
-impl Note<'_> {
-    /// `uring · CPU/msg, throughput · 100 connections`, in the words for metrics that the view uses.
-    pub fn subject(&self, view: &View<'_>, word: impl Fn(Metric) -> Word, separator: &str) -> String {
-        let metrics: Vec<&str> = self.metrics.iter().map(|metric| view.word(word(*metric))).collect();
-        let compared = view.compared(self.arm, self.baseline);
-        let parts = [compared, metrics.join(", "), view.cell_label(self.cell_id)];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(separator)
-    }
-}
-
-/// Notes of all comparisons: what they carry, and the pairs kept out. A note that several metrics of an arm carry in a
-/// cell is said once.
-pub(crate) fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
-    let mut notes: Vec<Note<'a>> = Vec::new();
-    for comparison in view.result.comparisons.iter() {
-        for finding in comparison.reasons.iter().chain(&comparison.notes) {
-            let is_foreign = findings::is_foreign(view.language, finding);
-            add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
-        }
-        if !comparison.pairs_excluded.is_empty() {
-            let kept_out = view.word(Word::PairsExcluded);
-            let reasons: Vec<String> =
-                comparison.pairs_excluded.iter().map(|excluded| view.finding(excluded)).collect();
-            let is_foreign =
-                comparison.pairs_excluded.iter().any(|it| findings::is_foreign(view.language, it));
-            let text = format!("{kept_out}{}{}", view.language.colon(), reasons.join(view.language.list()));
-            add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
-        }
-    }
-    for note in &mut notes {
-        note.text.push_str(&ratios_all_pairs(view, note));
-        let is_same = |it: &&Comparison| {
-            it.cell_id == note.cell_id && it.arm == note.arm && it.baseline == note.baseline
-        };
-        let compared = view.result.comparisons.iter().filter(is_same).count();
-        if note.metrics.len() > 1 && note.metrics.len() == compared {
-            note.metrics.clear();
-        }
-    }
-    notes
-}
-
-fn add_note<'a>(
-    notes: &mut Vec<Note<'a>>,
-    comparison: &'a Comparison,
-    (text, is_foreign): (String, bool),
-    ratio: Option<f64>,
-) {
-    let Comparison { arm, baseline, cell_id, metric, .. } = comparison;
-    let ratio = ratio.map(|ratio| (*metric, ratio));
-    let same = |it: &&mut Note<'_>| {
-        it.arm == arm && it.baseline == baseline && it.cell_id == cell_id && it.text == text
-    };
-    match notes.iter_mut().find(same) {
-        Some(note) => {
-            note.metrics.push(*metric);
-            note.ratios_all_pairs.extend(ratio);
-        }
-        None => notes.push(Note {
-            arm,
-            baseline,
-            cell_id,
-            metrics: vec![*metric],
-            text,
-            is_foreign,
-            ratios_all_pairs: ratio.into_iter().collect(),
-        }),
-    }
-}
-
-fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
-    let with_all = view.word(Word::WithAllPairs);
-    let number = |ratio: f64| format::ratio(Some(ratio));
-    match note.ratios_all_pairs.as_slice() {
-        [] => String::new(),
-        [(_, ratio)] => format!("{}{with_all} {}", view.language.semicolon(), number(*ratio)),
-        several => {
-            let name = |metric: Metric| view.word(words::metric_short(metric));
-            let ratios =
-                several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
-            let colon = view.language.colon();
-            format!("{}{with_all}{colon}{}", view.language.semicolon(), ratios.collect::<Vec<_>>().join(", "))
-        }
-    }
+/// What stands over rows in which nothing differs.
+pub(crate) fn rows_alike(view: &View<'_>, count: usize) -> String {
+    told!(
+        view.language,
+        "{count} more that do not differ",
+        "차이 없는 항목 {count}개",
+        "另有 {count} 项没有差异",
+    )
 }
 
 /// Whether an arm has counters of its own, as a rung of evidence.

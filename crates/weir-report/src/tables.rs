@@ -1,18 +1,17 @@
 //! The numbers behind every block as plain tables of text, shared by the page and by Markdown.
 
 use weir_record::{
+    metric::{Family, METRICS, Metric},
     study::ArmSummary,
-    verdict::{Comparison, Metric},
+    verdict::Comparison,
 };
 
 use crate::{
-    format, sentence,
-    view::{METRICS, View},
+    format, metrics, sentence,
+    table::Table,
+    view::{View, bound},
     words::{self, Word},
 };
-
-/// Most rows of any table; what is left out is said and is in the CSV export.
-pub(crate) const ROWS_MAX: usize = 400;
 
 /// Most cells whose latency or counters are shown.
 pub(crate) const CELLS_MAX: usize = 24;
@@ -20,32 +19,10 @@ pub(crate) const CELLS_MAX: usize = 24;
 /// A counter below this per message in every arm is not worth a row.
 const COUNT_MIN: f64 = 0.0005;
 
-/// A table of text.
-pub(crate) struct Table {
-    /// Column titles.
-    pub head: Vec<String>,
-    /// The first columns are text, the others numbers.
-    pub text_columns: usize,
-    /// Rows, each as wide as the head.
-    pub rows: Vec<Vec<String>>,
-    /// Rows that were left out.
-    pub left_out: usize,
-}
-
-impl Table {
-    pub(crate) fn new(view: &View<'_>, text: &[Word], numbers: &[Word], mut rows: Vec<Vec<String>>) -> Self {
-        let left_out = rows.len().saturating_sub(ROWS_MAX);
-        rows.truncate(ROWS_MAX);
-        let head = text.iter().chain(numbers).map(|word| view.word(*word).to_owned()).collect();
-        Table { head, text_columns: text.len(), rows, left_out }
-    }
-}
-
 /// Facts about the run in short pairs of a title and a detail.
 pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     let result = view.result;
     let complete = if result.complete { Word::Complete } else { Word::Incomplete };
-    let (noise, noise_detail) = sentence::noise(view);
     let (states, states_detail) = sentence::states(view);
     let pinning = pinning(view);
     let fingerprint = &result.fingerprint;
@@ -55,7 +32,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
     machine.retain(|part| !part.is_empty());
     let mut chips = vec![
         (view.word(complete).to_owned(), view.language.duration(result.elapsed_ns)),
-        (view.word(noise).to_owned(), noise_detail),
+        (sentence::trials_used(view), sentence::steal(view)),
         (view.word(states).to_owned(), states_detail),
     ];
     if !result.arms.is_empty() {
@@ -97,17 +74,8 @@ fn pinning(view: &View<'_>) -> String {
     }
 }
 
-/// All comparisons, grouped by metric.
-pub(crate) fn comparisons(view: &View<'_>) -> Table {
-    comparison_table(view, METRICS.into_iter().flat_map(|metric| view.comparisons_of(metric)))
-}
-
 /// Comparisons of one metric, for the table under its part of the forest plot.
 pub(crate) fn comparisons_of(view: &View<'_>, metric: Metric) -> Table {
-    comparison_table(view, view.comparisons_of(metric).into_iter())
-}
-
-fn comparison_table<'r>(view: &View<'_>, rows: impl Iterator<Item = &'r Comparison>) -> Table {
     let text = [Word::Metric, Word::Cell, Word::Arm, Word::Verdict];
     let numbers = [
         Word::RatioInterval,
@@ -118,44 +86,63 @@ fn comparison_table<'r>(view: &View<'_>, rows: impl Iterator<Item = &'r Comparis
         Word::PValue,
         Word::PHolm,
     ];
-    Table::new(view, &text, &numbers, rows.map(|row| comparison(view, row)).collect())
+    Table::new(
+        view,
+        &text,
+        &numbers,
+        view.comparisons_of(metric).into_iter().map(|row| comparison(view, row)).collect(),
+    )
 }
 
 fn comparison(view: &View<'_>, row: &Comparison) -> Vec<String> {
     let role = view.cell(&row.cell_id).map(|cell| view.word(words::role(cell.role)));
     vec![
-        view.word(words::metric(row.metric)).to_owned(),
+        metrics::name(view, row.metric),
         format!("{} ({})", view.cell_label(&row.cell_id), role.unwrap_or(view.word(Word::Exploratory))),
         format!("{} / {}", row.arm, row.baseline),
-        view.verdict_word(row.verdict).to_owned(),
-        format::ratio_and_interval(row.ratio, row.interval),
-        row.interval.map_or_else(|| format::ABSENT.to_owned(), |_| format::percent(row.confidence)),
-        format::percent_or_absent(row.detectable_effect),
-        format::percent_or_absent(row.noise_floor),
+        view.verdict_word(row.metric, row.verdict).to_owned(),
+        metrics::effect(row),
+        match row.confidence {
+            0.0 => format::ABSENT.to_owned(),
+            confidence => format::percent(confidence),
+        },
+        metrics::detectable(row),
+        metrics::floor(row),
         row.pairs.to_string(),
         format::probability(row.p_value),
         format::probability(row.p_value_holm),
     ]
 }
 
-/// Throughput and CPU per cell and arm.
-pub(crate) fn figures(view: &View<'_>) -> Table {
+/// Figures of one metric, for the table under its chart.
+pub(crate) fn figures_of(view: &View<'_>, metric: Metric) -> Table {
+    figures_table(view, &[metric])
+}
+
+/// The metrics that an arm has figures of, but for these.
+pub(crate) fn further_figures(view: &View<'_>, drawn: &[Metric]) -> Table {
+    let has_figures = |metric: &Metric| view.result.arms.iter().any(|it| it.figures(*metric).is_some());
+    let further = METRICS.iter().map(|row| row.metric).filter(|metric| !drawn.contains(metric));
+    figures_table(view, &further.filter(has_figures).collect::<Vec<_>>())
+}
+
+fn figures_table(view: &View<'_>, shown: &[Metric]) -> Table {
     let summaries = view.cells.iter().flat_map(|cell| view.summaries(cell));
     let rows = summaries.map(|summary| {
-        let bound = if summary.generator_bound { "≥ " } else { "" };
-        vec![
-            view.cell_label(&summary.cell_id),
-            summary.arm.clone(),
-            format!("{bound}{}", sentence::spread(summary.throughput_per_second, format::grouped)),
-            sentence::spread(summary.server_cpu_us_per_message, format::micros),
-            sentence::spread(summary.machine_cpu_us_per_message, format::micros),
-            sentence::spread(summary.generator_cpu_us_per_message, format::micros),
-            summary.trials.to_string(),
-        ]
+        let figures = shown.iter().map(|metric| figure(summary, *metric));
+        let subject = [view.cell_label(&summary.cell_id), summary.arm.clone()];
+        subject.into_iter().chain(figures).chain([summary.trials.to_string()]).collect()
     });
-    let numbers =
-        [Word::MessagesPerSecond, Word::ServerCpu, Word::MachineCpu, Word::GeneratorCpu, Word::Trials];
-    Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows.collect())
+    let mut table = Table::new(view, &[Word::Cell, Word::Arm], &[Word::Trials], rows.collect());
+    table.head.splice(2..2, shown.iter().map(|metric| metrics::column(view, *metric)));
+    table
+}
+
+/// `5.10 µs (4.98 µs – 5.31 µs)`.
+fn figure(summary: &ArmSummary, metric: Metric) -> String {
+    let Some(figures) = summary.figures(metric) else { return format::ABSENT.to_owned() };
+    let text = format::spread(figures.spread, |value| metrics::bare(metric, value));
+    format!("{}{text}", bound(summary, metric))
 }
 
 /// Quantiles of one cell.
@@ -181,11 +168,6 @@ pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
     view.cells.iter().copied().filter(told).collect()
 }
 
-/// Why there are none.
-pub(crate) fn why_absent(view: &View<'_>) -> Word {
-    if view.result.arms.is_empty() { Word::NoFigures } else { Word::NoWhy }
-}
-
 /// One quantity per message over the arms of a cell; `None` where an arm has no such counter.
 pub(crate) struct WhyRow {
     /// What is counted.
@@ -196,18 +178,30 @@ pub(crate) struct WhyRow {
     pub values: Vec<Option<f64>>,
 }
 
+/// Counts per message nearer to each other than this are told as the same.
+const ALIKE: f64 = 0.01;
+
+impl WhyRow {
+    /// Whether the arms do not differ by more than a hair.
+    pub(crate) fn is_same(&self) -> bool {
+        let known: Vec<f64> = self.values.iter().flatten().copied().collect();
+        let largest = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let smallest = known.iter().copied().fold(f64::INFINITY, f64::min);
+        known.len() == self.values.len() && largest - smallest <= ALIKE * largest
+    }
+}
+
 /// What differs per message: system calls, switches, then the engine's counters.
 pub(crate) fn why_rows(view: &View<'_>, summaries: &[&ArmSummary]) -> Vec<WhyRow> {
-    let row = |word: Word, value: &dyn Fn(&ArmSummary) -> Option<f64>| WhyRow {
-        name: view.word(word).to_owned(),
+    let row = |name: String, value: &dyn Fn(&ArmSummary) -> Option<f64>| WhyRow {
+        name,
         counter: None,
         values: summaries.iter().map(|summary| value(summary)).collect(),
     };
-    let mut rows = vec![
-        row(Word::Syscalls, &|it| it.syscalls_per_message),
-        row(Word::SwitchesVoluntary, &|it| Some(it.switches_voluntary_per_message.median)),
-        row(Word::SwitchesInvoluntary, &|it| Some(it.switches_involuntary_per_message.median)),
-    ];
+    let mut rows = vec![row(view.word(Word::Syscalls).to_owned(), &|it| it.syscalls_per_message)];
+    for of_events in METRICS.iter().filter(|row| row.family == Family::Events) {
+        rows.push(row(metrics::name(view, of_events.metric), &|it| it.median(of_events.metric)));
+    }
     let mut counters: Vec<&str> = Vec::new();
     for (name, _) in summaries.iter().flat_map(|summary| &summary.engine_per_message) {
         if !counters.contains(&name.as_str()) {

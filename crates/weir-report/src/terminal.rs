@@ -1,14 +1,18 @@
 //! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
 
 use weir_record::{
+    metric::{Family, METRICS, Metric, MetricRow, Part},
     study::ArmSummary,
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, gateway, published, sentence,
-    view::{METRICS, View},
+    format, gateway, metrics, notes, published,
+    section::Content,
+    sentence,
+    table::Table,
+    view::{View, bound},
     ways,
     words::{self, Word},
 };
@@ -64,10 +68,12 @@ fn title(view: &View<'_>, out: &mut Output) {
         "",
     );
     out.blank();
-    let verdict =
-        format!("{}{}{}", view.word(Word::Verdict), view.language.colon(), view.verdict_word(result.verdict));
+    let verdict = format!("{}{}{}", view.word(Word::Verdict), view.language.colon(), view.own_verdict());
     out.styled(Style::of(result.verdict), &verdict);
     out.wrapped(&sentence::headline(view), "");
+    for line in sentence::next_step(view).into_iter().chain(sentence::beside(view)) {
+        out.wrapped(&line, "");
+    }
     let sensitivity = sentence::sensitivity(view);
     if !sensitivity.is_empty() {
         out.wrapped(&sensitivity, "");
@@ -94,7 +100,7 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
     for arm in &view.arms {
         let summary = view.summary(cell, arm);
         let compared: Vec<_> =
-            METRICS.iter().filter_map(|metric| view.comparison(cell, arm, *metric)).collect();
+            METRICS.iter().filter_map(|row| view.comparison(cell, arm, row.metric)).collect();
         if summary.is_none() && compared.is_empty() {
             continue;
         }
@@ -102,11 +108,25 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
             compared.into_iter().partition(|it| it.metric == Metric::ServerCpuPerMessage);
         rows.push(arm_row(view, arm, summary, own.first().copied()));
         for comparison in further {
-            let name = format!("  {}", view.word(words::metric_short(comparison.metric)));
+            let name = format!("  {}", metrics::short(view, comparison.metric));
             rows.push(Row { name, further: true, ..comparison_row(view, Some(comparison)) });
         }
+        let times = times_alone(view, cell, summary);
+        rows.extend(times.map(|name| Row { name, further: true, ..comparison_row(view, None) }));
     }
     rows
+}
+
+/// Times that are measured in the cell and not compared there: those to the first and to the last byte, side by side.
+fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Option<String> {
+    let (cell, summary) = (view.cell(cell)?, summary?);
+    let is_alone = |row: &&MetricRow| row.family == Family::Time && (row.part)(cell) == Part::Figure;
+    let told = METRICS.iter().filter(is_alone).filter_map(|row| {
+        let median = summary.median(row.metric)?;
+        Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, median)))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("  {}", told.join(view.language.list())))
 }
 
 fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option<&Comparison>) -> Row {
@@ -116,17 +136,20 @@ fn arm_row(view: &View<'_>, arm: &str, summary: Option<&ArmSummary>, own: Option
         row.ratio = view.word(Word::Baseline).to_owned();
     }
     if let Some(summary) = summary {
-        let bound = if summary.generator_bound { "≥ " } else { "" };
-        row.throughput = format!("{bound}{}", format::grouped(summary.throughput_per_second.median));
-        row.server_cpu = format::micros(summary.server_cpu_us_per_message.median);
+        let figure = |metric: Metric| {
+            let median = summary.median(metric)?;
+            Some(format!("{}{}", bound(summary, metric), metrics::bare(metric, median)))
+        };
+        row.throughput = figure(Metric::Throughput).unwrap_or_default();
+        row.server_cpu = figure(Metric::ServerCpuPerMessage).unwrap_or_default();
     }
     row
 }
 
 fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
-    let ratio = comparison.map(|it| format::ratio_and_interval(it.ratio, it.interval));
-    let compact = |effect| format::percent_or_absent(effect).replace(' ', "");
-    let effect = |effect: Option<Option<f64>>| effect.map(compact).unwrap_or_default();
+    let ratio = comparison.map(metrics::effect);
+    let compact =
+        |text: fn(&Comparison) -> String| comparison.map(|it| text(it).replace(' ', "")).unwrap_or_default();
     Row {
         name: String::new(),
         further: false,
@@ -134,9 +157,9 @@ fn comparison_row(view: &View<'_>, comparison: Option<&Comparison>) -> Row {
         server_cpu: String::new(),
         ratio: ratio.unwrap_or_default(),
         verdict: comparison.map(|it| it.verdict),
-        verdict_word: comparison.map_or("", |it| view.verdict_word(it.verdict)),
-        detectable: effect(comparison.map(|it| it.detectable_effect)),
-        floor: effect(comparison.map(|it| it.noise_floor)),
+        verdict_word: comparison.map_or("", |it| view.verdict_word(it.metric, it.verdict)),
+        detectable: compact(metrics::detectable),
+        floor: compact(metrics::floor),
     }
 }
 
@@ -162,8 +185,8 @@ impl Layout {
         let mut layout = Layout {
             is_stacked: false,
             name: head(Word::Arm),
-            throughput: head(Word::MessagesPerSecond),
-            server_cpu: head(Word::ServerCpuShort),
+            throughput: columns(&metrics::column(view, Metric::Throughput)),
+            server_cpu: columns(&metrics::short(view, Metric::ServerCpuPerMessage)),
             ratio: head(Word::RatioInterval),
             verdict: head(Word::Verdict),
             detectable: head(Word::DetectableShort),
@@ -198,8 +221,8 @@ impl Layout {
         let row = Row {
             name: truncate(view.word(Word::Arm), self.name),
             further: false,
-            throughput: view.word(Word::MessagesPerSecond).to_owned(),
-            server_cpu: view.word(Word::ServerCpuShort).to_owned(),
+            throughput: metrics::column(view, Metric::Throughput),
+            server_cpu: metrics::short(view, Metric::ServerCpuPerMessage),
             ratio: view.word(Word::RatioInterval).to_owned(),
             verdict: None,
             verdict_word: view.word(Word::Verdict),
@@ -242,6 +265,9 @@ impl Layout {
             pad_start(&row.floor, self.floor),
         ]
         .join(&gap);
+        if row.further && compared.trim().is_empty() {
+            return truncate(&row.name, figures.max(TERMINAL_COLUMNS_MIN));
+        }
         match (self.is_stacked, compared.trim().is_empty()) {
             (false, _) => format!("{subject}{gap}{compared}").trim_end().to_owned(),
             (true, true) => subject.trim_end().to_owned(),
@@ -252,10 +278,14 @@ impl Layout {
 
 fn notes(view: &View<'_>, out: &mut Output) {
     let colon = view.language.colon();
-    let mut lines: Vec<String> = sentence::notes(view)
-        .iter()
-        .map(|note| format!("{}{colon}{}", note.subject(view, words::metric_short, " · "), note.text))
-        .collect();
+    for cell in notes::by_cell(view) {
+        out.blank();
+        out.wrapped(&cell.cell, "");
+        for (subject, text, _) in &cell.notes {
+            out.wrapped(&format!("- {subject}{colon}{text}"), "  ");
+        }
+    }
+    let mut lines: Vec<String> = Vec::new();
     let bound = view.result.arms.iter().any(|summary| summary.generator_bound);
     if bound {
         lines.push(format!("≥{colon}{}", view.word(Word::GeneratorBound)));
@@ -289,26 +319,39 @@ fn published(view: &View<'_>, out: &mut Output) {
 
 /// The runs of the document and the costs, a line each: tables of so many columns do not fit a terminal.
 fn handoff(view: &View<'_>, out: &mut Output) {
-    for (title, _, content) in gateway::sections(view) {
+    let sections = [gateway::runs(view), gateway::costs(view), gateway::figures(view)];
+    let shown = sections.into_iter().filter_map(|content| match content {
+        Content::Shown(section) => Some(*section),
+        Content::Nothing(_) | Content::Absent => None,
+    });
+    let mut texts = Vec::new();
+    for section in shown {
         out.blank();
-        out.styled(Style::Bold, view.word(title));
-        for row in &content.rows {
-            let (subject, figures) = row.split_at(content.text_columns.min(row.len()));
-            let heads = content.head.iter().skip(content.text_columns);
-            let figures: Vec<String> = heads
-                .zip(figures)
-                .filter(|(_, figure)| *figure != format::ABSENT)
-                .map(|(head, figure)| format!("{head} {figure}"))
-                .collect();
-            out.wrapped(
-                &format!("- {}{}{}", subject.join(" · "), view.language.colon(), figures.join(", ")),
-                "  ",
-            );
-        }
+        out.styled(Style::Bold, view.word(section.title));
+        section.tables.iter().for_each(|table| lines(view, out, table));
+        texts.extend(section.texts);
     }
-    for text in gateway::answers(view).iter().skip(1).chain(&gateway::crowded(view)) {
+    // The first is the headline.
+    for text in texts.iter().skip(1) {
         out.blank();
         out.wrapped(text, "");
+    }
+}
+
+/// Each row of a table on a line of its own.
+fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
+    for row in &table.rows {
+        let (subject, figures) = row.split_at(table.text_columns.min(row.len()));
+        let heads = table.head.iter().skip(table.text_columns);
+        let figures: Vec<String> = heads
+            .zip(figures)
+            .filter(|(_, figure)| *figure != format::ABSENT)
+            .map(|(head, figure)| format!("{head} {figure}"))
+            .collect();
+        out.wrapped(
+            &format!("- {}{}{}", subject.join(" · "), view.language.colon(), figures.join(", ")),
+            "  ",
+        );
     }
 }
 
@@ -352,8 +395,8 @@ enum Style {
 impl Style {
     fn of(verdict: Verdict) -> Self {
         match verdict {
-            Verdict::Faster => Style::Good,
-            Verdict::Slower => Style::Bad,
+            Verdict::Better => Style::Good,
+            Verdict::Worse => Style::Bad,
             Verdict::Equivalent => Style::Even,
             Verdict::NoClaim => Style::Faint,
             Verdict::Inconclusive | Verdict::NotComparable => Style::Doubt,

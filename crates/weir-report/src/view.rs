@@ -1,29 +1,20 @@
 //! A result arranged for reading: cells and arms in the order of the plan, names, what belongs together.
 
 use weir_record::{
-    finding::{Finding, MessageKind},
-    spec::{CellRole, CellSpec, LoadMode, StorageCell},
+    finding::{Finding, MessageKind, UnitKind},
+    metric::{Family, Metric},
+    spec::{CellRole, CellSpec, LoadMode, OrdersCell, StorageCell},
     storage::AccessPattern,
     study::{ArmSummary, StudyResult},
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Verdict},
 };
 
 use crate::{
-    findings, format, gateway,
+    findings, format,
     language::Language,
     terms,
     words::{self, Word},
 };
-
-/// Metrics in the order they are shown.
-pub(crate) const METRICS: [Metric; 6] = [
-    Metric::ServerCpuPerMessage,
-    Metric::MachineCpuPerMessage,
-    Metric::SwitchesPerMessage,
-    Metric::Throughput,
-    Metric::LatencyP50,
-    Metric::LatencyP99,
-];
 
 /// One result in one language.
 pub(crate) struct View<'a> {
@@ -80,9 +71,10 @@ impl<'a> View<'a> {
         MessageKind::of_study(&self.result.spec)
     }
 
-    /// One of what is counted, as it stands behind "per".
-    pub(crate) fn unit(&self) -> &'static str {
-        findings::per(self.language, self.kind())
+    /// So many of what the headline's values come from: `12 rounds`.
+    pub(crate) fn units(&self, count: u64) -> String {
+        let cell = self.headline().and_then(|headline| self.cell(&headline.cell_id));
+        findings::units_of(self.language, count, cell.map(UnitKind::of_cell).unwrap_or_default())
     }
 
     /// A finding of the laboratory in the reader's language.
@@ -99,8 +91,15 @@ impl<'a> View<'a> {
         }
     }
 
-    pub(crate) fn verdict_word(&self, verdict: Verdict) -> &'static str {
-        self.word(words::verdict(verdict))
+    /// The word of a verdict on a metric.
+    pub(crate) fn verdict_word(&self, metric: Metric, verdict: Verdict) -> &'static str {
+        self.word(words::verdict(metric, verdict))
+    }
+
+    /// The word of the study's own verdict, which is on its headline.
+    pub(crate) fn own_verdict(&self) -> &'static str {
+        let metric = self.headline().map_or(Metric::ServerCpuPerMessage, |headline| headline.metric);
+        self.verdict_word(metric, self.result.verdict)
     }
 
     /// The headline comparison, when there is one.
@@ -177,7 +176,7 @@ impl<'a> View<'a> {
             return self.storage_conditions(cell, storage).join(" · ");
         }
         if let Some(orders) = &cell.orders {
-            return gateway::conditions(self, cell, orders).join(" · ");
+            return self.order_conditions(cell, orders).join(" · ");
         }
         let mut parts = vec![self.connections(cell.connections), self.asked(cell)];
         parts.extend(self.further_conditions(cell));
@@ -209,6 +208,37 @@ impl<'a> View<'a> {
                 Language::Korean => format!("배경 부하 {background}건"),
                 Language::Chinese => format!("背景负载 {background} 个"),
             });
+        }
+        parts
+    }
+
+    /// What is asked of a gateway: driver, kind of load, sessions, workers.
+    pub(crate) fn order_conditions(&self, cell: &CellSpec, orders: &OrdersCell) -> Vec<String> {
+        let mut parts = vec![orders.driver.clone(), load_name(self.language, &orders.load)];
+        match cell.load {
+            LoadMode::Open { rate_per_second, .. } => parts.push(format::rate(rate_per_second)),
+            LoadMode::OpenShare { share, .. } => parts.push(format::percent(share)),
+            LoadMode::Closed if cell.depth > 1 => parts.push(match self.language {
+                Language::English => format!("{} in flight per session", cell.depth),
+                Language::Korean => format!("세션당 동시 {}건", cell.depth),
+                Language::Chinese => format!("每个会话在途 {} 笔", cell.depth),
+            }),
+            LoadMode::Closed => {}
+        }
+        let (sessions, workers) = (cell.connections, cell.workers);
+        parts.push(match self.language {
+            Language::English => format!("{sessions} sessions"),
+            Language::Korean => format!("세션 {sessions}개"),
+            Language::Chinese => format!("{sessions} 个会话"),
+        });
+        parts.push(match (self.language, workers) {
+            (Language::English, 1) => "1 worker".to_owned(),
+            (Language::English, _) => format!("{workers} workers"),
+            (Language::Korean, _) => format!("워커 {workers}개"),
+            (Language::Chinese, _) => format!("{workers} 个工作线程"),
+        });
+        if orders.journal != "none" {
+            parts.push(format!("{} {}", self.word(Word::Journal), orders.journal));
         }
         parts
     }
@@ -316,24 +346,27 @@ impl<'a> View<'a> {
         let has_curve = |id: &str| self.summaries(id).iter().any(|arm| !arm.response_quantiles.is_empty());
         self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
     }
+}
 
-    /// Throughput, as a lower bound when the generator was the limit.
-    pub(crate) fn throughput(&self, summary: &ArmSummary) -> String {
-        let rate = format::rate(summary.throughput_per_second.median);
-        if summary.generator_bound { format!("≥ {rate}") } else { rate }
-    }
-
-    /// Throughput with the bound in words.
-    pub(crate) fn throughput_in_words(&self, summary: &ArmSummary) -> String {
-        let rate = self.throughput(summary);
-        match summary.generator_bound {
-            true => format!("{rate} ({})", self.word(Word::GeneratorBound)),
-            false => rate,
-        }
-    }
+/// The sign of a lower bound, where the figure is one.
+pub(crate) fn bound(summary: &ArmSummary, metric: Metric) -> &'static str {
+    let is_bound = summary.generator_bound && metric.row().family == Family::Rate;
+    if is_bound { "≥ " } else { "" }
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut seen = std::collections::BTreeSet::new();
     names.filter(|name| seen.insert(*name)).collect()
+}
+
+/// A kind of load in words.
+pub(crate) fn load_name(language: Language, load: &str) -> String {
+    let words = match load {
+        "closed" => ["one order in flight", "동시 주문 1건", "在途 1 笔订单"],
+        "tps" => ["one in flight per session", "세션당 동시 1건", "每个会话在途 1 笔"],
+        "paced" => ["paced", "일정 속도", "定速"],
+        "flood" => ["flood", "과부하", "满载"],
+        other => return other.to_owned(),
+    };
+    language.choose(words).to_owned()
 }

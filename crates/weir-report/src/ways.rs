@@ -3,7 +3,7 @@
 
 use weir_record::{machine::FindingState, spec::WayOfWaiting};
 
-use crate::{tables::Table, view::View, words::Word};
+use crate::{table::Table, view::View, words::Word};
 
 /// A text in three languages.
 type Text = [&'static str; 3];

@@ -122,7 +122,7 @@ fn contradictions(exports: &[Export]) -> Vec<String> {
         verdicts.entry(key).or_default().push(comparison.verdict);
     }
     let is_contradicted =
-        |called: &Vec<Verdict>| called.contains(&Verdict::Faster) && called.contains(&Verdict::Slower);
+        |called: &Vec<Verdict>| called.contains(&Verdict::Better) && called.contains(&Verdict::Worse);
     let found = verdicts.into_iter().filter(|(_, called)| is_contradicted(called));
     found.map(|((cell, arm, metric), _)| format!("{arm} in {cell}, {metric:?}")).collect()
 }
@@ -157,7 +157,7 @@ fn detectable_row(group: &str, exports: &[Export]) -> Row {
 /// Same against same: nothing may be called different.
 pub fn aa(laboratory: &Laboratory, group: &Group) -> Rows {
     let exports = exports(laboratory, group)?;
-    let is_called = |it: &&Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower);
+    let is_called = |it: &&Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse);
     let called: Vec<String> = exports
         .iter()
         .zip(1..)
@@ -199,7 +199,7 @@ pub fn power(laboratory: &Laboratory, group: &Group) -> Rows {
         exports.push(laboratory.study(&Run { study: planted.display().to_string(), ..run })?);
     }
     let called =
-        exports.iter().filter(|export| headline(export).is_some_and(|it| it.verdict == Verdict::Slower));
+        exports.iter().filter(|export| headline(export).is_some_and(|it| it.verdict == Verdict::Worse));
     let called = called.count();
     let measured = format!(
         "{called} of {}; {} ({plant_ns:.0} ns on {cost_us:.2} µs)",
@@ -219,7 +219,7 @@ fn headline(export: &Export) -> Option<&Comparison> {
 /// Server CPU per message of the arm without a plant.
 fn plain_cost_us(export: &Export) -> Option<f64> {
     let is_plain = |it: &&ArmSummary| it.arm == "plain" && it.cell_id.ends_with("closed");
-    export.result.arms.iter().find(is_plain).map(|summary| summary.server_cpu_us_per_message.median)
+    export.result.arms.iter().find(is_plain).and_then(|summary| summary.median(Metric::ServerCpuPerMessage))
 }
 
 fn planted_text(text: &str, plant_ns: f64) -> String {
@@ -308,16 +308,16 @@ pub fn matrix(export: &Export) -> Vec<Row> {
          {less} with less CPU, {more} with more, {} undecided",
         if export.has_all_blocks() { "" } else { "incomplete; " },
         compared.len(),
-        count(Verdict::Faster),
+        count(Verdict::Better),
         count(Verdict::Equivalent),
-        count(Verdict::Slower),
+        count(Verdict::Worse),
         count(Verdict::Inconclusive),
         count(Verdict::NotComparable),
         bound.len() - less - more
     );
     let mut rows =
         vec![row("matrix", "uring / epoll over the matrix".to_owned(), "report", summary, Outcome::Listed)];
-    let lost_judged = judged.iter().filter(|it| it.verdict == Verdict::Slower);
+    let lost_judged = judged.iter().filter(|it| it.verdict == Verdict::Worse);
     let lost_bound = bound.iter().filter(|it| costs_more(it));
     for lost in lost_judged.chain(lost_bound) {
         let ratio = lost.ratio.map(|ratio| format!("{ratio:.3}")).unwrap_or_default();
@@ -398,6 +398,8 @@ mod tests {
             interval_self: None,
             by_state: Vec::new(),
             verdict,
+            difference: None,
+            levels: None,
             reasons: vec![],
             notes: vec![],
         }
@@ -416,9 +418,9 @@ mod tests {
             verdicts.iter().map(|verdict| with(*verdict, 0.01)).collect()
         };
         assert!(
-            contradictions(&runs(&[Verdict::Faster, Verdict::Inconclusive, Verdict::Equivalent])).is_empty()
+            contradictions(&runs(&[Verdict::Better, Verdict::Inconclusive, Verdict::Equivalent])).is_empty()
         );
-        let found = contradictions(&runs(&[Verdict::Faster, Verdict::Equivalent, Verdict::Slower]));
+        let found = contradictions(&runs(&[Verdict::Better, Verdict::Equivalent, Verdict::Worse]));
         assert_eq!(found, ["uring in c1-closed, ServerCpuPerMessage"]);
     }
 
@@ -446,10 +448,10 @@ mod tests {
 
     #[test]
     fn lost_cells_are_listed_one_by_one() {
-        let rows = matrix(&with(Verdict::Slower, 0.01));
+        let rows = matrix(&with(Verdict::Worse, 0.01));
         assert_eq!(rows.len(), 2);
         assert!(rows[1].figure.ends_with("c1") && rows[1].measured.starts_with("1.500 [1.400, 1.600]"));
-        assert_eq!(matrix(&with(Verdict::Faster, 0.01)).len(), 1);
+        assert_eq!(matrix(&with(Verdict::Better, 0.01)).len(), 1);
     }
 
     #[test]

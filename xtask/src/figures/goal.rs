@@ -61,8 +61,8 @@ impl Measured {
     /// The same seen from the other side: b/a instead of a/b.
     pub fn inverted(self) -> Self {
         let verdict = self.verdict.map(|verdict| match verdict {
-            Verdict::Faster => Verdict::Slower,
-            Verdict::Slower => Verdict::Faster,
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
             other => other,
         });
         let interval = self.interval.map(|(low, high)| (1.0 / high, 1.0 / low));
@@ -122,8 +122,8 @@ pub fn judge(goal: Goal, measured: &Measured) -> Outcome {
     match goal {
         Goal::Within(low, high) => within(low, high, measured),
         Goal::NotSlower(smallest_effect) => match measured.verdict {
-            Some(Verdict::Faster | Verdict::Equivalent) => Outcome::Met,
-            Some(Verdict::Slower) => Outcome::Missed,
+            Some(Verdict::Better | Verdict::Equivalent) => Outcome::Met,
+            Some(Verdict::Worse) => Outcome::Missed,
             _ if measured.ratio <= 1.0 + smallest_effect => Outcome::MetByPointOnly,
             _ => Outcome::Inconclusive,
         },
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_called_faster_is_a_figure_missed() {
-        let peer = Measured { verdict: Some(Verdict::Faster), ..measured(0.8, 0.7, 0.9) };
+        let peer = Measured { verdict: Some(Verdict::Better), ..measured(0.8, 0.7, 0.9) };
         let ours = peer.inverted();
         assert_eq!((ours.ratio, ours.interval), (1.25, Some((1.0 / 0.9, 1.0 / 0.7))));
         assert_eq!(judge(Goal::NotSlower(0.03), &ours), Outcome::Missed);

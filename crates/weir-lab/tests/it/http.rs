@@ -41,7 +41,7 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
     let interleaving = outcome.result.checks.iter().find(|check| check.name == "interleaving");
     assert!(interleaving.is_some_and(|check| check.passed), "{interleaving:?}");
     let headline = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
-    assert_eq!((headline.arm.as_str(), headline.verdict), ("uring", Verdict::Faster));
+    assert_eq!((headline.arm.as_str(), headline.verdict), ("uring", Verdict::Better));
     let causes: usize = spec.published.iter().map(|claim| claim.causes.len()).sum();
     assert_eq!(outcome.result.attributions.len(), causes);
     // A fifth dearer: 1.2 of 1.2.
@@ -187,6 +187,6 @@ fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_comp
     let outcome = start("survey-without-go", &spec, &mut launcher).expect("it runs");
     let [go] = outcome.result.missing_arms.as_slice() else { panic!("{:?}", outcome.result.missing_arms) };
     assert_eq!((go.name.as_str(), go.unlock.as_deref()), ("go", Some("peers/build")));
-    assert_eq!((outcome.result.verdict, outcome.result.complete), (Verdict::Faster, true));
+    assert_eq!((outcome.result.verdict, outcome.result.complete), (Verdict::Better, true));
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
 }

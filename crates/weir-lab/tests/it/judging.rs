@@ -36,8 +36,8 @@ fn six_per_cent_more_cpu_is_found_in_nine_of_ten_studies() {
         let outcome =
             start("planted", &study(&["epoll", "uring"], 12, seed), &mut launcher(seed, SWITCHING, 1.06))
                 .expect("a healthy study runs");
-        found += u32::from(outcome.result.verdict == Verdict::Slower);
-        assert_ne!(outcome.result.verdict, Verdict::Faster, "seed {seed}");
+        found += u32::from(outcome.result.verdict == Verdict::Worse);
+        assert_ne!(outcome.result.verdict, Verdict::Better, "seed {seed}");
     }
     assert!(found >= 36, "found in {found} of 40");
 }
@@ -50,7 +50,7 @@ fn an_arm_that_is_the_baseline_is_called_different_as_rarely_as_alpha_says() {
         launcher.noise = 0.02;
         let outcome = start("itself", &study(&["epoll", "uring"], 12, seed), &mut launcher)
             .expect("a healthy study runs");
-        let called = |it: &Comparison| matches!(it.verdict, Verdict::Faster | Verdict::Slower);
+        let called = |it: &Comparison| matches!(it.verdict, Verdict::Better | Verdict::Worse);
         wrong += u32::from(outcome.result.comparisons.iter().any(called));
     }
     // One in a hundred, with four standard deviations of what chance leaves open in 200 studies.
@@ -72,7 +72,7 @@ fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() 
             let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
             assert!(headline.pairs >= 15, "those of one state: {:?}", headline.pairs_excluded);
             assert_eq!(headline.ratios_self.len(), headline.pairs as usize);
-            *count += u32::from(headline.verdict == Verdict::Slower || headline.p_value <= Some(0.01));
+            *count += u32::from(headline.verdict == Verdict::Worse || headline.p_value <= Some(0.01));
         }
     }
     assert!(found >= 16 && wrong <= 2, "{found} found, {wrong} called wrongly, of 20 each");
@@ -167,7 +167,7 @@ fn two_states_do_not_mislead_where_ungated_pairs_would() {
         let ratio = headline.ratio.expect("there are pairs");
         let (is_near, is_far) = ((ratio - 0.9).abs() < 0.02, (ratio - 0.9 * 2.0 / 1.1).abs() < 0.06);
         assert!(is_near || is_far, "seed {seed}: {ratio} belongs to no state");
-        assert_eq!(outcome.result.verdict == Verdict::Faster, is_near, "seed {seed}: {headline:?}");
+        assert_eq!(outcome.result.verdict == Verdict::Better, is_near, "seed {seed}: {headline:?}");
         misled += u32::from((ungated_ratio(&outcome.trials) - ratio).abs() > 0.05);
     }
     assert!(two_states >= 12, "only {two_states} of 20 studies met both states; the test shows too little");
@@ -191,7 +191,7 @@ fn ungated_ratio(trials: &[TrialRecord]) -> f64 {
 fn a_machine_that_is_always_far_gives_a_valid_study() {
     let outcome = start("far", &study(&["epoll", "uring"], 12, 5), &mut launcher(5, FakeStates::Far, 0.8))
         .expect("a healthy study runs");
-    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(outcome.result.states.boundary_ns, None);
     let states =
         outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("it is checked");
@@ -270,7 +270,7 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
 
     let confirmed = start("bound-confirmed", &with_open_cell(CellRole::Exploratory, 1), &mut limited(1))
         .expect("the study runs");
-    assert_eq!(confirmed.result.verdict, Verdict::Faster);
+    assert_eq!(confirmed.result.verdict, Verdict::Better);
     let headline = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
     assert_eq!(equal_rate(&headline.notes), Some(WitnessBearing::Supports), "{headline:?}");
 }
@@ -283,7 +283,7 @@ fn an_exploratory_cell_claims_nothing_however_clear_it_is() {
     other.id = weir_lab::cell_id(&other);
     spec.cells.push(other);
     let outcome = start("exploratory", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("it runs");
-    assert_eq!(comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage).verdict, Verdict::Faster);
+    assert_eq!(comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage).verdict, Verdict::Better);
     let condition = comparison(&outcome, CLOSED, Metric::MachineCpuPerMessage);
     assert_eq!((condition.verdict, condition.p_value_holm), (Verdict::NoClaim, None));
     for metric in [Metric::ServerCpuPerMessage, Metric::MachineCpuPerMessage, Metric::Throughput] {
@@ -317,7 +317,7 @@ fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
         let outcome = start("alike", &spec, &mut launcher).expect("the study runs");
         let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
         assert!(equal_rate(&headline.notes).is_some(), "{headline:?}");
-        stood += u32::from(outcome.result.verdict == Verdict::Faster);
+        stood += u32::from(outcome.result.verdict == Verdict::Better);
     }
     assert_eq!(stood, 20);
 }
@@ -424,7 +424,7 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
         "{}",
         outcome.result.elapsed_ns
     );
-    assert_eq!(outcome.result.verdict, Verdict::Faster);
+    assert_eq!(outcome.result.verdict, Verdict::Better);
     let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(
         headline.pairs >= 22 && headline.detectable_effect.is_some_and(|effect| effect < 0.02),
@@ -491,6 +491,7 @@ fn the_exported_document_has_the_result_and_every_trial_with_all_its_taints() {
     let tainted =
         trials.iter().filter(|trial| trial["taints"].as_array().is_some_and(|taints| !taints.is_empty()));
     let unclean = outcome.result.timeline.iter().filter(|entry| !entry.clean);
-    assert_eq!(tainted.count(), unclean.count());
-    assert_eq!(document["result"]["verdict"], "faster");
+    // What ran in the other state of the machine has no taint and is not used either.
+    assert!(tainted.count() < unclean.count());
+    assert_eq!(document["result"]["verdict"], "better");
 }

@@ -177,7 +177,7 @@ fn a_near_state_in_which_no_trial_ran_is_not_waited_for() {
     let (outcome, waits) = run_far("far-at-once", &spec, FakeStates::FarFrom(Duration::from_millis(100)));
     assert_eq!(outcome.result.states.trials, (0, 38, 1), "the block with the change ran again");
     assert_eq!((outcome.ended, waits, outcome.result.complete), (Ended::Complete, 0, true));
-    assert_eq!((outcome.result.verdict, outcome.result.comparisons[0].pairs), (Verdict::Faster, 12));
+    assert_eq!((outcome.result.verdict, outcome.result.comparisons[0].pairs), (Verdict::Better, 12));
     assert_eq!(outcome.result.comparisons[0].notes[0], Finding::FarState);
     let check = outcome.result.checks.iter().find(|check| check.name == "machine-states").expect("there");
     let Finding::TwoStates { near, far, changed, .. } = check.detail else { panic!("{check:?}") };
@@ -197,7 +197,7 @@ fn a_near_state_that_does_not_come_back_is_waited_for_once_and_not_long() {
     insta::assert_snapshot!(outcome.way_on(std::path::Path::new("run")).expect("blocks are left"), @"the machine's near state did not come back in 120 s: 12 of 12 blocks are done, 10 of these lack a clean pair in the near state and may be run again; go on with: weir study --resume run");
     assert_eq!(
         (outcome.result.verdict, ExitCode::of_session(outcome.ended, &outcome.result).code()),
-        (Verdict::Faster, 0)
+        (Verdict::Better, 0)
     );
 }
 
@@ -216,7 +216,7 @@ fn an_arm_that_dies_at_once_is_named_and_the_others_go_on() {
     let reason = "exited with status 1: no such thing".to_owned();
     let missing = MissingArm { name: "nginx".to_owned(), reason: reason.clone(), unlock: None };
     assert_eq!(outcome.result.missing_arms, [missing]);
-    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Environment);
     let dead: Vec<_> = outcome.trials.iter().filter(|trial| trial.arm == "nginx").collect();
     assert_eq!(dead.len(), 2);
@@ -265,7 +265,7 @@ fn a_server_that_dies_once_costs_its_block_and_is_not_tried_until_it_does_not() 
     let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::DiesOnceAt(3);
     let outcome = start("dies-once", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it runs");
-    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Faster));
+    assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(outcome.result.comparisons[0].pairs, 11);
     let excluded = [Finding::Excluded { reason: Exclusion::ServerFailed, count: 1 }];
     assert_eq!(outcome.result.comparisons[0].pairs_excluded, excluded);

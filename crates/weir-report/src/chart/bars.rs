@@ -1,103 +1,116 @@
 //! One figure per cell and arm: bar from zero to the median, whiskers minimum to maximum, dots single trials.
 
-use maud::Markup;
-use weir_record::study::{ArmSummary, Spread};
+use maud::{Markup, html};
+use weir_record::{
+    metric::{Family, METRICS, Metric, MetricRow, MetricUnit, Part},
+    study::{ArmSummary, MetricFigures},
+};
 
 use super::{
-    ROWS_MAX,
-    canvas::{Anchor, Canvas, arm_class, fit, text_width},
+    ROWS_MAX, Row,
+    canvas::{Anchor, Canvas, arm_class},
+    rows,
     scale::Scale,
 };
-use crate::{format, view::View};
+use crate::{
+    format, metrics,
+    section::{Content, Plot, Section, Subject},
+    sentence, tables,
+    view::{View, bound},
+    words::Word,
+};
 
-const WIDTH: f64 = 520.0;
-const LABEL_END: f64 = 96.0;
-const PLOT: (f64, f64) = (106.0, 420.0);
-const ROW: f64 = 24.0;
-const HEAD: f64 = 28.0;
-const AXIS: f64 = 26.0;
+const ROW: f64 = 22.0;
+const AXIS: f64 = 22.0;
 
-/// Which figure is drawn.
-#[derive(Clone, Copy)]
-pub(crate) enum Figure {
-    Throughput,
-    ServerCpu,
+/// The section: a plot for each metric that somebody claims something about, and for those that belong side by side.
+pub(crate) fn bars(view: &View<'_>) -> Content {
+    if view.result.arms.is_empty() {
+        return Content::Nothing(Word::NoFigures);
+    }
+    let left_out = cells_left_out(view);
+    let is_bound = view.result.arms.iter().any(|arm| arm.generator_bound);
+    let hint = is_bound.then(|| format!("≥{}{}", view.language.colon(), view.word(Word::GeneratorBound)));
+    let drawn = drawn(view);
+    Content::Shown(Box::new(Section {
+        texts: hint.into_iter().collect(),
+        tables: vec![tables::further_figures(view, &drawn)],
+        plots: drawn.into_iter().map(|metric| plot(view, metric)).collect(),
+        left_out: (left_out > 0).then(|| sentence::left_out(view, left_out)),
+        ..Section::new(Word::FiguresTitle, Word::FiguresHelp)
+    }))
 }
 
-impl Figure {
-    fn spread(self, summary: &ArmSummary) -> Spread {
-        match self {
-            Figure::Throughput => summary.throughput_per_second,
-            Figure::ServerCpu => summary.server_cpu_us_per_message,
-        }
-    }
+fn drawn(view: &View<'_>) -> Vec<Metric> {
+    let is_drawn = |row: &&MetricRow| {
+        let has_figures = view.result.arms.iter().any(|summary| summary.figures(row.metric).is_some());
+        let parts = || view.result.spec.cells.iter().map(|cell| (row.part)(cell));
+        let is_time = row.family == Family::Time && parts().any(|part| part != Part::None);
+        has_figures && (is_time || parts().any(|part| part == Part::Claim))
+    };
+    METRICS.iter().filter(is_drawn).map(|row| row.metric).collect()
+}
 
-    fn trials(self, summary: &ArmSummary) -> &[f64] {
-        match self {
-            Figure::Throughput => &summary.throughput_trials,
-            Figure::ServerCpu => &summary.server_cpu_trials,
+fn plot(view: &View<'_>, metric: Metric) -> Plot {
+    let groups = with_figures(view, metric);
+    let figures = groups.iter().flat_map(|(_, arms)| arms).filter_map(|summary| summary.figures(metric));
+    let values = figures.flat_map(|it| it.trials.iter().copied().chain([it.spread.median, it.spread.max]));
+    let scale = Scale::from_zero(values, 0.0, 100.0);
+    let last = groups.len().saturating_sub(1);
+    let image = html! {
+        @for (index, (cell, arms)) in groups.iter().enumerate() {
+            p.group { (view.cell_label(cell)) }
+            @let drawn: Vec<Row> = arms.iter().map(|summary| row(view, &scale, metric, summary)).collect();
+            (rows(view, &drawn, &if index == last { axis(metric, &scale) } else { html! {} }))
         }
-    }
-
-    fn text(self, value: f64) -> String {
-        match self {
-            Figure::Throughput => format::rate(value),
-            Figure::ServerCpu => format::micros(value),
-        }
-    }
-
-    fn median(self, view: &View<'_>, summary: &ArmSummary) -> String {
-        match self {
-            Figure::Throughput => view.throughput(summary),
-            Figure::ServerCpu => format::micros(summary.server_cpu_us_per_message.median),
-        }
-    }
-
-    fn tick(self, value: f64) -> String {
-        match self {
-            Figure::Throughput if value >= 1e6 => format!("{} M/s", value / 1e6),
-            Figure::Throughput if value >= 1e3 => format!("{} k/s", value / 1e3),
-            Figure::Throughput => format!("{value}/s"),
-            Figure::ServerCpu => format!("{} µs", (value * 1e6).round() / 1e6),
-        }
+    };
+    Plot {
+        id: format!("figure-{}", metric.row().key),
+        title: metrics::name(view, metric),
+        image,
+        numbers: tables::figures_of(view, metric),
+        is_table: false,
+        is_half: true,
+        is_folded: false,
     }
 }
 
-/// The chart; cells that do not fit are left to the table.
-pub(crate) fn bars(view: &View<'_>, figure: Figure) -> Markup {
-    let groups = groups(view);
-    let values = groups.iter().flat_map(|(_, arms)| arms).flat_map(|summary| {
-        let spread = figure.spread(summary);
-        figure.trials(summary).iter().copied().chain([spread.median, spread.max])
-    });
-    let scale = Scale::from_zero(values, PLOT.0, PLOT.1);
-    let rows: usize = groups.iter().map(|(_, arms)| arms.len()).sum();
-    let bottom = groups.len() as f64 * HEAD + rows as f64 * ROW + 4.0;
-    let mut canvas = Canvas::new(WIDTH);
-    canvas.set_height(bottom + AXIS);
-    for tick in scale.ticks(4.0) {
-        let x = scale.at(tick);
-        canvas.line("grid", [x, 4.0, x, bottom]);
-        canvas.text("tick", x, bottom + 17.0, Anchor::Middle, &figure.tick(tick));
+fn tick(metric: Metric, value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6;
+    match metric.row().unit {
+        MetricUnit::PerSecond if value >= 1e6 => format!("{} M/s", value / 1e6),
+        MetricUnit::PerSecond if value >= 1e3 => format!("{} k/s", value / 1e3),
+        MetricUnit::PerSecond => format!("{value}/s"),
+        MetricUnit::Micros => format!("{rounded} µs"),
+        MetricUnit::Nanos => format::nanos_tick(value),
+        MetricUnit::Count => format!("{rounded}"),
     }
-    let mut y = 0.0;
-    for (cell, arms) in &groups {
-        let label = fit(&view.cell_label(cell), WIDTH);
-        canvas.rect("paper", [0.0, y + 3.0, text_width(&label), 21.0], "");
-        canvas.text("label strong", 0.0, y + 18.5, Anchor::Start, &label);
-        y += HEAD;
-        for summary in arms {
-            draw_row(&mut canvas, view, &scale, figure, summary, y + ROW / 2.0);
-            y += ROW;
-        }
+}
+
+fn axis(metric: Metric, scale: &Scale) -> Markup {
+    let mut canvas = Canvas::fluid(AXIS);
+    for value in scale.ticks(4.0) {
+        let x = scale.at(value);
+        let anchor = match x {
+            x if x < 6.0 => Anchor::Start,
+            x if x > 94.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        canvas.text("tick", x, AXIS - 6.0, anchor, &tick(metric, value));
     }
     canvas.finish()
 }
 
 /// Cells with figures that the chart has no room for.
-pub(crate) fn cells_left_out(view: &View<'_>) -> usize {
+fn cells_left_out(view: &View<'_>) -> usize {
     let with_figures = view.cells.iter().filter(|cell| !view.summaries(cell).is_empty()).count();
     with_figures - groups(view).len()
+}
+
+/// The cells that have the metric; the others say nothing of it.
+fn with_figures<'a>(view: &View<'a>, metric: Metric) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
+    let has_it = |(_, arms): &(&str, Vec<&ArmSummary>)| arms.iter().any(|it| it.figures(metric).is_some());
+    groups(view).into_iter().filter(has_it).collect()
 }
 
 fn groups<'a>(view: &View<'a>) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
@@ -112,36 +125,49 @@ fn groups<'a>(view: &View<'a>) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
         .collect()
 }
 
-fn draw_row(
-    canvas: &mut Canvas,
+fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> Row {
+    let subject = Subject { arm: Some(summary.arm.clone()), text: summary.arm.clone() };
+    let figures = summary.figures(metric).filter(|it| it.spread.median.is_finite());
+    let Some(figures) = figures else {
+        let number = format::ABSENT.to_owned();
+        return Row { subject, plot: html! {}, number, verdict: String::new(), is_void: true };
+    };
+    let median = metrics::bare(metric, figures.spread.median);
+    Row {
+        subject,
+        plot: draw(view, scale, metric, summary, figures),
+        number: format!("{}{median}", bound(summary, metric)),
+        verdict: String::new(),
+        is_void: false,
+    }
+}
+
+fn draw(
     view: &View<'_>,
     scale: &Scale,
-    figure: Figure,
+    metric: Metric,
     summary: &ArmSummary,
-    y: f64,
-) {
-    let spread = figure.spread(summary);
-    let arm = view.arm_index(&summary.arm);
-    let color = arm_class(arm);
-    let median = figure.median(view, summary);
-    let range = format!("{} – {}", figure.text(spread.min), figure.text(spread.max));
-    let title = format!("{}: {median} ({range})", summary.arm);
-    canvas.text("label", LABEL_END, y + 4.5, Anchor::End, &fit(&summary.arm, LABEL_END));
-    if !spread.median.is_finite() {
-        canvas.text("number", PLOT.1 + 8.0, y + 4.5, Anchor::Start, format::ABSENT);
-        return;
+    MetricFigures { spread, trials, .. }: &MetricFigures,
+) -> Markup {
+    let color = arm_class(view.arm_index(&summary.arm));
+    let text = |value: f64| metrics::bare(metric, value);
+    let title =
+        format!("{}: {} ({} – {})", summary.arm, text(spread.median), text(spread.min), text(spread.max));
+    let y = ROW / 2.0;
+    let mut canvas = Canvas::fluid(ROW);
+    for value in scale.ticks(4.0) {
+        canvas.line("grid", [scale.at(value), 0.0, scale.at(value), ROW]);
     }
-    let zero = scale.at(0.0);
-    canvas.rect(&format!("{color} bar"), [zero, y - 8.0, scale.at(spread.median) - zero, 16.0], &title);
-    for trial in figure.trials(summary) {
-        canvas.dot(&format!("{color} point"), scale.at(*trial), y, 2.4, &figure.text(*trial));
+    let (zero, middle) = (scale.at(0.0), scale.at(spread.median));
+    canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
+    for trial in trials {
+        canvas.dot(&format!("{color} point"), scale.at(*trial), y, 2.4, &text(*trial));
     }
     let (low, high) = (scale.at(spread.min), scale.at(spread.max));
     canvas.line("whisker", [low, y, high, y]);
     for end in [low, high] {
         canvas.line("whisker", [end, y - 3.5, end, y + 3.5]);
     }
-    let middle = scale.at(spread.median);
     canvas.line(&format!("{color} median"), [middle, y - 8.0, middle, y + 8.0]);
-    canvas.text("number", PLOT.1 + 8.0, y + 4.5, Anchor::Start, &median);
+    canvas.finish()
 }

@@ -21,9 +21,11 @@ pub(super) enum Anchor {
     End,
 }
 
-/// An SVG image under construction.
+/// An SVG image under construction. A *scaled* one has a width of its own, and shrinks with all its text. A *fluid* one
+/// is as wide as the page lets it be: its horizontal coordinates are per cent of that, and text and marks keep their
+/// size on any screen.
 pub(super) struct Canvas {
-    width: f64,
+    width: Option<f64>,
     height: f64,
     body: String,
 }
@@ -31,11 +33,6 @@ pub(super) struct Canvas {
 /// Pixels a text takes, roughly.
 pub(super) fn text_width(text: &str) -> f64 {
     display::columns(text) as f64 * PIXELS_PER_COLUMN
-}
-
-/// Cuts a text to what fits.
-pub(super) fn fit(text: &str, width: f64) -> String {
-    display::truncate(text, (width / PIXELS_PER_COLUMN).max(1.0) as usize)
 }
 
 /// The class that gives a mark an arm's colour.
@@ -64,7 +61,19 @@ fn tooltip(title: &str) -> String {
 
 impl Canvas {
     pub(super) fn new(width: f64) -> Self {
-        Canvas { width, height: 0.0, body: String::new() }
+        Canvas { width: Some(width), height: 0.0, body: String::new() }
+    }
+
+    pub(super) fn fluid(height: f64) -> Self {
+        Canvas { width: None, height, body: String::new() }
+    }
+
+    /// A horizontal coordinate, or a width.
+    fn across(&self, value: f64) -> String {
+        match self.width {
+            Some(_) => format!("{value:.1}"),
+            None => format!("{value:.2}%"),
+        }
     }
 
     /// The height is known once all rows are laid out.
@@ -74,17 +83,16 @@ impl Canvas {
 
     pub(super) fn line(&mut self, class: &str, [x1, y1, x2, y2]: [f64; 4]) {
         if [x1, y1, x2, y2].iter().all(|value| value.is_finite()) {
-            self.put(format!(
-                r#"<line class="{class}" x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}"/>"#
-            ));
+            let (x1, x2) = (self.across(x1), self.across(x2));
+            self.put(format!(r#"<line class="{class}" x1="{x1}" y1="{y1:.1}" x2="{x2}" y2="{y2:.1}"/>"#));
         }
     }
 
     pub(super) fn rect(&mut self, class: &str, [x, y, width, height]: [f64; 4], title: &str) {
         if [x, y, width, height].iter().all(|value| value.is_finite()) {
-            let (width, height) = (width.max(0.0), height.max(0.0));
+            let (x, width, height) = (self.across(x), self.across(width.max(0.0)), height.max(0.0));
             self.put(format!(
-                r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}">{}</rect>"#,
+                r#"<rect class="{class}" x="{x}" y="{y:.1}" width="{width}" height="{height:.1}">{}</rect>"#,
                 tooltip(title)
             ));
         }
@@ -97,17 +105,18 @@ impl Canvas {
             Anchor::End => "end",
         };
         if x.is_finite() && y.is_finite() {
-            let text = escape(text);
+            let (x, text) = (self.across(x), escape(text));
             self.put(format!(
-                r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
+                r#"<text class="{class}" x="{x}" y="{y:.1}" text-anchor="{anchor}">{text}</text>"#
             ));
         }
     }
 
     pub(super) fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64, title: &str) {
         if x.is_finite() && y.is_finite() {
+            let x = self.across(x);
             self.put(format!(
-                r#"<circle class="{class}" cx="{x:.1}" cy="{y:.1}" r="{radius:.1}">{}</circle>"#,
+                r#"<circle class="{class}" cx="{x}" cy="{y:.1}" r="{radius:.1}">{}</circle>"#,
                 tooltip(title)
             ));
         }
@@ -115,18 +124,32 @@ impl Canvas {
 
     /// A line through points; those that are not finite are skipped.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let finite = points.iter().filter(|(x, y)| x.is_finite() && y.is_finite());
-        let points: Vec<_> = finite.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        if points.len() > 1 {
+        let finite: Vec<(f64, f64)> =
+            points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+        if self.width.is_none() {
+            // Points of a polyline cannot be per cent.
+            for pair in finite.windows(2) {
+                self.line(class, [pair[0].0, pair[0].1, pair[1].0, pair[1].1]);
+            }
+        } else if finite.len() > 1 {
+            let points: Vec<_> = finite.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
             self.put(format!(r#"<polyline class="{class}" points="{}"/>"#, points.join(" ")));
         }
     }
 
     /// An arm's marker.
     pub(super) fn marker(&mut self, class: &str, arm: usize, (x, y): (f64, f64), size: f64, title: &str) {
-        if x.is_finite() && y.is_finite() {
-            self.put(marker(class, arm, (x, y), size, title));
+        if !(x.is_finite() && y.is_finite()) {
+            return;
         }
+        let mark = match self.width {
+            Some(_) => marker(class, arm, (x, y), size, title),
+            None => {
+                let mark = marker(class, arm, (0.0, 0.0), size, title);
+                format!(r#"<svg class="at" x="{}" y="{y:.1}">{mark}</svg>"#, self.across(x))
+            }
+        };
+        self.put(mark);
     }
 
     fn put(&mut self, element: String) {
@@ -136,12 +159,14 @@ impl Canvas {
 
     pub(super) fn finish(self) -> Markup {
         let mut svg = String::with_capacity(self.body.len() + 200);
-        let (width, height) = (self.width, self.height);
-        writeln!(
-            svg,
-            r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}">"#
-        )
-        .expect("writing to a string cannot fail");
+        let height = self.height;
+        let size = match self.width {
+            Some(width) => {
+                format!(r#"viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}""#)
+            }
+            None => format!(r#"width="100%" height="{height:.0}""#),
+        };
+        writeln!(svg, "<svg {size}>").expect("writing to a string cannot fail");
         svg.push_str(&self.body);
         svg.push_str("</svg>");
         PreEscaped(svg)

@@ -1,71 +1,109 @@
-//! Percentile curves of one cell: x = log 1/(1-q), so that each further nine takes the same room.
+//! Latency by percentile of one cell: response time solid, service time dashed. The horizontal axis counts nines, so
+//! that each further nine takes the same room.
 
-use maud::Markup;
+use maud::{Markup, html};
 use weir_record::study::ArmSummary;
 
 use super::{
-    canvas::{Anchor, Canvas, arm_class},
+    canvas::{Anchor, Canvas, arm_class, swatch},
+    framed,
     scale::Scale,
 };
-use crate::{format, view::View, words::Word};
+use crate::{
+    format,
+    section::{Content, Plot, Section},
+    sentence, tables,
+    tables::CELLS_MAX,
+    view::View,
+    words::Word,
+};
 
-const WIDTH: f64 = 1040.0;
-const HEIGHT: f64 = 380.0;
-const PLOT_X: (f64, f64) = (72.0, 800.0);
-const PLOT_Y: (f64, f64) = (330.0, 14.0);
-/// Labels at line ends keep this distance.
-const LABEL_STEP: f64 = 17.0;
+const HEIGHT: f64 = 340.0;
+const PLOT_Y: (f64, f64) = (306.0, 18.0);
+/// Labels keep this distance, in per cent: room for one on the narrowest screen.
+const LABEL_STEP: f64 = 14.0;
 /// Percentiles that may get a tick.
 const TICKS: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
+
+/// The section: a plot for each cell whose latency may be drawn.
+pub(crate) fn curves(view: &View<'_>) -> Content {
+    let cells = view.latency_cells();
+    if cells.is_empty() {
+        return Content::Nothing(Word::NoLatency);
+    }
+    let more = cells.len().saturating_sub(CELLS_MAX);
+    let plot = |cell: &&str| Plot {
+        id: format!("latency-{cell}"),
+        title: view.cell_heading(cell),
+        image: html! { (legend(view, cell)) (draw(view, cell)) },
+        numbers: tables::latency(view, cell),
+        is_table: false,
+        is_half: false,
+        is_folded: false,
+    };
+    Content::Shown(Box::new(Section {
+        plots: cells.iter().take(CELLS_MAX).map(plot).collect(),
+        left_out: (more > 0).then(|| sentence::left_out(view, more)),
+        ..Section::new(Word::LatencyTitle, Word::LatencyHelp)
+    }))
+}
+
+fn legend(view: &View<'_>, cell: &str) -> Markup {
+    html! {
+        ul.legend {
+            @for summary in view.summaries(cell) { li { (swatch(view.arm_index(&summary.arm))) " " (summary.arm) } }
+        }
+    }
+}
 
 /// Where a quantile lies before scaling; the largest sample has q = 1 and is not drawn.
 fn nines(quantile: f64) -> Option<f64> {
     ((0.0..1.0).contains(&quantile)).then(|| -(1.0 - quantile).log10())
 }
 
-/// The chart of one cell.
-pub(crate) fn curves(view: &View<'_>, cell: &str) -> Markup {
+fn draw(view: &View<'_>, cell: &str) -> Markup {
     let arms = view.summaries(cell);
     let points = || arms.iter().flat_map(|arm| arm.response_quantiles.iter().chain(&arm.service_quantiles));
     let furthest = points().filter_map(|(quantile, _)| nines(*quantile)).fold(1.0, f64::max);
-    let x = Scale::linear(0.0, furthest, PLOT_X.0, PLOT_X.1);
+    let x = Scale::linear(0.0, furthest, 0.5, 98.5);
     let times = points().filter(|(quantile, _)| nines(*quantile).is_some()).map(|(_, ns)| *ns as f64);
     let y = Scale::logarithmic(times, PLOT_Y.0, PLOT_Y.1);
-    let mut canvas = Canvas::new(WIDTH);
-    canvas.set_height(HEIGHT);
-    for tick in y.ticks(5.0) {
-        canvas.line("grid", [PLOT_X.0, y.at(tick), PLOT_X.1, y.at(tick)]);
-        canvas.text("tick", PLOT_X.0 - 8.0, y.at(tick) + 4.0, Anchor::End, &format::nanos_tick(tick));
+    let mut canvas = Canvas::fluid(HEIGHT);
+    for tick in y.ticks(4.0) {
+        canvas.line("grid", [0.0, y.at(tick), 100.0, y.at(tick)]);
     }
+    let mut free = 0.0;
     for quantile in TICKS {
-        if let Some(position) = nines(quantile).filter(|position| *position <= furthest + 1e-9) {
-            canvas.line("grid", [x.at(position), PLOT_Y.1, x.at(position), PLOT_Y.0]);
-            canvas.text("tick", x.at(position), PLOT_Y.0 + 18.0, Anchor::Middle, &format::quantile(quantile));
+        let Some(position) = nines(quantile).filter(|position| *position <= furthest + 1e-9) else {
+            continue;
+        };
+        let at = x.at(position);
+        canvas.line("grid", [at, PLOT_Y.1, at, PLOT_Y.0]);
+        if at < free {
+            continue;
         }
+        free = at + LABEL_STEP;
+        let anchor = match at {
+            at if at < 5.0 => Anchor::Start,
+            at if at > 92.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        canvas.text("tick", at, PLOT_Y.0 + 16.0, anchor, &format::quantile(quantile));
     }
-    canvas.text("tick", PLOT_X.1, HEIGHT - 8.0, Anchor::End, view.word(Word::Percentile));
-    let mut labels = Vec::new();
     for arm in &arms {
         let index = view.arm_index(&arm.arm);
-        draw(&mut canvas, (view, arm, index), (&x, &y), Word::ServiceTime, &mut labels);
-        draw(&mut canvas, (view, arm, index), (&x, &y), Word::ResponseTime, &mut labels);
+        curve(&mut canvas, (view, arm, index), (&x, &y), Word::ServiceTime);
+        curve(&mut canvas, (view, arm, index), (&x, &y), Word::ResponseTime);
     }
-    place(&mut canvas, labels);
-    canvas.finish()
+    canvas.text("tick", 100.0, HEIGHT - 2.0, Anchor::End, &format!("{} →", view.word(Word::Percentile)));
+    framed(HEIGHT, &y, format::nanos_tick, &canvas.finish())
 }
 
-struct Label {
-    y: f64,
-    text: String,
-    class: String,
-}
-
-fn draw(
+fn curve(
     canvas: &mut Canvas,
     (view, summary, arm): (&View<'_>, &ArmSummary, usize),
     (x, y): (&Scale, &Scale),
     kind: Word,
-    labels: &mut Vec<Label>,
 ) {
     let (curve, style) = match kind {
         Word::ServiceTime => (&summary.service_quantiles, "curve dashed"),
@@ -83,21 +121,5 @@ fn draw(
         if let Some(point) = at(&(*quantile, *ns)) {
             canvas.marker(&format!("{color} {fill}"), arm, point, 7.0, &title);
         }
-    }
-    if let Some((_, end)) = points.last() {
-        labels.push(Label { y: *end, text: name, class: format!("{color} label arm") });
-    }
-}
-
-/// Puts the labels beside the line ends, pushed apart where they would overlap.
-fn place(canvas: &mut Canvas, mut labels: Vec<Label>) {
-    labels.sort_by(|a, b| a.y.total_cmp(&b.y));
-    let mut free = f64::NEG_INFINITY;
-    let count = labels.len();
-    for (index, label) in labels.into_iter().enumerate() {
-        let room_below = (count - 1 - index) as f64 * LABEL_STEP;
-        let y = label.y.max(free).min(PLOT_Y.0 - room_below);
-        free = y + LABEL_STEP;
-        canvas.text(&label.class, PLOT_X.1 + 12.0, y + 4.0, Anchor::Start, &label.text);
     }
 }

@@ -1,146 +1,203 @@
-//! All comparisons of one metric: ratio with interval, one faint dot a block, noise-floor band, line at 1.0.
+//! All comparisons of one metric: effect with interval, one faint dot a unit, what the baseline does against itself,
+//! and a line where nothing differs.
 
 use maud::Markup;
-use weir_record::verdict::{Comparison, Metric, Verdict};
+use weir_record::{
+    metric::{Family, METRICS, Metric, Scale as Compared},
+    verdict::{Comparison, Verdict},
+};
 
 use super::{
-    ROWS_MAX,
-    canvas::{Anchor, Canvas, arm_class, fit},
+    ROWS_MAX, Row,
+    canvas::{Anchor, Canvas, arm_class},
+    rows,
     scale::Scale,
 };
 use crate::{
-    format,
-    view::{METRICS, View},
+    format, metrics, notes,
+    section::{Content, Plot, Section, Subject},
+    sentence, tables,
+    view::View,
     words::{self, Word},
 };
 
-const WIDTH: f64 = 1040.0;
-const LABEL_END: f64 = 344.0;
-const PLOT: (f64, f64) = (358.0, 728.0);
-const TEXT_START: f64 = 744.0;
-const VERDICT_START: f64 = 904.0;
-const ROW: f64 = 30.0;
-const HEAD: f64 = 26.0;
-const AXIS: f64 = 26.0;
-/// Room above the exploratory rows for their title.
-const DIVIDER: f64 = 24.0;
+const ROW: f64 = 28.0;
+const AXIS: f64 = 22.0;
 
-/// One forest plot. Metrics of a kind share the axis, so that plots above each other can be compared by eye; response
-/// times have one of their own, because their ratios spread over decades where those of CPU differ by per cent.
-pub(crate) fn forest(view: &View<'_>, metric: Metric) -> Markup {
-    let mut rows = view.comparisons_of(metric);
-    rows.truncate(ROWS_MAX);
-    let is_exploratory = |row: &&Comparison| view.is_exploratory(&row.cell_id);
-    let (exploratory, claimed): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_exploratory);
-    let divider = if exploratory.is_empty() { 0.0 } else { DIVIDER };
-    let scale = Scale::ratios(
-        METRICS
-            .iter()
-            .filter(|it| is_response_time(**it) == is_response_time(metric))
-            .flat_map(|it| view.comparisons_of(*it))
-            .flat_map(extent),
-        PLOT.0,
-        PLOT.1,
-    );
-    let divider_top = HEAD + claimed.len() as f64 * ROW;
-    let bottom = divider_top + divider + exploratory.len() as f64 * ROW;
-    let mut canvas = Canvas::new(WIDTH);
-    canvas.set_height(bottom + AXIS);
-    for tick in scale.ticks(7.0) {
-        let x = scale.at(tick);
-        canvas.line("grid", [x, HEAD, x, bottom]);
-        canvas.text("tick", x, bottom + 17.0, Anchor::Middle, &tick_label(tick));
+/// The section: a plot for each metric that was compared.
+pub(crate) fn forest(view: &View<'_>) -> Content {
+    let shown: Vec<Metric> =
+        METRICS.iter().map(|row| row.metric).filter(|it| !view.comparisons_of(*it).is_empty()).collect();
+    if shown.is_empty() {
+        return Content::Nothing(Word::NoComparisons);
     }
-    let claimed = claimed.into_iter().enumerate().map(|(index, row)| (HEAD + index as f64 * ROW, row));
-    let below = divider_top + divider;
-    let exploratory =
-        exploratory.into_iter().enumerate().map(|(index, row)| (below + index as f64 * ROW, row));
-    let rows: Vec<_> = claimed.chain(exploratory).collect();
-    for (top, row) in &rows {
-        band(&mut canvas, &scale, row, *top);
-    }
-    heads(&mut canvas, view, metric, scale.at(1.0), bottom);
-    if divider > 0.0 {
-        canvas.text("tick", LABEL_END, divider_top + 17.0, Anchor::End, view.word(Word::Exploratory));
-    }
-    for (top, row) in &rows {
-        draw_row(&mut canvas, view, &scale, row, top + ROW / 2.0);
-    }
-    canvas.finish()
+    let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
+    Content::Shown(Box::new(Section {
+        has_legend: true,
+        plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),
+        notes: notes::by_cell(view),
+        left_out: (more > 0).then(|| sentence::left_out(view, more)),
+        ..Section::new(Word::ComparisonsTitle, Word::ComparisonsHelp)
+    }))
 }
 
-fn is_response_time(metric: Metric) -> bool {
-    matches!(metric, Metric::LatencyP50 | Metric::LatencyP99)
+fn plot(view: &View<'_>, metric: Metric) -> Plot {
+    let compared = view.comparisons_of(metric);
+    let (claimed, exploratory): (Vec<&Comparison>, Vec<&Comparison>) =
+        compared.into_iter().take(ROWS_MAX).partition(|row| !view.is_exploratory(&row.cell_id));
+    let scale = scale(view, metric);
+    let drawn: Vec<Row> =
+        claimed.into_iter().chain(exploratory).map(|row| self::row(view, &scale, row)).collect();
+    Plot {
+        id: format!("comparison-{}", metric.row().key),
+        title: metrics::name(view, metric),
+        image: rows(view, &drawn, &axis(view, metric, &scale)),
+        numbers: tables::comparisons_of(view, metric),
+        is_table: false,
+        is_half: false,
+        is_folded: false,
+    }
 }
 
-/// The line at 1.0, which side of it is better, and the title of the numbers.
-fn heads(canvas: &mut Canvas, view: &View<'_>, metric: Metric, one: f64, bottom: f64) {
-    canvas.line("one", [one, HEAD - 4.0, one, bottom]);
-    let (better, anchor, x) = match metric.larger_is_better() {
-        true => (Word::BetterRight, Anchor::Start, one + 8.0),
-        false => (Word::BetterLeft, Anchor::End, one - 8.0),
-    };
-    canvas.text("tick", x, HEAD - 9.0, anchor, view.word(better));
-    canvas.text("tick", TEXT_START, HEAD - 9.0, Anchor::Start, view.word(Word::RatioInterval));
+/// Metrics of a kind share the axis, so that plots above each other can be compared by eye; response times have one of
+/// their own, because their ratios spread over decades where those of CPU differ by per cent.
+fn scale(view: &View<'_>, metric: Metric) -> Scale {
+    let own = metric.row();
+    if let Compared::Difference { margin } = own.scale {
+        let values = view.comparisons_of(metric).into_iter().flat_map(differences);
+        return Scale::differences(values, margin, 0.0, 100.0);
+    }
+    let is_time = |family: Family| family == Family::Time;
+    let alike = METRICS
+        .iter()
+        .filter(|row| row.scale == Compared::Ratio && is_time(row.family) == is_time(own.family));
+    let values = alike.flat_map(|row| view.comparisons_of(row.metric)).flat_map(ratios);
+    Scale::ratios(values, 0.0, 100.0)
 }
 
 /// Everything of a comparison that must be inside the axis.
-fn extent(row: &Comparison) -> Vec<f64> {
+fn ratios(row: &Comparison) -> Vec<f64> {
     let interval = row.interval.map(|(low, high)| [low, high]);
     let floor = row.noise_floor.map(|floor| [1.0 / (1.0 + floor), 1.0 + floor]);
     let ends = interval.into_iter().chain(floor).flatten();
     ends.chain(row.ratio).chain(row.ratios.iter().copied()).collect()
 }
 
-fn band(canvas: &mut Canvas, scale: &Scale, row: &Comparison, top: f64) {
-    if let Some(floor) = row.noise_floor.filter(|floor| *floor > 0.0 && floor.is_finite()) {
-        let (left, right) = (scale.at(1.0 / (1.0 + floor)), scale.at(1.0 + floor));
-        canvas.rect(
-            "band",
-            [left, top + 2.0, right - left, ROW - 4.0],
-            &format!("±{}", format::percent(floor)),
-        );
-    }
+fn differences(row: &Comparison) -> Vec<f64> {
+    let Some(it) = &row.difference else { return Vec::new() };
+    let ends = it.interval.into_iter().chain(it.interval_self).flat_map(|(low, high)| [low, high]);
+    ends.chain([it.difference]).chain(it.differences.iter().copied()).collect()
 }
 
-fn draw_row(canvas: &mut Canvas, view: &View<'_>, scale: &Scale, row: &Comparison, y: f64) {
-    let exploratory = view.is_exploratory(&row.cell_id);
-    let arm = view.arm_index(&row.arm);
-    let color = arm_class(arm);
-    let label = row_label(view, row);
-    // Nothing may be read from a ratio that was not judged: it is shown, but faintly.
-    let void = if row.verdict == Verdict::NotComparable { " void" } else { "" };
-    canvas.text("label", LABEL_END, y + 4.5, Anchor::End, &fit(&label, LABEL_END));
-    let numbers = format::ratio_and_interval(row.ratio, row.interval);
-    let verdict = view.verdict_word(row.verdict);
-    let title = format!("{label}: {numbers} {verdict}");
-    for ratio in row.ratios.iter().filter(|ratio| scale.contains(**ratio)) {
-        canvas.dot(&format!("{color} point{void}"), scale.at(*ratio), y, 2.6, &format::ratio(Some(*ratio)));
-    }
-    if let Some((low, high)) = row.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
-        let (left, right) = (scale.at(low), scale.at(high));
-        canvas.line(&format!("{color} interval{void}"), [left, y, right, y]);
-        for end in [left, right] {
-            canvas.line(&format!("{color} interval{void}"), [end, y - 5.0, end, y + 5.0]);
+/// What is drawn of a comparison, on its scale.
+struct Effect<'a> {
+    value: Option<f64>,
+    interval: Option<(f64, f64)>,
+    /// What the baseline does against itself.
+    band: Option<(f64, f64)>,
+    units: &'a [f64],
+    /// No difference.
+    none: f64,
+}
+
+impl<'a> Effect<'a> {
+    fn of(row: &'a Comparison) -> Self {
+        match &row.difference {
+            Some(it) => Effect {
+                value: Some(it.difference),
+                interval: it.interval,
+                band: it.interval_self,
+                units: &it.differences,
+                none: 0.0,
+            },
+            None => Effect {
+                value: row.ratio,
+                interval: row.interval,
+                band: row.noise_floor.filter(|it| it.is_finite()).map(|it| (1.0 / (1.0 + it), 1.0 + it)),
+                units: &row.ratios,
+                none: 1.0,
+            },
         }
     }
-    if let Some(ratio) = row.ratio {
-        let fill = if exploratory { "mark hollow" } else { "mark" };
-        canvas.marker(&format!("{color} {fill}{void}"), arm, (scale.at(ratio), y), 11.0, &title);
-    }
-    canvas.text(&format!("number{void}"), TEXT_START, y + 4.5, Anchor::Start, &numbers);
-    let words = format!("{} {verdict}", words::verdict_sign(row.verdict));
-    canvas.text("label strong", VERDICT_START, y + 4.5, Anchor::Start, &words);
 }
 
-fn row_label(view: &View<'_>, row: &Comparison) -> String {
+fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
     let cell = view.cell_label(&row.cell_id);
     // With two arms in the study the arm is always the same one.
-    if view.arms.len() > 2 { format!("{} · {cell}", view.compared(&row.arm, &row.baseline)) } else { cell }
+    let text = match view.arms.len() > 2 {
+        true => format!("{} · {cell}", view.compared(&row.arm, &row.baseline)),
+        false => cell,
+    };
+    let number = metrics::effect(row);
+    let verdict = view.verdict_word(row.metric, row.verdict);
+    let title = format!("{text}: {number} {verdict}");
+    Row {
+        subject: Subject { arm: Some(row.arm.clone()), text },
+        plot: draw(view, scale, row, &title),
+        number,
+        verdict: format!("{} {verdict}", words::verdict_sign(row.verdict)),
+        is_void: row.verdict == Verdict::NotComparable,
+    }
 }
 
-fn tick_label(tick: f64) -> String {
-    let text = format!("{tick:.3}");
+fn draw(view: &View<'_>, scale: &Scale, row: &Comparison, title: &str) -> Markup {
+    let effect = Effect::of(row);
+    let arm = view.arm_index(&row.arm);
+    let (color, y) = (arm_class(arm), ROW / 2.0);
+    let mut canvas = Canvas::fluid(ROW);
+    if let Some((low, high)) = effect.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+        let (left, right) = (scale.at(low), scale.at(high));
+        canvas.rect("band", [left, 2.0, right - left, ROW - 4.0], view.word(Word::Floor));
+    }
+    for tick in scale.ticks(5.0) {
+        canvas.line("grid", [scale.at(tick), 0.0, scale.at(tick), ROW]);
+    }
+    canvas.line("one", [scale.at(effect.none), 0.0, scale.at(effect.none), ROW]);
+    for unit in effect.units.iter().filter(|unit| scale.contains(**unit)) {
+        canvas.dot(&format!("{color} point"), scale.at(*unit), y, 2.6, &format!("{unit:.3}"));
+    }
+    if let Some((low, high)) = effect.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+        let (left, right) = (scale.at(low), scale.at(high));
+        canvas.line(&format!("{color} interval"), [left, y, right, y]);
+        for end in [left, right] {
+            canvas.line(&format!("{color} interval"), [end, y - 5.0, end, y + 5.0]);
+        }
+    }
+    if let Some(value) = effect.value {
+        let fill = if view.is_exploratory(&row.cell_id) { "mark hollow" } else { "mark" };
+        canvas.marker(&format!("{color} {fill}"), arm, (scale.at(value), y), 11.0, title);
+    }
+    canvas.finish()
+}
+
+/// Ticks, and which way is better.
+fn axis(view: &View<'_>, metric: Metric, scale: &Scale) -> Markup {
+    let mut canvas = Canvas::fluid(2.0 * AXIS);
+    let is_difference = matches!(metric.row().scale, Compared::Difference { .. });
+    let mut free = f64::NEG_INFINITY;
+    for tick in scale.ticks(5.0).into_iter().filter(|tick| scale.contains(*tick)) {
+        let x = scale.at(tick);
+        canvas.line("grid", [x, 0.0, x, 4.0]);
+        // Room for a label on the narrowest screen.
+        if (4.0..=96.0).contains(&x) && x >= free {
+            free = x + 12.0;
+            canvas.text("tick", x, AXIS - 5.0, Anchor::Middle, &tick_label(tick, is_difference));
+        }
+    }
+    let none = scale.at(if is_difference { 0.0 } else { 1.0 });
+    let (better, anchor) = match metric.larger_is_better() {
+        true => (Word::BetterRight, if none > 70.0 { Anchor::End } else { Anchor::Start }),
+        false => (Word::BetterLeft, if none < 30.0 { Anchor::Start } else { Anchor::End }),
+    };
+    canvas.text("tick", none, 2.0 * AXIS - 7.0, anchor, view.word(better));
+    canvas.finish()
+}
+
+fn tick_label(tick: f64, is_difference: bool) -> String {
+    if is_difference {
+        return if tick == 0.0 { "0".to_owned() } else { format!("{:+}", (tick * 1e6).round() / 1e6) };
+    }
+    let text = format::ratio(Some(tick));
     let short = text.trim_end_matches('0').trim_end_matches('.');
     if short.contains('.') { short.to_owned() } else { format!("{short}.0") }
 }

@@ -1,7 +1,11 @@
 //! Charts as inline SVG, drawn by hand so that they follow the page: colours are CSS classes (light, dark and
 //! print come from one style sheet), text is real text, nothing needs an id, and every mark has a tooltip.
 //!
-//! Colours never carry meaning alone: each arm has a marker shape too, and every chart has its table beside it.
+//! Colours never carry meaning alone: each arm has a marker shape too, and every chart has its table beside it. What a
+//! reader must see at once (which arm, which cell, which verdict) is text of the page and not of the image, so that it
+//! stands above the plot where the page is narrow.
+//!
+//! A further chart is a file here that gives a section, and a line in `sections.rs`.
 
 mod bars;
 mod canvas;
@@ -11,16 +15,67 @@ mod panels;
 mod plane;
 mod scale;
 mod timeline;
+mod why;
 
-pub(crate) use bars::{Figure, bars, cells_left_out};
-pub(crate) use canvas::{ARM_STYLES, swatch};
+pub(crate) use bars::bars;
+pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use panels::{Panel, PanelAxis, PanelLine, panels};
 pub(crate) use plane::{PlaneAxes, PlaneFamily, PlanePoint, plane};
 pub(crate) use timeline::timeline;
+pub(crate) use why::why;
+
+use canvas::{Anchor, Canvas};
+use maud::{Markup, html};
+use scale::Scale;
+
+use crate::{section::Subject, view::View};
 
 /// Most rows of a forest or bar chart; the tables have more.
-pub(crate) const ROWS_MAX: usize = 60;
+const ROWS_MAX: usize = 60;
 /// Most trials on the timeline.
-pub(crate) const TRIALS_MAX: usize = 2000;
+const TRIALS_MAX: usize = 2000;
+
+/// One row of a chart: what it is about, its plot, and what it says.
+struct Row {
+    subject: Subject,
+    plot: Markup,
+    number: String,
+    verdict: String,
+    /// Shown faintly: nothing may be read from it.
+    is_void: bool,
+}
+
+/// Width of the texts beside a vertical axis.
+const GUTTER: f64 = 52.0;
+
+/// A fluid plot with the texts of its vertical axis in a column of fixed width beside it.
+fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) -> Markup {
+    let mut gutter = Canvas::new(GUTTER);
+    gutter.set_height(height);
+    for tick in scale.ticks(4.0) {
+        gutter.text("tick", GUTTER - 6.0, scale.at(tick) + 4.0, Anchor::End, &text(tick));
+    }
+    html! { div.framed { (gutter.finish()) (plot) } }
+}
+
+/// Rows over one axis.
+fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
+    html! {
+        div.rows {
+            @for row in rows {
+                div.row .void[row.is_void] {
+                    span.subject {
+                        @if let Some(arm) = &row.subject.arm { (swatch(view.arm_index(arm))) " " (row.subject.text) }
+                        @else { (row.subject.text) }
+                    }
+                    span.verdict { (row.verdict) }
+                    span.number { (row.number) }
+                    div.plot { (row.plot) }
+                }
+            }
+            div.row.axis { div.plot { (axis) } }
+        }
+    }
+}

@@ -37,6 +37,17 @@ impl Scale {
         }
     }
 
+    /// Around all differences and 0, with `least` to each side at least.
+    pub(super) fn differences(values: impl Iterator<Item = f64>, least: f64, start: f64, end: f64) -> Self {
+        let (mut low, mut high) = (-least, least);
+        for value in values.filter(|value| value.is_finite()) {
+            low = low.min(value);
+            high = high.max(value);
+        }
+        let margin = 0.04 * (high - low);
+        Scale { low: low - margin, high: high + margin, start, end, logarithmic: false }
+    }
+
     /// From the smallest to the largest positive value, widened to whole 1-2-5 steps.
     pub(super) fn logarithmic(values: impl Iterator<Item = f64>, start: f64, end: f64) -> Self {
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);

@@ -5,56 +5,91 @@ use weir_record::study::TimelineEntry;
 
 use super::{
     TRIALS_MAX,
-    canvas::{Anchor, Canvas, arm_class, fit, text_width},
+    canvas::{Anchor, Canvas, arm_class, text_width},
+    framed,
     scale::Scale,
 };
-use crate::{format, view::View, words::Word};
+use crate::{
+    format,
+    section::{Content, Plot, Section},
+    sentence, tables,
+    view::View,
+    words::Word,
+};
 
-const WIDTH: f64 = 1040.0;
-const LABEL_END: f64 = 132.0;
-const PLOT: (f64, f64) = (144.0, 1024.0);
+/// Width of the narrowest and of a usual drawing: a label that has room on the usual one alone is left out on the
+/// other.
+const WIDTHS: [f64; 2] = [340.0, 1000.0];
 const CELLS: f64 = 24.0;
-const LANE: f64 = 24.0;
+/// The arm's name and its trials below.
+const LANE: f64 = 36.0;
+const NAME: f64 = 14.0;
 const READINGS: f64 = 96.0;
 const AXIS: f64 = 26.0;
 /// Between the lanes and the readings, with room for their title.
-const GAP: f64 = 26.0;
+const GAP: f64 = 30.0;
 
-/// The chart.
-pub(crate) fn timeline(view: &View<'_>) -> Markup {
+/// The section.
+pub(crate) fn timeline(view: &View<'_>) -> Content {
+    if view.result.timeline.is_empty() {
+        return Content::Nothing(Word::NoTimeline);
+    }
+    let more = view.result.timeline.len().saturating_sub(TRIALS_MAX);
+    Content::Shown(Box::new(Section {
+        plots: vec![Plot {
+            id: "session".to_owned(),
+            title: sentence::trials_used(view),
+            image: draw(view),
+            numbers: tables::timeline(view),
+            is_table: false,
+            is_half: false,
+            is_folded: false,
+        }],
+        left_out: (more > 0).then(|| sentence::left_out(view, more)),
+        ..Section::new(Word::TimelineTitle, Word::TimelineHelp)
+    }))
+}
+
+fn draw(view: &View<'_>) -> Markup {
     let entries = &view.result.timeline[..view.result.timeline.len().min(TRIALS_MAX)];
     let end =
         entries.iter().map(|entry| entry.started_ns.saturating_add(entry.elapsed_ns)).max().unwrap_or(1);
-    let time = Scale::linear(0.0, end as f64 / 1e9, PLOT.0, PLOT.1);
+    let time = Scale::linear(0.0, end as f64 / 1e9, 0.0, 100.0);
     let lanes_bottom = CELLS + view.arms.len() as f64 * LANE;
     let bottom = lanes_bottom + GAP + READINGS;
-    let mut canvas = Canvas::new(WIDTH);
-    canvas.set_height(bottom + AXIS);
-    for tick in time.ticks(8.0) {
-        canvas.line("grid", [time.at(tick), CELLS, time.at(tick), bottom]);
-        canvas.text("tick", time.at(tick), bottom + 17.0, Anchor::Middle, &format!("{tick} s"));
+    let mut canvas = Canvas::fluid(bottom + AXIS);
+    for tick in time.ticks(5.0) {
+        let x = time.at(tick);
+        let anchor = match x {
+            x if x < 4.0 => Anchor::Start,
+            x if x > 95.0 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        canvas.line("grid", [x, CELLS, x, bottom]);
+        canvas.text("tick", x, bottom + 17.0, anchor, &format!("{tick} s"));
     }
     cells(&mut canvas, view, &time, entries);
     for (lane, arm) in view.arms.iter().enumerate() {
-        let y = CELLS + (lane as f64 + 0.5) * LANE;
-        canvas.line("rule", [PLOT.0, y, PLOT.1, y]);
-        canvas.text("label", LABEL_END, y + 4.5, Anchor::End, &fit(arm, LABEL_END));
+        let top = CELLS + lane as f64 * LANE;
+        let y = top + NAME + (LANE - NAME) / 2.0;
+        canvas.line("rule", [0.0, y, 100.0, y]);
+        canvas.text("label halo", 0.0, top + 12.0, Anchor::Start, arm);
     }
     for entry in entries {
         let lane = view.arm_index(&entry.arm);
-        let top = CELLS + lane as f64 * LANE + 3.0;
+        let top = CELLS + lane as f64 * LANE + NAME + 2.0;
         let class = if entry.clean { "trial" } else { "trial aside" };
         let class = format!("{} {class}", arm_class(lane));
-        canvas.rect(&class, span(&time, entry, top, LANE - 6.0), &describe(view, entry));
+        canvas.rect(&class, span(&time, entry, top, LANE - NAME - 4.0), &describe(view, entry));
     }
-    readings(&mut canvas, view, &time, entries, lanes_bottom + GAP);
-    canvas.finish()
+    let scale = readings(&mut canvas, view, &time, entries, lanes_bottom + GAP);
+    framed(bottom + AXIS, &scale, format::nanos_tick, &canvas.finish())
 }
 
 fn span(time: &Scale, entry: &TimelineEntry, top: f64, height: f64) -> [f64; 4] {
     let start = entry.started_ns as f64 / 1e9;
     let (left, right) = (time.at(start), time.at(start + entry.elapsed_ns as f64 / 1e9));
-    [left, top, (right - left - 1.0).max(1.5), height]
+    [left, top, (0.92 * (right - left)).max(0.15), height]
 }
 
 fn describe(view: &View<'_>, entry: &TimelineEntry) -> String {
@@ -74,38 +109,47 @@ fn cells(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[Timeline
         let right = time.at((last.started_ns.saturating_add(last.elapsed_ns)) as f64 / 1e9);
         let label = view.cell_label(&first.cell_id);
         let shade = if index % 2 == 0 { "run" } else { "run other" };
-        canvas.rect(shade, [left, 2.0, right - left - 1.0, CELLS - 8.0], &label);
-        let short = view.cell(&first.cell_id).map(|cell| cell.connections.to_string()).unwrap_or_default();
-        let text = [label, short].into_iter().find(|text| text_width(text) + 6.0 < right - left);
-        if let Some(text) = text {
-            canvas.text("tick", f64::midpoint(left, right), 14.5, Anchor::Middle, &text);
+        canvas.rect(shade, [left, 2.0, right - left, CELLS - 8.0], &label);
+        let [narrow, usual] = WIDTHS.map(|width| text_width(&label) + 6.0 < (right - left) / 100.0 * width);
+        if usual {
+            let class = if narrow { "tick" } else { "tick wide" };
+            canvas.text(class, f64::midpoint(left, right), 14.5, Anchor::Middle, &label);
         }
     }
 }
 
-fn readings(canvas: &mut Canvas, view: &View<'_>, time: &Scale, entries: &[TimelineEntry], top: f64) {
+/// The readings; gives their scale.
+fn readings(
+    canvas: &mut Canvas,
+    view: &View<'_>,
+    time: &Scale,
+    entries: &[TimelineEntry],
+    top: f64,
+) -> Scale {
     let states = &view.result.states;
     let values = entries.iter().map(|entry| entry.round_trip_ns).chain(states.boundary_ns);
     let scale = Scale::from_zero(values, top + READINGS, top);
     for tick in scale.ticks(4.0) {
-        canvas.line("grid", [PLOT.0, scale.at(tick), PLOT.1, scale.at(tick)]);
-        canvas.text("tick", LABEL_END, scale.at(tick) + 4.0, Anchor::End, &format::nanos_tick(tick));
+        canvas.line("grid", [0.0, scale.at(tick), 100.0, scale.at(tick)]);
     }
     if let Some(boundary) = states.boundary_ns {
-        canvas.line("boundary", [PLOT.0, scale.at(boundary), PLOT.1, scale.at(boundary)]);
-        let label = view.word(Word::StateBoundary);
-        canvas.text("tick", PLOT.1, scale.at(boundary) - 4.0, Anchor::End, label);
+        canvas.line("boundary", [0.0, scale.at(boundary), 100.0, scale.at(boundary)]);
     }
-    canvas.text("tick", PLOT.0 + 2.0, top - 2.0, Anchor::Start, view.word(Word::CrossCore));
+    canvas.text("tick", 0.0, top - 8.0, Anchor::Start, view.word(Word::CrossCore));
     for entry in entries {
         let middle = time.at((entry.started_ns as f64 + entry.elapsed_ns as f64 / 2.0) / 1e9);
         let steal = entry.steal_share.clamp(0.0, 1.0);
         if steal >= 0.001 {
             let height = steal * READINGS;
             let title = format!("{} {}", view.word(Word::Steal), format::percent(steal));
-            canvas.rect("steal", [middle - 1.5, top + READINGS - height, 3.0, height], &title);
+            canvas.rect("steal", [middle - 0.15, top + READINGS - height, 0.3, height], &title);
         }
         let class = if entry.clean { "reading" } else { "reading aside" };
         canvas.dot(class, middle, scale.at(entry.round_trip_ns), 2.8, &describe(view, entry));
     }
+    if let Some(boundary) = states.boundary_ns {
+        let label = view.word(Word::StateBoundary);
+        canvas.text("tick halo", 100.0, scale.at(boundary) - 4.0, Anchor::End, label);
+    }
+    scale
 }

@@ -7,8 +7,8 @@ use weir_record::verdict::Verdict;
 
 use crate::{
     display, sentence,
-    tables::{self, Table},
-    titles,
+    table::Table,
+    tables, titles,
     view::View,
     words::{self, Word},
 };
@@ -23,7 +23,7 @@ pub(crate) fn page(view: &View<'_>) -> String {
         view.word(Word::StudyOf),
         result.spec.name,
         view.language.colon(),
-        view.verdict_word(result.verdict)
+        view.own_verdict()
     );
     let document = html! {
         (DOCTYPE)
@@ -44,17 +44,10 @@ pub(crate) fn page(view: &View<'_>) -> String {
                     (verdict_card(view))
                     (chips(view))
                     (missing_arms(view))
-                    (sections::comparisons(view))
-                    (sections::handoff(view))
-                    (sections::published(view))
-                    (sections::attributions(view))
-                    (sections::ways(view))
-                    (sections::figures(view))
-                    (sections::latency(view))
-                    (sections::why(view))
-                    (sections::listening(view))
+                    @let (shown, empty) = crate::sections::all(view);
+                    @for section in &shown { (sections::section(view, section)) }
+                    (sections::empty(view, &empty))
                     (sections::checks(view))
-                    (sections::session(view))
                     (sections::definitions(view))
                     (sections::reproduce(view))
                 }
@@ -66,8 +59,8 @@ pub(crate) fn page(view: &View<'_>) -> String {
 
 fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster => "good",
-        Verdict::Slower => "bad",
+        Verdict::Better => "good",
+        Verdict::Worse => "bad",
         Verdict::Equivalent => "even",
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => "doubt",
     }
@@ -81,9 +74,11 @@ fn verdict_card(view: &View<'_>) -> Markup {
         section.card.(verdict_class(verdict)) aria-labelledby="verdict" {
             p.badge {
                 span.sign aria-hidden="true" { (words::verdict_sign(verdict)) }
-                " " (view.verdict_word(verdict))
+                " " (view.own_verdict())
             }
             h1 #verdict { (display::keep_together(&sentence::headline(view))) }
+            @if let Some(step) = sentence::next_step(view) { p.next { (display::keep_together(&step)) } }
+            @if let Some(beside) = sentence::beside(view) { p.beside { (display::keep_together(&beside)) } }
             ul.absolute { @for line in &absolute { li { (display::keep_together(line)) } } }
             @if !sensitivity.is_empty() { p.sensitivity { (display::keep_together(&sensitivity)) } }
         }
@@ -122,23 +117,6 @@ fn missing_arms(view: &View<'_>) -> Markup {
     }
 }
 
-/// A chart with its title and the same numbers as a table. The figure is one image to a screen reader; the table
-/// stands outside it so that it stays readable.
-fn chart(view: &View<'_>, id: &str, title: &str, image: &Markup, numbers: &Table) -> Markup {
-    html! {
-        div.chart {
-            figure role="img" aria-labelledby=(id) {
-                figcaption id=(id) { (title) }
-                div.scroll { (image) }
-            }
-            details {
-                summary { (view.word(Word::NumbersInTable)) }
-                (table(view, numbers))
-            }
-        }
-    }
-}
-
 fn table(view: &View<'_>, content: &Table) -> Markup {
     html! {
         div.scroll {
@@ -151,7 +129,7 @@ fn table(view: &View<'_>, content: &Table) -> Markup {
                 tbody {
                     @for row in &content.rows {
                         tr { @for (column, cell) in row.iter().enumerate() {
-                            td .number[column >= content.text_columns] { (cell) }
+                            td .number[column >= content.text_columns] data-head=(content.head[column]) { (cell) }
                         } }
                     }
                 }

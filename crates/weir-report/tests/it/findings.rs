@@ -173,7 +173,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::NoWitness { witness: Witness::MachineCpu }, vec![]),
         (Finding::Unfinished { blocks_done: 83, blocks: 84 }, vec!["83", "84"]),
         (Finding::TooFewUnits { units: 5, units_min: 6 }, vec!["5", "6"]),
-        (Finding::IncludesNone { units_wanted: Some(85) }, vec!["1"]),
+        (Finding::IncludesNone { none: 1.0, units_wanted: Some(85) }, vec!["1"]),
         (Finding::NotSignificant { p_value: 0.062 }, vec!["0.062"]),
         (Finding::AlsoSyscalls { arm: 0.03, baseline: 2.02, kind: KIND }, vec!["0.03", "2.02"]),
     ]

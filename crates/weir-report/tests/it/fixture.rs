@@ -10,10 +10,10 @@ use weir_record::{
         WayOfWaiting,
     },
     study::{
-        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MissingArm, PairedRatio, Spread,
-        StudyResult, TimelineEntry, TimesSummary,
+        ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
+        Spread, StudyResult, TimelineEntry, TimesSummary,
     },
-    verdict::{Comparison, Metric, Verdict},
+    verdict::{Comparison, Metric, StateEffect, Verdict},
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -125,23 +125,26 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
     let cpus = jitter.around(cpu_us, 0.013, trials);
     let uring = arm == "uring";
+    let figures =
+        |metric: Metric, trials: Vec<f64>| MetricFigures { metric, spread: spread(&trials), trials };
+    let response = if uring { 54_000.0 } else { 61_000.0 };
     ArmSummary {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: trials as u32,
-        throughput_per_second: spread(&rates),
+        figures: vec![
+            figures(Metric::ServerCpuPerMessage, cpus),
+            figures(Metric::MachineCpuPerMessage, jitter.around(cpu_us + 7.4, 0.01, trials)),
+            figures(Metric::SwitchesPerMessage, jitter.around(0.012, 0.2, trials)),
+            figures(Metric::Throughput, rates),
+            figures(Metric::GeneratorCpuPerMessage, jitter.around(7.1, 0.01, trials)),
+            figures(Metric::InvoluntarySwitchesPerMessage, jitter.around(0.0004, 0.2, trials)),
+        ],
         generator_bound: !open && cell.connections < 1000,
-        server_cpu_us_per_message: spread(&cpus),
-        machine_cpu_us_per_message: spread(&jitter.around(cpu_us + 7.4, 0.01, trials)),
-        generator_cpu_us_per_message: spread(&jitter.around(7.1, 0.01, trials)),
-        switches_voluntary_per_message: spread(&jitter.around(0.012, 0.2, trials)),
-        switches_involuntary_per_message: spread(&jitter.around(0.0004, 0.2, trials)),
         engine_per_message: counters(uring),
         syscalls_per_message: Some(if uring { 0.0312 } else { 2.0164 }),
-        response_quantiles: curve(if uring { 54_000.0 } else { 61_000.0 }, if uring { 0.28 } else { 0.30 }),
+        response_quantiles: curve(response, if uring { 0.28 } else { 0.30 }),
         service_quantiles: curve(if uring { 47_000.0 } else { 52_000.0 }, if uring { 0.21 } else { 0.22 }),
-        throughput_trials: rates,
-        server_cpu_trials: cpus,
         orders: None,
     }
 }
@@ -163,6 +166,8 @@ fn comparison(
         interval: Some((ratio * (1.0 - width), ratio * (1.0 + width))),
         confidence: if cell.blocks == 12 { 0.95 } else { 0.969 },
         interval_method: if cell.blocks == 12 { "bootstrap" } else { "order-statistics" }.to_owned(),
+        difference: None,
+        levels: None,
         p_value: Some(if cell.blocks == 12 { 0.0005 } else { 0.031 }),
         p_value_holm: (cell.role == CellRole::Headline).then_some(0.0005),
         noise_floor: Some(if cell.blocks == 12 { 0.012 } else { 0.021 }),
@@ -185,11 +190,22 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
     for (index, cpu_ratio) in [(1, 0.781), (0, 0.823), (2, 0.792), (3, 0.846)] {
         let cell = &cells[index];
         let open = cell.load != LoadMode::Closed;
-        all.push(comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Faster));
+        let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Better);
+        cpu.levels = Some((5.1 * cpu_ratio, 5.1));
+        if cell.role == CellRole::Headline {
+            let in_state = |is_far: bool, units: u32, ratio: f64| StateEffect {
+                is_far,
+                units,
+                ratio,
+                interval: (ratio * 0.98, ratio * 1.02),
+            };
+            cpu.by_state = vec![in_state(false, 8, cpu_ratio), in_state(true, 4, 0.851)];
+        }
+        all.push(cpu);
         let machine_ratio = 1.0 - (1.0 - cpu_ratio) * 0.4;
-        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Faster));
+        all.push(comparison(jitter, cell, Metric::MachineCpuPerMessage, machine_ratio, Verdict::Better));
         if open {
-            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Faster));
+            all.push(comparison(jitter, cell, Metric::LatencyP50, 0.893, Verdict::Better));
             let mut tail = comparison(jitter, cell, Metric::LatencyP99, 0.972, Verdict::Inconclusive);
             tail.interval = Some((0.931, 1.024));
             tail.noise_floor = Some(0.062);
@@ -197,6 +213,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
             all.push(tail);
         } else if cell.connections < 1000 {
             let mut bound = comparison(jitter, cell, Metric::Throughput, 1.062, Verdict::NotComparable);
+            bound.levels = Some((126_219.0, 121_700.0));
             bound.reasons.push(Finding::LowerBound {
                 arm: "uring".to_owned(),
                 per_second: 126_219.0,
@@ -317,7 +334,7 @@ pub fn quick() -> StudyResult {
         schema_version: weir_record::SCHEMA_VERSION,
         fingerprint: fingerprint(),
         headline: Some(0),
-        verdict: Verdict::Faster,
+        verdict: Verdict::Better,
         comparisons: comparisons(&mut jitter, &spec.cells),
         arms,
         checks: checks(),
@@ -344,19 +361,19 @@ pub fn quick() -> StudyResult {
 pub fn with_verdict(verdict: Verdict) -> StudyResult {
     let mut result = quick();
     let (ratio, interval) = match verdict {
-        Verdict::Faster => (0.781, (0.772, 0.790)),
-        Verdict::Slower => (1.274, (1.251, 1.302)),
+        Verdict::Better => (0.781, (0.772, 0.790)),
+        Verdict::Worse => (1.274, (1.251, 1.302)),
         Verdict::Equivalent => (1.004, (0.991, 1.012)),
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => (0.972, (0.941, 1.013)),
     };
     let headline = &mut result.comparisons[0];
     (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);
     headline.ratios = vec![ratio; 12];
-    if verdict != Verdict::Faster {
+    if verdict != Verdict::Better {
         headline.notes.clear();
     }
     if verdict == Verdict::Inconclusive {
-        headline.reasons.push(Finding::IncludesNone { units_wanted: Some(60) });
+        headline.reasons.push(Finding::IncludesNone { none: 1.0, units_wanted: Some(60) });
     }
     if verdict == Verdict::NotComparable {
         headline.reasons.push(Finding::Unexplained { arm: "uring".to_owned(), failures: 3 });
@@ -410,12 +427,10 @@ pub fn not_finite() -> StudyResult {
     let mut result = quick();
     let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
     for summary in &mut result.arms {
-        summary.throughput_per_second = broken;
-        summary.server_cpu_us_per_message = broken;
-        summary.switches_voluntary_per_message = broken;
+        for figures in &mut summary.figures {
+            (figures.spread, figures.trials) = (broken, vec![f64::NAN, f64::INFINITY]);
+        }
         summary.syscalls_per_message = Some(f64::NAN);
-        summary.throughput_trials = vec![f64::NAN, f64::INFINITY];
-        summary.server_cpu_trials = vec![f64::NAN];
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
         summary.response_quantiles = vec![(f64::NAN, 1), (0.5, 0), (1.0, u64::MAX)];
     }
@@ -484,7 +499,7 @@ pub fn two_hundred_cells() -> StudyResult {
             &cell,
             Metric::ServerCpuPerMessage,
             0.79,
-            Verdict::Faster,
+            Verdict::Better,
         ));
         result.spec.cells.push(cell);
     }
@@ -541,8 +556,8 @@ pub fn ten_arms() -> StudyResult {
         for (position, name) in NAMES.into_iter().enumerate().skip(1) {
             let ratio = 0.75 + 0.05 * position as f64;
             let verdict = match ratio {
-                ratio if ratio < 0.97 => Verdict::Faster,
-                ratio if ratio > 1.03 => Verdict::Slower,
+                ratio if ratio < 0.97 => Verdict::Better,
+                ratio if ratio > 1.03 => Verdict::Worse,
                 _ => Verdict::Equivalent,
             };
             let mut it = comparison(&mut jitter, cell, Metric::ServerCpuPerMessage, ratio, verdict);
@@ -663,6 +678,12 @@ pub fn http() -> StudyResult {
         throughput_share: Some(0.37),
         server_cpu_share: Some(0.524),
     }];
+    for (index, summary) in result.arms.iter_mut().enumerate() {
+        for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
+            let trials = vec![ns, ns * 1.02 + index as f64 * 1e3];
+            summary.figures.push(MetricFigures { metric, spread: spread(&trials), trials });
+        }
+    }
     result.listening = listening(&cell_id);
     result.syn_ladder_s = vec![1, 2, 3, 4, 5, 7, 11, 19];
     result.fingerprint.limits.insert(text("tcp_syn_linear_timeouts"), text("4"));
@@ -732,7 +753,7 @@ pub fn survey() -> StudyResult {
 pub fn all() -> Vec<(&'static str, StudyResult)> {
     vec![
         ("quick", quick()),
-        ("slower", with_verdict(Verdict::Slower)),
+        ("slower", with_verdict(Verdict::Worse)),
         ("equivalent", with_verdict(Verdict::Equivalent)),
         ("inconclusive", with_verdict(Verdict::Inconclusive)),
         ("not comparable", with_verdict(Verdict::NotComparable)),

@@ -7,7 +7,7 @@ use weir_record::{
         PairedDifference,
     },
     spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, Subject},
-    study::{ArmSummary, Check, PairedRatio, Spread, StudyResult},
+    study::{ArmSummary, Check, MetricFigures, PairedRatio, Spread, StudyResult},
     verdict::Metric,
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
@@ -15,6 +15,10 @@ use weir_report::{Language, html, markdown, sentence, terminal};
 use crate::fixture;
 
 const CELL: &str = "closed-epoll-w2";
+
+fn figures(metric: Metric, median: f64) -> MetricFigures {
+    MetricFigures { metric, spread: spread(median), trials: vec![median] }
+}
 
 fn spread(median: f64) -> Spread {
     Spread { median, min: 0.9 * median, max: 1.1 * median }
@@ -118,9 +122,11 @@ fn study() -> StudyResult {
             cell_id: CELL.to_owned(),
             arm: arm.to_owned(),
             trials: 6,
-            throughput_per_second: spread(24_000.0),
-            server_cpu_us_per_message: spread(if arm == "owner" { 20.0 } else { 25.0 }),
-            switches_voluntary_per_message: spread(if arm == "owner" { 2.0 } else { 4.0 }),
+            figures: vec![
+                figures(Metric::ServerCpuPerMessage, if arm == "owner" { 20.0 } else { 25.0 }),
+                figures(Metric::SwitchesPerMessage, if arm == "owner" { 2.0 } else { 4.0 }),
+                figures(Metric::Throughput, 24_000.0),
+            ],
             orders: Some(OrderFigures {
                 p50_us: Some(spread(32.0)),
                 p99_us: Some(spread(60.0)),

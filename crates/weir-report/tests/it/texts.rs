@@ -3,8 +3,9 @@
 use std::str::FromStr;
 
 use weir_record::{
-    finding::{Exclusion, Finding, MessageKind, Witness, WitnessBearing, WitnessFigure},
-    verdict::Verdict,
+    finding::{Exclusion, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
+    study::StudyResult,
+    verdict::{DifferenceEffect, Metric, Verdict},
 };
 use weir_report::{Language, csv, markdown, sentence, terminal};
 
@@ -188,7 +189,7 @@ fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
     let headline = &mut result.comparisons[0];
     (headline.ratio, headline.interval) = (None, None);
     for (language, told, wrong) in [
-        (Language::English, "no pair of trials was finished", "cannot be compared"),
+        (Language::English, "No pair of trials was finished", "cannot be compared"),
         (Language::Korean, "시행 쌍이 없습니다", "비교할 수 없습니다"),
         (Language::Chinese, "没有一对试验完成", "不可比较"),
     ] {
@@ -211,13 +212,8 @@ fn the_reason_of_a_missing_arm_is_told_where_it_is_known_and_stays_as_a_program_
 
 #[test]
 fn the_sentence_respects_the_verdict_in_every_language() {
-    let verdicts = [
-        Verdict::Faster,
-        Verdict::Slower,
-        Verdict::Equivalent,
-        Verdict::Inconclusive,
-        Verdict::NotComparable,
-    ];
+    let verdicts =
+        [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive, Verdict::NotComparable];
     let mut text = String::new();
     for language in Language::ALL {
         for verdict in verdicts {
@@ -239,7 +235,7 @@ fn inconclusive_says_which_hurdle_was_not_taken() {
     let bearing = WitnessBearing::Uncertain;
     result.comparisons[0].reasons = vec![Finding::Witness { witness: Witness::MachineCpu, seen, bearing }];
     let told =
-        "machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
+        "Machine CPU: ratio 1.000 [0.950, 1.040] from 44 units, which is too uncertain to confirm this";
     assert!(sentence(&result, Language::English).contains(told));
     assert!(sentence(&result, Language::Chinese).contains("不足以证实此结论"));
 }
@@ -249,10 +245,11 @@ fn not_comparable_names_every_cause() {
     let mut result = fixture::with_verdict(Verdict::NotComparable);
     result.comparisons[0].reasons =
         vec![Finding::Text("a cause of tomorrow".to_owned()), Finding::NoPairLeft];
-    assert!(sentence(&result, Language::Chinese).contains("（a cause of tomorrow；没有剩余的配对）"));
+    let told = sentence(&result, Language::Chinese);
+    assert!(told.starts_with("a cause of tomorrow。没有剩余的配对。"), "{told}");
     result.comparisons[0].reasons.clear();
     assert!(
-        sentence(&result, Language::English).contains("(the generator was the limit in 54 of 72"),
+        sentence(&result, Language::English).starts_with("The generator was the limit in 54 of 72"),
         "then the failed check is the cause"
     );
 }
@@ -264,6 +261,7 @@ fn a_note_of_several_metrics_is_said_once() {
         comparison.reasons.clear();
         comparison.notes.clear();
         comparison.pairs_excluded.clear();
+        comparison.by_state.clear();
         if comparison.cell_id == "c100-d1-m64-closed" {
             comparison.pairs_excluded = vec![Finding::Excluded { reason: Exclusion::ForeignCpu, count: 2 }];
             comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
@@ -275,18 +273,19 @@ fn a_note_of_several_metrics_is_said_once() {
     let text = terminal(&result, Language::English, 120, false);
     let notes: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("- ")).take(3).collect();
     insta::assert_snapshot!(notes.join("\n"), @r"
-    - uring · CPU/msg, machine CPU · 100 connections · 64 B: too few messages to know the generator's lag against uring
-    - uring · 100 connections · 64 B: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900,
-      machine CPU 0.910, throughput 0.920
+    - uring · CPU/msg, machine CPU: too few messages to know the generator's lag against uring
+    - uring: pairs kept out: other processes busy (2); ratio with all pairs: CPU/msg 0.900, machine CPU 0.910, throughput
+      0.920
     ");
 }
 
 #[test]
 fn what_else_differs_is_told_where_the_judge_noted_it() {
     let mut result = fixture::quick();
-    assert!(sentence(&result, Language::English).contains("it also enters the kernel"));
+    let told = |result: &StudyResult| markdown(result, Language::English);
+    assert!(told(&result).contains("\n\nIt also enters the kernel"));
     result.comparisons[0].notes.clear();
-    assert!(!sentence(&result, Language::English).contains("enters the kernel"));
+    assert!(!told(&result).contains("enters the kernel"));
 }
 
 #[test]
@@ -380,7 +379,7 @@ fn records(text: &str) -> Vec<Vec<String>> {
 fn the_csv_has_every_figure_of_a_comparison() {
     let text = csv(&fixture::quick());
     for line in [
-        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,verdict,faster,\n",
+        "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,verdict,better,\n",
         "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,ratio,0.781,ratio\n",
         "c100-d1-m64-closed,uring,epoll,server-cpu-per-message,pairs,12,count\n",
         "c100-d1-m64-open,uring,epoll,latency-p99,verdict,inconclusive,\n",
@@ -396,6 +395,68 @@ fn the_csv_has_every_figure_of_a_comparison() {
         "c100-d1-m64-closed,uring,,connect-stalled,step-1-s,4800,count\n",
     ] {
         assert!(text.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn an_http_cell_gives_the_times_to_the_first_and_the_last_byte_side_by_side() {
+    let result = fixture::http();
+    let text = terminal(&result, Language::English, 100, false);
+    assert!(text.contains("\n  first byte 418 µs, last byte 446 µs\n"), "{text}");
+    let page = weir_report::html(&result, Language::Korean);
+    let first = page.find("첫 바이트까지의 시간").expect("it is drawn");
+    let last = page.find("마지막 바이트까지의 시간").expect("it is drawn");
+    assert!(!page[first..last].contains("<section"), "they stand in one section");
+    let figures = csv(&result);
+    assert!(figures.contains(",first-byte-p50,median,") && figures.contains(",last-byte-p50,median,"));
+}
+
+#[test]
+fn the_effect_in_each_state_of_the_machine_stands_beside() {
+    let result = fixture::quick();
+    for (language, told) in [
+        (Language::English, "near state 0.781 [0.765, 0.797] (8 units), far state 0.851"),
+        (Language::Korean, "먼 상태(far) 0.851"),
+        (Language::Chinese, "远状态（far）0.851"),
+    ] {
+        assert!(markdown(&result, language).contains(told), "{language:?}");
+    }
+    assert!(csv(&result).contains(",server-cpu-per-message,far-units,4,count\n"));
+}
+
+#[test]
+fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
+    let mut result = fixture::quick();
+    let switches = &mut result.comparisons[1];
+    switches.metric = Metric::SwitchesPerMessage;
+    (switches.ratio, switches.interval, switches.verdict) = (None, None, Verdict::Worse);
+    switches.difference = Some(DifferenceEffect {
+        difference: 0.31,
+        interval: Some((0.28, 0.34)),
+        interval_self: Some((-0.02, 0.01)),
+        detectable_effect: Some(0.04),
+        differences: vec![0.3, 0.32],
+    });
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("| more | +0.310 [+0.280, +0.340] | 95 % | 0.040 | 0.020 |"), "{text}");
+    assert!(csv(&result).contains(",switches-per-message,difference,0.31,count\n"));
+    assert!(weir_report::html(&result, Language::English).contains("▼ more"));
+}
+
+#[test]
+fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
+    let mut result = fixture::with_verdict(Verdict::Inconclusive);
+    let headline = &mut result.comparisons[0];
+    (headline.interval, headline.p_value, headline.pairs) = (None, None, 1);
+    headline.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
+    for (language, cause, next) in [
+        (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
+        (Language::Korean, "라운드 1회뿐이라 구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),
+        (Language::Chinese, "只有 1 轮，没有区间。在本机上", "下一步：用 weir study --resume"),
+    ] {
+        let said = sentence(&result, language);
+        assert!(said.starts_with(cause) && !said.contains('['), "{said}");
+        assert!(markdown(&result, language).contains(next));
     }
 }
 

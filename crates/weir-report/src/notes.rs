@@ -1,0 +1,141 @@
+//! What a reader must know about comparisons, by cell: why there is no verdict, what stands beside one, and which units
+//! were kept out. What several metrics of an arm carry is said once.
+
+use weir_record::{
+    finding::Finding,
+    metric::Metric,
+    verdict::{Comparison, StateEffect},
+};
+
+use crate::{findings, format, language::told, metrics, section::CellNotes, view::View, words::Word};
+
+/// A note and every metric of one arm in one cell that carries it.
+struct Note<'a> {
+    arm: &'a str,
+    /// What it is compared with.
+    baseline: &'a str,
+    cell_id: &'a str,
+    /// The metrics; empty when all that were compared there carry it.
+    metrics: Vec<Metric>,
+    text: String,
+    /// It is English in a page that is not.
+    is_foreign: bool,
+    /// Ratios with the pairs that were kept out, a metric each.
+    ratios_all_pairs: Vec<(Metric, f64)>,
+}
+
+impl Note<'_> {
+    /// `uring · CPU/msg, throughput`.
+    fn subject(&self, view: &View<'_>) -> String {
+        let metrics: Vec<String> = self.metrics.iter().map(|metric| metrics::short(view, *metric)).collect();
+        let compared = view.compared(self.arm, self.baseline);
+        let parts = [compared, metrics.join(view.language.list())];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// Notes of all comparisons, in the order of the cells.
+pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
+    let notes = notes(view);
+    let of_cell = |cell: &&str| {
+        let own = notes.iter().filter(|note| note.cell_id == *cell);
+        let told: Vec<_> = own.map(|note| (note.subject(view), note.text.clone(), note.is_foreign)).collect();
+        (!told.is_empty()).then(|| CellNotes { cell: view.cell_label(cell), notes: told })
+    };
+    view.cells.iter().filter_map(of_cell).collect()
+}
+
+/// Notes of all comparisons: what they carry, and the pairs kept out. A note that several metrics of an arm carry in a
+/// cell is said once.
+fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
+    let mut notes: Vec<Note<'a>> = Vec::new();
+    for comparison in view.result.comparisons.iter() {
+        // What stands below the headline is not said again.
+        let is_headline = view.headline().is_some_and(|headline| std::ptr::eq(headline, comparison));
+        let is_said = |it: &&Finding| is_headline && matches!(it, Finding::AlsoSyscalls { .. });
+        for finding in comparison.reasons.iter().chain(&comparison.notes).filter(|it| !is_said(it)) {
+            let is_foreign = findings::is_foreign(view.language, finding);
+            add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);
+        }
+        if let [near, far] = comparison.by_state.as_slice() {
+            add_note(&mut notes, comparison, (by_state(view, near, far), false), None);
+        }
+        if !comparison.pairs_excluded.is_empty() {
+            let kept_out = view.word(Word::PairsExcluded);
+            let reasons: Vec<String> =
+                comparison.pairs_excluded.iter().map(|excluded| view.finding(excluded)).collect();
+            let is_foreign =
+                comparison.pairs_excluded.iter().any(|it| findings::is_foreign(view.language, it));
+            let text = format!("{kept_out}{}{}", view.language.colon(), reasons.join(view.language.list()));
+            add_note(&mut notes, comparison, (text, is_foreign), comparison.ratio_all_pairs);
+        }
+    }
+    for note in &mut notes {
+        note.text.push_str(&ratios_all_pairs(view, note));
+        let is_same = |it: &&Comparison| {
+            it.cell_id == note.cell_id && it.arm == note.arm && it.baseline == note.baseline
+        };
+        let compared = view.result.comparisons.iter().filter(is_same).count();
+        if note.metrics.len() > 1 && note.metrics.len() == compared {
+            note.metrics.clear();
+        }
+    }
+    notes
+}
+
+/// The effect in each state of the machine, where both were met often enough.
+fn by_state(view: &View<'_>, near: &StateEffect, far: &StateEffect) -> String {
+    let ratio = |it: &StateEffect| format::ratio_and_interval(Some(it.ratio), Some(it.interval));
+    let [near_ratio, far_ratio] = [near, far].map(ratio);
+    let [near_units, far_units] = [near, far].map(|it| it.units);
+    told!(
+        view.language,
+        "near state {near_ratio} ({near_units} units), far state {far_ratio} ({far_units} units)",
+        "가까운 상태(near) {near_ratio}(단위 {near_units}개), 먼 상태(far) {far_ratio}(단위 {far_units}개)",
+        "近状态（near）{near_ratio}（{near_units} 个单元），远状态（far）{far_ratio}（{far_units} 个单元）",
+    )
+}
+
+fn add_note<'a>(
+    notes: &mut Vec<Note<'a>>,
+    comparison: &'a Comparison,
+    (text, is_foreign): (String, bool),
+    ratio: Option<f64>,
+) {
+    let Comparison { arm, baseline, cell_id, metric, .. } = comparison;
+    let ratio = ratio.map(|ratio| (*metric, ratio));
+    let same = |it: &&mut Note<'_>| {
+        it.arm == arm && it.baseline == baseline && it.cell_id == cell_id && it.text == text
+    };
+    match notes.iter_mut().find(same) {
+        Some(note) => {
+            note.metrics.push(*metric);
+            note.ratios_all_pairs.extend(ratio);
+        }
+        None => notes.push(Note {
+            arm,
+            baseline,
+            cell_id,
+            metrics: vec![*metric],
+            text,
+            is_foreign,
+            ratios_all_pairs: ratio.into_iter().collect(),
+        }),
+    }
+}
+
+fn ratios_all_pairs(view: &View<'_>, note: &Note<'_>) -> String {
+    let with_all = view.word(Word::WithAllPairs);
+    let number = |ratio: f64| format::ratio(Some(ratio));
+    match note.ratios_all_pairs.as_slice() {
+        [] => String::new(),
+        [(_, ratio)] => format!("{}{with_all} {}", view.language.semicolon(), number(*ratio)),
+        several => {
+            let name = |metric: Metric| metrics::short(view, metric);
+            let ratios =
+                several.iter().map(|(metric, ratio)| format!("{} {}", name(*metric), number(*ratio)));
+            let colon = view.language.colon();
+            format!("{}{with_all}{colon}{}", view.language.semicolon(), ratios.collect::<Vec<_>>().join(", "))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What a part of a report is made of, before it is a page or a document: a title, charts with their numbers, tables.
+
+use maud::Markup;
+
+use crate::{table::Table, words::Word};
+
+/// A part of a report.
+pub(crate) struct Section {
+    /// Its title.
+    pub title: Word,
+    /// What it shows and how to read it.
+    pub help: Word,
+    /// What is said before anything is drawn.
+    pub texts: Vec<String>,
+    /// Arms with their markers stand above.
+    pub has_legend: bool,
+    /// Charts, each with its numbers.
+    pub plots: Vec<Plot>,
+    /// Tables of their own.
+    pub tables: Vec<Table>,
+    /// What must be known, by cell.
+    pub notes: Vec<CellNotes>,
+    /// What the limits left out, in words.
+    pub left_out: Option<String>,
+}
+
+impl Section {
+    /// A section with a title and its explanation.
+    pub(crate) fn new(title: Word, help: Word) -> Self {
+        Section {
+            title,
+            help,
+            texts: Vec::new(),
+            has_legend: false,
+            plots: Vec::new(),
+            tables: Vec::new(),
+            notes: Vec::new(),
+            left_out: None,
+        }
+    }
+
+    /// A section of one table.
+    pub(crate) fn of_table(title: Word, help: Word, table: Table) -> Self {
+        Section { tables: vec![table], ..Section::new(title, help) }
+    }
+}
+
+/// What a part of a report comes to.
+pub(crate) enum Content {
+    /// It is shown.
+    Shown(Box<Section>),
+    /// There is nothing to show, and why: all such reasons stand in one line at the end.
+    Nothing(Word),
+    /// The study is not about that.
+    Absent,
+}
+
+impl Content {
+    /// The section, unless it is empty.
+    pub(crate) fn unless(is_absent: bool, section: impl FnOnce() -> Section) -> Self {
+        if is_absent { Content::Absent } else { Content::Shown(Box::new(section())) }
+    }
+}
+
+/// A chart with the numbers it draws.
+pub(crate) struct Plot {
+    /// Names it within the page.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// The drawing.
+    pub image: Markup,
+    /// The same numbers.
+    pub numbers: Table,
+    /// The drawing is a table itself and shows all of them.
+    pub is_table: bool,
+    /// Drawn half as wide, beside the next.
+    pub is_half: bool,
+    /// Folded away: it is not among the first things to see.
+    pub is_folded: bool,
+}
+
+/// What a row is about.
+pub(crate) struct Subject {
+    /// The arm whose marker stands before it.
+    pub arm: Option<String>,
+    /// In words.
+    pub text: String,
+}
+
+/// Notes of one cell.
+pub(crate) struct CellNotes {
+    /// The cell.
+    pub cell: String,
+    /// Subject, text, and whether it is English in a page that is not.
+    pub notes: Vec<(String, String, bool)>,
+}

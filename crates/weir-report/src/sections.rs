@@ -1,0 +1,64 @@
+//! What a report shows between its verdict and its checks, in reading order. Page and document go through this list; a
+//! further chart or table is a line here.
+
+use crate::{
+    chart, gateway, published,
+    section::{Content, Section},
+    view::View,
+    ways,
+    words::Word,
+};
+
+/// The list.
+const SECTIONS: [fn(&View<'_>) -> Content; 12] = [
+    chart::forest,
+    gateway::runs,
+    gateway::costs,
+    claims,
+    attributions,
+    waiting,
+    chart::bars,
+    gateway::figures,
+    chart::curves,
+    chart::why,
+    listening,
+    chart::timeline,
+];
+
+/// The sections that have something to show, and the reasons of those that have not.
+pub(crate) fn all(view: &View<'_>) -> (Vec<Section>, Vec<Word>) {
+    let (mut shown, mut empty) = (Vec::new(), Vec::new());
+    for content in SECTIONS.iter().map(|section| section(view)) {
+        match content {
+            Content::Shown(section) => shown.push(*section),
+            Content::Nothing(reason) if !empty.contains(&reason) => empty.push(reason),
+            Content::Nothing(_) | Content::Absent => {}
+        }
+    }
+    (shown, empty)
+}
+
+fn claims(view: &View<'_>) -> Content {
+    Content::unless(!published::has_claims(view), || {
+        Section::of_table(Word::PublishedTitle, Word::PublishedHelp, published::claims(view))
+    })
+}
+
+fn attributions(view: &View<'_>) -> Content {
+    Content::unless(view.result.attributions.is_empty(), || {
+        Section::of_table(Word::AttributionsTitle, Word::AttributionsHelp, published::attributions(view))
+    })
+}
+
+fn waiting(view: &View<'_>) -> Content {
+    Content::unless(!ways::has_ways(view), || {
+        Section::of_table(Word::WaysTitle, Word::WaysHelp, ways::table(view))
+    })
+}
+
+fn listening(view: &View<'_>) -> Content {
+    Content::unless(view.result.listening.is_empty(), || Section {
+        texts: published::ladder(view).into_iter().collect(),
+        ..Section::of_table(Word::ListeningTitle, Word::ListeningHelp, published::listening(view))
+    })
+}

@@ -1,0 +1,31 @@
+//! A table of text, as page and document draw it.
+
+use crate::{view::View, words::Word};
+
+/// Most rows of any table; what is left out is said and is in the CSV export.
+pub(crate) const ROWS_MAX: usize = 400;
+
+/// A table of text.
+pub(crate) struct Table {
+    /// Column titles.
+    pub head: Vec<String>,
+    /// The first columns are text, the others numbers.
+    pub text_columns: usize,
+    /// Rows, each as wide as the head.
+    pub rows: Vec<Vec<String>>,
+    /// Rows that were left out.
+    pub left_out: usize,
+}
+
+impl Table {
+    pub(crate) fn new(view: &View<'_>, text: &[Word], numbers: &[Word], rows: Vec<Vec<String>>) -> Self {
+        let head = text.iter().chain(numbers).map(|word| view.word(*word).to_owned()).collect();
+        Table::with_head(head, text.len(), rows)
+    }
+
+    pub(crate) fn with_head(head: Vec<String>, text_columns: usize, mut rows: Vec<Vec<String>>) -> Self {
+        let left_out = rows.len().saturating_sub(ROWS_MAX);
+        rows.truncate(ROWS_MAX);
+        Table { head, text_columns, rows, left_out }
+    }
+}
