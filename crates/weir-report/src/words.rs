@@ -41,7 +41,7 @@ words! {
     Equivalent: "equivalent" | "동등" | "相当";
     Inconclusive: "inconclusive" | "보류" | "无法判定";
     NotComparable: "not comparable" | "비교 불가" | "不可比较";
-    NoClaim: "no claim" | "주장 없음" | "不作结论";
+    NoClaim: "no claim" | "참고용" | "仅供参考";
 
 
     LatencyHelpOrder: "Solid: round trip of an order, counted from the moment it was due. Dashed: service time, counted \

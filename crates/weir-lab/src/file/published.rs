@@ -1,23 +1,14 @@
 //! Figures that somebody published, as a study file sets them beside its own.
 
 use weir_record::{
+    metric::{METRICS, Metric},
     spec::{Cause, PublishedClaim, StudySpec, Text},
-    verdict::Metric,
 };
 
 use crate::{
     limits::instead,
     table::{Entry, Fault, Table},
 };
-
-const METRICS: [(&str, Metric); 6] = [
-    ("server-cpu-per-message", Metric::ServerCpuPerMessage),
-    ("machine-cpu-per-message", Metric::MachineCpuPerMessage),
-    ("switches-per-message", Metric::SwitchesPerMessage),
-    ("throughput", Metric::Throughput),
-    ("latency-p50", Metric::LatencyP50),
-    ("latency-p99", Metric::LatencyP99),
-];
 
 /// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
 /// them have no place here.
@@ -43,8 +34,9 @@ fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<
     };
     let arm = |entry: Entry<'_>| one_of(entry, "arm", arms);
     let metric = |entry: Entry<'_>| {
-        let name = one_of(entry, "metric", &METRICS.map(|(name, _)| name))?;
-        Ok(METRICS.iter().find(|(own, _)| *own == name).map_or(Metric::Throughput, |(_, metric)| *metric))
+        let names: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
+        let name = one_of(entry, "metric", &names)?;
+        Ok(METRICS.iter().find(|row| row.key == name).map_or(Metric::Throughput, |row| row.metric))
     };
     let claim = PublishedClaim {
         id: table.required("id", Entry::text)?,
