@@ -147,10 +147,13 @@ fn no_headline(view: &View<'_>) -> String {
 fn situation(view: &View<'_>, comparison: &Comparison) -> String {
     let Some(cell) = view.cell(&comparison.cell_id) else { return comparison.cell_id.clone() };
     let conditions = conditions(view, cell);
-    let is_far = comparison.notes.contains(&Finding::FarState);
-    let state = match is_far {
-        true => view.language.choose([", in its far state,", "(먼 상태, far)", "（远状态，far）"]),
-        false => "",
+    // A machine that was met in one state has no need to be told apart from itself.
+    let state = match (comparison.notes.contains(&Finding::FarState), comparison.by_state.is_empty()) {
+        (true, _) => view.language.choose([" in its far state", "(먼 상태, far)", "（远状态，far）"]),
+        (false, false) => {
+            view.language.choose([" in its near state", "(가까운 상태, near)", "（近状态，near）"])
+        }
+        (false, true) => "",
     };
     told!(
         view.language,

@@ -8,6 +8,29 @@ use super::{Finding, lexer::Source, tree::SourceFile};
 /// Crates with a stated order, lowest first.
 const ORDERS: &[(&str, &[&str])] = &[
     (
+        "weir-lab",
+        &[
+            "limits",
+            "surroundings",
+            "table",
+            "ways",
+            "protocol",
+            "alternation",
+            "validate",
+            "file",
+            "builtin",
+            "outline",
+            "storage",
+            "launch",
+            "supervise",
+            "process",
+            "fake",
+            "run",
+            "exit",
+            "export",
+        ],
+    ),
+    (
         "weir-judge",
         &[
             "sample",

@@ -448,6 +448,7 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
     let headline = &mut result.comparisons[0];
     (headline.interval, headline.p_value, headline.pairs) = (None, None, 1);
+    headline.by_state.clear();
     headline.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
     for (language, cause, next) in [
         (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
