@@ -129,6 +129,8 @@ pub struct RunningEstimate {
     pub interval: (f64, f64),
     /// Units it rests on.
     pub units: usize,
+    /// Whether they are of the machine's far state; absent when it was met in one state, or the units are of both.
+    pub is_far: Option<bool>,
 }
 
 /// The running estimate of the headline; `None` with fewer units than would decide anything.
@@ -146,6 +148,7 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
         ratio: effect.mean.exp(),
         interval: (effect.low.exp(), effect.high.exp()),
         units: effect.units,
+        is_far: cell.state.filter(|_| gate.has_two_states()).map(|state| state == TrialState::Far),
     })
 }
 

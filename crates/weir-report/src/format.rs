@@ -67,9 +67,12 @@ pub(crate) fn percent(fraction: f64) -> String {
     })
 }
 
-/// An optional share or effect.
+/// An optional share or effect in a table. Beyond once the figure itself it says no more than that.
 pub(crate) fn percent_or_absent(fraction: Option<f64>) -> String {
-    fraction.map_or_else(|| ABSENT.to_owned(), percent)
+    match fraction {
+        Some(beyond) if beyond > 1.0 => ">100 %".to_owned(),
+        _ => fraction.map_or_else(|| ABSENT.to_owned(), percent),
+    }
 }
 
 /// A count per message for tables: `1.93`, `0.031`, `0.004`, `<0.001`.

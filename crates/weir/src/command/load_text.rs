@@ -112,7 +112,7 @@ pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
     let busy = report.generator_busy_max * 100.0;
     let cost = match report.messages {
         0 => format!("{} CPU for no right {unit}", scaled(cpu_ns)),
-        messages => format!("{} CPU a {unit}", scaled(cpu_ns / messages as f64)),
+        messages => format!("{} CPU per {unit}", scaled(cpu_ns / messages as f64)),
     };
     format!("generator     {cost}, busiest thread {busy:.0} % of the time measured")
 }
@@ -125,7 +125,7 @@ pub(super) fn server(report: &LoadReport, unit: &str) -> Option<String> {
     Some(match report.messages {
         0 => format!("server        {} CPU for no right {unit}, {threads} threads", scaled(cpu_ns)),
         messages => format!(
-            "server        {} CPU a {unit}, {:.4} context switches a {unit}, {threads} threads",
+            "server        {} CPU per {unit}, {:.4} context switches per {unit}, {threads} threads",
             scaled(cpu_ns / messages as f64),
             switches / messages as f64
         ),
@@ -270,7 +270,7 @@ mod tests {
         let report = LoadReport { generator_cpu_ns: 5_059_810, ..LoadReport::default() };
         assert!(generator(&report, "response").contains("5.06 ms CPU for no right response"));
         let one = LoadReport { messages: 1000, ..report };
-        assert!(generator(&one, "response").contains("5.06 µs CPU a response"));
+        assert!(generator(&one, "response").contains("5.06 µs CPU per response"));
     }
 
     #[test]

@@ -228,8 +228,12 @@ impl Display {
             }
             Event::SoFar { estimate } => {
                 if let Some(bar) = &self.bar {
-                    let RunningEstimate { arm, baseline, ratio, interval: (low, high), .. } = estimate;
-                    bar.set_message(format!("{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}] provisional"));
+                    let RunningEstimate { arm, baseline, ratio, interval: (low, high), is_far, .. } =
+                        estimate;
+                    let state = is_far.map_or("", |is_far| if is_far { " far" } else { " near" });
+                    bar.set_message(format!(
+                        "{arm}/{baseline} {ratio:.2} [{low:.2}, {high:.2}]{state} provisional"
+                    ));
                     self.has_estimate = true;
                 }
             }
