@@ -36,6 +36,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             storage: None,
             orders: None,
             alternation: None,
+            neighbours: Vec::new(),
             arms: Vec::new(),
         }],
         server_cpus: vec![0],
@@ -43,6 +44,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         smallest_effect: 0.03,
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
         ways: Vec::new(),
     }
 }

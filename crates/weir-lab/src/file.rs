@@ -130,6 +130,8 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
         ways: Vec::new(),
     };
     if table.read("ways", Entry::flag)?.unwrap_or(false) {

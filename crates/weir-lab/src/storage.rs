@@ -137,6 +137,8 @@ pub fn polling_disk(
         smallest_effect: SMALLEST_EFFECT,
         time_cap_ns: plan.time_cap_ns,
         published: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
         ways: Vec::new(),
     }
 }
@@ -174,6 +176,7 @@ fn cell(role: CellRole, asked: Asked, window: Window, file_bytes: u64) -> CellSp
         storage: Some(StorageCell { pattern, engine: None, background_depth, file_bytes, file: None }),
         orders: None,
         alternation: None,
+        neighbours: Vec::new(),
         arms: Vec::new(),
     };
     cell.id = protocol::cell_id(&cell);

@@ -378,6 +378,18 @@ findings! {
         /// About how many units would tell a difference of the margin; absent where nobody can say.
         units_wanted: Option<u32>,
     }
+    /// The interval includes a bound of the goal.
+    IncludesBound = "includes-bound" {
+        /// The bound.
+        bound: f64,
+    }
+    /// The sides were met in different states of the machine only.
+    OtherStates = "other-states"
+    /// An arm that is asked for could not run.
+    ArmMissing = "arm-missing" {
+        /// Arm.
+        arm: String,
+    }
     /// Among several claims chance is not ruled out.
     NotSignificant = "not-significant" {
         /// Corrected p.
@@ -497,6 +509,8 @@ pub enum Exclusion {
     CompletionOverflow,
     /// A storage job failed.
     JobFailed,
+    /// A process beside the server failed.
+    NeighbourFailed,
     /// It ran in the far state, and the cell is compared in the near one.
     InFarState,
     /// The other way round.
@@ -517,6 +531,7 @@ impl From<&Taint> for Exclusion {
             Taint::LoadFailed { .. } => Self::LoadFailed,
             Taint::CompletionOverflow => Self::CompletionOverflow,
             Taint::JobFailed { .. } => Self::JobFailed,
+            Taint::NeighbourFailed { .. } => Self::NeighbourFailed,
         }
     }
 }

@@ -10,6 +10,7 @@ mod encoding;
 pub mod engine;
 pub mod finding;
 pub mod gateway;
+pub mod goal;
 pub mod http;
 pub mod latency;
 pub mod load;

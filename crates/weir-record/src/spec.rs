@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::Finding,
+    goal::ComparisonSpec,
     machine::FindingState,
     storage::{AccessPattern, CompletionMethod, StorageEngine, StorageEngineOptions},
     verdict::Metric,
@@ -35,6 +36,12 @@ pub struct StudySpec {
     /// What others published about such cells; the report sets it beside what was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedClaim>,
+    /// Comparisons beside those with the baseline, and goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comparisons: Vec<ComparisonSpec>,
+    /// Processes that cells may have beside what they measure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<NeighbourSpec>,
     /// Ways of waiting for I/O as they were found where the study was made; for studies that compare them all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<WayOfWaiting>,
@@ -150,6 +157,16 @@ pub struct StorageSubject {
     pub completion: CompletionMethod,
 }
 
+/// A process beside a server: a client that misbehaves, or that wants something else than what is measured. It says
+/// `ready` on a line of its own when its work has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NeighbourSpec {
+    /// Name in cells and reports.
+    pub name: String,
+    /// Program and arguments. `{address}` and `{port}` of its server, `{cpus}`, `{bin}` and `{scratch}` are substituted.
+    pub argv: Vec<String>,
+}
+
 /// One combination of factor levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSpec {
@@ -190,6 +207,9 @@ pub struct CellSpec {
     /// Arms that run in this cell, the baseline among them; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
+    /// Neighbours that every server of this cell has, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<String>,
 }
 
 impl CellSpec {

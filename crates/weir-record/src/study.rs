@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     finding::Finding,
     gateway::{GatewayFindings, OrderFigures},
+    goal::Answer,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
@@ -26,6 +27,9 @@ pub struct StudyResult {
     pub verdict: Verdict,
     /// Every comparison of every cell, headline cell first.
     pub comparisons: Vec<Comparison>,
+    /// What the study's own comparisons and goals came to, in the order of the specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
     /// Absolute figures per cell and arm.
     pub arms: Vec<ArmSummary>,
     /// Validity checks with their outcome.

@@ -71,6 +71,11 @@ pub enum Taint {
         /// What it said.
         reason: String,
     },
+    /// A process beside the server died or never began its work.
+    NeighbourFailed {
+        /// Which one, and what it said.
+        reason: String,
+    },
 }
 
 /// One arm, run once.

@@ -44,13 +44,42 @@ pub struct Estimate {
 /// place of normal quantiles). Assumes independent values whose mean is roughly normal. `None` below two values, or
 /// with one that is not finite. Equal values have an interval of no length.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {
-    let deviation = sample_deviation(values)?;
-    let units = values.len();
-    let degrees_of_freedom = u32::try_from(units - 1).ok()?;
-    let mean = values.iter().map(|value| value / units as f64).sum::<f64>();
-    let error = deviation / (units as f64).sqrt();
-    let critical = student::quantile(1.0 - ALPHA / 2.0, degrees_of_freedom)?;
-    let half = critical * error;
+    estimate_at(values, ALPHA)
+}
+
+/// The same with confidence `1 - alpha`: where several intervals must hold together.
+pub fn estimate_at(values: &[f64], alpha: f64) -> Option<Estimate> {
+    let error = sample_deviation(values)? / (values.len() as f64).sqrt();
+    of_mean(mean(values), error, u32::try_from(values.len() - 1).ok()?, values.len(), alpha)
+}
+
+/// Estimates how far the mean of one set of values lies above that of another, where no value of one belongs to one of
+/// the other, with confidence `1 - alpha`.
+///
+/// Welch's t (Welch, "The generalization of Student's problem when several different population variances are
+/// involved", Biometrika 34, 1947), its degrees of freedom rounded down. `None` below two values on either side. The
+/// units are those of the side with fewer.
+pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate> {
+    let share = |values: &[f64]| Some(sample_deviation(values)?.powi(2) / values.len() as f64);
+    let (above, below) = (share(of)?, share(to)?);
+    let variance = above + below;
+    let own = |share: f64, values: &[f64]| share * share / (values.len() - 1) as f64;
+    // Values that do not differ at all have no deviation to weigh.
+    let degrees_of_freedom = match own(above, of) + own(below, to) {
+        weight if weight > 0.0 => variance * variance / weight,
+        _ => (of.len() + to.len() - 2) as f64,
+    };
+    let units = of.len().min(to.len());
+    of_mean(mean(of) - mean(to), variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().map(|value| value / values.len() as f64).sum()
+}
+
+/// An estimate from a mean and its standard error.
+fn of_mean(mean: f64, error: f64, degrees_of_freedom: u32, units: usize, alpha: f64) -> Option<Estimate> {
+    let half = student::quantile(1.0 - alpha / 2.0, degrees_of_freedom)? * error;
     let p_value = match (error > 0.0, mean == 0.0) {
         (true, _) => student::two_sided(mean / error, degrees_of_freedom)?,
         (false, true) => 1.0,
@@ -176,6 +205,34 @@ mod tests {
         assert_eq!(read(&values), Direction::Better);
         assert_eq!(read(&values.map(|value| -value)), Direction::Worse);
         assert_eq!(read(&values[..5]), Direction::Undecided, "five units decide nothing");
+    }
+
+    #[test]
+    fn two_sets_without_pairs_are_compared_by_welchs_t() {
+        // Means 5 and 8, variances of the means 0.5 and 1: t has 1.5^2 / (0.25 / 4 + 1 / 5) = 8.57 degrees of freedom,
+        // rounded down to 8, whose quantile at 0.995 is 3.3554.
+        let spread = |center: f64, deviation: f64, count: usize| -> Vec<f64> {
+            let raw: Vec<f64> = (0..count).map(|place| place as f64).collect();
+            let scale = deviation / sample_deviation(&raw).expect("finite");
+            raw.iter().map(|value| center + (value - (count - 1) as f64 / 2.0) * scale).collect()
+        };
+        let (of, to) = (spread(5.0, 2.5_f64.sqrt(), 5), spread(8.0, 6.0_f64.sqrt(), 6));
+        let found = estimate_unpaired(&of, &to, ALPHA).expect("finite");
+        let half = 3.3554 * 1.5_f64.sqrt();
+        assert!((found.mean + 3.0).abs() < 1e-9 && found.units == 5, "{found:?}");
+        assert!((found.low + 3.0 + half).abs() < 1e-3 && (found.high + 3.0 - half).abs() < 1e-3, "{found:?}");
+        let back = estimate_unpaired(&to, &of, ALPHA).expect("finite");
+        assert!((back.low + found.high).abs() < 1e-9);
+        assert_eq!(estimate_unpaired(&[1.0], &to, ALPHA), None);
+        let equal = estimate_unpaired(&[2.0; 6], &[1.0; 6], ALPHA).expect("finite");
+        assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 0.0));
+    }
+
+    #[test]
+    fn intervals_that_must_hold_together_are_wider() {
+        let values = [0.05, 0.06, 0.055, 0.045, 0.05, 0.058];
+        let (one, two) = (estimate(&values).expect("finite"), estimate_at(&values, ALPHA / 2.0).expect("finite"));
+        assert!(two.low < one.low && one.high < two.high && two.mean.to_bits() == one.mean.to_bits());
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl File {
             storage: None,
             orders: None,
             alternation: None,
+            neighbours: Vec::new(),
             arms: Vec::new(),
         };
         self.protocol.begin(&mut cell);

@@ -55,6 +55,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         storage: None,
         orders: None,
         alternation: None,
+        neighbours: Vec::new(),
         arms: Vec::new(),
     }
 }
@@ -77,6 +78,8 @@ fn spec() -> StudySpec {
         smallest_effect: 0.03,
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
         ways: Vec::new(),
     }
 }
@@ -354,6 +357,7 @@ pub fn quick() -> StudyResult {
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
         gateway: None,
+        answers: Vec::new(),
     }
 }
 

@@ -50,6 +50,7 @@ pub fn study() -> NewStudy {
             storage: None,
             orders: None,
             alternation: None,
+            neighbours: Vec::new(),
             arms: Vec::new(),
         }],
         server_cpus: vec![0],
@@ -57,6 +58,8 @@ pub fn study() -> NewStudy {
         smallest_effect: 0.03,
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
+        comparisons: Vec::new(),
+        neighbours: Vec::new(),
         ways: Vec::new(),
     };
     NewStudy {

@@ -115,6 +115,7 @@ fn result(complete: bool) -> StudyResult {
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
         gateway: None,
+        answers: Vec::new(),
     }
 }
 
