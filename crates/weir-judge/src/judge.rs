@@ -49,7 +49,7 @@ use crate::{
     summary,
     syn_ladder::syn_ladder_s,
     taint,
-    units::{self, Units},
+    units::{self, Compared, Units},
 };
 
 /// Largest share of an arm's trials in a cell that may fail for reasons of its own.
@@ -140,7 +140,11 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
     let gate = Gate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
-    let units = units::of(&gate, &cell, (arm, baseline), baseline, Metric::ServerCpuPerMessage);
+    let units = units::of(
+        &gate,
+        &cell,
+        Compared { arm, baseline, first: baseline, row: Metric::ServerCpuPerMessage.row() },
+    );
     let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
     Some(RunningEstimate {
         arm: arm.clone(),
@@ -219,7 +223,8 @@ fn draft(
 ) -> Draft {
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let first = &spec.arms[0].name;
-    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, (arm, baseline), first, row.metric);
+    let compared_by = Compared { arm, baseline, first, row };
+    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
     let units = units_of(cell);
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),

@@ -21,7 +21,7 @@ mod check;
 mod equal_rate;
 mod histogram;
 mod listening;
-mod neighbours;
+mod slice_order;
 mod summary;
 mod syn_ladder;
 mod units;

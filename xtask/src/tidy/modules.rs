@@ -44,7 +44,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "units",
             "equal_rate",
             "progress",
-            "neighbours",
+            "slice_order",
             "listening",
             "summary",
             "attribution",

@@ -150,6 +150,13 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
             take_turns(spec, index, draft)?;
         }
     }
+    if let Some((at, key)) = drafts.blocks_at
+        && spec.cells.iter().all(|cell| cell.alternation.is_some())
+    {
+        let rounds = key.replace("blocks", "rounds");
+        let message = format!("the arms of every cell take turns; give `{rounds}`, or `alternate = false`");
+        return Err(Fault::new(at, key, message));
+    }
     Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect(), idle })
 }
 

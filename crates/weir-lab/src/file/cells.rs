@@ -24,6 +24,9 @@ const LATENCY_SHARE: f64 = 0.6;
 /// What only cells have whose arms take turns.
 const OF_ROUNDS: [&str; 3] = ["rounds", "slice", "permutations"];
 
+/// What only cells have whose arms run in whole trials, said for the whole file.
+const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
+
 const NO_ROUNDS: &str =
     "rounds, slices and permutations have no meaning with alternate = false; leave them out";
 
@@ -64,6 +67,8 @@ pub(super) struct Drafts {
     pub(super) cells: Vec<Draft>,
     /// Whether arms take turns where they can.
     pub(super) alternate: bool,
+    /// Where the file says how many blocks its cells have, and with which key.
+    pub(super) blocks_at: Option<(usize, &'static str)>,
     /// Drivers that are levels and do not run here.
     pub(super) left_out: Vec<String>,
 }
@@ -216,6 +221,8 @@ pub(super) fn read(
 ) -> Result<Drafts, Fault> {
     let alternate = alternate(table)?;
     let file = File::read(table, protocol)?;
+    let places = table.places();
+    let blocks_at = OF_BLOCKS.into_iter().find_map(|key| Some((*places.get(key)?, key)));
     let mut levels = Levels { protocol, machine, left_out: Vec::new() };
     let own = table.tables("cell")?;
     let factors = table.take("factors");
@@ -247,7 +254,7 @@ pub(super) fn read(
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
         return Err(Fault::new(0, "factors", message));
     }
-    Ok(Drafts { cells, alternate, left_out: levels.left_out })
+    Ok(Drafts { cells, alternate, blocks_at, left_out: levels.left_out })
 }
 
 /// Whether arms take turns; what only rounds have is refused where they do not.

@@ -272,6 +272,8 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3\nblocks = 8"), @"a.toml:22: cell.blocks: the arms of c3-d1-m64-closed take turns; give `rounds`");
+    insta::assert_snapshot!(read(&format!("blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: blocks: the arms of every cell take turns; give `rounds`, or `alternate = false`");
+    insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
         "[factors]\nconnections = [100]\ndepth = [1, 16]",
