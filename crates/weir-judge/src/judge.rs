@@ -39,24 +39,16 @@ use weir_stats::{
 };
 
 use crate::{
-    attribution,
+    answers, attribution,
     cell_trials::{self, CellTrials},
-    check::{self, RATE_KEPT_SHARE_MIN},
-    equal_rate,
+    check, equal_rate,
     gate::{Against, Gate, Pairs, TrialState},
-    handoff, listening,
+    handoff, listening, obstacle,
     progress::Progress,
     summary,
     syn_ladder::syn_ladder_s,
-    taint,
     units::{self, Compared, Units},
 };
-
-/// Largest share of an arm's trials in a cell that may fail for reasons of its own.
-pub const FAILED_SHARE_MAX: f64 = 0.25;
-
-/// Largest p99 of the generator's lag, as a share of the median response time.
-pub const LAG_SHARE_MAX: f64 = 0.10;
 
 /// What is judged.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +80,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let headline = headline(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
+    let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
     let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
@@ -104,6 +97,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
         comparisons,
+        answers,
         arms,
         missing_arms: missing_arms.to_vec(),
         complete: progress.is_complete(),
@@ -339,50 +333,8 @@ fn obstacles(
     row: &MetricRow,
     pairs: &Pairs<'_>,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for side in [baseline, arm] {
-        found.extend(failures(cell, side));
-    }
-    if matches!(cell.spec.load, LoadMode::Closed) {
-        return found;
-    }
-    for (side, trials) in sides(pairs, baseline, arm) {
-        let kept = trials.iter().filter(|trial| keeps_rate(trial)).count();
-        if 2 * kept < trials.len() {
-            found.push(Finding::RateNotKept {
-                arm: side.to_owned(),
-                missed: count(trials.len() - kept),
-                trials: count(trials.len()),
-            });
-        }
-        if row.family == Family::Time {
-            found.extend(lag_obstacle(side, &trials, MessageKind::of_cell(cell.spec)));
-        }
-    }
-    found
-}
-
-/// What the responses to one arm say against the cell.
-fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
-    let loads = || cell.of_arm(arm).filter_map(|trial| trial.load.as_ref());
-    let responses: u64 = loads().map(|load| load.failures.wrong_bytes).sum();
-    if responses > 0 {
-        return Some(Finding::WrongBytes { arm: arm.to_owned(), responses });
-    }
-    let failures: u64 = loads().map(|load| load.failures.unexplained).sum();
-    if failures > 0 {
-        return Some(Finding::Unexplained { arm: arm.to_owned(), failures });
-    }
-    let trials = cell.of_arm(arm).count();
-    let is_own = |trial: &&TrialRecord| trial.taints.iter().any(|taint| !taint::is_noise(taint));
-    let failed: Vec<&TrialRecord> = cell.of_arm(arm).filter(is_own).collect();
-    let first = taint::failed_trial(failed.first()?);
-    (failed.len() as f64 > FAILED_SHARE_MAX * trials as f64).then(|| Finding::TrialsFailed {
-        arm: arm.to_owned(),
-        failed: count(failed.len()),
-        trials: count(trials),
-        first,
-    })
+    let sides = sides(pairs, baseline, arm).into_iter();
+    sides.flat_map(|(side, trials)| obstacle::of_side(cell, side, row, &trials)).collect()
 }
 
 fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s str, Vec<&'a TrialRecord>); 2] {
@@ -392,46 +344,10 @@ fn sides<'a, 's>(pairs: &Pairs<'a>, baseline: &'s str, arm: &'s str) -> [(&'s st
     ]
 }
 
-fn keeps_rate(trial: &TrialRecord) -> bool {
-    trial.load.as_ref().is_some_and(|load| {
-        let intended = (load.messages_started + load.missed_starts) as f64;
-        load.messages as f64 >= RATE_KEPT_SHARE_MIN * intended
-    })
-}
-
-fn lag_obstacle(side: &str, trials: &[&TrialRecord], kind: MessageKind) -> Option<Finding> {
-    let shares: Vec<f64> = trials
-        .iter()
-        .filter_map(|trial| {
-            let load = trial.load.as_ref()?;
-            let lag_ns = load.send_lag.quantile_ns(0.99)?;
-            let response_ns = load.response.quantile_ns(0.5)?;
-            Some(lag_ns as f64 / response_ns as f64)
-        })
-        .collect();
-    match median(&shares) {
-        None if trials.is_empty() => None,
-        None => Some(Finding::LagUnknown { arm: side.to_owned(), kind }),
-        Some(share) => (share > LAG_SHARE_MAX).then(|| Finding::LagTooLarge { arm: side.to_owned(), share }),
-    }
-}
-
 /// A lower bound for each side whose pairs were mostly limited by the generator.
 fn generator_bounds(pairs: &Pairs<'_>, baseline: &str, arm: &str, cell: &CellSpec) -> Vec<Finding> {
-    if !matches!(cell.load, LoadMode::Closed) {
-        return Vec::new();
-    }
-    let mut bounds = Vec::new();
-    for (side, trials) in sides(pairs, baseline, arm) {
-        let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-        let throughput: Vec<f64> = loads.iter().map(|load| load.throughput_per_second).collect();
-        let bound = loads.iter().filter(|load| load.generator_bound).count();
-        if let (true, Some(per_second)) = (2 * bound > loads.len(), median(&throughput)) {
-            let kind = MessageKind::of_cell(cell);
-            bounds.push(Finding::LowerBound { arm: side.to_owned(), per_second, kind });
-        }
-    }
-    bounds
+    let sides = sides(pairs, baseline, arm).into_iter();
+    sides.filter_map(|(side, trials)| obstacle::generator_bound(cell, side, &trials)).collect()
 }
 
 impl Draft {
@@ -623,7 +539,7 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));
         let orders = cell.orders.clone().map(|orders| (orders.driver, orders.in_flight_total));
-        (http, cell.storage.clone(), orders)
+        (http, cell.storage.clone(), orders, cell.neighbours.clone())
     };
     (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
@@ -645,10 +561,6 @@ fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<Ar
         })
         .filter(|summary| summary.trials > 0)
         .collect()
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {

@@ -15,12 +15,14 @@ pub mod progress;
 pub mod sample;
 pub mod taint;
 
+mod answers;
 mod attribution;
 mod cell_trials;
 mod check;
 mod equal_rate;
 mod histogram;
 mod listening;
+mod obstacle;
 mod slice_order;
 mod summary;
 mod syn_ladder;

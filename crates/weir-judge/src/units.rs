@@ -176,6 +176,43 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
     units
 }
 
+/// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one for each unit
+/// with its block and the trials it is of. Of several attempts at a block the first that has one counts, and the two
+/// runs of the study's first arm make one.
+pub(crate) fn alone<'a>(
+    gate: &Gate,
+    cell: &CellTrials<'a>,
+    arm: &str,
+    row: &MetricRow,
+) -> BTreeMap<u32, (f64, &'a TrialRecord)> {
+    let mut found = BTreeMap::new();
+    for round in cell.rounds() {
+        let usable = [false, true].into_iter().filter_map(|repeat| round.run(arm, repeat));
+        let usable = usable.filter(|trial| gate.is_usable(trial, cell.state));
+        let figures: Vec<(f64, &TrialRecord)> =
+            usable.filter_map(|trial| Some((figure_of(trial, row)?, trial))).collect();
+        if let Some((_, trial)) = figures.first() {
+            let mean = figures.iter().map(|(figure, _)| figure / figures.len() as f64).sum();
+            found.entry(trial.block).or_insert((mean, *trial));
+        }
+    }
+    found
+}
+
+/// A trial's figure on the metric's scale: the median over its slices, where slices have it.
+fn figure_of(trial: &TrialRecord, row: &MetricRow) -> Option<f64> {
+    let scaled = |figure: f64| match row.scale {
+        Scale::Ratio => figure.ln(),
+        Scale::Difference { .. } => figure,
+    };
+    let figures: Vec<f64> = match row.read_slice.filter(|_| !trial.slices.is_empty()) {
+        Some(of_slice) => trial.slices.iter().filter_map(of_slice).collect(),
+        None => (row.read)(trial).into_iter().collect(),
+    };
+    let figures: Vec<f64> = figures.into_iter().filter(|figure| row.has(*figure)).map(scaled).collect();
+    median(&figures)
+}
+
 #[cfg(test)]
 mod tests {
     use weir_record::{

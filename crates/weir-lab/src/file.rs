@@ -3,6 +3,8 @@
 
 mod arms;
 mod cells;
+mod comparisons;
+mod neighbours;
 mod published;
 
 use std::path::{Path, PathBuf};
@@ -143,15 +145,20 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     };
     let drafts = cells::read(&mut table, protocol, machine)?;
     let arms = arms::read(&mut table, protocol, machine)?;
+    spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
+    let questions = comparisons::Tables::of(&mut table)?;
     let published = table.tables("published")?;
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
     let places = arms::cast(arms, drafts, &mut spec)?;
-    place(&mut spec, protocol, surroundings, (server_cpus, load_cpus));
+    place(&mut spec, protocol, surroundings, (server_cpus.clone(), load_cpus));
     let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, surroundings)?;
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
-    spec.published = published::read(published, &spec, (&absent, !left_out.is_empty()))?;
+    let lacks_cells = !left_out.is_empty();
+    let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
+    spec.comparisons = questions.read(&known)?;
+    spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }
 
@@ -210,6 +217,16 @@ fn fraction(entry: Entry<'_>, range: &std::ops::RangeInclusive<f64>) -> Result<f
     let value = entry.fraction()?;
     limits::within(&key, value, range).map_err(|error| Fault { at, error })?;
     Ok(value)
+}
+
+/// A word that is one of those there are.
+fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let name = entry.text()?;
+    if known.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(Fault::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
 }
 
 /// What a key means where it is none of this protocol's, or of this table.

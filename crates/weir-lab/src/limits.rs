@@ -17,6 +17,12 @@ pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
 /// Most published figures a study may carry.
 pub const PUBLISHED_MAX: usize = 32;
 
+/// Most comparisons and goals of a study, each arm and cell counted.
+pub const COMPARISONS_MAX: usize = 200;
+
+/// Most processes beside the servers of a study.
+pub const NEIGHBOURS_MAX: usize = 8;
+
 /// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
 pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
 
@@ -182,6 +188,7 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
 pub(crate) fn instead(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean {near}?"),
+        None if known.is_empty() => "there is none at all".to_owned(),
         None => format!("there are {}", known.join(", ")),
     }
 }

@@ -52,11 +52,27 @@ pub fn text(study: &Study) -> String {
     out.push_str("\ncells\n");
     spec.cells.iter().for_each(|cell| self::cell(spec, cell, &mut out));
     whole_trials(spec, &mut out);
+    beside(spec, &mut out);
     out.push('\n');
     claims(spec, &mut out);
     let (all, cap) = (shown_ns(study_ns(spec)), shown_ns(spec.time_cap_ns));
     let _ = writeln!(out, "It takes about {all}; no round or block starts after {cap}.");
     out
+}
+
+/// Processes beside the servers, and what is asked beside the verdicts.
+fn beside(spec: &StudySpec, out: &mut String) {
+    if !spec.neighbours.is_empty() {
+        out.push_str("\nneighbours\n");
+    }
+    for neighbour in &spec.neighbours {
+        let _ = writeln!(out, "  {}  {}", neighbour.name, neighbour.argv.join(" "));
+    }
+    let goals = spec.comparisons.iter().filter(|asked| asked.goal.is_some()).count();
+    if !spec.comparisons.is_empty() {
+        let _ =
+            writeln!(out, "\n{} comparisons of its own, {goals} of them with a goal", spec.comparisons.len());
+    }
 }
 
 fn head(spec: &StudySpec, out: &mut String) {

@@ -38,6 +38,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     for cell in &spec.cells {
         check_cell(cell)?;
         cell_arms(spec, cell)?;
+        neighbours(spec, cell)?;
         turns(spec, cell)?;
         if !ids.insert(&cell.id) {
             return Err(SpecError::new("factors", format!("the cell {} occurs twice", cell.id)));
@@ -53,6 +54,21 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     protocol::check(spec)?;
     decidable(spec)?;
     published(spec)
+}
+
+/// Neighbours of a cell are the study's, each once, and have a server to be beside.
+fn neighbours(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
+    let wrong = |message: String| Err(SpecError::new("cell.neighbours", message));
+    let known: BTreeSet<&str> = spec.neighbours.iter().map(|it| it.name.as_str()).collect();
+    let own: BTreeSet<&str> = cell.neighbours.iter().map(String::as_str).collect();
+    match own.difference(&known).next() {
+        Some(unknown) => wrong(format!("{} has a neighbour {unknown:?} that is not there", cell.id)),
+        None if own.len() < cell.neighbours.len() => wrong(format!("{} has a neighbour twice", cell.id)),
+        None if !own.is_empty() && cell.storage.is_some() => {
+            wrong("a storage job has no server to be beside; it has `background_depth`".to_owned())
+        }
+        None => Ok(()),
+    }
 }
 
 /// Arms take turns where they can.

@@ -15,6 +15,9 @@ pub struct ChainTotals {
     pub gateway_sent: u64,
     /// Of those it received, orders of clients.
     pub gateway_orders: u64,
+    /// Commits of its journal; zero where it keeps none.
+    #[serde(default)]
+    pub gateway_commits: u64,
     /// Data messages the exchange received.
     pub exchange_received: u64,
     /// Of these, orders.

@@ -132,11 +132,8 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_is_not_stored() {
-        let of = Side {
-            arm: "epoll".to_owned(),
-            cell_id: "c1".to_owned(),
-            metric: Metric::ServerCpuPerMessage,
-        };
+        let of =
+            Side { arm: "epoll".to_owned(), cell_id: "c1".to_owned(), metric: Metric::ServerCpuPerMessage };
         let asked = ComparisonSpec { of, to: Vec::new(), goal: Some(Goal::Within(0.5, 2.0)) };
         let text = serde_json::to_string(&asked).expect("it serialises");
         assert!(text.ends_with(r#","goal":{"within":[0.5,2.0]}}"#) && !text.contains("\"to\""), "{text}");

@@ -33,6 +33,10 @@ pub enum Metric {
     GeneratorCpuPerMessage,
     /// Involuntary context switches of the server's threads per message.
     InvoluntarySwitchesPerMessage,
+    /// Memory of the server's own, that no file backs.
+    ServerMemory,
+    /// Orders for each commit of the gateway's journal; at level `disk` a commit is one `fdatasync`.
+    OrdersPerCommit,
 }
 
 impl Metric {
@@ -79,6 +83,8 @@ pub enum Family {
     Time,
     /// Events.
     Events,
+    /// Room that something takes.
+    Memory,
 }
 
 /// What figures of a metric are counted in.
@@ -92,6 +98,8 @@ pub enum MetricUnit {
     PerSecond,
     /// Events.
     Count,
+    /// Bytes.
+    Bytes,
 }
 
 impl MetricUnit {
@@ -102,6 +110,7 @@ impl MetricUnit {
             Self::Nanos => "ns",
             Self::PerSecond => "1/s",
             Self::Count => "count",
+            Self::Bytes => "B",
         }
     }
 }
@@ -143,7 +152,7 @@ pub struct MetricRow {
 }
 
 /// All metrics, in the order in which they are shown, which is that of the enum.
-pub static METRICS: [MetricRow; 10] = [
+pub static METRICS: [MetricRow; 12] = [
     MetricRow {
         metric: Metric::ServerCpuPerMessage,
         key: "server-cpu-per-message",
@@ -263,6 +272,35 @@ pub static METRICS: [MetricRow; 10] = [
         read: |trial| each(trial, |seen| seen.switches_involuntary),
         read_slice: None,
         part: |_| Part::Figure,
+    },
+    MetricRow {
+        metric: Metric::ServerMemory,
+        key: "server-memory",
+        unit: MetricUnit::Bytes,
+        // What connections cost is a difference: the rest of the server has its memory without them.
+        scale: Scale::Difference { margin: 1_048_576.0 },
+        better: Better::Smaller,
+        family: Family::Memory,
+        read: |trial| Some(trial.load.as_ref()?.observed.as_ref()?.rss_anon_bytes as f64),
+        read_slice: None,
+        part: |cell| if cell.idle_connections > 0 { Part::Figure } else { Part::None },
+    },
+    MetricRow {
+        metric: Metric::OrdersPerCommit,
+        key: "orders-per-commit",
+        unit: MetricUnit::Count,
+        scale: Scale::Ratio,
+        better: Better::Larger,
+        family: Family::Events,
+        read: |trial| {
+            let totals = trial.chain.as_ref()?;
+            (totals.gateway_commits > 0).then(|| totals.gateway_orders as f64 / totals.gateway_commits as f64)
+        },
+        read_slice: None,
+        part: |cell| match &cell.orders {
+            Some(orders) if orders.journal != "none" => Part::Figure,
+            _ => Part::None,
+        },
     },
 ];
 

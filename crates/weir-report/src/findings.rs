@@ -551,6 +551,25 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
             ])
             .to_owned(),
+        Finding::IncludesBound { bound } => {
+            let bound = format::bound(*bound);
+            told!(
+                language,
+                "the interval includes the bound {bound}",
+                "구간이 목표 값 {bound}을(를) 포함함",
+                "区间包含目标值 {bound}",
+            )
+        }
+        Finding::OtherStates => language
+            .choose([
+                "the two sides were met in different machine states only",
+                "두 쪽이 서로 다른 머신 상태에서만 측정됨",
+                "双方只在不同的机器状态下测得",
+            ])
+            .to_owned(),
+        Finding::ArmMissing { arm } => {
+            told!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
+        }
         Finding::NoWitness { witness } => {
             let witness = witness_name(language, *witness);
             told!(
@@ -647,6 +666,7 @@ fn exclusion(language: Language, reason: Exclusion) -> &'static str {
         Exclusion::LoadFailed => ["generator failed", "부하 생성기 실패", "负载生成器失败"],
         Exclusion::CompletionOverflow => ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
         Exclusion::JobFailed => ["job failed", "작업 실패", "任务失败"],
+        Exclusion::NeighbourFailed => ["neighbour failed", "함께 실행한 프로세스 실패", "旁侧进程失败"],
         Exclusion::InFarState => ["in the far state", "먼 상태(far)", "处于远状态（far）"],
         Exclusion::InNearState => ["in the near state", "가까운 상태(near)", "处于近状态（near）"],
         Exclusion::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],

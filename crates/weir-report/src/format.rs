@@ -96,6 +96,17 @@ pub(crate) fn nanos_tick(ns: f64) -> String {
     nanos(ns).replace(".00 ", " ").replace(".0 ", " ")
 }
 
+/// A bound as it was asked: no more digits than it has.
+pub(crate) fn bound(bound: f64) -> String {
+    finite(bound, |value| {
+        if value.abs() < 1e4 {
+            format!("{:.3}", value).trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            grouped(value)
+        }
+    })
+}
+
 /// A ratio with three decimals for tables: `0.782`.
 pub(crate) fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| ABSENT.to_owned(), |value| finite(value, |value| format!("{value:.3}")))
@@ -126,6 +137,11 @@ pub(crate) fn ratio_in_prose(estimate: f64, interval: Option<(f64, f64)>) -> (St
 /// What a median with its spread looks like in a table: `5.10 µs (4.98 µs – 5.31 µs)`.
 pub(crate) fn spread(spread: Spread, number: impl Fn(f64) -> String) -> String {
     format!("{} ({} – {})", number(spread.median), number(spread.min), number(spread.max))
+}
+
+/// An amount of memory that was measured: `930 B`, `12.3 MiB`.
+pub(crate) fn memory(amount: f64) -> String {
+    finite(amount, |value| bytes(value.round().max(0.0) as u64))
 }
 
 /// A size: `64 B`, `4 KiB`, `7.6 GiB`.

@@ -20,6 +20,7 @@ mod display;
 mod findings;
 mod format;
 mod gateway;
+mod goals;
 mod html;
 mod language;
 mod markdown;

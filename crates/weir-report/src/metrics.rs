@@ -3,6 +3,7 @@
 
 use weir_record::{
     finding::MessageKind,
+    goal::AnswerScale,
     metric::{Metric, MetricUnit, Scale},
     verdict::Comparison,
 };
@@ -28,7 +29,7 @@ struct MetricWords {
 }
 
 /// In the order of the record's table.
-const WORDS: [MetricWords; 10] = [
+const WORDS: [MetricWords; 12] = [
     MetricWords {
         metric: Metric::ServerCpuPerMessage,
         name: ["Server CPU per {per}", "{per}당 서버 CPU", "每{per}的服务器 CPU"],
@@ -104,6 +105,18 @@ const WORDS: [MetricWords; 10] = [
             "每{per}非自愿上下文切换次数",
         ],
         short: ["involuntary", "비자발적 스위치", "非自愿切换"],
+    },
+    MetricWords {
+        metric: Metric::ServerMemory,
+        name: ["Server memory", "서버 메모리", "服务器内存"],
+        prose: ["memory of the server", "서버 메모리 사용량", "服务器内存用量"],
+        short: ["memory", "메모리", "内存"],
+    },
+    MetricWords {
+        metric: Metric::OrdersPerCommit,
+        name: ["Orders per journal commit", "저널 커밋당 주문 수", "每次日志提交的订单数"],
+        prose: ["number of orders per journal commit", "저널 커밋당 주문 건수 평균", "每次日志提交的订单数"],
+        short: ["orders/commit", "주문/커밋", "订单/提交"],
     },
 ];
 
@@ -192,6 +205,7 @@ pub(crate) fn figure(view: &View<'_>, metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format::micros(value),
         MetricUnit::Nanos => format::nanos(value),
         MetricUnit::Count => format::per_message(value),
+        MetricUnit::Bytes => format::memory(value),
         MetricUnit::PerSecond if value.is_finite() => {
             format!("{} {}", format::grouped(value), findings::rate(view.language, view.kind()))
         }
@@ -205,6 +219,7 @@ pub(crate) fn bare(metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format::micros(value),
         MetricUnit::Nanos => format::nanos(value),
         MetricUnit::Count => format::per_message(value),
+        MetricUnit::Bytes => format::memory(value),
         MetricUnit::PerSecond => format::grouped(value),
     }
 }
@@ -230,6 +245,19 @@ pub(crate) fn effect(comparison: &Comparison) -> String {
             }
         }
         _ => format::ratio_and_interval(comparison.ratio, comparison.interval),
+    }
+}
+
+/// A figure of the study's own comparisons: a ratio, a difference with its sign, or a figure in the metric's unit.
+pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: AnswerScale, value: f64) -> String {
+    match scale {
+        AnswerScale::Ratio => format::ratio(Some(value)),
+        AnswerScale::Figure => figure(view, metric, value),
+        AnswerScale::Difference if metric.row().unit == MetricUnit::Count => format!("{value:+.3}"),
+        AnswerScale::Difference => {
+            let sign = if value < 0.0 { "−" } else { "+" };
+            format!("{sign}{}", figure(view, metric, value.abs()))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    chart, gateway, published,
+    chart, gateway, goals, published,
     section::{Content, Section},
     view::View,
     ways,
@@ -10,8 +10,9 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 12] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 13] = [
     chart::forest,
+    goals::section,
     gateway::runs,
     gateway::costs,
     claims,

@@ -8,7 +8,7 @@ use weir_record::{
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, gateway, metrics, notes, published,
+    format, gateway, goals, metrics, notes, published,
     section::Content,
     sentence,
     table::Table,
@@ -43,6 +43,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     }
     notes(view, &mut out);
     handoff(view, &mut out);
+    goals(view, &mut out);
     published(view, &mut out);
     ways(view, &mut out);
     missing_arms(view, &mut out);
@@ -300,6 +301,14 @@ fn notes(view: &View<'_>, out: &mut Output) {
     }
     for line in lines {
         out.wrapped(&format!("- {line}"), "  ");
+    }
+}
+
+fn goals(view: &View<'_>, out: &mut Output) {
+    if goals::has_any(view) {
+        out.blank();
+        out.styled(Style::Bold, view.word(Word::GoalsTitle));
+        goals::lines(view).iter().for_each(|line| out.wrapped(&format!("- {line}"), "  "));
     }
 }
 

@@ -11,7 +11,7 @@ use weir_record::{
 
 use crate::{
     findings, format,
-    language::Language,
+    language::{Language, told},
     terms,
     words::{self, Word},
 };
@@ -307,6 +307,10 @@ impl<'a> View<'a> {
             });
         }
         parts.extend(self.offered_load(cell.load));
+        if !cell.neighbours.is_empty() {
+            let names = cell.neighbours.join(", ");
+            parts.push(told!(self.language, "beside {names}", "함께 실행: {names}", "旁侧进程：{names}"));
+        }
         parts
     }
 

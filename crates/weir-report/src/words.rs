@@ -36,6 +36,8 @@ words! {
     LowerRate: "less throughput" | "처리량 낮음" | "吞吐量更低";
     Fewer: "fewer" | "더 적음" | "更少";
     More: "more" | "더 많음" | "更多";
+    LessMemory: "less memory" | "메모리 덜 씀" | "更省内存";
+    MoreMemory: "more memory" | "메모리 더 씀" | "更耗内存";
     Faster: "faster" | "더 빠름" | "更快";
     Slower: "slower" | "더 느림" | "更慢";
     Equivalent: "equivalent" | "동등" | "相当";
@@ -150,6 +152,24 @@ words! {
     FirstByte: "first byte" | "첫 바이트" | "首字节";
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
+
+    GoalsTitle: "Goals and further comparisons" | "목표와 추가 비교" | "目标与附加比较";
+    GoalsHelp: "What the study asks beside the comparisons with the baseline. A goal is met when the whole 99 % interval is \
+        on its side, missed when the whole interval is beyond it, and open otherwise. Goals claim nothing: they have no \
+        verdict and are not corrected for one another. Two cells are compared unpaired (Welch), arms of one cell within \
+        each round or block."
+        | "기준과의 비교 외에 연구가 따로 묻는 것입니다. 99 % 구간 전체가 목표를 만족하면 달성, 구간 전체가 목표를 벗어나면 미달성, 그 밖에는 \
+        미정입니다. 목표는 주장이 아니므로 판정이 없고 서로 간의 보정도 하지 않습니다. 두 조건은 쌍을 짓지 않고(Welch), 한 조건의 대상들은 \
+        라운드나 블록 안에서 비교합니다."
+        | "研究在与基线的比较之外所问的内容。99 % 区间整体满足目标为达成，整体超出目标为未达成，否则为未定。目标不是结论：没有判定，彼此之间也不作校正。\
+        两个条件之间不配对比较（Welch），同一条件的方案在每轮或每个区组内比较。";
+    GoalSubject: "what" | "비교 내용" | "比较内容";
+    Goal: "goal" | "목표" | "目标";
+    GoalFigure: "figure [interval]" | "수치 [구간]" | "数值 [区间]";
+    GoalUnits: "units" | "단위 수" | "单元数";
+    GoalMet: "met" | "달성" | "达成";
+    GoalMissed: "missed" | "미달성" | "未达成";
+    GoalOpen: "open" | "미정" | "未定";
 
     WaysTitle: "Ways of waiting, and which of them this machine has" | "대기 방식과 이 머신에서의 사용 가능 여부"
         | "等待方式，以及本机具备哪些";
@@ -347,6 +367,7 @@ fn better(family: Family) -> Word {
         Family::Rate => Word::HigherRate,
         Family::Time => Word::Faster,
         Family::Events => Word::Fewer,
+        Family::Memory => Word::LessMemory,
     }
 }
 
@@ -357,6 +378,7 @@ fn worse(family: Family) -> Word {
         Family::Rate => Word::LowerRate,
         Family::Time => Word::Slower,
         Family::Events => Word::More,
+        Family::Memory => Word::MoreMemory,
     }
 }
 

@@ -224,14 +224,15 @@ mod tests {
         let back = estimate_unpaired(&to, &of, ALPHA).expect("finite");
         assert!((back.low + found.high).abs() < 1e-9);
         assert_eq!(estimate_unpaired(&[1.0], &to, ALPHA), None);
-        let equal = estimate_unpaired(&[2.0; 6], &[1.0; 6], ALPHA).expect("finite");
+        let equal = estimate_unpaired(&[2.0; 8], &[1.0; 4], ALPHA).expect("finite");
         assert_eq!((equal.low, equal.high, equal.p_value), (1.0, 1.0, 0.0));
     }
 
     #[test]
     fn intervals_that_must_hold_together_are_wider() {
         let values = [0.05, 0.06, 0.055, 0.045, 0.05, 0.058];
-        let (one, two) = (estimate(&values).expect("finite"), estimate_at(&values, ALPHA / 2.0).expect("finite"));
+        let (one, two) =
+            (estimate(&values).expect("finite"), estimate_at(&values, ALPHA / 2.0).expect("finite"));
         assert!(two.low < one.low && one.high < two.high && two.mean.to_bits() == one.mean.to_bits());
     }
 

@@ -136,6 +136,16 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
             let message = format!("there is no arm {unknown:?}; {}", instead(unknown, &names));
             return Err(Fault::new(*at, "cell.arms", message));
         }
+        let beside: Vec<&str> = spec.neighbours.iter().map(|it| it.name.as_str()).collect();
+        if let Some((at, unknown)) =
+            draft.neighbours.iter().find(|(_, name)| !beside.contains(&name.as_str()))
+        {
+            let message = match beside.is_empty() {
+                true => format!("there is no neighbour {unknown:?}; write a [[neighbour]]"),
+                false => format!("there is no neighbour {unknown:?}; {}", instead(unknown, &beside)),
+            };
+            return Err(Fault::new(*at, "cell.neighbours", message));
+        }
         let own = arms.iter().filter(|arm| arm.runs_in(&draft));
         let own: Vec<String> = own.map(|arm| arm.spec.name.clone()).collect();
         // Nobody asked for a combination in which there is nothing to compare.

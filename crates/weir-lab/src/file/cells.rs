@@ -3,7 +3,7 @@
 
 use weir_record::spec::{CellRole, CellSpec, LoadMode};
 
-use super::{elsewhere, fraction};
+use super::{elsewhere, fraction, neighbours};
 use crate::{
     limits::{self, BYTES_IN_FLIGHT_MAX, CELLS_MAX, Level, RATE_PER_SECOND, SHARE, instead},
     protocol::{self, Machine, Protocol, Setting, Value},
@@ -47,6 +47,8 @@ pub(super) struct Draft {
     pub(super) is_combined: bool,
     /// Names the file gives, with their places; empty for all.
     pub(super) arms: Vec<(usize, String)>,
+    /// The same for neighbours; empty for none.
+    pub(super) neighbours: Vec<(usize, String)>,
     pub(super) turns: Turns,
 }
 
@@ -194,13 +196,16 @@ impl File {
     }
 
     fn draft(&self, asked: &Asked<'_>, shape: &Shape, load: Option<LoadMode>) -> Draft {
-        let spec = self.cell(shape, asked.role, load, asked.settings);
+        let mut spec = self.cell(shape, asked.role, load, asked.settings);
+        spec.neighbours = asked.neighbours.iter().map(|(_, name)| name.clone()).collect();
+        spec.id = protocol::cell_id(&spec);
         Draft {
             turns: self.turns(asked.role, spec.load, asked.settings),
             spec,
             shape: shape.clone(),
             is_combined: asked.is_combined,
             arms: asked.arms.to_vec(),
+            neighbours: asked.neighbours.to_vec(),
         }
     }
 }
@@ -211,6 +216,7 @@ struct Asked<'a> {
     settings: &'a Settings,
     is_combined: bool,
     arms: &'a [(usize, String)],
+    neighbours: &'a [(usize, String)],
 }
 
 /// Reads all cells of a file.
@@ -285,6 +291,7 @@ fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
         spec,
         shape: claim.shape.clone(),
         arms: claim.arms.clone(),
+        neighbours: claim.neighbours.clone(),
         ..*claim
     }
 }
@@ -429,7 +436,8 @@ fn matrix(
     };
     let settings = Settings::default();
     let draft = |shape: &Shape| {
-        let asked = Asked { role: role(shape), settings: &settings, is_combined: true, arms: &[] };
+        let asked =
+            Asked { role: role(shape), settings: &settings, is_combined: true, arms: &[], neighbours: &[] };
         file.draft(&asked, shape, None)
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
@@ -490,6 +498,7 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
         entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
     })?;
     let arms: Vec<(usize, String)> = arms.unwrap_or_default();
+    let neighbours = table.read("neighbours", neighbours::of_cell)?.unwrap_or_default();
     let poisson = table.read("poisson", |entry| Ok((entry.at, entry.flag()?)))?;
     let loads = offered(&mut table, poisson.is_none_or(|(_, poisson)| poisson))?;
     if let Some((at, _)) = poisson.filter(|_| loads.is_empty()) {
@@ -501,7 +510,7 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     let all = levels.read(&mut table)?;
     table.finish(|key| elsewhere(key, file.protocol))?;
     check_count(&all, at)?;
-    let asked = Asked { role, settings: &settings, is_combined: false, arms: &arms };
+    let asked = Asked { role, settings: &settings, is_combined: false, arms: &arms, neighbours: &neighbours };
     let shapes = combinations(&all);
     Ok(shapes.iter().flat_map(|shape| loads.iter().map(|load| file.draft(&asked, shape, *load))).collect())
 }

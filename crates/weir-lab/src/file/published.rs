@@ -5,10 +5,8 @@ use weir_record::{
     spec::{Cause, PublishedClaim, StudySpec, Text},
 };
 
-use crate::{
-    limits::instead,
-    table::{Entry, Fault, Table},
-};
+use super::one_of;
+use crate::table::{Entry, Fault, Table};
 
 /// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
 /// them have no place here.
@@ -63,15 +61,6 @@ fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, Fault> {
     let cause = Cause { arm: table.required("arm", arm)?, baseline: table.required("baseline", arm)? };
     table.finish(|_| None)?;
     Ok(cause)
-}
-
-fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault> {
-    let (at, key) = (entry.at, entry.key.clone());
-    let name = entry.text()?;
-    if known.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(Fault::new(at, &key, format!("there is no {what} {name:?}; {}", instead(&name, known))))
 }
 
 /// A sentence: in English alone, or in several languages.

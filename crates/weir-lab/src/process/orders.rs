@@ -110,6 +110,7 @@ pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
             gateway_received: front.received,
             gateway_sent: front.sent,
             gateway_orders: front.orders,
+            gateway_commits: front.journal.as_ref().map_or(0, |journal| journal.commits),
             exchange_received: back.received,
             exchange_orders: back.orders,
             exchange_sent: back.sent,

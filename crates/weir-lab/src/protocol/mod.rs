@@ -150,7 +150,8 @@ pub(crate) fn check(spec: &StudySpec) -> Result<&'static dyn Protocol, SpecError
 pub fn cell_id(cell: &CellSpec) -> String {
     let protocol = of(cell);
     let levels = protocol.factors().iter().filter_map(|factor| (factor.shown)(cell));
-    let parts: Vec<String> = levels.chain(protocol.load_shown(cell)).collect();
+    let beside = cell.neighbours.iter().map(|name| format!("beside-{name}"));
+    let parts: Vec<String> = levels.chain(protocol.load_shown(cell)).chain(beside).collect();
     parts.join("-")
 }
 

@@ -6,7 +6,11 @@ use weir_lab::{
     file::parse,
     surroundings::{DriverFound, Surroundings},
 };
-use weir_record::spec::{CellRole, LoadMode, StudySpec, Subject};
+use weir_record::{
+    goal::{ComparisonSpec, Goal, Side},
+    metric::Metric,
+    spec::{CellRole, LoadMode, StudySpec, Subject},
+};
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
 
@@ -353,4 +357,114 @@ fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is
     assert_eq!(read(orders).expect("it is right").published.len(), 1);
     let wrong = read(&orders.replace("closed-uring-w2", "closed-uring-w3")).expect_err("there is none");
     assert!(wrong.contains("did you mean closed-uring-w2?"), "{wrong}");
+}
+
+/// What a comparison stands for, in short: `uring at c1 / epoll at c1`.
+fn told(spec: &StudySpec) -> Vec<String> {
+    let side = |side: &Side| format!("{} at {}", side.arm, side.cell_id.trim_end_matches("-m64-closed"));
+    let asked = |asked: &ComparisonSpec| {
+        let to: Vec<String> = asked.to.iter().map(side).collect();
+        format!("{} / {}", side(&asked.of), to.join(", "))
+    };
+    spec.comparisons.iter().map(asked).collect()
+}
+
+#[test]
+fn a_comparison_names_what_differs_and_takes_the_rest_from_the_other_side() {
+    let metric = "metric = \"server-cpu-per-message\"\n";
+    let of = |lines: &str| told(&with(&format!("[[comparison]]\n{metric}{lines}")).expect("it is right"));
+    assert_eq!(
+        of("of = { arm = \"uring-16k\" }"),
+        ["uring-16k at c100-d1 / epoll at c100-d1", "uring-16k at c100-d16 / epoll at c100-d16"],
+        "the baseline, in every cell in closed loop"
+    );
+    assert_eq!(
+        of("of = { arm = [\"epoll\", \"uring-16k\"], depth = 16 }\nto = { depth = 1 }"),
+        ["epoll at c100-d16 / epoll at c100-d1", "uring-16k at c100-d16 / uring-16k at c100-d1"]
+    );
+    assert_eq!(
+        of("of = { arm = \"epoll\", cell = \"c100-d16-m64-open60pct\" }\nto = { arm = \"uring-16k\" }"),
+        ["epoll at c100-d16-m64-open60pct / uring-16k at c100-d16-m64-open60pct"]
+    );
+    assert_eq!(
+        of("of = { arm = \"epoll\", depth = [1] }\nbest_of = [\"uring-16k\"]"),
+        ["epoll at c100-d1 / uring-16k at c100-d1"]
+    );
+    let twice = "of = { arm = \"epoll\", depth = 1 }\nto = { metric = \"generator-cpu-per-message\" }";
+    let spec = with(&format!("[[comparison]]\n{metric}{twice}\nwithin = [0.5, 2]")).expect("it is right");
+    assert_eq!(spec.comparisons[0].to[0].metric, Metric::GeneratorCpuPerMessage);
+    assert_eq!(spec.comparisons[0].goal, Some(Goal::Within(0.5, 2.0)));
+    let alone = "[[goal]]\nof = { arm = \"epoll\", depth = 1 }\nmetric = \"latency-p50\"\nat_most = 50000";
+    let spec = with(alone).expect("it is right");
+    assert_eq!((spec.comparisons[0].to.len(), spec.comparisons[0].goal), (0, Some(Goal::AtMost(50_000.0))));
+}
+
+#[test]
+fn not_slower_is_the_margin_of_the_study_in_the_direction_of_the_metric() {
+    let goal = |metric: &str| {
+        let text = format!(
+            "[[comparison]]\nof = {{ arm = \"uring-16k\", depth = 1 }}\nmetric = \"{metric}\"\nnot_slower = true"
+        );
+        with(&text).expect("it is right").comparisons[0].goal
+    };
+    assert_eq!(goal("server-cpu-per-message"), Some(Goal::AtMost(1.03)));
+    assert_eq!(goal("throughput"), Some(Goal::AtLeast(1.0 / 1.03)));
+    assert_eq!(goal("switches-per-message"), Some(Goal::AtMost(0.01)));
+}
+
+#[test]
+fn mistakes_in_comparisons_and_goals_are_named() {
+    let metric = "metric = \"throughput\"\n";
+    let wrong = |lines: &str| with(&format!("[[comparison]]\n{lines}")).expect_err("it is a mistake");
+    let epoll = format!("{metric}of = {{ arm = \"epoll\", depth = 1 }}\n");
+    insta::assert_snapshot!(wrong(&epoll), @"a.toml:22: comparison.of: both sides are epoll in c100-d1-m64-closed; say what differs");
+    insta::assert_snapshot!(wrong(&epoll.replace("epoll", "epol")), @r#"a.toml:22: comparison.of.arm: there is no arm "epol"; did you mean epoll?"#);
+    insta::assert_snapshot!(wrong(&epoll.replace("throughput", "thruput")), @r#"a.toml:21: comparison.metric: there is no metric "thruput"; did you mean throughput?"#);
+    insta::assert_snapshot!(wrong(&epoll.replace("depth", "dpeth")), @"a.toml:22: comparison.of.dpeth: there is no such key; did you mean depth?");
+    insta::assert_snapshot!(wrong(&epoll.replace("depth = 1", "depth = 2")), @"a.toml:22: comparison.of: epoll runs in no such cell; there are c100-d1-m64-closed, c100-d16-m64-closed, c100-d16-m64-open60pct");
+    insta::assert_snapshot!(wrong(&epoll.replace("depth = 1", "cell = \"c100-d2-m64-closed\"")), @r#"a.toml:22: comparison.of.cell: there is no cell "c100-d2-m64-closed"; did you mean c100-d1-m64-closed?"#);
+    insta::assert_snapshot!(wrong(&epoll.replace("arm = \"epoll\", ", "")), @r#"a.toml:22: comparison.of: name an arm: of = { arm = "…" }"#);
+    insta::assert_snapshot!(wrong(&epoll.replace(metric, "")), @"a.toml:20: comparison.metric: it must be given");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 3 }}")), @r#"a.toml:23: comparison.to: there is no cell "c100-d3-m64-closed"; did you mean c100-d1-m64-closed?"#);
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = [1, 16] }}")), @"a.toml:23: comparison.to: give one level of depth; `of` may have several");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 16 }}\nbest_of = [\"epoll\"]")), @"a.toml:24: comparison.best_of: give either `to` or `best_of`");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ metric = \"latency-p50\" }}")), @"a.toml:20: comparison.metric: throughput and latency-p50 are not counted in the same unit");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 16 }}\nat_most = 1\nat_least = 2")), @"a.toml:20: comparison: give either `at_most` or `at_least`");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 16 }}\nwithin = [2, 1]")), @"a.toml:24: comparison.within: write two numbers, the smaller one first: [0.95, 1.05]");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 16 }}\nat_most = inf")), @"a.toml:24: comparison.at_most: it is no number that a figure could have");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ depth = 16 }}\nnot_slower = false")), @"a.toml:24: comparison.not_slower: write true, or leave it out");
+    insta::assert_snapshot!(wrong(&format!("{epoll}to = {{ neighbours = [\"x\"] }}")), @r#"a.toml:23: comparison.to.neighbours: there is no neighbour "x"; there is none at all"#);
+    let goal = |lines: &str| with(&format!("[[goal]]\n{epoll}{lines}")).expect_err("it is a mistake");
+    insta::assert_snapshot!(goal(""), @"a.toml:20: goal: give `at_most`, `at_least` or `within`");
+    insta::assert_snapshot!(goal("not_slower = true"), @"a.toml:20: goal: a figure by itself is slower than nothing; write a [[comparison]]");
+    insta::assert_snapshot!(goal("at_mst = 3"), @"a.toml:23: goal.at_mst: there is no such key; did you mean at_most?");
+    let many = "[[comparison]]\nof = { arm = \"uring-16k\" }\nmetric = \"throughput\"\n".repeat(101);
+    insta::assert_snapshot!(with(&many).expect_err("they are too many"), @"a.toml:320: comparison: the file asks for more than 200 comparisons and goals");
+    assert_eq!(with(&many[..many.len() / 101 * 100]).expect("they just fit").comparisons.len(), 200);
+}
+
+#[test]
+fn a_cell_has_neighbours_by_their_names_and_shows_them() {
+    let drip = "[[neighbour]]\nname = \"drip\"\ncommand = [\"{bin}/drip\", \"{address}\"]\n";
+    let cell = "[[cell]]\nconnections = 50\nneighbours = [\"drip\"]\n[[cell]]\nconnections = 50\n";
+    let asked = "[[comparison]]\nof = { arm = \"epoll\", neighbours = [\"drip\"] }\nto = { neighbours = [] }\n\
+                 metric = \"latency-p99\"\n";
+    let spec = with(&format!("{drip}{cell}{asked}")).expect("it is right");
+    assert_eq!(told(&spec), ["epoll at c50-d1-m64-closed-beside-drip / epoll at c50-d1"]);
+    assert!(
+        spec.cells.iter().all(|cell| cell.alternation.is_some()),
+        "arms take turns beside neighbours too"
+    );
+    let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong(cell), @r#"a.toml:22: cell.neighbours: there is no neighbour "drip"; write a [[neighbour]]"#);
+    insta::assert_snapshot!(wrong(&format!("{drip}{}", cell.replace("drip", "drop"))), @r#"a.toml:25: cell.neighbours: there is no neighbour "drop"; did you mean drip?"#);
+    insta::assert_snapshot!(wrong(&format!("{drip}{}", cell.replace("[\"drip\"]", "[\"drip\", \"drip\"]"))), @"a.toml:23: cell.neighbours: c50-d1-m64-closed-beside-drip-beside-drip has a neighbour twice");
+    insta::assert_snapshot!(wrong(&drip.repeat(2)), @r#"a.toml:23: neighbour.name: two neighbours are named "drip""#);
+    insta::assert_snapshot!(wrong("[[neighbour]]\nname = \"drip\"\ncommand = []"), @"a.toml:22: neighbour.command: it is empty; it must name a program");
+    let many: String =
+        (0..9).map(|number| drip.replace("name = \"drip\"", &format!("name = \"n{number}\""))).collect();
+    insta::assert_snapshot!(wrong(&many), @"a.toml:44: neighbour: a study has at most 8 neighbours");
+    let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"headline\"\nneighbours = [\"drip\"]\n\
+                   [[arm]]\nname = \"a\"\nengine = \"pread\"\n[[arm]]\nname = \"b\"\nengine = \"libaio\"\n";
+    insta::assert_snapshot!(read(&format!("{storage}{drip}")).expect_err("it is a mistake"), @"a.toml:3: cell.neighbours: a storage job has no server to be beside; it has `background_depth`");
 }

@@ -84,6 +84,7 @@ fn tick(metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format!("{rounded} µs"),
         MetricUnit::Nanos => format::nanos_tick(value),
         MetricUnit::Count => format!("{rounded}"),
+        MetricUnit::Bytes => format::memory(value),
     }
 }
 

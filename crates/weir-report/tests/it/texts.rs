@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use weir_record::{
     finding::{Exclusion, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
+    goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
     study::StudyResult,
     verdict::{DifferenceEffect, Metric, Verdict},
 };
@@ -459,6 +460,86 @@ fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
         assert!(said.starts_with(cause) && !said.contains('['), "{said}");
         assert!(markdown(&result, language).contains(next));
     }
+}
+
+fn side(arm: &str, cell: &str, metric: Metric) -> Side {
+    Side { arm: arm.to_owned(), cell_id: cell.to_owned(), metric }
+}
+
+/// One answer of each kind.
+fn answers() -> Vec<Answer> {
+    const SMALL: &str = "c100-d1-m64-closed";
+    const LARGE: &str = "c1000-d1-m64-closed";
+    let cpu = Metric::ServerCpuPerMessage;
+    let answer = |of: Side, to: Vec<Side>, goal, interval: (f64, f64), outcome| Answer {
+        asked: ComparisonSpec { of, to, goal: Some(goal) },
+        scale: AnswerScale::Ratio,
+        figure: Some(0.5 * (interval.0 + interval.1)),
+        interval: Some(interval),
+        confidence: 0.99,
+        units: 12,
+        is_paired: true,
+        outcome: Some(outcome),
+        reasons: Vec::new(),
+    };
+    let grown = vec![side("epoll", SMALL, cpu)];
+    let grown = answer(side("epoll", LARGE, cpu), grown, Goal::AtMost(1.2), (1.1, 1.14), Outcome::Met);
+    let other = vec![side("uring", SMALL, cpu)];
+    let generator = side("uring", SMALL, Metric::GeneratorCpuPerMessage);
+    let open = answer(generator, other, Goal::Within(0.9, 1.1), (0.8, 1.0), Outcome::Open);
+    let best = vec![side("epoll", SMALL, cpu), side("poll", SMALL, cpu)];
+    let best = answer(side("uring", SMALL, cpu), best, Goal::AtMost(1.05), (1.06, 1.2), Outcome::Missed);
+    let memory = |to| side("uring", to, Metric::ServerMemory);
+    let bytes = (9.0 * 1_048_576.0, 10.0 * 1_048_576.0);
+    let memory = answer(memory(LARGE), vec![memory(SMALL)], Goal::AtMost(10_240_000.0), bytes, Outcome::Met);
+    let alone = side("epoll", SMALL, Metric::LatencyP99);
+    let alone = answer(alone, Vec::new(), Goal::AtMost(100_000.0), (40_000.0, 60_000.0), Outcome::Met);
+    let gone = Finding::ArmMissing { arm: "epoll".to_owned() };
+    vec![
+        grown.clone(),
+        Answer { reasons: vec![Finding::IncludesBound { bound: 0.9 }], ..open },
+        best,
+        Answer { scale: AnswerScale::Difference, ..memory },
+        Answer { scale: AnswerScale::Figure, ..alone },
+        Answer {
+            figure: None,
+            interval: None,
+            outcome: Some(Outcome::Open),
+            reasons: vec![gone],
+            units: 0,
+            ..grown
+        },
+    ]
+}
+
+#[test]
+fn goals_are_told_with_figure_outcome_and_reason_in_every_language() {
+    let mut result = fixture::quick();
+    result.answers = answers();
+    let document = markdown(&result, Language::English);
+    let from = document.find("## Goals").expect("it has a section");
+    let until = from + 3 + document[from + 3..].find("\n## ").expect("another follows");
+    insta::assert_snapshot!("goals-markdown", &document[from..until]);
+    for (language, title, words) in [
+        (Language::English, "Goals and further comparisons", ["met", "missed", "open"]),
+        (Language::Korean, "목표와 추가 비교", ["달성", "미달성", "미정"]),
+        (Language::Chinese, "目标与附加比较", ["达成", "未达成", "未定"]),
+    ] {
+        for text in [
+            markdown(&result, language),
+            terminal(&result, language, 100, false),
+            weir_report::html(&result, language),
+        ] {
+            assert!(text.contains(title) && words.iter().all(|word| text.contains(word)), "{text}");
+        }
+        assert!(!markdown(&fixture::quick(), language).contains(title), "without goals there is no section");
+    }
+    let text = terminal(&result, Language::English, 100, false);
+    let from = text.find("Goals and").expect("it has them");
+    insta::assert_snapshot!(
+        "goals-terminal",
+        &text[from..from + text[from..].find("\n\n").expect("it ends")]
+    );
 }
 
 #[test]

@@ -1,0 +1,477 @@
+//! What a study's own comparisons and goals came to. Pure.
+//!
+//! The rule is the one that decides everything else: a two-sided t at 1 % over the values of rounds or blocks, usable
+//! ones of one state of the machine. How two sides are compared depends on how they were measured:
+//!
+//! - Two arms of one cell, in one metric: within each round or block, as an arm is with the baseline (`units`).
+//! - Two metrics of one cell: within each round as well, one side's value against the other's.
+//! - Two cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th part of it, so
+//!   that a round of one cell and a round of the other share neither their processes nor their moment, and there may be
+//!   more of one. Pairing them by number would claim a bond that the design did not make. They are compared unpaired
+//!   (Welch). A slow drift meets both cells alike and widens both, so the interval errs towards the wide side.
+//! - The best of several: the interval is made for all candidates together (Bonferroni), and of the differences to each
+//!   the largest counts, with its ends. Nothing is chosen, so there is no choice to correct for afterwards.
+//!
+//! A goal is held against the interval. It is no claim, takes no part in Holm's correction, and each stands for itself.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    finding::Finding,
+    goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
+    metric::{Family, MetricRow, Scale},
+    spec::StudySpec,
+    study::MissingArm,
+    trial::TrialRecord,
+};
+use weir_stats::decide::{ALPHA, Estimate, UNITS_MIN, estimate_at, estimate_unpaired};
+
+use crate::{
+    cell_trials::CellTrials,
+    gate::{Gate, TrialState},
+    obstacle,
+    progress::Progress,
+    units::{self, Compared},
+};
+
+/// One answer for each comparison of the specification, in its order.
+pub(crate) fn all(
+    spec: &StudySpec,
+    missing: &[MissingArm],
+    (gate, cells): (&Gate, &[CellTrials<'_>]),
+    progress: &Progress,
+) -> Vec<Answer> {
+    let judge = Judge { spec, missing, gate, cells };
+    let answers = spec.comparisons.iter().map(|asked| judge.answer(asked));
+    answers.map(|answer| withheld(answer, progress)).collect()
+}
+
+/// A schedule that is not finished decides nothing.
+fn withheld(mut answer: Answer, progress: &Progress) -> Answer {
+    let Progress { blocks_done, blocks, .. } = *progress;
+    if blocks_done < blocks && answer.outcome.is_some_and(|outcome| outcome != Outcome::Open) {
+        answer.outcome = Some(Outcome::Open);
+        answer.reasons.push(Finding::Unfinished { blocks_done, blocks });
+    }
+    answer
+}
+
+struct Judge<'a> {
+    spec: &'a StudySpec,
+    missing: &'a [MissingArm],
+    gate: &'a Gate,
+    cells: &'a [CellTrials<'a>],
+}
+
+/// A side as it was measured.
+struct Measured<'a> {
+    cell: CellTrials<'a>,
+    arm: &'a str,
+    row: &'static MetricRow,
+    /// By block.
+    values: BTreeMap<u32, (f64, &'a TrialRecord)>,
+}
+
+impl Measured<'_> {
+    fn figures(&self) -> Vec<f64> {
+        self.values.values().map(|(figure, _)| *figure).collect()
+    }
+
+    fn trials(&self) -> Vec<&TrialRecord> {
+        self.values.values().map(|(_, trial)| *trial).collect()
+    }
+
+    fn obstacles(&self) -> Vec<Finding> {
+        obstacle::of_side(&self.cell, self.arm, self.row, &self.trials())
+    }
+
+    /// Whether the generator was the limit, so that the figure is a lower bound.
+    fn bound(&self) -> Option<Finding> {
+        let is_rate = self.row.family == Family::Rate && self.cell.spec.storage.is_none();
+        obstacle::generator_bound(self.cell.spec, self.arm, &self.trials()).filter(|_| is_rate)
+    }
+}
+
+/// What the values say before a goal is looked at.
+#[derive(Default)]
+struct Found {
+    estimate: Option<Estimate>,
+    is_paired: bool,
+    obstacles: Vec<Finding>,
+    /// The true figure may be larger, or smaller, because the generator limited a side.
+    may_be_larger: bool,
+    may_be_smaller: bool,
+    bounds: Vec<Finding>,
+}
+
+impl<'a> Judge<'a> {
+    fn answer(&self, asked: &'a ComparisonSpec) -> Answer {
+        let found = match self.absent(asked) {
+            Some(reason) => Found { obstacles: vec![reason], ..Found::default() },
+            None => self.found(asked),
+        };
+        let row = asked.of.metric.row();
+        let scale = match (asked.to.is_empty(), row.scale) {
+            (true, _) => AnswerScale::Figure,
+            (false, Scale::Ratio) => AnswerScale::Ratio,
+            (false, Scale::Difference { .. }) => AnswerScale::Difference,
+        };
+        // Values of a metric without a zero are logarithms.
+        let shown = |value: f64| if row.scale == Scale::Ratio { value.exp() } else { value };
+        let estimate = found.estimate;
+        let mut answer = Answer {
+            asked: asked.clone(),
+            scale,
+            figure: estimate.map(|it| shown(it.mean)),
+            interval: estimate.map(|it| (shown(it.low), shown(it.high))),
+            confidence: estimate.map_or(0.0, |_| 1.0 - ALPHA),
+            units: estimate.map_or(0, |it| u32::try_from(it.units).unwrap_or(u32::MAX)),
+            is_paired: found.is_paired,
+            outcome: None,
+            reasons: Vec::new(),
+        };
+        answer.outcome = asked.goal.map(|goal| outcome(goal, answer.interval, &found));
+        answer.reasons = reasons(&answer, found);
+        answer
+    }
+
+    /// An arm that did not run.
+    fn absent(&self, asked: &ComparisonSpec) -> Option<Finding> {
+        let arms = [&asked.of].into_iter().chain(&asked.to).map(|side| &side.arm);
+        let absent = arms.into_iter().find(|arm| self.missing.iter().any(|gone| gone.name == **arm));
+        absent.map(|arm| Finding::ArmMissing { arm: arm.clone() })
+    }
+
+    fn found(&self, asked: &'a ComparisonSpec) -> Found {
+        let candidates = asked.to.len().max(1);
+        let alpha = ALPHA / candidates as f64;
+        match asked.to.as_slice() {
+            [] => self.alone(&asked.of),
+            [to] => self.pair(&asked.of, to, alpha),
+            several => {
+                let found = several.iter().map(|to| self.pair(&asked.of, to, alpha));
+                against_best(found.collect(), asked.of.metric.larger_is_better())
+            }
+        }
+    }
+
+    fn cell(&self, side: &Side) -> Option<&'a CellTrials<'a>> {
+        self.cells.iter().find(|cell| cell.spec.id == side.cell_id)
+    }
+
+    fn measured(&self, side: &'a Side, cell: CellTrials<'a>) -> Measured<'a> {
+        let row = side.metric.row();
+        let values = units::alone(self.gate, &cell, &side.arm, row);
+        Measured { cell, arm: &side.arm, row, values }
+    }
+
+    fn alone(&self, side: &'a Side) -> Found {
+        let Some(cell) = self.cell(side) else { return Found::default() };
+        let measured = self.measured(side, cell.clone());
+        let bounds: Vec<Finding> = measured.bound().into_iter().collect();
+        Found {
+            estimate: estimate_at(&measured.figures(), ALPHA),
+            obstacles: measured.obstacles(),
+            may_be_larger: !bounds.is_empty(),
+            bounds,
+            ..Found::default()
+        }
+    }
+
+    fn pair(&self, of: &'a Side, to: &'a Side, alpha: f64) -> Found {
+        let (Some(above), Some(below)) = (self.cell(of), self.cell(to)) else { return Found::default() };
+        if of.cell_id != to.cell_id {
+            return self.across_cells((of, above), (to, below), alpha);
+        }
+        let sides = [self.measured(of, above.clone()), self.measured(to, below.clone())];
+        let values = if of.metric == to.metric {
+            let (arm, baseline, first) = (of.arm.as_str(), to.arm.as_str(), self.spec.arms[0].name.as_str());
+            let compared = Compared { arm, baseline, first, row: of.metric.row() };
+            units::of(self.gate, above, compared).values
+        } else {
+            let [of, to] = &sides;
+            let both = of.values.iter().filter_map(|(block, (of, _))| Some(of - to.values.get(block)?.0));
+            both.collect()
+        };
+        Found { is_paired: true, ..found_of(&sides, estimate_at(&values, alpha)) }
+    }
+
+    /// Of a machine with two states, both cells in the one in which the side with fewer units has more.
+    fn across_cells(
+        &self,
+        (of, above): (&'a Side, &'a CellTrials<'a>),
+        (to, below): (&'a Side, &'a CellTrials<'a>),
+        alpha: f64,
+    ) -> Found {
+        let states: &[TrialState] = if self.gate.has_two_states() {
+            &[TrialState::Near, TrialState::Far]
+        } else {
+            &[TrialState::Near]
+        };
+        let in_state = |state: &TrialState| {
+            [self.measured(of, above.in_state(*state)), self.measured(to, below.in_state(*state))]
+        };
+        let fewer = |sides: &[Measured<'_>; 2]| sides[0].values.len().min(sides[1].values.len());
+        let found = states
+            .iter()
+            .map(in_state)
+            .reduce(|one, other| if fewer(&other) > fewer(&one) { other } else { one });
+        let Some(sides) = found else { return Found::default() };
+        let estimate = estimate_unpaired(&sides[0].figures(), &sides[1].figures(), alpha);
+        let mut found = found_of(&sides, estimate);
+        if states.len() > 1 && fewer(&sides) == 0 {
+            found.obstacles.push(Finding::OtherStates);
+        }
+        found
+    }
+}
+
+fn found_of([of, to]: &[Measured<'_>; 2], estimate: Option<Estimate>) -> Found {
+    let (above, below) = (of.bound(), to.bound());
+    let mut obstacles = of.obstacles();
+    for obstacle in to.obstacles() {
+        if !obstacles.contains(&obstacle) {
+            obstacles.push(obstacle);
+        }
+    }
+    Found {
+        estimate,
+        obstacles,
+        may_be_larger: above.is_some(),
+        may_be_smaller: below.is_some(),
+        bounds: above.into_iter().chain(below).collect(),
+        ..Found::default()
+    }
+}
+
+/// Against the best: where less is better the largest of the differences, and else the smallest.
+fn against_best(found: Vec<Found>, larger_is_better: bool) -> Found {
+    let estimates: Option<Vec<Estimate>> = found.iter().map(|it| it.estimate).collect();
+    let extreme = |one: f64, other: f64| if larger_is_better { one.min(other) } else { one.max(other) };
+    let merged = estimates.and_then(|estimates| {
+        estimates.into_iter().reduce(|one, other| Estimate {
+            mean: extreme(one.mean, other.mean),
+            low: extreme(one.low, other.low),
+            high: extreme(one.high, other.high),
+            units: one.units.min(other.units),
+            ..one
+        })
+    });
+    let mut all =
+        Found { estimate: merged, is_paired: found.iter().all(|it| it.is_paired), ..Found::default() };
+    for one in found {
+        all.may_be_larger |= one.may_be_larger;
+        all.may_be_smaller |= one.may_be_smaller;
+        let new = |list: &[Finding], it: &Finding| !list.contains(it);
+        let obstacles: Vec<Finding> =
+            one.obstacles.into_iter().filter(|it| new(&all.obstacles, it)).collect();
+        all.obstacles.extend(obstacles);
+        let bounds: Vec<Finding> = one.bounds.into_iter().filter(|it| new(&all.bounds, it)).collect();
+        all.bounds.extend(bounds);
+    }
+    all
+}
+
+/// What came of the goal. A figure that may really be larger meets no upper bound and misses no lower one.
+fn outcome(goal: Goal, interval: Option<(f64, f64)>, found: &Found) -> Outcome {
+    let is_enough = found.estimate.is_some_and(|it| it.units >= UNITS_MIN) && found.obstacles.is_empty();
+    let Some((low, high)) = interval.filter(|_| is_enough) else { return Outcome::Open };
+    let low = if found.may_be_smaller { f64::NEG_INFINITY } else { low };
+    let high = if found.may_be_larger { f64::INFINITY } else { high };
+    goal.outcome((low, high))
+}
+
+/// Why the figure is not enough: without a goal only what makes it invalid.
+fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
+    let mut reasons = found.obstacles;
+    match found.estimate {
+        None if reasons.is_empty() => reasons.push(Finding::NothingMeasured),
+        Some(it) if it.units < UNITS_MIN && answer.asked.goal.is_some() => {
+            reasons.push(Finding::TooFewUnits { units: answer.units, units_min: UNITS_MIN as u32 });
+        }
+        _ => {}
+    }
+    let is_decided = answer.outcome.is_some_and(|outcome| outcome != Outcome::Open);
+    if !is_decided {
+        reasons.extend(found.bounds);
+    }
+    if let (true, Some(goal), Some((low, high))) = (reasons.is_empty(), answer.asked.goal, answer.interval) {
+        let (least, most) = goal.range();
+        let inside =
+            [least, most].into_iter().filter(|bound| bound.is_finite() && low < *bound && *bound < high);
+        reasons.extend(inside.map(|bound| Finding::IncludesBound { bound }));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        load::LoadReport, machine::CrossCoreReading, metric::Metric, spec::CellSpec, trial::ObservedWindow,
+    };
+
+    use super::*;
+    use crate::{cell_trials, sample};
+
+    const SMALL: &str = "c100-d1-m64-closed";
+    const LARGE: &str = "c4000-d1-m64-closed";
+
+    fn study() -> StudySpec {
+        let mut spec = sample::study(&["epoll", "uring", "poll"], 8, 7);
+        let large = CellSpec { id: LARGE.to_owned(), connections: 4000, ..spec.cells[0].clone() };
+        spec.cells.push(large);
+        spec
+    }
+
+    /// A trial that costs so much a message, and in which the generator spends half of it.
+    fn trial(cell: &str, arm: &str, block: u32, cpu_us: f64) -> TrialRecord {
+        let observed = ObservedWindow { cpu_ns: (cpu_us * 1e6) as u64, ..ObservedWindow::default() };
+        let load = LoadReport {
+            messages: 1_000,
+            throughput_per_second: 1e6 / cpu_us,
+            generator_cpu_ns: (cpu_us * 5e5) as u64,
+            observed: Some(observed),
+            ..LoadReport::default()
+        };
+        let (cell_id, arm) = (cell.to_owned(), arm.to_owned());
+        TrialRecord { cell_id, arm, block, load: Some(load), ..TrialRecord::default() }
+    }
+
+    /// Eight blocks: epoll costs 10 µs, uring 8, poll 9 and in the large cell everything a fifth more; each block has a
+    /// noise of its own, and each trial a little.
+    fn trials() -> Vec<TrialRecord> {
+        let mut all = Vec::new();
+        for (cell, factor) in [(SMALL, 1.0), (LARGE, 1.2)] {
+            for block in 0..8 {
+                let shared = 1.0 + 0.02 * (f64::from(block * 3 % 8) / 8.0 - 0.5);
+                for (number, (arm, cost)) in (0_u32..).zip([("epoll", 10.0), ("uring", 8.0), ("poll", 9.0)]) {
+                    let own = 1.0 + 0.002 * (f64::from((block * 5 + number * 3) % 8) / 8.0 - 0.5);
+                    all.push(trial(cell, arm, block, cost * factor * shared * own));
+                }
+            }
+        }
+        all
+    }
+
+    fn side(arm: &str, cell: &str) -> Side {
+        Side { arm: arm.to_owned(), cell_id: cell.to_owned(), metric: Metric::ServerCpuPerMessage }
+    }
+
+    fn asked(of: Side, to: Vec<Side>, goal: Goal) -> ComparisonSpec {
+        ComparisonSpec { of, to, goal: Some(goal) }
+    }
+
+    fn answer_in(trials: &[TrialRecord], missing: &[MissingArm], asked: ComparisonSpec) -> Answer {
+        let spec = StudySpec { comparisons: vec![asked], ..study() };
+        let gate = Gate::new(trials);
+        let cells = cell_trials::by_role(&spec, &gate, trials);
+        let progress = Progress { blocks_done: 16, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
+        all(&spec, missing, (&gate, &cells), &progress).remove(0)
+    }
+
+    fn answer(asked: ComparisonSpec) -> Answer {
+        answer_in(&trials(), &[], asked)
+    }
+
+    #[test]
+    fn arms_of_one_cell_are_compared_within_their_blocks_and_cells_are_not() {
+        let within = answer(asked(side("uring", SMALL), vec![side("poll", SMALL)], Goal::AtMost(0.9)));
+        assert_eq!((within.outcome, within.is_paired, within.units), (Some(Outcome::Met), true, 8));
+        assert!((within.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{within:?}");
+        let across = |goal| answer(asked(side("uring", LARGE), vec![side("uring", SMALL)], goal));
+        let grown = across(Goal::AtMost(1.25));
+        assert_eq!((grown.outcome, grown.is_paired), (Some(Outcome::Met), false));
+        assert!((grown.figure.expect("it has") - 1.2).abs() < 0.001, "{grown:?}");
+        // The noise of the blocks cancels within them, and between cells it does not.
+        let width =
+            |answer: &Answer| answer.interval.map(|(low, high)| high / low - 1.0).expect("it has one");
+        assert!(width(&grown) > 3.0 * width(&within), "{grown:?} {within:?}");
+        assert_eq!(across(Goal::AtMost(1.1)).outcome, Some(Outcome::Missed));
+        let open = across(Goal::AtMost(1.2));
+        assert_eq!(
+            (open.outcome, open.reasons),
+            (Some(Outcome::Open), vec![Finding::IncludesBound { bound: 1.2 }])
+        );
+    }
+
+    #[test]
+    fn two_metrics_of_one_trial_are_compared_and_a_figure_alone_has_its_unit() {
+        let generator = Side { metric: Metric::GeneratorCpuPerMessage, ..side("uring", SMALL) };
+        let found = answer(asked(generator, vec![side("uring", SMALL)], Goal::AtMost(1.1)));
+        assert_eq!((found.outcome, found.scale), (Some(Outcome::Met), AnswerScale::Ratio));
+        assert!((found.figure.expect("it has") - 0.5).abs() < 0.001, "{found:?}");
+        let alone = answer(asked(side("epoll", SMALL), Vec::new(), Goal::AtMost(9.0)));
+        assert_eq!((alone.outcome, alone.scale), (Some(Outcome::Missed), AnswerScale::Figure));
+        assert!((alone.figure.expect("it has") - 10.0).abs() < 0.1, "{alone:?}");
+    }
+
+    #[test]
+    fn the_best_of_several_is_the_hardest_to_match_and_widens_the_interval() {
+        let several = vec![side("epoll", SMALL), side("uring", SMALL)];
+        let best = answer(asked(side("poll", SMALL), several, Goal::AtMost(1.05)));
+        let alone = answer(asked(side("poll", SMALL), vec![side("uring", SMALL)], Goal::AtMost(1.05)));
+        assert_eq!((best.figure, best.outcome), (alone.figure, Some(Outcome::Missed)));
+        let width = |answer: &Answer| answer.interval.map(|(low, high)| high / low).expect("it has one");
+        assert!(width(&best) > width(&alone));
+        let rate = |arm| Side { metric: Metric::Throughput, ..side(arm, SMALL) };
+        let most = answer(asked(rate("poll"), vec![rate("epoll"), rate("uring")], Goal::AtLeast(0.8)));
+        assert!((most.figure.expect("it has") - 8.0 / 9.0).abs() < 0.001, "{most:?}");
+    }
+
+    #[test]
+    fn few_units_a_missing_arm_and_an_unfinished_schedule_decide_nothing() {
+        let goal = || asked(side("uring", SMALL), vec![side("epoll", SMALL)], Goal::AtMost(2.0));
+        let mut few = trials();
+        few.retain(|trial| trial.block < 5);
+        let found = answer_in(&few, &[], goal());
+        assert_eq!(found.outcome, Some(Outcome::Open));
+        assert_eq!(found.reasons, [Finding::TooFewUnits { units: 5, units_min: 6 }]);
+        let gone = MissingArm { name: "uring".to_owned(), reason: "no".to_owned(), unlock: None };
+        let found = answer_in(&trials(), &[gone], goal());
+        assert_eq!(
+            (found.figure, found.reasons),
+            (None, vec![Finding::ArmMissing { arm: "uring".to_owned() }])
+        );
+        let met = answer(goal());
+        let progress = Progress { blocks_done: 3, blocks: 16, blocks_to_repeat: 0, has_near_state: false };
+        let found = withheld(met, &progress);
+        assert_eq!(found.outcome, Some(Outcome::Open));
+        assert_eq!(found.reasons, [Finding::Unfinished { blocks_done: 3, blocks: 16 }]);
+    }
+
+    #[test]
+    fn where_the_generator_was_the_limit_only_what_a_bound_allows_is_decided() {
+        let mut bound = trials();
+        for load in
+            bound.iter_mut().filter(|trial| trial.arm == "uring").filter_map(|trial| trial.load.as_mut())
+        {
+            load.generator_bound = true;
+        }
+        let rate = |arm| Side { metric: Metric::Throughput, ..side(arm, SMALL) };
+        let of = |goal| answer_in(&bound, &[], asked(rate("uring"), vec![rate("epoll")], goal));
+        assert_eq!(of(Goal::AtLeast(1.2)).outcome, Some(Outcome::Met), "it is 1.25 or more");
+        let open = of(Goal::AtMost(1.3));
+        assert_eq!(open.outcome, Some(Outcome::Open));
+        assert!(matches!(open.reasons[..], [Finding::LowerBound { .. }]), "{open:?}");
+        let turned = answer_in(&bound, &[], asked(rate("epoll"), vec![rate("uring")], Goal::AtMost(0.9)));
+        assert_eq!(turned.outcome, Some(Outcome::Met), "it is 0.8 or less");
+    }
+
+    #[test]
+    fn cells_that_were_met_in_different_states_are_not_compared() {
+        let mut trials = trials();
+        for trial in &mut trials {
+            let jitter = f64::from(trial.block % 3);
+            let round_trip_ns = if trial.cell_id == SMALL { 80.0 } else { 400.0 } + jitter;
+            trial.reading_before = CrossCoreReading { round_trip_ns, ..CrossCoreReading::default() };
+            trial.reading_after = trial.reading_before;
+        }
+        let found = answer_in(
+            &trials,
+            &[],
+            asked(side("uring", LARGE), vec![side("uring", SMALL)], Goal::AtMost(9.0)),
+        );
+        assert_eq!((found.outcome, found.figure), (Some(Outcome::Open), None));
+        assert_eq!(found.reasons, [Finding::OtherStates]);
+    }
+}

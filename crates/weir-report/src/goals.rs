@@ -1,0 +1,119 @@
+//! What a study asked beside its verdicts, and what came of it: one table, and the same in a paragraph each.
+
+use weir_record::goal::{Answer, Goal, Outcome, Side};
+
+use crate::{
+    format,
+    language::told,
+    metrics,
+    section::{Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// The section.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    Content::unless(!has_any(view), || Section::of_table(Word::GoalsTitle, Word::GoalsHelp, table(view)))
+}
+
+/// Whether the study asked anything.
+pub(crate) fn has_any(view: &View<'_>) -> bool {
+    !view.result.answers.is_empty()
+}
+
+fn table(view: &View<'_>) -> Table {
+    let rows = view.result.answers.iter().map(|answer| {
+        vec![
+            subject(view, answer),
+            metric(view, answer),
+            outcome(view, answer).to_owned(),
+            why(view, answer),
+            goal(view, answer),
+            figure(view, answer),
+            format::count(u64::from(answer.units)),
+        ]
+    });
+    let text = [Word::GoalSubject, Word::Metric, Word::Outcome, Word::PublishedWhy];
+    Table::new(view, &text, &[Word::Goal, Word::GoalFigure, Word::GoalUnits], rows.collect())
+}
+
+/// One line each, for a terminal.
+pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
+    let line = |answer: &Answer| {
+        let head = format!("{} · {}", subject(view, answer), metric(view, answer));
+        let told = [goal(view, answer), outcome(view, answer).to_owned(), why(view, answer)];
+        let told: Vec<String> = told.into_iter().filter(|part| part != format::ABSENT).collect();
+        let tail = if told.is_empty() { String::new() } else { format!(" · {}", told.join(" · ")) };
+        format!("{head}{}{}{tail}", view.language.colon(), figure(view, answer))
+    };
+    view.result.answers.iter().map(line).collect()
+}
+
+/// The two sides; what they share is said once.
+fn subject(view: &View<'_>, answer: &Answer) -> String {
+    let of = &answer.asked.of;
+    let cell = |side: &Side| view.cell_label(&side.cell_id);
+    let arms: Vec<&str> = answer.asked.to.iter().map(|side| side.arm.as_str()).collect();
+    match answer.asked.to.as_slice() {
+        [] => format!("{} · {}", of.arm, cell(of)),
+        [to] if to.cell_id != of.cell_id => {
+            let other = if to.arm == of.arm { String::new() } else { format!("{} · ", to.arm) };
+            format!("{} · {} / {other}{}", of.arm, cell(of), cell(to))
+        }
+        [to] if to.arm == of.arm => format!("{} · {}", of.arm, cell(of)),
+        [to] => format!("{} / {} · {}", of.arm, to.arm, cell(of)),
+        _ => {
+            let (arms, language) = (arms.join(", "), view.language);
+            let best = told!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
+            format!("{} / {best} · {}", of.arm, cell(of))
+        }
+    }
+}
+
+fn metric(view: &View<'_>, answer: &Answer) -> String {
+    let of = answer.asked.of.metric;
+    match answer.asked.to.first().filter(|to| to.metric != of) {
+        Some(to) => format!("{} / {}", metrics::name(view, of), metrics::name(view, to.metric)),
+        None => metrics::name(view, of),
+    }
+}
+
+fn number(view: &View<'_>, answer: &Answer, value: f64) -> String {
+    metrics::answered(view, answer.asked.of.metric, answer.scale, value)
+}
+
+fn goal(view: &View<'_>, answer: &Answer) -> String {
+    let number = |value: f64| number(view, answer, value);
+    match answer.asked.goal {
+        None => format::ABSENT.to_owned(),
+        Some(Goal::AtMost(high)) => format!("≤ {}", number(high)),
+        Some(Goal::AtLeast(low)) => format!("≥ {}", number(low)),
+        Some(Goal::Within(low, high)) => format!("{} – {}", number(low), number(high)),
+    }
+}
+
+fn figure(view: &View<'_>, answer: &Answer) -> String {
+    let number = |value: f64| number(view, answer, value);
+    match (answer.figure, answer.interval) {
+        (Some(figure), Some((low, high))) => {
+            format!("{} [{}, {}]", number(figure), number(low), number(high))
+        }
+        (Some(figure), None) => number(figure),
+        (None, _) => format::ABSENT.to_owned(),
+    }
+}
+
+fn outcome(view: &View<'_>, answer: &Answer) -> &'static str {
+    match answer.outcome {
+        None => format::ABSENT,
+        Some(Outcome::Met) => view.word(Word::GoalMet),
+        Some(Outcome::Missed) => view.word(Word::GoalMissed),
+        Some(Outcome::Open) => view.word(Word::GoalOpen),
+    }
+}
+
+fn why(view: &View<'_>, answer: &Answer) -> String {
+    let reasons: Vec<String> = answer.reasons.iter().map(|reason| view.finding(reason)).collect();
+    if reasons.is_empty() { format::ABSENT.to_owned() } else { reasons.join("; ") }
+}
