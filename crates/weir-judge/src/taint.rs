@@ -136,9 +136,10 @@ fn breaks_littles_law(load: &LoadReport) -> bool {
 /// What a failed trial knows of the cause: what was said, the classes of failures, and what the kernel lost.
 pub(crate) fn failed_trial(trial: &TrialRecord) -> FailedTrial {
     let said = trial.taints.iter().find_map(|taint| match taint {
-        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
-            Some(reason.clone())
-        }
+        Taint::ServerFailed { reason }
+        | Taint::LoadFailed { reason }
+        | Taint::JobFailed { reason }
+        | Taint::NeighbourFailed { reason } => Some(reason.clone()),
         _ => None,
     });
     let own = trial.taints.iter().find(|taint| !is_noise(taint));

@@ -374,6 +374,7 @@ fn trial_request<'a>(request: &RoundRequest<'a>, arm: usize) -> TrialRequest<'a>
         cell: request.cell,
         server_cpus: request.server_cpus,
         load_cpus: request.load_cpus,
+        neighbours: request.neighbours,
         seed: request.seed,
         position: u32::try_from(arm).unwrap_or(u32::MAX),
         interrupt: request.interrupt,

@@ -7,7 +7,7 @@ use weir_record::{
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
-    spec::{Alternation, ArmSpec, CellSpec, StudySpec},
+    spec::{Alternation, ArmSpec, CellSpec, NeighbourSpec, StudySpec},
     study::MissingArm,
     trial::{SliceRecord, Taint},
 };
@@ -23,6 +23,8 @@ pub struct TrialRequest<'a> {
     pub server_cpus: &'a [usize],
     /// CPUs of the generator; empty means not pinned.
     pub load_cpus: &'a [usize],
+    /// Neighbours of the study; the cell names its own.
+    pub neighbours: &'a [NeighbourSpec],
     /// Seed of payloads and arrivals.
     pub seed: u64,
     /// Position in the block; with the seed it varies the processes' environment between trials.
@@ -61,6 +63,8 @@ pub struct RoundRequest<'a> {
     pub server_cpus: &'a [usize],
     /// CPUs of the generator; empty means not pinned.
     pub load_cpus: &'a [usize],
+    /// Neighbours of the study; the cell names its own.
+    pub neighbours: &'a [NeighbourSpec],
     /// Seed of payloads, arrivals and environments.
     pub seed: u64,
     /// Set when the session must stop; a launcher looks at it at least ten times a second.
@@ -112,6 +116,11 @@ pub enum TrialFailure {
         /// What it said, in one line.
         reason: String,
     },
+    /// A process beside the server died or never began its work.
+    Neighbour {
+        /// Which one, and what it said, in one line.
+        reason: String,
+    },
 }
 
 impl TrialFailure {
@@ -123,6 +132,7 @@ impl TrialFailure {
             }
             Self::Load { reason } => Taint::LoadFailed { reason: reason.clone() },
             Self::Job { reason } => Taint::JobFailed { reason: reason.clone() },
+            Self::Neighbour { reason } => Taint::NeighbourFailed { reason: reason.clone() },
         }
     }
 }

@@ -9,6 +9,7 @@
 mod files;
 mod generator;
 mod group;
+mod neighbour;
 mod orders;
 mod pipe;
 mod round;
@@ -26,6 +27,7 @@ use std::{
 use rustix::fs::Access;
 use weir_evidence::{crosscore::read_cross_core, network};
 use weir_record::{
+    load::LoadReport,
     machine::CrossCoreReading,
     spec::{StudySpec, Subject},
     study::MissingArm,
@@ -145,6 +147,7 @@ impl Launcher for ProcessLauncher {
                     server.explain(failure);
                 }
                 if let Ok(Ok(report)) = &mut loaded {
+                    own_neighbours(report, server.cpus_beside());
                     chain = orders::totals(&server, request.cell.connections);
                     if let Some(totals) = &chain {
                         orders::own_exchange(report, totals);
@@ -182,6 +185,13 @@ impl Launcher for ProcessLauncher {
 
     fn pause(&mut self, length: Duration) {
         std::thread::park_timeout(length);
+    }
+}
+
+/// Takes neighbours out of what others used in the window: the generator does not know that they are ours.
+fn own_neighbours(report: &mut LoadReport, cpus: f64) {
+    if let Some(observed) = &mut report.observed {
+        observed.noise.foreign_cpus = (observed.noise.foreign_cpus - cpus).max(0.0);
     }
 }
 

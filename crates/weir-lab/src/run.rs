@@ -482,6 +482,7 @@ impl Session<'_> {
                 cell: attempt.cell,
                 server_cpus: &self.header.spec.server_cpus,
                 load_cpus: &self.header.spec.load_cpus,
+                neighbours: &self.header.spec.neighbours,
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
                 position,
                 interrupt: self.hands.interrupt,
@@ -519,6 +520,7 @@ impl Session<'_> {
             orders: &permutations,
             server_cpus: &spec.server_cpus,
             load_cpus: &spec.load_cpus,
+            neighbours: &spec.neighbours,
             seed: plan::trial_seed(spec, planned, number),
             interrupt: self.hands.interrupt,
         })?;
@@ -739,9 +741,10 @@ fn throughput(trial: &TrialRecord) -> Option<f64> {
 
 fn failure_reason(taint: &Taint) -> Option<&str> {
     match taint {
-        Taint::ServerFailed { reason } | Taint::LoadFailed { reason } | Taint::JobFailed { reason } => {
-            Some(reason)
-        }
+        Taint::ServerFailed { reason }
+        | Taint::LoadFailed { reason }
+        | Taint::JobFailed { reason }
+        | Taint::NeighbourFailed { reason } => Some(reason),
         _ => None,
     }
 }

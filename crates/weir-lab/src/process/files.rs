@@ -49,6 +49,9 @@ impl Files {
         request: &TrialRequest<'_>,
         words: &[String],
     ) -> Result<TrialFiles, LaunchError> {
+        let asked = request.neighbours.iter().filter(|it| request.cell.neighbours.contains(&it.name));
+        let beside = asked.flat_map(|neighbour| &neighbour.argv);
+        let words: Vec<&String> = words.iter().chain(beside).collect();
         let names = |place: &str| words.iter().any(|word| word.contains(place));
         let mut files = TrialFiles::default();
         if names("{content") {
@@ -60,7 +63,8 @@ impl Files {
                 asked.content.parse().map_err(|error| LaunchError::Usage(format!("{error}")))?;
             files.words = self.content(content).map_err(unable)?;
         }
-        if names("{scratch}") {
+        let keeps_journal = request.cell.orders.as_ref().is_some_and(|orders| orders.journal != "none");
+        if names("{scratch}") || keeps_journal {
             // Servers of a round are up together and must not meet in one folder.
             let own = Path::new(SCRATCH).join(request.position.to_string());
             let scratch = self.make(&own).map_err(unable)?;
@@ -106,6 +110,11 @@ impl Files {
 }
 
 impl TrialFiles {
+    /// The trial's own folder, where it has one.
+    pub(crate) fn scratch(&self) -> Option<&Path> {
+        self.scratch.as_deref()
+    }
+
     /// The word with everything replaced that stands for a file here.
     pub(crate) fn substituted(&self, word: &str) -> String {
         self.words.iter().fold(word.to_owned(), |word, (place, path)| word.replace(place, path))
@@ -154,6 +163,7 @@ mod tests {
             cell: &spec.cells[0],
             server_cpus: &[],
             load_cpus: &[],
+            neighbours: &[],
             seed: 1,
             position: 0,
             interrupt: &AtomicBool::new(false),

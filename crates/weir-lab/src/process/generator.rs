@@ -69,8 +69,7 @@ pub(crate) fn load(
         }
     }
     if !server.still_runs() {
-        let reason = format!("during the load it {}", server.obituary());
-        return Ok(Err(TrialFailure::Server { reason }));
+        return Ok(Err(server.death()));
     }
     let report = serde_json::from_str(group.stdout.text().trim());
     Ok(report
@@ -86,7 +85,7 @@ fn has_report(code: i32, output: &str) -> bool {
 /// A generator that fails because its server died is not to blame.
 fn blame(server: &mut Server, reason: String) -> TrialFailure {
     if server.is_ending() {
-        return TrialFailure::Server { reason: format!("during the load it {}", server.obituary()) };
+        return server.death();
     }
     TrialFailure::Load { reason }
 }

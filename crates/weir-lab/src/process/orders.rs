@@ -11,7 +11,10 @@ use weir_record::{
     spec::{GatewaySubject, OrdersCell},
 };
 
-use super::server::{Server, cpu_list};
+use super::{
+    files::TrialFiles,
+    server::{Server, cpu_list},
+};
 use crate::launch::TrialRequest;
 
 /// Driver of the exchange in studies that were stored before they named it.
@@ -28,7 +31,7 @@ pub(super) fn exchange_arguments(
     request: &TrialRequest<'_>,
     subject: &GatewaySubject,
     cell: &OrdersCell,
-    stats_socket: &str,
+    (stats_socket, files): (&str, &TrialFiles),
 ) -> Vec<String> {
     let mut arguments: Vec<String> =
         ["serve", "exchange", "--mode", "echo-accept"].map(str::to_owned).to_vec();
@@ -38,6 +41,7 @@ pub(super) fn exchange_arguments(
         named => named,
     };
     common(&mut arguments, request, subject, cell, (driver, cpus, stats_socket));
+    arguments.extend(journal_folder(cell, files, "exchange"));
     arguments
 }
 
@@ -47,7 +51,7 @@ pub(super) fn gateway_arguments(
     subject: &GatewaySubject,
     cell: &OrdersCell,
     upstream: &str,
-    stats_socket: &str,
+    (stats_socket, files): (&str, &TrialFiles),
 ) -> Vec<String> {
     let mut arguments: Vec<String> = ["serve", "gateway", "--upstream", upstream].map(str::to_owned).to_vec();
     arguments.extend(["--handoff", &subject.handoff, "--route", &subject.route].map(str::to_owned));
@@ -56,8 +60,16 @@ pub(super) fn gateway_arguments(
     for (name, value) in &subject.options {
         arguments.extend(["--option".to_owned(), format!("{name}={value}")]);
     }
-    arguments.extend(subject.arguments.iter().cloned());
+    arguments.extend(journal_folder(cell, files, "gateway"));
+    arguments.extend(subject.arguments.iter().map(|word| files.substituted(word)));
     arguments
+}
+
+/// Where one of them keeps its journal: in the trial's own folder, so that every trial begins with an empty one.
+fn journal_folder(cell: &OrdersCell, files: &TrialFiles, side: &str) -> Vec<String> {
+    let folder = files.scratch().filter(|_| cell.journal != "none");
+    let folder = folder.map(|folder| folder.join(side).display().to_string());
+    folder.map(|folder| vec!["--journal-dir".to_owned(), folder]).unwrap_or_default()
 }
 
 /// What both are told.
@@ -70,7 +82,9 @@ fn common(
 ) {
     let workers = subject.workers.unwrap_or(request.cell.workers);
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--demo", request.cell.connections.to_string());
+    // Neighbours have accounts beyond those of the sessions.
+    let accounts = request.cell.connections as usize + request.cell.neighbours.len();
+    option("--demo", accounts.to_string());
     option("--driver", driver.to_owned());
     option("--listen", "127.0.0.1:0".to_owned());
     option("--workers", workers.to_string());
@@ -176,6 +190,7 @@ mod tests {
             cell: &cell,
             server_cpus: &spec.server_cpus,
             load_cpus: &spec.load_cpus,
+            neighbours: &spec.neighbours,
             seed: 1,
             position: 0,
             interrupt: &interrupt,
@@ -183,8 +198,8 @@ mod tests {
         let Subject::Gateway(subject) = &arm.subject else { panic!("{:?}", arm.subject) };
         let orders = cell.orders.as_ref().expect("it is of orders");
         [
-            exchange_arguments(&request, subject, orders, "@x"),
-            gateway_arguments(&request, subject, orders, "127.0.0.1:9", "@g"),
+            exchange_arguments(&request, subject, orders, ("@x", &TrialFiles::default())),
+            gateway_arguments(&request, subject, orders, "127.0.0.1:9", ("@g", &TrialFiles::default())),
             protocol::of(&cell).generator().expect("orders have one").words(&cell, "127.0.0.1:8"),
         ]
         .map(|words| words.join(" "))

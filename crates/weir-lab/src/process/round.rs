@@ -110,6 +110,7 @@ impl Round<'_> {
                 cell: self.request.cell,
                 server_cpus: self.request.server_cpus,
                 load_cpus: self.request.load_cpus,
+                neighbours: self.request.neighbours,
                 seed: self.request.seed,
                 position,
                 interrupt: self.request.interrupt,
@@ -314,8 +315,8 @@ impl Arm {
     }
 
     fn death(&mut self) -> TrialFailure {
-        let how = self.server.as_mut().map_or_else(String::new, Server::obituary);
-        TrialFailure::Server { reason: format!("during the load it {how}") }
+        let gone = || TrialFailure::Server { reason: "it was not there".to_owned() };
+        self.server.as_mut().map_or_else(gone, Server::death)
     }
 
     /// The generator's report with what was observed of the server.

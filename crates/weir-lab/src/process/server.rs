@@ -14,6 +14,7 @@ use super::{
     Deadlines,
     files::TrialFiles,
     group::{Bond, Group, TICK},
+    neighbour::{self, Neighbour},
     orders::{self, Behind, Use},
 };
 use crate::{
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) stats_socket: Option<String>,
     /// The exchange behind a gateway.
     pub(super) behind: Option<Box<Behind>>,
+    /// Processes beside it.
+    neighbours: Vec<Neighbour>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +57,25 @@ pub(crate) enum NoServer {
 }
 
 impl Server {
+    /// Starts a server, and its neighbours when it is ready.
     pub(crate) fn start(
+        weir: &std::path::Path,
+        request: &TrialRequest<'_>,
+        files: &TrialFiles,
+        number: u64,
+        deadlines: &Deadlines,
+    ) -> Result<Self, NoServer> {
+        let server = Self::start_alone(weir, request, files, number, deadlines)?;
+        match neighbour::start_all(weir, request, files, &server.address, deadlines) {
+            Ok(neighbours) => Ok(Self { neighbours, ..server }),
+            Err(failure) => {
+                server.stop(deadlines);
+                Err(failure)
+            }
+        }
+    }
+
+    fn start_alone(
         weir: &std::path::Path,
         request: &TrialRequest<'_>,
         files: &TrialFiles,
@@ -71,7 +92,9 @@ impl Server {
                 words.extend(arguments.iter().map(|word| files.substituted(word)));
                 Self::start_own(weir, request, &words, (stats_socket, None), deadlines)
             }
-            Subject::Gateway(subject) => Self::start_gateway(weir, request, subject, number, deadlines),
+            Subject::Gateway(subject) => {
+                Self::start_gateway((weir, files), request, subject, number, deadlines)
+            }
             Subject::Command { argv } => {
                 let port = free_port().map_err(|error| failed(format!("no free port: {error}")))?;
                 let mut command = Command::new(weir);
@@ -85,6 +108,7 @@ impl Server {
                     address: String::new(),
                     stats_socket: None,
                     behind: None,
+                    neighbours: Vec::new(),
                 };
                 let address = SocketAddr::from(([127, 0, 0, 1], port));
                 server.until_ready(request, deadlines, |_| {
@@ -115,13 +139,14 @@ impl Server {
             address: String::new(),
             stats_socket: Some(stats_socket),
             behind,
+            neighbours: Vec::new(),
         };
         server.until_ready(request, deadlines, |server| server.group.stdout.line_after("listening on "))
     }
 
     /// An exchange, and a gateway in front of it.
     fn start_gateway(
-        weir: &std::path::Path,
+        (weir, files): (&std::path::Path, &TrialFiles),
         request: &TrialRequest<'_>,
         subject: &GatewaySubject,
         number: u64,
@@ -134,11 +159,11 @@ impl Server {
         };
         let stats_socket = |side: &str| format!("@weir-{}-{number}-{side}", std::process::id());
         let own = stats_socket("exchange");
-        let words = orders::exchange_arguments(request, subject, cell, &own);
+        let words = orders::exchange_arguments(request, subject, cell, (&own, files));
         let exchange = Self::start_own(weir, request, &words, (own, None), deadlines).map_err(of_exchange)?;
         let at_start = Use::of(&exchange);
         let own = stats_socket("gateway");
-        let words = orders::gateway_arguments(request, subject, cell, &exchange.address, &own);
+        let words = orders::gateway_arguments(request, subject, cell, &exchange.address, (&own, files));
         let behind = Some(Box::new(Behind { exchange, at_start }));
         Self::start_own(weir, request, &words, (own, behind), deadlines)
     }
@@ -207,11 +232,16 @@ impl Server {
     pub(crate) fn still_runs(&mut self) -> bool {
         self.group.stdout.drain();
         let behind_runs = self.behind.as_mut().is_none_or(|behind| behind.exchange.still_runs());
-        !self.group.has_ended() && behind_runs
+        let neighbours_run = self.neighbours.iter_mut().all(Neighbour::still_runs);
+        !self.group.has_ended() && behind_runs && neighbours_run
     }
 
     /// Whether it ends within a moment: peers see the end of its connections before its parent sees its own.
     pub(crate) fn is_ending(&mut self) -> bool {
+        self.has_ended_soon() || !self.neighbours.iter_mut().all(Neighbour::still_runs)
+    }
+
+    fn has_ended_soon(&mut self) -> bool {
         self.group.wait(5 * TICK) || self.behind.as_mut().is_some_and(|it| it.exchange.group.has_ended())
     }
 
@@ -226,8 +256,24 @@ impl Server {
         }
     }
 
+    /// What its end during the load means, or that of a process beside it: a neighbour may well end over a server that
+    /// did.
+    pub(crate) fn death(&mut self) -> TrialFailure {
+        let has_ended = self.has_ended_soon();
+        let neighbour = self.neighbours.iter_mut().find_map(|it| (!it.still_runs()).then_some(it));
+        match neighbour.filter(|_| !has_ended) {
+            Some(neighbour) => neighbour.death(),
+            None => TrialFailure::Server { reason: format!("during the load it {}", self.obituary()) },
+        }
+    }
+
+    /// CPUs its neighbours used, in the mean.
+    pub(super) fn cpus_beside(&self) -> f64 {
+        self.neighbours.iter().map(Neighbour::cpus_used).sum()
+    }
+
     /// Why it ended by itself.
-    pub(crate) fn obituary(&mut self) -> String {
+    fn obituary(&mut self) -> String {
         match &mut self.behind {
             Some(behind) if behind.exchange.group.has_ended() => {
                 format!("lost its exchange, which {}", behind.exchange.group.obituary())
@@ -238,6 +284,7 @@ impl Server {
 
     /// Ends it: politely first, by force after the deadline. When this returns, it and all below it are gone.
     pub(crate) fn stop(mut self, deadlines: &Deadlines) {
+        self.neighbours.clear();
         match self.kind {
             Kind::Weir => self.group.signal(Signal::TERM),
             Kind::Supervised => self.group.say(supervise::END_POLITELY),

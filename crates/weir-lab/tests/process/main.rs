@@ -26,7 +26,7 @@ use weir_lab::{
     process::{Deadlines, ProcessLauncher},
 };
 use weir_record::{
-    spec::{Alternation, ArmSpec, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, NeighbourSpec, StudySpec, Subject},
     trial::SliceRecord,
 };
 use weir_store::Store;
@@ -49,7 +49,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 18] = [
+    let tests: [(&str, fn()); 20] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -62,6 +62,8 @@ fn main() {
         ("a server that dies under load is blamed", a_server_that_dies_under_load_is_blamed),
         ("a foreign server and its orphans are ended", a_foreign_server_and_its_orphans_are_ended),
         ("an interrupted trial leaves nothing", an_interrupted_trial_leaves_nothing),
+        ("neighbours end with their trial", neighbours_end_with_their_trial),
+        ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
         ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
         (
@@ -118,6 +120,7 @@ fn trial_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<TrialOutcome, 
         cell: &spec.cells[0],
         server_cpus: &spec.server_cpus,
         load_cpus: &spec.load_cpus,
+        neighbours: &spec.neighbours,
         seed: SEED,
         position: 0,
         interrupt,
@@ -219,6 +222,8 @@ fn an_interrupted_trial_leaves_nothing() {
         spec("mute", roles::REPORT),
         foreign(&["linger", "{port}"]),
         foreign(&["linger-with-orphan", "{port}"]),
+        beside(spec("epoll", roles::HANGS), "ready"),
+        beside(spec("epoll", roles::REPORT), "silent"),
     ] {
         let interrupt = AtomicBool::new(false);
         let outcome = thread::scope(|scope| {
@@ -229,6 +234,43 @@ fn an_interrupted_trial_leaves_nothing() {
             trial_with(&interrupted, &interrupt)
         });
         assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
+    }
+}
+
+/// The same with a neighbour in this role beside every server.
+fn beside(mut spec: StudySpec, role: &str) -> StudySpec {
+    let program = this_program().display().to_string();
+    let argv = [&program, "neighbour", role, "{address}", "{port}"].map(str::to_owned).to_vec();
+    spec.neighbours = vec![NeighbourSpec { name: "drip".to_owned(), argv }];
+    spec.cells[0].neighbours = vec!["drip".to_owned()];
+    spec
+}
+
+fn neighbours_end_with_their_trial() {
+    let outcome = trial(&beside(spec("epoll", roles::REPORT), "ready")).expect("the session goes on");
+    assert_eq!(outcome.report.expect("it was loaded").messages, 1_000);
+    let round = round_with(&beside(spec("epoll", roles::REPORT), "ready"), SLICE, &AtomicBool::new(false));
+    for arm in round.expect("the session goes on").arms {
+        assert_eq!(arm.expect("it was loaded").slices.len(), 3);
+    }
+    // They are told where their server is.
+    let failed = failure(&beside(spec("epoll", roles::REPORT), "tells"));
+    let told = "drip: exited with status 9: 127.0.0.1:7007 7007".to_owned();
+    assert_eq!(failed, TrialFailure::Neighbour { reason: told });
+}
+
+fn a_neighbour_that_fails_is_named() {
+    let failed = |how: &str, generator| failure(&beside(spec("epoll", generator), how));
+    let neighbour = |reason: &str| TrialFailure::Neighbour { reason: format!("drip: {reason}") };
+    assert_eq!(failed("dies", roles::REPORT), neighbour("exited with status 3: no luck"));
+    assert_eq!(failed("silent", roles::REPORT), neighbour("was not ready within 1.5 s: still thinking"));
+    assert_eq!(failed("leaves", roles::HANGS), neighbour("exited with status 4: had enough"));
+    // A server that dies takes the blame, and not the neighbour that lost it.
+    let dead = failed("ready", roles::KILLS_THE_SERVER);
+    assert!(matches!(dead, TrialFailure::Server { .. }), "{dead:?}");
+    let round = round_with(&beside(spec("epoll", roles::REPORT), "dies"), SLICE, &AtomicBool::new(false));
+    for arm in round.expect("the session goes on").arms {
+        assert_eq!(arm.err(), Some(neighbour("exited with status 3: no luck")));
     }
 }
 
@@ -247,6 +289,7 @@ fn round_with(
         orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
         server_cpus: &[],
         load_cpus: &[],
+        neighbours: &spec.neighbours,
         seed: SEED,
         interrupt,
     });

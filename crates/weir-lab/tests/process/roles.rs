@@ -64,6 +64,7 @@ pub fn play(words: &[&str]) -> bool {
         ["listen-in-background", port] => drop(start(&["listen", port])),
         ["start-lingerer"] => drop(start(&["linger"])),
         ["linger", ..] => linger(),
+        ["neighbour", how, address, port] => neighbour(how, &format!("{address} {port}")),
         ["laboratory", folder] => laboratory(Path::new(folder)),
         _ => return false,
     }
@@ -91,6 +92,27 @@ fn linger() -> ! {
 fn linger_with_orphan() -> ! {
     start(&["start-lingerer"]).wait().expect("it starts its child and ends");
     linger()
+}
+
+/// A process beside a server, with a child that leaves it where it stays.
+fn neighbour(how: &str, told: &str) {
+    match how {
+        "dies" => end(3, "no luck"),
+        "tells" => end(9, told),
+        "leaves" => {
+            super::say("ready");
+            end(4, "had enough");
+        }
+        "silent" => {
+            super::say("not yet");
+            Command::new("sh").args(["-c", "echo still thinking >&2"]).status().expect("a shell");
+            linger();
+        }
+        _ => {
+            super::say("ready");
+            linger_with_orphan();
+        }
+    }
 }
 
 fn serve(driver: &str) {

@@ -1,0 +1,121 @@
+//! Processes beside a server: clients that misbehave, or want something else than what is measured.
+//!
+//! Every server of a cell has neighbours of its own, so that each arm has the same. They start when their server is ready
+//! and end before it does, run under `supervise` on the CPUs of the load side, and say `ready` on a line of their own
+//! when their work has begun; the load starts after that. One that ends by itself takes its trial with it: what was
+//! measured afterwards is not what was asked.
+
+use std::{path::Path, process::Command, sync::atomic::Ordering, time::Instant};
+
+use weir_evidence::process::ProcessTree;
+use weir_record::spec::NeighbourSpec;
+use weir_stats::random::derived_seed;
+
+use super::{
+    Deadlines,
+    files::TrialFiles,
+    group::{Bond, Group},
+    server::{NoServer, cpu_list},
+};
+use crate::{
+    launch::{LaunchError, TrialFailure, TrialRequest},
+    supervise,
+};
+
+/// What a neighbour says when its work has begun.
+const READY: &str = "ready";
+
+/// A neighbour that runs.
+pub(super) struct Neighbour {
+    name: String,
+    group: Group,
+    began: Instant,
+}
+
+/// The neighbours of the request's cell, beside the server at this address. All of them are ready.
+pub(super) fn start_all(
+    weir: &Path,
+    request: &TrialRequest<'_>,
+    files: &TrialFiles,
+    address: &str,
+    deadlines: &Deadlines,
+) -> Result<Vec<Neighbour>, NoServer> {
+    let is_asked = |spec: &&NeighbourSpec| request.cell.neighbours.contains(&spec.name);
+    let asked: Vec<&NeighbourSpec> = request.neighbours.iter().filter(is_asked).collect();
+    let mut running = Vec::with_capacity(asked.len());
+    for (number, spec) in asked.into_iter().enumerate() {
+        let mut command = Command::new(weir);
+        command.args(supervise::arguments(request.load_cpus));
+        let words = spec.argv.iter().map(|word| substituted(word, weir, request, (address, number)));
+        command.args(words.map(|word| files.substituted(&word)));
+        super::pad_environment(&mut command, derived_seed(request.seed, 2 + number as u64));
+        let group = Group::start(&mut command, Bond::CleansUp).map_err(|error| {
+            let reason = format!("cannot start {}: {error}", weir.display());
+            NoServer::Stop(LaunchError::Environment(reason))
+        })?;
+        let neighbour = Neighbour { name: spec.name.clone(), group, began: Instant::now() };
+        running.push(neighbour.until_ready(request, deadlines)?);
+    }
+    Ok(running)
+}
+
+/// What the words of a neighbour's command stand for. An account is one that no session of the generator has.
+fn substituted(
+    word: &str,
+    weir: &Path,
+    request: &TrialRequest<'_>,
+    (address, number): (&str, usize),
+) -> String {
+    let port = address.rsplit_once(':').map_or("", |(_, port)| port);
+    let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let account = request.cell.connections as usize + number + 1;
+    word.replace("{address}", address)
+        .replace("{port}", port)
+        .replace("{cpus}", &cpu_list(request.load_cpus))
+        .replace("{account}", &format!("C{account:05}"))
+        .replace("{bin}", &folder)
+}
+
+impl Neighbour {
+    fn until_ready(mut self, request: &TrialRequest<'_>, deadlines: &Deadlines) -> Result<Self, NoServer> {
+        let deadline = self.began + deadlines.ready;
+        loop {
+            if request.interrupt.load(Ordering::Relaxed) {
+                return Err(NoServer::Stop(LaunchError::Interrupted));
+            }
+            while let Some(line) = self.group.next_line() {
+                if line.trim() == READY {
+                    return Ok(self);
+                }
+            }
+            if self.group.has_ended() {
+                return Err(NoServer::Failed(self.death()));
+            }
+            if Instant::now() >= deadline {
+                let waited = deadlines.ready.as_secs_f64();
+                let said = self.group.said();
+                let colon = if said.is_empty() { "" } else { ": " };
+                let reason = format!("{}: was not ready within {waited} s{colon}{said}", self.name);
+                return Err(NoServer::Failed(TrialFailure::Neighbour { reason }));
+            }
+        }
+    }
+
+    /// Reads its output, so that it never waits for us. Says whether it still runs.
+    pub(super) fn still_runs(&mut self) -> bool {
+        self.group.stdout.drain();
+        !self.group.has_ended()
+    }
+
+    /// Why it ended by itself.
+    pub(super) fn death(&mut self) -> TrialFailure {
+        TrialFailure::Neighbour { reason: format!("{}: {}", self.name, self.group.obituary()) }
+    }
+
+    /// CPUs it has used since it began, so that they are not taken for somebody else's.
+    pub(super) fn cpus_used(&self) -> f64 {
+        let tree = ProcessTree::snapshot(self.group.pid()).unwrap_or_default();
+        let cpu_ns: u64 = tree.processes.iter().map(|process| process.cpu_ns).sum();
+        cpu_ns as f64 / self.began.elapsed().as_nanos().max(1) as f64
+    }
+}
