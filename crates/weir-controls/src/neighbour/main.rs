@@ -1,0 +1,153 @@
+//! Clients that studies put beside a server: `weir-neighbour rude|strangers|replayer ADDRESS [options]`.
+//!
+//! Each says `ready` when its work has begun and goes on until it is killed; it ends by itself only with an error, when
+//! the server does not do what it should. Exit codes are those of `weir`: 1 runtime error, 2 usage.
+
+mod replayer;
+mod rude;
+mod strangers;
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+const USAGE: &str = "usage: weir-neighbour rude ADDRESS [--mute-requests N]
+       weir-neighbour strangers ADDRESS --connections N [--addresses N]
+       weir-neighbour replayer ADDRESS --account NAME --messages N --scratch DIR [--bytes-per-second N]";
+
+/// Why the program ends, and what the shell sees.
+#[derive(Debug, PartialEq, Eq)]
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+/// What was typed.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Rude {
+        server: SocketAddr,
+        mute_requests: usize,
+    },
+    Strangers {
+        server: SocketAddr,
+        connections: u32,
+        addresses: u32,
+    },
+    Replayer {
+        server: SocketAddr,
+        account: String,
+        messages: u32,
+        scratch: PathBuf,
+        bytes_per_second: Option<u32>,
+    },
+}
+
+fn main() -> ExitCode {
+    let Err(failure) = parse(std::env::args().skip(1)).and_then(|asked| run(&asked));
+    // Nobody is left to tell when standard error is closed.
+    let _ = writeln!(io::stderr(), "{}", failure.message);
+    ExitCode::from(failure.code)
+}
+
+fn run(asked: &Asked) -> Result<std::convert::Infallible, Failure> {
+    let ended = match asked {
+        Asked::Rude { server, mute_requests } => {
+            rude::annoy(*server, *mute_requests, ready, &AtomicBool::new(false))
+                .map(|_| "it was told to stop".to_owned())
+        }
+        Asked::Strangers { server, connections, addresses } => {
+            strangers::stay(*server, *addresses, *connections, ready)
+        }
+        Asked::Replayer { server, account, messages, scratch, bytes_per_second } => {
+            let seat = replayer::Seat { address: *server, account };
+            replayer::replay_again(seat, *messages, scratch, *bytes_per_second, ready)
+        }
+    };
+    Err(Failure { code: 1, message: ended.unwrap_or_else(|error| error) })
+}
+
+/// Says that the work has begun.
+fn ready() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "ready")?;
+    output.flush()
+}
+
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, Failure> {
+    let role = words.next().unwrap_or_default();
+    let server = words.next().ok_or_else(|| usage(USAGE.to_owned()))?;
+    let server = number("ADDRESS", &server)?;
+    let (mut connections, mut addresses, mut messages) = (None, 1, None);
+    let (mut mute_requests, mut account, mut scratch, mut bytes_per_second) = (1, None, None, None);
+    while let Some(name) = words.next() {
+        let value = words.next().ok_or_else(|| usage(format!("{name} needs a value\n{USAGE}")))?;
+        match (role.as_str(), name.as_str()) {
+            ("rude", "--mute-requests") => mute_requests = number(&name, &value)?,
+            ("strangers", "--connections") => connections = Some(number(&name, &value)?),
+            ("strangers", "--addresses") => addresses = number(&name, &value)?,
+            ("replayer", "--account") => account = Some(value),
+            ("replayer", "--messages") => messages = Some(number(&name, &value)?),
+            ("replayer", "--scratch") => scratch = Some(PathBuf::from(value)),
+            ("replayer", "--bytes-per-second") => bytes_per_second = Some(number(&name, &value)?),
+            _ => return Err(usage(format!("not understood: {name} {value}\n{USAGE}"))),
+        }
+    }
+    let missing = |name: &str| usage(format!("{name} is missing\n{USAGE}"));
+    match role.as_str() {
+        "rude" => Ok(Asked::Rude { server, mute_requests }),
+        "strangers" => {
+            let connections = connections.ok_or_else(|| missing("--connections"))?;
+            Ok(Asked::Strangers { server, connections, addresses })
+        }
+        "replayer" => Ok(Asked::Replayer {
+            server,
+            account: account.ok_or_else(|| missing("--account"))?,
+            messages: messages.ok_or_else(|| missing("--messages"))?,
+            scratch: scratch.ok_or_else(|| missing("--scratch"))?,
+            bytes_per_second,
+        }),
+        _ => Err(usage(USAGE.to_owned())),
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, Failure> {
+    value.parse().map_err(|_| usage(format!("{name} does not take {value:?}\n{USAGE}")))
+}
+
+fn usage(message: String) -> Failure {
+    Failure { code: 2, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Result<Asked, String> {
+        parse(words.split_whitespace().map(str::to_owned)).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn each_has_its_own_words_and_a_mistake_is_named() {
+        let server: SocketAddr = "127.0.0.1:9".parse().expect("an address");
+        assert_eq!(read("rude 127.0.0.1:9"), Ok(Asked::Rude { server, mute_requests: 1 }));
+        let found = read("strangers 127.0.0.1:9 --connections 7 --addresses 2");
+        assert_eq!(found, Ok(Asked::Strangers { server, connections: 7, addresses: 2 }));
+        let found =
+            read("replayer 127.0.0.1:9 --account C00002 --messages 5 --scratch /x --bytes-per-second 10");
+        assert!(
+            matches!(found, Ok(Asked::Replayer { messages: 5, bytes_per_second: Some(10), .. })),
+            "{found:?}"
+        );
+        let wrong = |words: &str| {
+            read(words).expect_err("it is a mistake").lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(wrong("strangers 127.0.0.1:9"), "--connections is missing");
+        assert_eq!(wrong("rude 127.0.0.1:9 --connections 7"), "not understood: --connections 7");
+        assert_eq!(wrong("rude somewhere"), "ADDRESS does not take \"somewhere\"");
+        assert_eq!(wrong("replayer 127.0.0.1:9 --messages"), "--messages needs a value");
+        assert!(wrong("").starts_with("usage: ") && wrong("polite 127.0.0.1:9").starts_with("usage: "));
+    }
+}

@@ -1,0 +1,355 @@
+//! A client of the gateway that places orders and keeps every message it is answered with; and the same client later,
+//! when it asks for all of them again and again, as fast as they come or at a pace of its own. What comes again is compared
+//! with what came live, byte by byte: a message that is missing, doubled, changed or out of place differs from the one
+//! expected. A server that says nothing for longer than its heartbeats allow is named too.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use weir_proto::{
+    ouch::{Accepted, Appendage, Enter, Inbound},
+    soup::{
+        CLIENT_HEARTBEAT_FRAME, Deframer, HEADER_BYTES, LOGIN_ACCEPTED, LOGIN_REJECTED, LoginAccepted,
+        LoginReject, LoginRequest, Name, SEQUENCED, SERVER_HEARTBEAT, UNSEQUENCED, encode_frame, header,
+    },
+};
+
+/// Orders on their way while the journal is filled.
+const IN_FLIGHT_MAX: u32 = 512;
+
+/// Longest message that is taken.
+const PAYLOAD_BYTES_MAX: usize = 1024;
+
+/// Most that one read takes, at full speed.
+const READ_BYTES_MAX: usize = 64 << 10;
+
+/// Time between two reads at a pace.
+const SIP: Duration = Duration::from_millis(100);
+
+/// A client that is logged in says something at least once a second.
+const HEARTBEAT: Duration = Duration::from_millis(900);
+
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Longest wait for a seat whose last user the gateway has not seen leave.
+const SEAT_MAX: Duration = Duration::from_secs(5);
+const SEAT_LOOK: Duration = Duration::from_millis(20);
+
+/// A server that has nothing else to say sends a heartbeat after at most a second and a half. Half a second more for a
+/// client that shares its CPU.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Where the client logs in, as whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat<'a> {
+    /// The gateway.
+    pub(crate) address: SocketAddr,
+    /// Its account.
+    pub(crate) account: &'a str,
+}
+
+/// A connection that is logged in.
+struct Connection {
+    stream: TcpStream,
+    deframer: Deframer,
+    buffer: Vec<u8>,
+    spoke: Instant,
+    heard: Instant,
+    /// The longest time in which nothing could be read.
+    silence_max: Duration,
+}
+
+impl Connection {
+    /// Logs in and asks for everything from the first message on.
+    fn log_in(seat: Seat<'_>) -> Result<Self, String> {
+        let until = Instant::now() + SEAT_MAX;
+        loop {
+            match Self::try_log_in(seat).map_err(|error| format!("{}: {error}", seat.account))? {
+                Ok(connection) => return Ok(connection),
+                Err(LoginReject::SessionNotAvailable) if Instant::now() < until => thread::sleep(SEAT_LOOK),
+                Err(reject) => return Err(format!("the login of {} was refused: {reject}", seat.account)),
+            }
+        }
+    }
+
+    fn try_log_in(seat: Seat<'_>) -> io::Result<Result<Self, LoginReject>> {
+        let wrong = |what: &str| io::Error::new(ErrorKind::InvalidData, what.to_owned());
+        let login = LoginRequest {
+            username: seat.account.parse().map_err(|_| wrong("it is no account"))?,
+            password: "DEMO".parse().map_err(|_| wrong("it is no password"))?,
+            session: Name::BLANK,
+            sequence: 1,
+            heartbeat_timeout_ms: None,
+        };
+        let mut stream = TcpStream::connect(seat.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut frame = Vec::new();
+        login.encode(&mut frame);
+        stream.write_all(&frame)?;
+        let mut start = [0; HEADER_BYTES];
+        stream.read_exact(&mut start)?;
+        let payload_bytes = usize::from(u16::from_be_bytes([start[0], start[1]])).saturating_sub(1);
+        let mut payload = vec![0; payload_bytes.min(PAYLOAD_BYTES_MAX)];
+        stream.read_exact(&mut payload)?;
+        match start[2] {
+            LOGIN_ACCEPTED => {
+                let accepted = LoginAccepted::parse(&payload).map_err(|fault| wrong(&fault.to_string()))?;
+                if accepted.next_sequence != 1 {
+                    return Err(wrong("the stream does not begin with its first message"));
+                }
+            }
+            LOGIN_REJECTED => {
+                return LoginReject::parse(&payload).map(Err).map_err(|fault| wrong(&fault.to_string()));
+            }
+            _ => return Err(wrong("a login is not answered with a login")),
+        }
+        let now = Instant::now();
+        Ok(Ok(Self {
+            stream,
+            deframer: Deframer::new(PAYLOAD_BYTES_MAX),
+            buffer: vec![0; READ_BYTES_MAX],
+            spoke: now,
+            heard: now,
+            silence_max: Duration::ZERO,
+        }))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.spoke = Instant::now();
+        self.stream.write_all(bytes).map_err(|error| format!("the gateway takes nothing: {error}"))
+    }
+
+    /// Says something if it is time to.
+    fn beat(&mut self) -> Result<(), String> {
+        if self.spoke.elapsed() < HEARTBEAT { Ok(()) } else { self.send(&CLIENT_HEARTBEAT_FRAME) }
+    }
+
+    /// Reads at most so many bytes and hands over the frames that are whole. Nothing to read is no error where a wait
+    /// was not asked for or is over.
+    fn receive(
+        &mut self,
+        bytes_max: usize,
+        mut take: impl FnMut(u8, &[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let buffer = &mut self.buffer[..bytes_max.min(READ_BYTES_MAX)];
+        let count = match self.stream.read(buffer) {
+            Ok(0) => return Err("the gateway ended the connection".to_owned()),
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(());
+            }
+            Err(error) => return Err(format!("nothing can be read: {error}")),
+        };
+        let now = Instant::now();
+        self.silence_max = self.silence_max.max(now - self.heard);
+        self.heard = now;
+        let mut input = &buffer[..count];
+        while let Some(frame) =
+            self.deframer.next(&mut input).map_err(|fault| format!("the gateway sent {fault}"))?
+        {
+            take(frame.kind, frame.payload)?;
+        }
+        Ok(())
+    }
+}
+
+/// Places so many orders and writes the messages they are answered with into a file, as they came.
+fn place_orders(seat: Seat<'_>, orders: u32, live: &Path) -> Result<(), String> {
+    let mut connection = Connection::log_in(seat)?;
+    let failed = |error: io::Error| format!("{}: {error}", live.display());
+    let mut file = BufWriter::new(File::create(live).map_err(failed)?);
+    let (mut sent, mut answered) = (0, 0);
+    let mut batch = Vec::new();
+    while answered < orders {
+        batch.clear();
+        while sent < orders && sent - answered < IN_FLIGHT_MAX {
+            sent += 1;
+            order(sent, &mut batch);
+        }
+        if !batch.is_empty() {
+            connection.send(&batch)?;
+        }
+        let before = answered;
+        connection.receive(READ_BYTES_MAX, |kind, payload| match (kind, payload.first()) {
+            (SEQUENCED, Some(&Accepted::KIND)) => {
+                answered += 1;
+                file.write_all(&header(SEQUENCED, payload.len())).map_err(failed)?;
+                file.write_all(payload).map_err(failed)
+            }
+            (SERVER_HEARTBEAT, _) => Ok(()),
+            _ => Err(format!("order {} was not accepted", answered + 1)),
+        })?;
+        if before == answered && connection.heard.elapsed() >= PATIENCE {
+            return Err("the gateway answers no more".to_owned());
+        }
+    }
+    file.flush().map_err(failed)
+}
+
+/// Appends an order in its frame.
+fn order(number: u32, out: &mut Vec<u8>) {
+    let enter = Enter {
+        user_ref_num: number,
+        side: b'B',
+        quantity: 100,
+        symbol: "WEIR".parse().unwrap_or_default(),
+        price: 1_000_000,
+        time_in_force: b'0',
+        display: b'Y',
+        capacity: b'P',
+        intermarket_sweep: b'N',
+        cross_type: b'N',
+        client_order_id: format!("{number}").parse().unwrap_or_default(),
+    };
+    let mut message = Vec::with_capacity(Enter::BYTES);
+    Inbound::Enter(enter, Appendage::EMPTY).encode(&mut message);
+    encode_frame(UNSEQUENCED, &message, out);
+}
+
+/// Places so many orders, and asks for what they were answered with for ever: as fast as it comes, or at most so many
+/// bytes a second.
+pub(crate) fn replay_again(
+    seat: Seat<'_>,
+    orders: u32,
+    scratch: &Path,
+    bytes_per_second: Option<u32>,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<String, String> {
+    let live = scratch.join("live");
+    place_orders(seat, orders, &live)?;
+    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    loop {
+        replay(seat, orders, &live, bytes_per_second)?;
+    }
+}
+
+/// Asks for all messages once.
+fn replay(seat: Seat<'_>, messages: u32, live: &Path, bytes_per_second: Option<u32>) -> Result<(), String> {
+    let file = File::open(live).map_err(|error| format!("{}: {error}", live.display()))?;
+    let mut again = Again::of(BufReader::with_capacity(READ_BYTES_MAX, file));
+    let mut connection = Connection::log_in(seat)?;
+    // Short waits, so that the client's own heartbeats go on.
+    let waits = connection.stream.set_read_timeout(Some(HEARTBEAT / 2));
+    waits.map_err(|error| format!("the connection of {}: {error}", seat.account))?;
+    let sip_bytes = bytes_per_second.map(|bytes| (bytes as usize / 10).max(1));
+    let mut next = Instant::now();
+    while again.messages < messages {
+        let bytes_max = sip_bytes.unwrap_or(READ_BYTES_MAX);
+        connection.receive(bytes_max, |kind, payload| again.take(kind, payload))?;
+        connection.beat()?;
+        let silence = connection.silence_max.max(connection.heard.elapsed());
+        if silence > SILENCE_MAX {
+            return Err(format!("the gateway said nothing for {silence:?} after message {}", again.messages));
+        }
+        if sip_bytes.is_some() {
+            next += SIP;
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+        }
+    }
+    again.expect_end()
+}
+
+/// What comes again, beside what came live.
+struct Again<R> {
+    live: R,
+    expected: Vec<u8>,
+    messages: u32,
+}
+
+impl<R: BufRead> Again<R> {
+    fn of(live: R) -> Self {
+        Self { live, expected: Vec::new(), messages: 0 }
+    }
+
+    fn take(&mut self, kind: u8, payload: &[u8]) -> Result<(), String> {
+        match kind {
+            SEQUENCED => self.compare(payload),
+            SERVER_HEARTBEAT => Ok(()),
+            other => Err(format!("{:?} among the messages", char::from(other))),
+        }
+    }
+
+    fn compare(&mut self, payload: &[u8]) -> Result<(), String> {
+        self.messages += 1;
+        self.expected.resize(HEADER_BYTES + payload.len(), 0);
+        let is_there = self.live.read_exact(&mut self.expected).is_ok();
+        let (start, rest) = self.expected.split_at(HEADER_BYTES);
+        if is_there && start == header(SEQUENCED, payload.len()).as_slice() && rest == payload {
+            return Ok(());
+        }
+        Err(format!("message {} is not what came live", self.messages))
+    }
+
+    /// That nothing is missing.
+    fn expect_end(&mut self) -> Result<(), String> {
+        match self.live.fill_buf() {
+            Ok([]) => Ok(()),
+            Ok(_) => Err(format!("only {} messages came again", self.messages)),
+            Err(error) => Err(format!("what came live cannot be read: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_proto::soup::{END_OF_SESSION, ServerPacket};
+
+    use super::*;
+
+    fn live(messages: &[&[u8]]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        messages.iter().for_each(|message| encode_frame(SEQUENCED, message, &mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn the_same_messages_in_the_same_order_are_a_replay_and_heartbeats_belong_to_none() {
+        let live = live(&[b"one", b"three"]);
+        let mut again = Again::of(live.as_slice());
+        assert_eq!(again.take(SEQUENCED, b"one"), Ok(()));
+        assert_eq!(again.take(SERVER_HEARTBEAT, b""), Ok(()));
+        assert!(again.expect_end().is_err_and(|reason| reason.contains("only 1")));
+        assert_eq!(again.take(SEQUENCED, b"three"), Ok(()));
+        assert_eq!((again.expect_end(), again.messages), (Ok(()), 2));
+    }
+
+    #[test]
+    fn a_message_that_is_changed_missing_doubled_or_too_many_is_found() {
+        let list = live(&[b"one", b"two", b"six"]);
+        let second = |message: &[u8]| {
+            let mut again = Again::of(list.as_slice());
+            again.take(SEQUENCED, b"one").expect("it is the first");
+            again.take(SEQUENCED, message)
+        };
+        assert_eq!(second(b"two"), Ok(()));
+        for wrong in [&b"twO"[..], b"six", b"one", b"tw", b"twos", b""] {
+            assert_eq!(second(wrong), Err("message 2 is not what came live".to_owned()), "{wrong:?}");
+        }
+        // What the last comparison left behind is nothing that came live.
+        let mut again = Again::of(&list[..6]);
+        again.take(SEQUENCED, b"one").expect("it is the first");
+        assert!(again.take(SEQUENCED, b"one").is_err());
+        assert!(again.take(END_OF_SESSION, b"").is_err_and(|reason| reason.contains("'Z'")));
+    }
+
+    #[test]
+    fn an_order_is_what_a_gateway_takes() {
+        let mut bytes = Vec::new();
+        order(7, &mut bytes);
+        let mut deframer = Deframer::new(PAYLOAD_BYTES_MAX);
+        let frame = deframer.next(&mut &bytes[..]).expect("it is a frame").expect("it is whole");
+        assert_eq!(frame.kind, UNSEQUENCED);
+        let Ok(Inbound::Enter(enter, _)) = Inbound::decode(frame.payload) else { panic!("it is an order") };
+        assert_eq!((enter.user_ref_num, enter.quantity, enter.symbol.as_str()), (7, 100, "WEIR"));
+        // The other direction has other packets.
+        assert!(matches!(ServerPacket::parse(frame), Ok(ServerPacket::Unsequenced(_))));
+    }
+}

@@ -1,0 +1,145 @@
+//! Connections that say nothing, from several addresses of the loopback network: clients that never log in.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    os::fd::OwnedFd,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    net::{AddressFamily, RecvFlags, SocketType, bind, connect, recv, socket},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
+
+/// Where they come from: this and the next ones. Nobody who trades comes from here.
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+
+/// Most addresses.
+const ADDRESSES_MAX: u32 = 250;
+
+/// How long the last ones that came may take to be accepted or closed.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// Time between two looks at whether they are still there.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Descriptors this process needs besides the connections.
+const DESCRIPTORS_BESIDES: u64 = 64;
+
+/// Opens so many connections and stays, until the server ends some of them; then it says so. Strangers that are gone are
+/// no company, and what was measured without them is not what was asked.
+pub(crate) fn stay(
+    server: SocketAddr,
+    addresses: u32,
+    connections: u32,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<String, String> {
+    raise_descriptors(connections)?;
+    let began = Instant::now();
+    let strangers = Strangers::open(server, addresses, connections)?;
+    thread::sleep(SETTLE);
+    let held = strangers.held();
+    if held < connections {
+        return Err(format!("the server holds {held} of {connections} strangers"));
+    }
+    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    loop {
+        thread::sleep(LOOK);
+        let left = strangers.held();
+        if left < connections {
+            return Ok(format!("{left} of {connections} strangers were left after {:?}", began.elapsed()));
+        }
+    }
+}
+
+/// Each connection needs a descriptor.
+fn raise_descriptors(connections: u32) -> Result<(), String> {
+    let needed = u64::from(connections) + DESCRIPTORS_BESIDES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if maximum.is_some_and(|maximum| maximum < needed) {
+        return Err(format!("{needed} descriptors are needed and {} allowed", maximum.unwrap_or_default()));
+    }
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum });
+    raised.map_err(|error| format!("cannot raise the limit of descriptors: {error}"))
+}
+
+/// Open connections. They end with this value.
+struct Strangers {
+    sockets: Vec<OwnedFd>,
+}
+
+impl Strangers {
+    /// Opens so many connections, from so many addresses in turn.
+    fn open(server: SocketAddr, addresses: u32, connections: u32) -> Result<Self, String> {
+        let addresses = addresses.clamp(1, ADDRESSES_MAX);
+        let mut sockets = Vec::with_capacity(connections as usize);
+        for number in 0..connections {
+            let from = Ipv4Addr::from(u32::from(FIRST_ADDRESS) + number % addresses);
+            let opened = stranger(server, from);
+            sockets.push(opened.map_err(|error| format!("connection {number} from {from}: {error}"))?);
+        }
+        Ok(Self { sockets })
+    }
+
+    /// How many the server has not closed.
+    fn held(&self) -> u32 {
+        let is_held = |socket: &&OwnedFd| {
+            let looked = recv(socket, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+            matches!(looked, Err(Errno::AGAIN))
+        };
+        self.sockets.iter().filter(is_held).count() as u32
+    }
+}
+
+fn stranger(server: SocketAddr, from: Ipv4Addr) -> rustix::io::Result<OwnedFd> {
+    let stranger = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&stranger, &SocketAddrV4::new(from, 0))?;
+    connect(&stranger, &server)?;
+    Ok(stranger)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn they_come_from_as_many_addresses_as_asked_and_those_that_were_closed_are_not_held() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = listener.local_addr().expect("it is bound");
+        let strangers = Strangers::open(server, 2, 3).expect("it listens");
+        let mut came: Vec<_> = (0..3).map(|_| listener.accept().expect("they come")).collect();
+        let mut from: Vec<String> = came.iter().map(|(_, address)| address.ip().to_string()).collect();
+        from.sort_unstable();
+        assert_eq!(from, ["127.0.1.1", "127.0.1.1", "127.0.1.2"]);
+        assert_eq!(strangers.held(), 3);
+        // The loopback interface delivers the end before this returns.
+        drop(came.pop());
+        assert_eq!(strangers.held(), 2);
+    }
+
+    #[test]
+    fn strangers_that_are_sent_away_end_their_stay() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = listener.local_addr().expect("it is bound");
+        let (said, closer) = std::sync::mpsc::channel();
+        let stayed = thread::spawn(move || {
+            stay(server, 1, 2, || {
+                said.send(()).expect("the test listens");
+                Ok(())
+            })
+        });
+        let came: Vec<_> = (0..2).map(|_| listener.accept().expect("they come")).collect();
+        closer.recv().expect("they settled");
+        drop(came);
+        let told = stayed.join().expect("no panic").expect("it ends");
+        assert!(told.starts_with("0 of 2 strangers were left"), "{told}");
+    }
+}
