@@ -1,12 +1,11 @@
 //! The project's own checks: `cargo xtask ci` runs what continuous integration runs, `cargo xtask tidy` the rules about
 //! the tree that no compiler knows, `cargo xtask interop` the order protocols against foreign implementations, `cargo
-//! xtask hog` a noisy neighbour, `cargo xtask figures` the studies behind the project's figures.
+//! xtask hog` bursts of other work beside a study.
 //!
-//! Of the workspace it uses only records, statistics, protocols, readings of the machine and the bound start of child
-//! processes, so that it builds in seconds and can judge a tree that does not build. It changes no file of the tree.
+//! Of the workspace it uses only random numbers and the bound start of child processes, so that it builds in seconds
+//! and can judge a tree that does not build. It changes no file of the tree.
 
 mod ci;
-mod figures;
 mod hog;
 mod interop;
 mod tidy;
@@ -17,7 +16,7 @@ use std::{
     process::ExitCode,
 };
 
-const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | figures [OPTIONS]
+const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog [OPTIONS]
 
   ci     formatting, lints, tidy and all tests: exactly what continuous integration runs
   tidy   the rules about the tree alone: layers, unsafe, headers, lengths, leftovers, names, links
@@ -25,15 +24,7 @@ const USAGE: &str = "usage: cargo xtask ci | tidy | interop | hog | figures [OPT
         both installed below the target folder (needs python3, its venv module and the package index; steps without
         Maven or tshark are skipped, or fail with WEIR_REQUIRE_TOOLS=mvn,tshark)
   hog    a noisy neighbour: bursts of 1 to 50 ms on every CPU it may use, to see what a study says beside it
-        --seed N  --share SHARE [default: 0.2]  --seconds S [default: 120]
-  figures   prints what it is going to run, builds the release binary, the controls and the peers, runs every study
-        behind the project's figures into one folder (under two hours; the same command goes on after an
-        interruption) and prints one table
-        --out DIR     folder of the results [default: weir-results/figures]
-        --only NAME   one group: quick, aa, controls, generator, peers, memory, http, http-idle, http-bystanders,
-                      http-wrk, storage-parity, storage-qd1, spin, idle, scaling, buffers, power, matrix or display
-        --plan        print the plan and end
-        --rehearse    tiny windows, to see that everything runs";
+        --seed N  --share SHARE [default: 0.2]  --seconds S [default: 120]";
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its user")]
 fn main() -> ExitCode {
@@ -44,7 +35,6 @@ fn main() -> ExitCode {
         ["tidy"] => exit_code(ci::run_tidy(&workspace_root())),
         ["interop"] => interop::run(&workspace_root()),
         ["hog", options @ ..] => hog::run(options),
-        ["figures", options @ ..] => figures::run(&workspace_root(), options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

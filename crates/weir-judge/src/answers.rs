@@ -5,10 +5,10 @@
 //!
 //! - Two arms of one cell, in one metric: within each round or block, as an arm is with the baseline (`units`).
 //! - Two metrics of one cell: within each round as well, one side's value against the other's.
-//! - Two cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th part of it, so
-//!   that a round of one cell and a round of the other share neither their processes nor their moment, and there may be
-//!   more of one. Pairing them by number would claim a bond that the design did not make. They are compared unpaired
-//!   (Welch). A slow drift meets both cells alike and widens both, so the interval errs towards the wide side.
+//! - Two cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th part of it
+//!   (`plan`), so that a round of one cell and a round of the other share neither their processes nor their moment, and
+//!   there may be more of one. Pairing them by number would claim a bond that the design did not make. They are compared
+//!   unpaired (Welch). A slow drift meets both cells alike and widens both: the interval errs towards the wide side.
 //! - The best of several: the interval is made for all candidates together (Bonferroni), and of the differences to each
 //!   the largest counts, with its ends. Nothing is chosen, so there is no choice to correct for afterwards.
 //!
@@ -212,14 +212,14 @@ impl<'a> Judge<'a> {
             [self.measured(of, above.in_state(*state)), self.measured(to, below.in_state(*state))]
         };
         let fewer = |sides: &[Measured<'_>; 2]| sides[0].values.len().min(sides[1].values.len());
-        let found = states
-            .iter()
-            .map(in_state)
-            .reduce(|one, other| if fewer(&other) > fewer(&one) { other } else { one });
-        let Some(sides) = found else { return Found::default() };
+        let all: Vec<[Measured<'_>; 2]> = states.iter().map(in_state).collect();
+        let is_met = |side: usize| all.iter().any(|sides| !sides[side].values.is_empty());
+        let is_apart = is_met(0) && is_met(1) && all.iter().all(|sides| fewer(sides) == 0);
+        let best = all.into_iter().reduce(|one, other| if fewer(&other) > fewer(&one) { other } else { one });
+        let Some(sides) = best else { return Found::default() };
         let estimate = estimate_unpaired(&sides[0].figures(), &sides[1].figures(), alpha);
         let mut found = found_of(&sides, estimate);
-        if states.len() > 1 && fewer(&sides) == 0 {
+        if is_apart {
             found.obstacles.push(Finding::OtherStates);
         }
         found

@@ -1,5 +1,5 @@
-//! What a study asks beside its verdicts: comparisons of two sides that the baseline does not give, goals, and what came
-//! of them. A goal is no claim: it takes no part in the correction for several claims and has no verdict.
+//! What a study asks beside its verdicts: comparisons of two sides that the baseline does not give, goals, and what
+//! came of them. A goal is no claim: it takes no part in the correction for several claims and has no verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,8 @@ pub struct Side {
 pub struct ComparisonSpec {
     /// What stands above the line.
     pub of: Side,
-    /// What stands below it: nothing where the figure itself is meant, one side, or several, of which the best is meant.
+    /// What stands below it: nothing where the figure itself is meant, one side, or several, of which the best is
+    /// meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to: Vec<Side>,
     /// What it is held against; absent where it is only looked at.

@@ -163,7 +163,8 @@ pub struct StorageSubject {
 pub struct NeighbourSpec {
     /// Name in cells and reports.
     pub name: String,
-    /// Program and arguments. `{address}` and `{port}` of its server, `{cpus}`, `{bin}` and `{scratch}` are substituted.
+    /// Program and arguments. `{address}` and `{port}` of its server, `{cpus}`, `{bin}`, `{scratch}` and `{account}`
+    /// are substituted.
     pub argv: Vec<String>,
 }
 

@@ -59,7 +59,7 @@ fn subject(view: &View<'_>, answer: &Answer) -> String {
         [] => format!("{} · {}", of.arm, cell(of)),
         [to] if to.cell_id != of.cell_id => {
             let other = if to.arm == of.arm { String::new() } else { format!("{} · ", to.arm) };
-            format!("{} · {} / {other}{}", of.arm, cell(of), cell(to))
+            format!("{} · {} / {other}{}", of.arm, cell(of), what_differs(view, &cell(of), &cell(to)))
         }
         [to] if to.arm == of.arm => format!("{} · {}", of.arm, cell(of)),
         [to] => format!("{} / {} · {}", of.arm, to.arm, cell(of)),
@@ -68,6 +68,20 @@ fn subject(view: &View<'_>, answer: &Answer) -> String {
             let best = told!(language, "best of {arms}", "{arms} 중 최고", "{arms} 中最优");
             format!("{} / {best} · {}", of.arm, cell(of))
         }
+    }
+}
+
+/// The other cell by the conditions that it does not share, or that it lacks.
+fn what_differs(view: &View<'_>, of: &str, to: &str) -> String {
+    let parts = |one: &str, without: &str| -> Vec<String> {
+        let others: Vec<&str> = without.split(" · ").collect();
+        one.split(" · ").filter(|part| !others.contains(part)).map(str::to_owned).collect()
+    };
+    let own = parts(to, of);
+    let (lacks, language) = (parts(of, to).join(" · "), view.language);
+    match own.is_empty() {
+        false => own.join(" · "),
+        true => told!(language, "without {lacks}", "{lacks} 없이", "无{lacks}"),
     }
 }
 

@@ -240,6 +240,7 @@ impl<'a> View<'a> {
         if orders.journal != "none" {
             parts.push(format!("{} {}", self.word(Word::Journal), orders.journal));
         }
+        parts.extend(self.company(cell));
         parts
     }
 
@@ -307,11 +308,15 @@ impl<'a> View<'a> {
             });
         }
         parts.extend(self.offered_load(cell.load));
-        if !cell.neighbours.is_empty() {
-            let names = cell.neighbours.join(", ");
-            parts.push(told!(self.language, "beside {names}", "함께 실행: {names}", "旁侧进程：{names}"));
-        }
+        parts.extend(self.company(cell));
         parts
+    }
+
+    /// Processes beside its servers.
+    fn company(&self, cell: &CellSpec) -> Option<String> {
+        let names = cell.neighbours.join(", ");
+        let told = told!(self.language, "beside {names}", "함께 실행: {names}", "旁侧进程：{names}");
+        (!names.is_empty()).then_some(told)
     }
 
     fn offered_load(&self, load: LoadMode) -> Option<String> {

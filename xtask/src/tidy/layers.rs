@@ -31,7 +31,8 @@ const PLACES: &[(&str, Place)] = &[
     ("weir-stats", Place::Layer(0)),
     ("weir-sys", Place::Layer(0)),
     ("weir-controls", Place::Beside(&["weir-sys"])),
-    ("xtask", Place::Beside(&["weir-evidence", "weir-proto", "weir-record", "weir-stats", "weir-sys"])),
+    ("weir-neighbours", Place::Beside(&["weir-proto"])),
+    ("xtask", Place::Beside(&["weir-stats", "weir-sys"])),
 ];
 
 /// The one crate whose tests may use any other.

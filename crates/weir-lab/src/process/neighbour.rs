@@ -1,8 +1,8 @@
 //! Processes beside a server: clients that misbehave, or want something else than what is measured.
 //!
-//! Every server of a cell has neighbours of its own, so that each arm has the same. They start when their server is ready
-//! and end before it does, run under `supervise` on the CPUs of the load side, and say `ready` on a line of their own
-//! when their work has begun; the load starts after that. One that ends by itself takes its trial with it: what was
+//! Every server of a cell has neighbours of its own, so that each arm has the same. They start when their server is
+//! ready and end before it does, run under `supervise` on the CPUs of the load side, and say `ready` on a line of their
+//! own when their work has begun; the load starts after that. One that ends by itself takes its trial with it: what was
 //! measured afterwards is not what was asked.
 
 use std::{path::Path, process::Command, sync::atomic::Ordering, time::Instant};

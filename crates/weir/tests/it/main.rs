@@ -27,6 +27,7 @@ mod storage_simulate;
 mod storage_sweep;
 mod study_files;
 mod study_gateway;
+mod study_goals;
 mod study_storage;
 mod text;
 mod top;

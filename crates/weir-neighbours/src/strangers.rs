@@ -29,8 +29,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Descriptors this process needs besides the connections.
 const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// Opens so many connections and stays, until the server ends some of them; then it says so. Strangers that are gone are
-/// no company, and what was measured without them is not what was asked.
+/// Opens so many connections and stays, until the server ends some of them; then it says so. Strangers that are gone
+/// are no company, and what was measured without them is not what was asked.
 pub(crate) fn stay(
     server: SocketAddr,
     addresses: u32,

@@ -1,18 +1,17 @@
 //! A client of the gateway that places orders and keeps every message it is answered with; and the same client later,
-//! when it asks for all of them again, first slowly, then as fast as they come. What comes again is compared with what
-//! came live, byte by byte: a message that is missing, doubled, changed or out of place differs from the one expected.
+//! when it asks for all of them again and again, as fast as they come or at a pace of its own. What comes again is
+//! compared with what came live, byte by byte: a message that is missing, doubled, changed or out of place differs from
+//! the one expected. A server that says nothing for longer than its heartbeats allow is named too.
 
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write},
     net::{SocketAddr, TcpStream},
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-use serde::{Deserialize, Serialize};
 use weir_proto::{
     ouch::{Accepted, Appendage, Enter, Inbound},
     soup::{
@@ -30,8 +29,7 @@ const PAYLOAD_BYTES_MAX: usize = 1024;
 /// Most that one read takes, at full speed.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// Reading slowly: so many bytes in so long are 10 kB a second.
-const SIP_BYTES: usize = 1000;
+/// Time between two reads at a pace.
 const SIP: Duration = Duration::from_millis(100);
 
 /// A client that is logged in says something at least once a second.
@@ -44,17 +42,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SEAT_MAX: Duration = Duration::from_secs(5);
 const SEAT_LOOK: Duration = Duration::from_millis(20);
 
-/// How long the client stays when it has everything. The gateway then sends heartbeats, each at most 1.5 s after the
-/// last.
-pub const AFTERWARDS: Duration = Duration::from_millis(3200);
+/// A server that has nothing else to say sends a heartbeat after at most a second and a half. Half a second more for a
+/// client that shares its CPU.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
 
 /// Where the client logs in, as whom.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'a> {
+pub(crate) struct Seat<'a> {
     /// The gateway.
-    pub address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Its account.
-    pub account: &'a str,
+    pub(crate) account: &'a str,
 }
 
 /// A connection that is logged in.
@@ -134,19 +132,6 @@ impl Connection {
         if self.spoke.elapsed() < HEARTBEAT { Ok(()) } else { self.send(&CLIENT_HEARTBEAT_FRAME) }
     }
 
-    /// Reads a little, and waits until it is time for more.
-    fn sip(
-        &mut self,
-        next: &mut Instant,
-        take: impl FnMut(u8, &[u8]) -> Result<(), String>,
-    ) -> Result<(), String> {
-        self.receive(SIP_BYTES, take)?;
-        self.beat()?;
-        *next += SIP;
-        thread::sleep(next.saturating_duration_since(Instant::now()));
-        Ok(())
-    }
-
     /// Reads at most so many bytes and hands over the frames that are whole. Nothing to read is no error where a wait
     /// was not asked for or is over.
     fn receive(
@@ -177,7 +162,7 @@ impl Connection {
 }
 
 /// Places so many orders and writes the messages they are answered with into a file, as they came.
-pub fn place_orders(seat: Seat<'_>, orders: u32, live: &Path) -> Result<(), String> {
+fn place_orders(seat: Seat<'_>, orders: u32, live: &Path) -> Result<(), String> {
     let mut connection = Connection::log_in(seat)?;
     let failed = |error: io::Error| format!("{}: {error}", live.display());
     let mut file = BufWriter::new(File::create(live).map_err(failed)?);
@@ -229,52 +214,47 @@ fn order(number: u32, out: &mut Vec<u8>) {
     encode_frame(UNSEQUENCED, &message, out);
 }
 
-/// What a replay showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Replayed {
-    /// Messages that came again, each as it was.
-    pub messages: u32,
-    /// Time from the login to the last of them, in seconds.
-    pub seconds: f64,
-    /// The longest time in which the gateway said nothing, in milliseconds.
-    pub silence_ms_max: f64,
-    /// Heartbeats of the gateway, most of them after the last message.
-    pub heartbeats: u32,
+/// Places so many orders, and asks for what they were answered with for ever: as fast as it comes, or at most so many
+/// bytes a second.
+pub(crate) fn replay_again(
+    seat: Seat<'_>,
+    orders: u32,
+    scratch: &Path,
+    bytes_per_second: Option<u32>,
+    ready: impl FnOnce() -> io::Result<()>,
+) -> Result<String, String> {
+    let live = scratch.join("live");
+    place_orders(seat, orders, &live)?;
+    ready().map_err(|error| format!("nobody listens: {error}"))?;
+    loop {
+        replay(seat, orders, &live, bytes_per_second)?;
+    }
 }
 
-/// Asks for all messages again: at 10 kB a second until `is_fast`, then as fast as they come. Stays a little when it
-/// has them.
-pub fn replay(seat: Seat<'_>, messages: u32, live: &Path, is_fast: &AtomicBool) -> Result<Replayed, String> {
-    let failed = |error: io::Error| format!("the connection of {}: {error}", seat.account);
+/// Asks for all messages once.
+fn replay(seat: Seat<'_>, messages: u32, live: &Path, bytes_per_second: Option<u32>) -> Result<(), String> {
     let file = File::open(live).map_err(|error| format!("{}: {error}", live.display()))?;
     let mut again = Again::of(BufReader::with_capacity(READ_BYTES_MAX, file));
-    let began = Instant::now();
     let mut connection = Connection::log_in(seat)?;
-    connection.stream.set_nonblocking(true).map_err(failed)?;
-    let mut next = Instant::now();
-    while !is_fast.load(Ordering::Relaxed) && again.messages < messages {
-        connection.sip(&mut next, |kind, payload| again.take(kind, payload))?;
-    }
-    connection.stream.set_nonblocking(false).map_err(failed)?;
     // Short waits, so that the client's own heartbeats go on.
-    connection.stream.set_read_timeout(Some(HEARTBEAT / 2)).map_err(failed)?;
-    let mut until = None;
-    let mut seconds = 0.0;
-    while until.is_none_or(|until| Instant::now() < until) {
-        connection.receive(READ_BYTES_MAX, |kind, payload| again.take(kind, payload))?;
+    let waits = connection.stream.set_read_timeout(Some(HEARTBEAT / 2));
+    waits.map_err(|error| format!("the connection of {}: {error}", seat.account))?;
+    let sip_bytes = bytes_per_second.map(|bytes| (bytes as usize / 10).max(1));
+    let mut next = Instant::now();
+    while again.messages < messages {
+        let bytes_max = sip_bytes.unwrap_or(READ_BYTES_MAX);
+        connection.receive(bytes_max, |kind, payload| again.take(kind, payload))?;
         connection.beat()?;
-        if until.is_none() && again.messages >= messages {
-            seconds = began.elapsed().as_secs_f64();
-            until = Some(Instant::now() + AFTERWARDS);
+        let silence = connection.silence_max.max(connection.heard.elapsed());
+        if silence > SILENCE_MAX {
+            return Err(format!("the gateway said nothing for {silence:?} after message {}", again.messages));
         }
-        if connection.heard.elapsed() >= PATIENCE {
-            return Err(format!("nothing comes after message {}", again.messages));
+        if sip_bytes.is_some() {
+            next += SIP;
+            thread::sleep(next.saturating_duration_since(Instant::now()));
         }
     }
-    again.expect_end()?;
-    let silence = connection.silence_max.max(connection.heard.elapsed());
-    let silence_ms_max = silence.as_secs_f64() * 1000.0;
-    Ok(Replayed { messages: again.messages, seconds, silence_ms_max, heartbeats: again.heartbeats })
+    again.expect_end()
 }
 
 /// What comes again, beside what came live.
@@ -282,21 +262,17 @@ struct Again<R> {
     live: R,
     expected: Vec<u8>,
     messages: u32,
-    heartbeats: u32,
 }
 
 impl<R: BufRead> Again<R> {
     fn of(live: R) -> Self {
-        Self { live, expected: Vec::new(), messages: 0, heartbeats: 0 }
+        Self { live, expected: Vec::new(), messages: 0 }
     }
 
     fn take(&mut self, kind: u8, payload: &[u8]) -> Result<(), String> {
         match kind {
             SEQUENCED => self.compare(payload),
-            SERVER_HEARTBEAT => {
-                self.heartbeats += 1;
-                Ok(())
-            }
+            SERVER_HEARTBEAT => Ok(()),
             other => Err(format!("{:?} among the messages", char::from(other))),
         }
     }
@@ -342,7 +318,7 @@ mod tests {
         assert_eq!(again.take(SERVER_HEARTBEAT, b""), Ok(()));
         assert!(again.expect_end().is_err_and(|reason| reason.contains("only 1")));
         assert_eq!(again.take(SEQUENCED, b"three"), Ok(()));
-        assert_eq!((again.expect_end(), again.messages, again.heartbeats), (Ok(()), 2, 1));
+        assert_eq!((again.expect_end(), again.messages), (Ok(()), 2));
     }
 
     #[test]
