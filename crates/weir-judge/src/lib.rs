@@ -24,4 +24,5 @@ mod listening;
 mod slice_order;
 mod summary;
 mod syn_ladder;
+mod threads;
 mod units;

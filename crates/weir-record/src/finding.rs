@@ -266,6 +266,13 @@ findings! {
         most: u64,
     }
 
+    /// A cell has more threads than CPUs.
+    Oversubscribed = "oversubscribed" {
+        /// Threads of servers and generator.
+        threads: u32,
+        /// CPUs they share.
+        cpus: u32,
+    }
     /// A cell was compared in the far state.
     FarState = "far-state"
     /// Nothing was measured.

@@ -322,6 +322,12 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "两种状态，跨核 {near_ns} 与 {far_ns}：近状态（near）{near} 次试验，远状态（far）{far} 次，中途变化 {changed} 次",
             )
         }
+        Finding::Oversubscribed { threads, cpus } => told!(
+            language,
+            "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
+            "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
+            "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数字也包含调度器的影响",
+        ),
         Finding::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",

@@ -36,6 +36,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "sample",
             "syn_ladder",
             "missing",
+            "threads",
             "histogram",
             "plan",
             "taint",

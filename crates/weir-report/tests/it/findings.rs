@@ -146,6 +146,7 @@ fn of_the_baseline() -> Vec<Example> {
 fn of_comparisons() -> Vec<Example> {
     let seen = WitnessFigure { ratio: 0.972, interval: (0.94, 1.005), units: 44 };
     vec![
+        (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
