@@ -77,8 +77,8 @@ pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", STORE_VERSION)
 }
 
-/// Gives a store of version 1 the tables of this one, in the caller's transaction; `false` when it has them. Columns that
-/// `trial` has no more stay, and are empty in new rows.
+/// Gives a store of version 1 the tables of this one, in the caller's transaction; `false` when it has them. Columns
+/// that `trial` has no more stay, and are empty in new rows.
 pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= STORE_VERSION {
