@@ -1,7 +1,7 @@
 //! Whether noise sets trials of all arms aside alike. Pure.
 //!
-//! The order of a block is random, so noise of the machine meets every arm as often. Where it sets one arm's trials aside
-//! more often, what was called noise comes from the arm, and leaving those trials out flatters it.
+//! The order of a block is random, so noise of the machine meets every arm as often. Where it sets trials of one arm
+//! aside more often, what was called noise comes from the arm, and leaving those trials out flatters it.
 
 use weir_record::{
     finding::{ArmSetAside, Finding},

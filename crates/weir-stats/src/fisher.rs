@@ -1,8 +1,8 @@
 //! Whether two shares differ by more than chance.
 
-/// Two-sided p-value of Fisher's exact test: of so many trials each, so many had something. Sums the probabilities, given
-/// the margins, of all tables that are at most as likely as this one (R. A. Fisher, "Statistical Methods for Research
-/// Workers", 5th edition, 1934, section 21.02). `None` when more had it than there were.
+/// Two-sided p-value of Fisher's exact test: of so many trials each, so many had something. Sums the probabilities,
+/// given the margins, of all tables that are at most as likely as this one (R. A. Fisher, "Statistical Methods for
+/// Research Workers", 5th edition, 1934, section 21.02). `None` when more had it than there were.
 pub fn exact_p_value((with, of): (u32, u32), (other_with, other_of): (u32, u32)) -> Option<f64> {
     /// Tables whose probabilities differ by rounding alone are equally likely.
     const ROUNDING: f64 = 1.0 + 1e-7;
