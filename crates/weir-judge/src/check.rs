@@ -13,6 +13,7 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
+    exclusions,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
@@ -32,7 +33,7 @@ pub(crate) fn all(
 ) -> Vec<Check> {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     if spec.is_storage() {
-        return vec![
+        let mut checks = vec![
             operations_counted(&loads),
             processes(trials),
             in_flight_as_given(trials, &loads),
@@ -43,6 +44,8 @@ pub(crate) fn all(
             baseline_itself(spec, comparisons),
             check("not-asked", true, Finding::NotAsked),
         ];
+        checks.extend(exclusions::check(spec, gate, trials));
+        return checks;
     }
     let mut checks = vec![
         match spec {
@@ -64,6 +67,7 @@ pub(crate) fn all(
         baseline_itself(spec, comparisons),
     ];
     checks.extend(slice_order::check(spec, gate, trials));
+    checks.extend(exclusions::check(spec, gate, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

@@ -47,6 +47,7 @@ use crate::{
     progress::Progress,
     summary,
     syn_ladder::syn_ladder_s,
+    threads::oversubscribed,
     units::{self, Compared, Units},
 };
 
@@ -81,6 +82,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
+    note_oversubscribed(spec, judged.fingerprint, &mut comparisons);
     let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
@@ -530,11 +532,23 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
 }
 
+/// Whatever is compared in a cell with more threads than CPUs says so.
+fn note_oversubscribed(spec: &StudySpec, fingerprint: &Fingerprint, comparisons: &mut [Comparison]) {
+    let cpus_allowed = fingerprint.cpus_allowed.len();
+    for cell in &spec.cells {
+        let Some((threads, cpus)) = oversubscribed(spec, cell, cpus_allowed) else { continue };
+        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == cell.id) {
+            comparison.notes.push(Finding::Oversubscribed { threads, cpus });
+        }
+    }
+}
+
 /// Rate of an open-loop cell of the same shape.
 fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
     let levels = |cell: &CellSpec| {
-        (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
+        let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
+        (servers, cell.load_workers, cell.load_cpus.clone())
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
 
-use crate::{alternation, file::Study, protocol, validate};
+use crate::{alternation, file::Study, protocol, surroundings::cpu_list, validate};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -92,7 +92,7 @@ fn cpus(cpus: &[usize]) -> String {
     if cpus.is_empty() {
         return "any".to_owned();
     }
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    cpu_list(cpus)
 }
 
 /// What an arm runs, as a command line would say it.

@@ -168,6 +168,8 @@ fn cell(role: CellRole, asked: Asked, window: Window, file_bytes: u64) -> CellSp
         message_bytes: BLOCK_BYTES,
         idle_connections: 0,
         workers: 1,
+        load_workers: 1,
+        load_cpus: Vec::new(),
         load: LoadMode::Closed,
         window_ns: window.window_ns,
         warmup_ns_max: RAMP_NS,

@@ -2,8 +2,8 @@
 //! has the same numbers and names; the sentence of an older record stays as it was recorded.
 
 use weir_record::finding::{
-    Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
-    Stopped, UnitKind, Witness, WitnessBearing,
+    ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
+    SlicePlace, Stopped, UnitKind, Witness, WitnessBearing,
 };
 
 use crate::{
@@ -256,6 +256,20 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
             )
         }
+        Finding::SetAside { arms, p_value } => {
+            let of = |arm: &ArmSetAside| match language {
+                Language::English => format!("{} {} of {}", arm.arm, arm.set_aside, arm.trials),
+                Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.set_aside),
+                Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.set_aside),
+            };
+            let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
+            told!(
+                language,
+                "trials set aside for noise, attempts included: {arms} (p = {p_value:.3} that the arms differ by chance)",
+                "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p_value:.3}",
+                "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p_value:.3}",
+            )
+        }
         Finding::SliceOrder { effects, change_max } => {
             let effects: Vec<String> = effects.iter().map(|effect| order_effect(language, effect)).collect();
             let (effects, limit) = (effects.join(language.list()), format!("{:.2} %", 100.0 * change_max));
@@ -322,6 +336,12 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "两种状态，跨核 {near_ns} 与 {far_ns}：近状态（near）{near} 次试验，远状态（far）{far} 次，中途变化 {changed} 次",
             )
         }
+        Finding::Oversubscribed { threads, cpus } => told!(
+            language,
+            "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
+            "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
+            "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数字也包含调度器的影响",
+        ),
         Finding::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",

@@ -241,7 +241,9 @@ impl Known<'_> {
         if let Some(neighbours) = &to.neighbours {
             other.neighbours.clone_from(neighbours);
         }
-        let id = to.cell.clone().unwrap_or_else(|| protocol::cell_id(&other));
+        // Slices of another length, or whole trials, show behind the levels; the other side has them as well.
+        let further = cell.id.strip_prefix(&protocol::cell_id(cell)).unwrap_or_default();
+        let id = to.cell.clone().unwrap_or_else(|| format!("{}{further}", protocol::cell_id(&other)));
         let Some(found) = self.spec.cells.iter().find(|cell| cell.id == id) else {
             if self.lacks_cells {
                 return Ok(Vec::new());

@@ -15,11 +15,12 @@ use super::{
     Deadlines,
     files::TrialFiles,
     group::{Bond, Group},
-    server::{NoServer, cpu_list},
+    server::NoServer,
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
     supervise,
+    surroundings::cpu_list,
 };
 
 /// What a neighbour says when its work has begun.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
-        Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
+        SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     study::Check,
 };
@@ -128,6 +128,13 @@ fn of_the_baseline() -> Vec<Example> {
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
         ),
+        (
+            Finding::SetAside {
+                arms: vec![ArmSetAside { arm: arm(), set_aside: 3, trials: 17 }],
+                p_value: 0.25,
+            },
+            vec!["my arm", "3", "17", "0.250"],
+        ),
         (Finding::NeverAgainstItself, vec![]),
         (
             Finding::AgainstItself {
@@ -146,6 +153,7 @@ fn of_the_baseline() -> Vec<Example> {
 fn of_comparisons() -> Vec<Example> {
     let seen = WitnessFigure { ratio: 0.972, interval: (0.94, 1.005), units: 44 };
     vec![
+        (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use weir_record::finding::Finding;
+use weir_record::{finding::Finding, trial::TrialRecord};
 use weir_store::Store;
 
 use super::harness::{
@@ -81,6 +81,29 @@ fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
         let page = fs::read_to_string(pages.join("report.html")).expect("it is written");
         assert_eq!(page.matches(" lang=\"en\"").count(), 0, "{:?} {:?}", result.checks, result.comparisons);
         assert!(!result.checks.is_empty());
+    }
+}
+
+#[test]
+fn a_generator_of_two_threads_loads_in_turns_and_in_whole_trials() {
+    let folder = folder("study-load-workers");
+    for protocol in ["echo", "http"] {
+        let head = study_head(8, "20s").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
+        let whole = "[[cell]]\nconnections = 4\nload_workers = 2\nalternate = false\nblocks = 2\n";
+        let text = head.replace("[factors]\n", "[factors]\nload_workers = [2]\n") + whole + TWO_ARMS;
+        let (file, out) = study_file(&folder, &text.replace("tiny", protocol));
+        let said = weir(&["study", &file, "--out", shown(&out)]);
+        assert!(matches!(said.code, Some(0 | 11 | 12)), "{protocol}: {:?} {}", said.code, said.stderr);
+        let data: serde_json::Value =
+            serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+        let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("trials");
+        let of = |in_turns: bool| trials.iter().filter(move |trial| trial.slices.is_empty() != in_turns);
+        assert!(of(true).count() >= 24 && of(false).count() >= 6, "{}", trials.len());
+        for trial in &trials {
+            let load = trial.load.as_ref().unwrap_or_else(|| panic!("{protocol}: {:?}", trial.taints));
+            assert_eq!(load.workers, 2, "{protocol}: {}", trial.cell_id);
+        }
+        fs::remove_dir_all(&out).expect("it is there");
     }
 }
 
