@@ -6,9 +6,10 @@
 //! - Two arms of one cell, in one metric: within each round or block, as an arm is with the baseline (`units`).
 //! - Two metrics of one cell: within each round as well, one side's value against the other's.
 //! - Two cells: the plan spreads the rounds of each cell over the session, each somewhere in its own n-th part of it
-//!   (`plan`), so that a round of one cell and a round of the other share neither their processes nor their moment, and
-//!   there may be more of one. Pairing them by number would claim a bond that the design did not make. They are compared
-//!   unpaired (Welch). A slow drift meets both cells alike and widens both: the interval errs towards the wide side.
+//!   (`plan`), so that a round of one cell and a round of the other share neither their processes nor their moment,
+//!   and there may be more of one. Pairing them by number would claim a bond that the design did not make. They are
+//!   compared unpaired (Welch). A slow drift meets both cells alike and widens both: the interval errs towards the
+//!   wide side.
 //! - The best of several: the interval is made for all candidates together (Bonferroni), and of the differences to each
 //!   the largest counts, with its ends. Nothing is chosen, so there is no choice to correct for afterwards.
 //!

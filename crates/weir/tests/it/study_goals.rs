@@ -78,14 +78,16 @@ fn goals_are_met_and_missed_by_what_was_measured_and_a_neighbour_that_leaves_is_
     let folder = folder("study-goals");
     // A length of time that no other process sleeps for.
     let stays = format!("sleep {}", 200_000 + std::process::id());
-    let (file, out) = study_file(&folder, &study(&stays, 8));
+    let (file, out) = study_file(&folder, &study(&stays, 24));
     let said = weir(&["study", &file, "--out", shown(&out)]);
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
     let data: serde_json::Value =
         serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
     let result: StudyResult = serde_json::from_value(data["result"].clone()).expect("the judged result");
     let [grown, spent, left] = &result.answers[..] else { panic!("{:?}", result.answers) };
-    assert_eq!((grown.outcome, grown.is_paired), (Some(Outcome::Met), false), "{grown:?}");
+    // A machine that changes its state all the time may leave too few rounds in which both cells met the same one.
+    let expected = if grown.units < 6 { Outcome::Open } else { Outcome::Met };
+    assert_eq!((grown.outcome, grown.is_paired), (Some(expected), false), "{grown:?}");
     assert_eq!((spent.outcome, spent.is_paired), (Some(Outcome::Missed), true), "{spent:?}");
     assert_eq!((left.outcome, left.figure), (Some(Outcome::Open), None), "{left:?}");
     let [Finding::TrialsFailed { first, failed: 2, .. }] = &left.reasons[..] else { panic!("{left:?}") };
