@@ -82,6 +82,10 @@ impl Measured<'_> {
         self.values.values().map(|(_, trial)| *trial).collect()
     }
 
+    fn was_tried(&self) -> bool {
+        self.cell.of_arm(self.arm).next().is_some()
+    }
+
     fn obstacles(&self) -> Vec<Finding> {
         obstacle::of_side(&self.cell, self.arm, self.row, &self.trials())
     }
@@ -98,6 +102,8 @@ impl Measured<'_> {
 struct Found {
     estimate: Option<Estimate>,
     is_paired: bool,
+    /// Whether every side has trials, usable or not.
+    was_tried: bool,
     obstacles: Vec<Finding>,
     /// The true figure may be larger, or smaller, because the generator limited a side.
     may_be_larger: bool,
@@ -172,6 +178,7 @@ impl<'a> Judge<'a> {
         let bounds: Vec<Finding> = measured.bound().into_iter().collect();
         Found {
             estimate: estimate_at(&measured.figures(), ALPHA),
+            was_tried: measured.was_tried(),
             obstacles: measured.obstacles(),
             may_be_larger: !bounds.is_empty(),
             bounds,
@@ -237,6 +244,7 @@ fn found_of([of, to]: &[Measured<'_>; 2], estimate: Option<Estimate>) -> Found {
     }
     Found {
         estimate,
+        was_tried: of.was_tried() && to.was_tried(),
         obstacles,
         may_be_larger: above.is_some(),
         may_be_smaller: below.is_some(),
@@ -258,8 +266,12 @@ fn against_best(found: Vec<Found>, larger_is_better: bool) -> Found {
             ..one
         })
     });
-    let mut all =
-        Found { estimate: merged, is_paired: found.iter().all(|it| it.is_paired), ..Found::default() };
+    let mut all = Found {
+        estimate: merged,
+        is_paired: found.iter().all(|it| it.is_paired),
+        was_tried: found.iter().all(|it| it.was_tried),
+        ..Found::default()
+    };
     for one in found {
         all.may_be_larger |= one.may_be_larger;
         all.may_be_smaller |= one.may_be_smaller;
@@ -286,6 +298,7 @@ fn outcome(goal: Goal, interval: Option<(f64, f64)>, found: &Found) -> Outcome {
 fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
     let mut reasons = found.obstacles;
     match found.estimate {
+        None if reasons.is_empty() && found.was_tried => reasons.push(Finding::NoUnitLeft),
         None if reasons.is_empty() => reasons.push(Finding::NothingMeasured),
         Some(it) if it.units < UNITS_MIN && answer.asked.goal.is_some() => {
             reasons.push(Finding::TooFewUnits { units: answer.units, units_min: UNITS_MIN as u32 });
@@ -308,7 +321,11 @@ fn reasons(answer: &Answer, found: Found) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        load::LoadReport, machine::CrossCoreReading, metric::Metric, spec::CellSpec, trial::ObservedWindow,
+        load::LoadReport,
+        machine::CrossCoreReading,
+        metric::Metric,
+        spec::CellSpec,
+        trial::{ObservedWindow, Taint},
     };
 
     use super::*;
@@ -427,6 +444,10 @@ mod tests {
         let found = answer_in(&few, &[], goal());
         assert_eq!(found.outcome, Some(Outcome::Open));
         assert_eq!(found.reasons, [Finding::TooFewUnits { units: 5, units_min: 6 }]);
+        let mut spoilt = trials();
+        spoilt.iter_mut().for_each(|trial| trial.taints.push(Taint::Steal));
+        assert_eq!(answer_in(&spoilt, &[], goal()).reasons, [Finding::NoUnitLeft]);
+        assert_eq!(answer_in(&[], &[], goal()).reasons, [Finding::NothingMeasured]);
         let gone = MissingArm { name: "uring".to_owned(), reason: "no".to_owned(), unlock: None };
         let found = answer_in(&trials(), &[gone], goal());
         assert_eq!(

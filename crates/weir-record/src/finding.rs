@@ -397,6 +397,8 @@ findings! {
         /// The bound.
         bound: f64,
     }
+    /// Trials there were, and too few that can be compared.
+    NoUnitLeft = "no-unit-left"
     /// The sides were met in different states of the machine only.
     OtherStates = "other-states"
     /// An arm that is asked for could not run.

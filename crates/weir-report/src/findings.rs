@@ -580,6 +580,13 @@ fn of_decision(language: Language, finding: &Finding) -> Option<String> {
                 "区间包含目标值 {bound}",
             )
         }
+        Finding::NoUnitLeft => language
+            .choose([
+                "too few trials are left that can be compared; the notes say why",
+                "비교할 수 있는 시행이 너무 적게 남음(이유는 참고 사항에 있음)",
+                "可比较的试验所剩过少（原因见说明）",
+            ])
+            .to_owned(),
         Finding::OtherStates => language
             .choose([
                 "the two sides were met in different machine states only",

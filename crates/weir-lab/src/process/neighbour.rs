@@ -84,10 +84,9 @@ impl Neighbour {
             if request.interrupt.load(Ordering::Relaxed) {
                 return Err(NoServer::Stop(LaunchError::Interrupted));
             }
-            while let Some(line) = self.group.next_line() {
-                if line.trim() == READY {
-                    return Ok(self);
-                }
+            // One line at a time, so that a talkative one meets its deadline as well.
+            if self.group.next_line().is_some_and(|line| line.trim() == READY) {
+                return Ok(self);
             }
             if self.group.has_ended() {
                 return Err(NoServer::Failed(self.death()));

@@ -519,9 +519,11 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
     insta::assert_snapshot!(wrong(&format!("{drip}{}", cell.replace("[\"drip\"]", "[\"drip\", \"drip\"]"))), @"a.toml:23: cell.neighbours: c50-d1-m64-closed-beside-drip-beside-drip has a neighbour twice");
     insta::assert_snapshot!(wrong(&drip.repeat(2)), @r#"a.toml:23: neighbour.name: two neighbours are named "drip""#);
     insta::assert_snapshot!(wrong("[[neighbour]]\nname = \"drip\"\ncommand = []"), @"a.toml:22: neighbour.command: it is empty; it must name a program");
-    let many: String =
-        (0..9).map(|number| drip.replace("name = \"drip\"", &format!("name = \"n{number}\""))).collect();
-    insta::assert_snapshot!(wrong(&many), @"a.toml:44: neighbour: a study has at most 8 neighbours");
+    let many = |count: u32| -> String {
+        (0..count).map(|number| drip.replace("name = \"drip\"", &format!("name = \"n{number}\""))).collect()
+    };
+    assert_eq!(with(&many(8)).expect("they just fit").neighbours.len(), 8);
+    insta::assert_snapshot!(wrong(&many(9)), @"a.toml:44: neighbour: a study has at most 8 neighbours");
     let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"headline\"\nneighbours = [\"drip\"]\n\
                    [[arm]]\nname = \"a\"\nengine = \"pread\"\n[[arm]]\nname = \"b\"\nengine = \"libaio\"\n";
     insta::assert_snapshot!(read(&format!("{storage}{drip}")).expect_err("it is a mistake"), @"a.toml:3: cell.neighbours: a storage job has no server to be beside; it has `background_depth`");

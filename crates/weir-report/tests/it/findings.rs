@@ -184,6 +184,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::IncludesNone { none: 1.0, units_wanted: Some(85) }, vec!["1"]),
         (Finding::NotSignificant { p_value: 0.062 }, vec!["0.062"]),
         (Finding::IncludesBound { bound: 1.05 }, vec!["1.05"]),
+        (Finding::NoUnitLeft, vec![]),
         (Finding::OtherStates, vec![]),
         (Finding::ArmMissing { arm: arm() }, vec!["my arm"]),
         (Finding::AlsoSyscalls { arm: 0.03, baseline: 2.02, kind: KIND }, vec!["0.03", "2.02"]),
