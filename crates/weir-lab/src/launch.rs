@@ -71,6 +71,25 @@ pub struct RoundRequest<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
+impl<'a> RoundRequest<'a> {
+    /// One of its arms as a trial, at this place.
+    pub(crate) fn of_arm<'b>(&self, arm: &'b ArmSpec, position: u32) -> TrialRequest<'b>
+    where
+        'a: 'b,
+    {
+        TrialRequest {
+            arm,
+            cell: self.cell,
+            server_cpus: self.server_cpus,
+            load_cpus: self.load_cpus,
+            neighbours: self.neighbours,
+            seed: self.seed,
+            position,
+            interrupt: self.interrupt,
+        }
+    }
+}
+
 /// What came of a round.
 #[derive(Clone, Debug)]
 pub struct RoundOutcome {

@@ -19,7 +19,7 @@ pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
     let protocol = protocol::of(cell);
     let trial_ns = cell.window_ns + cell.warmup_ns_max + protocol.ramp_up_ns(cell) + around_ns;
-    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(&turns, runs));
+    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
     let pilots = match cell.load {
         LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
         LoadMode::OpenShare { .. } => runs,

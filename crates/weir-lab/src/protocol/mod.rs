@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_record::{
     slices::SliceMessage,
-    spec::{CellSpec, LoadMode, StudySpec, Subject},
+    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
 };
 
 pub(crate) use echo::DRIVERS;
@@ -62,12 +62,6 @@ pub(crate) trait Protocol: Sync {
     /// What an arm runs, from its keys.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
 
-    /// How many figures of an arm are claims in a cell that claims something.
-    fn figures_claimed(&self) -> usize {
-        // CPU and throughput; CPU of the machine is a condition of the first.
-        2
-    }
-
     /// CPUs and drivers that the file leaves to the machine.
     fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
         spec.server_cpus.clone_from(&surroundings.server_cpus);
@@ -81,6 +75,27 @@ pub(crate) trait Protocol: Sync {
 
     /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
     fn obstacle(&self, cell: &CellSpec) -> Option<&'static str>;
+
+    /// The same of an arm.
+    fn obstacle_of_arm(&self, _arm: &ArmSpec) -> Option<&'static str> {
+        None
+    }
+
+    /// Shortest slice: below, the burst at its beginning shows as an effect of going first.
+    fn slice_ns_min(&self) -> u64 {
+        25_000_000
+    }
+
+    /// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and
+    /// many.
+    fn round_ns(&self) -> u64 {
+        600_000_000
+    }
+
+    /// What an arm of a round takes to start and to end.
+    fn start_ns(&self, _cell: &CellSpec) -> u64 {
+        40_000_000
+    }
 
     /// What must hold in a cell beyond the ranges of its levels.
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError>;
