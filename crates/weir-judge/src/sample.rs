@@ -44,5 +44,6 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     }
 }

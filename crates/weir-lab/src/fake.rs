@@ -375,6 +375,7 @@ fn trial_request<'a>(request: &RoundRequest<'a>, arm: usize) -> TrialRequest<'a>
         server_cpus: request.server_cpus,
         load_cpus: request.load_cpus,
         seed: request.seed,
+        block: 0,
         position: u32::try_from(arm).unwrap_or(u32::MAX),
         interrupt: request.interrupt,
     }

@@ -131,6 +131,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     };
     if table.read("ways", Entry::flag)?.unwrap_or(false) {
         spec.ways = ways::found(&surroundings.tried);

@@ -25,6 +25,8 @@ pub struct TrialRequest<'a> {
     pub load_cpus: &'a [usize],
     /// Seed of payloads and arrivals.
     pub seed: u64,
+    /// Number of the block in its cell.
+    pub block: u32,
     /// Position in the block; with the seed it varies the processes' environment between trials.
     pub position: u32,
     /// Set when the session must stop; a launcher looks at it at least ten times a second.

@@ -13,12 +13,18 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const AROUND_TRIAL_NS: u64 = 400 * MILLISECOND_NS;
 const AROUND_STORAGE_NS: u64 = 800 * MILLISECOND_NS;
 
+/// How much faster than the clock a trial is computed, at least.
+const COMPUTED_FASTER: u64 = 20;
+
 /// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
     let protocol = protocol::of(cell);
-    let trial_ns = cell.window_ns + cell.warmup_ns_max + protocol.ramp_up_ns(cell) + around_ns;
+    let trial_ns = match cell.window_ns + cell.warmup_ns_max {
+        simulated_ns if cell.is_simulated() => simulated_ns / COMPUTED_FASTER,
+        measured_ns => measured_ns + protocol.ramp_up_ns(cell) + around_ns,
+    };
     let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(&turns, runs));
     let pilots = match cell.load {
         LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
@@ -102,6 +108,8 @@ fn runs(arm: &ArmSpec) -> String {
         Subject::Storage(storage) => {
             words.extend(storage.engine.iter().map(|engine| format!("--engine {engine}")));
             words.push(format!("--wait {}", storage.completion.predictor));
+            words.extend(storage.completion.armed.then(|| "--armed".to_owned()));
+            words.extend(storage.completion.true_times.then(|| "told true times".to_owned()));
         }
         Subject::Fio { program, engine } => {
             words.push(program.clone());

@@ -483,6 +483,7 @@ impl Session<'_> {
                 server_cpus: &self.header.spec.server_cpus,
                 load_cpus: &self.header.spec.load_cpus,
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
+                block: attempt.planned.block,
                 position,
                 interrupt: self.hands.interrupt,
             })?;

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::spec::{CellRole, CellSpec, LoadMode, StudySpec};
+use weir_record::{
+    metric::{METRICS, Part},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+};
 use weir_stats::{
     decide::{ALPHA, UNITS_MIN},
     student,
@@ -71,7 +74,7 @@ fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
 pub fn claims(spec: &StudySpec) -> usize {
     let of_cell = |cell: &CellSpec| {
         let arms = spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)).count();
-        arms * protocol::of(cell).figures_claimed()
+        arms * METRICS.iter().filter(|row| (row.part)(cell) == Part::Claim).count()
     };
     spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).map(of_cell).sum()
 }

@@ -19,13 +19,13 @@ mod definitions;
 mod display;
 mod findings;
 mod format;
+mod frontier;
 mod gateway;
 mod html;
 mod language;
 mod markdown;
 mod metrics;
 mod notes;
-mod polling;
 mod published;
 mod section;
 mod sections;
@@ -44,7 +44,6 @@ use weir_record::{study::StudyResult, trial::TrialRecord};
 
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
-pub use polling::{polling_html, polling_markdown, polling_terminal, sweep_terminal};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {

@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 12] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 14] = [
+    chart::frontier,
     chart::forest,
     gateway::runs,
     gateway::costs,
@@ -23,6 +24,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 12] = [
     chart::why,
     listening,
     chart::timeline,
+    chart::simulated,
 ];
 
 /// The sections that have something to show, and the reasons of those that have not.

@@ -49,6 +49,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "summary",
             "attribution",
             "handoff",
+            "frontier",
             "check",
             "judge",
         ],
@@ -73,6 +74,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "published",
             "ways",
             "gateway",
+            "frontier",
             "sentence",
             "notes",
             "tables",
@@ -81,7 +83,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
-            "polling",
         ],
     ),
 ];

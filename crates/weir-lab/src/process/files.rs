@@ -155,6 +155,7 @@ mod tests {
             server_cpus: &[],
             load_cpus: &[],
             seed: 1,
+            block: 0,
             position: 0,
             interrupt: &AtomicBool::new(false),
         };

@@ -176,6 +176,7 @@ mod tests {
             server_cpus: &spec.server_cpus,
             load_cpus: &spec.load_cpus,
             seed: 1,
+            block: 0,
             position: 0,
             interrupt: &interrupt,
         };

@@ -111,6 +111,8 @@ impl Round<'_> {
                 server_cpus: self.request.server_cpus,
                 load_cpus: self.request.load_cpus,
                 seed: self.request.seed,
+                // What a server is told does not depend on it.
+                block: 0,
                 position,
                 interrupt: self.request.interrupt,
             };

@@ -62,12 +62,6 @@ pub(crate) trait Protocol: Sync {
     /// What an arm runs, from its keys.
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
 
-    /// How many figures of an arm are claims in a cell that claims something.
-    fn figures_claimed(&self) -> usize {
-        // CPU and throughput; CPU of the machine is a condition of the first.
-        2
-    }
-
     /// CPUs and drivers that the file leaves to the machine.
     fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
         spec.server_cpus.clone_from(&surroundings.server_cpus);

@@ -232,11 +232,6 @@ impl Protocol for Orders {
         true
     }
 
-    fn figures_claimed(&self) -> usize {
-        // CPU, switches, throughput or the median, and a quantile of latency.
-        4
-    }
-
     fn load_shown(&self, cell: &CellSpec) -> Option<String> {
         (cell.load != load_of(cell)?.mode).then(|| load_shown(&cell.load))
     }

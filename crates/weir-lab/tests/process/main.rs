@@ -119,6 +119,7 @@ fn trial_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<TrialOutcome, 
         server_cpus: &spec.server_cpus,
         load_cpus: &spec.load_cpus,
         seed: SEED,
+        block: 0,
         position: 0,
         interrupt,
     });

@@ -78,6 +78,7 @@ fn spec() -> StudySpec {
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     }
 }
 
@@ -354,6 +355,8 @@ pub fn quick() -> StudyResult {
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
         gateway: None,
+        frontier: Vec::new(),
+        frontier_answers: Vec::new(),
     }
 }
 

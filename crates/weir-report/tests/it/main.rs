@@ -4,5 +4,4 @@ mod findings;
 mod fixture;
 mod gateway;
 mod page;
-mod polling;
 mod texts;

@@ -58,6 +58,7 @@ pub fn study() -> NewStudy {
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     };
     NewStudy {
         spec,
