@@ -37,12 +37,15 @@ impl Hog {
             match *name {
                 "--seed" => hog.seed = number(name, value)?,
                 "--share" => hog.share = number(name, value)?,
-                "--seconds" => hog.length = Duration::from_secs(number::<u64>(name, value)?.min(SECONDS_MAX)),
+                "--seconds" => hog.length = Duration::from_secs(number(name, value)?),
                 _ => return Err(format!("{name} is not known")),
             }
         }
         if !(hog.share > 0.0 && hog.share < 1.0) {
             return Err("--share is above 0 and below 1, such as 0.2".to_owned());
+        }
+        if !(1..=SECONDS_MAX).contains(&hog.length.as_secs()) {
+            return Err(format!("--seconds is from 1 to {SECONDS_MAX}"));
         }
         Ok(hog)
     }
@@ -118,6 +121,8 @@ mod tests {
             (&["--share", "1"][..], "--share is above 0 and below 1, such as 0.2"),
             (&["--seed"], "--seed needs a value"),
             (&["--loud", "1"], "--loud is not known"),
+            (&["--seconds", "0"], "--seconds is from 1 to 86400"),
+            (&["--seconds", "86401"], "--seconds is from 1 to 86400"),
             (&["--seconds", "x"], "--seconds x: invalid digit found in string"),
         ] {
             assert_eq!(Hog::parse(words), Err(said.to_owned()));

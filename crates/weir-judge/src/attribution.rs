@@ -16,7 +16,11 @@ use weir_record::{
 };
 use weir_stats::decide::estimate;
 
-use crate::{cell_trials::CellTrials, gate::Gate, units};
+use crate::{
+    cell_trials::CellTrials,
+    gate::Gate,
+    units::{self, Compared},
+};
 
 /// A published ratio nearer to one than this has no difference to hand out shares of.
 const PUBLISHED_RATIO_MIN: f64 = 1.1;
@@ -64,12 +68,13 @@ struct Logs {
 
 impl Logs {
     fn of(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>, pair: &Cause) -> Self {
-        let ratio = |metric| {
+        let ratio = |metric: Metric| {
             if pair.arm == pair.baseline {
                 return Some(PairedRatio { ratio: 1.0, interval: None, pairs: 0 });
             }
-            let arms = (pair.arm.as_str(), pair.baseline.as_str());
-            let effect = estimate(&units::of(gate, cell, arms, &spec.arms[0].name, metric).values)?;
+            let (arm, baseline) = (pair.arm.as_str(), pair.baseline.as_str());
+            let compared = Compared { arm, baseline, first: &spec.arms[0].name, row: metric.row() };
+            let effect = estimate(&units::of(gate, cell, compared).values)?;
             Some(PairedRatio {
                 ratio: effect.mean.exp(),
                 interval: Some((effect.low.exp(), effect.high.exp())),

@@ -1,5 +1,7 @@
 //! One cell with its trials, and the state of the machine it is compared in. Pure.
 
+use std::collections::BTreeMap;
+
 use weir_record::{
     spec::{CellRole, CellSpec, StudySpec},
     trial::TrialRecord,
@@ -17,6 +19,19 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) state: Option<TrialState>,
 }
 
+/// The trials that were up together, or followed one another in a block.
+#[derive(Clone, Debug)]
+pub(crate) struct Round<'a> {
+    pub(crate) trials: Vec<&'a TrialRecord>,
+}
+
+impl<'a> Round<'a> {
+    /// An arm's first run, or its repeat.
+    pub(crate) fn run(&self, arm: &str, repeat: bool) -> Option<&'a TrialRecord> {
+        self.trials.iter().copied().find(|trial| trial.arm == arm && trial.repeat == repeat)
+    }
+}
+
 impl<'a> CellTrials<'a> {
     /// The cell's own of these trials.
     pub(crate) fn of(spec: &'a CellSpec, gate: &Gate, trials: &[&'a TrialRecord]) -> Self {
@@ -24,6 +39,15 @@ impl<'a> CellTrials<'a> {
             trials.iter().copied().filter(|trial| trial.cell_id == spec.id).collect();
         own.sort_by_key(|trial| trial.started_ns);
         Self { spec, state: gate.cell_state(&own), trials: own }
+    }
+
+    /// Its rounds, or attempts at its blocks, in order.
+    pub(crate) fn rounds(&self) -> impl Iterator<Item = Round<'a>> + use<'a> {
+        let mut rounds: BTreeMap<(u32, u32), Vec<&'a TrialRecord>> = BTreeMap::new();
+        for trial in &self.trials {
+            rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
+        }
+        rounds.into_values().map(|trials| Round { trials })
     }
 
     pub(crate) fn of_arm<'s>(&'s self, arm: &'s str) -> impl Iterator<Item = &'s TrialRecord> + 's {

@@ -14,9 +14,9 @@ use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     gate::{Gate, TrialState},
-    neighbours,
     plan::{self, PlannedBlock},
     progress::{self, Progress},
+    slice_order,
     taint::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
@@ -53,7 +53,7 @@ pub(crate) fn all(
         interleaving(spec, trials),
         baseline_itself(spec, comparisons),
     ];
-    checks.extend(neighbours::check(spec, trials));
+    checks.extend(slice_order::check(spec, gate, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

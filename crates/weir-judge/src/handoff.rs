@@ -26,6 +26,7 @@ use weir_stats::{
 use crate::{
     cell_trials::CellTrials,
     gate::{Against, Gate, Pair},
+    threads::oversubscribed,
 };
 
 /// The arm that hands nothing over.
@@ -331,13 +332,9 @@ fn is_halved(loads: &[AnsweredLoad]) -> Option<bool> {
 /// Cells in which gateway, exchange and generator have more threads than CPUs.
 fn crowded(spec: &StudySpec, fingerprint: &Fingerprint) -> Vec<CrowdedCell> {
     order_cells(spec)
-        .filter_map(|(cell, orders)| {
-            let mut cpus = [&spec.server_cpus[..], &spec.load_cpus[..], &orders.exchange_cpus[..]].concat();
-            cpus.sort_unstable();
-            cpus.dedup();
-            let cpus = if cpus.is_empty() { fingerprint.cpus_allowed.len() } else { cpus.len() };
-            let (threads, cpus) = (2 * cell.workers + 1, count(cpus));
-            (threads > cpus).then(|| CrowdedCell { cell_id: cell.id.clone(), threads, cpus })
+        .filter_map(|(cell, _)| {
+            let (threads, cpus) = oversubscribed(spec, cell, fingerprint.cpus_allowed.len())?;
+            Some(CrowdedCell { cell_id: cell.id.clone(), threads, cpus })
         })
         .collect()
 }

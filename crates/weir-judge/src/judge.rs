@@ -51,7 +51,8 @@ use crate::{
     summary,
     syn_ladder::syn_ladder_s,
     taint,
-    units::{self, Units},
+    threads::oversubscribed,
+    units::{self, Compared, Units},
 };
 
 /// Largest share of an arm's trials in a cell that may fail for reasons of its own.
@@ -90,6 +91,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let headline = headline(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
+    note_oversubscribed(spec, judged.fingerprint, &mut comparisons);
     let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
@@ -151,7 +153,11 @@ pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstima
     let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
     let gate = Gate::new(trials.iter().copied());
     let cell = CellTrials::of(cell, &gate, trials);
-    let units = units::of(&gate, &cell, (arm, baseline), baseline, Metric::ServerCpuPerMessage);
+    let units = units::of(
+        &gate,
+        &cell,
+        Compared { arm, baseline, first: baseline, row: Metric::ServerCpuPerMessage.row() },
+    );
     let effect = estimate(&units.values).filter(|effect| effect.units >= UNITS_MIN)?;
     Some(RunningEstimate {
         arm: arm.clone(),
@@ -230,7 +236,8 @@ fn draft(
 ) -> Draft {
     let pairs = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let first = &spec.arms[0].name;
-    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, (arm, baseline), first, row.metric);
+    let compared_by = Compared { arm, baseline, first, row };
+    let units_of = |cell: &CellTrials<'_>| units::of(gate, cell, compared_by);
     let units = units_of(cell);
     let comparison = Comparison {
         cell_id: cell.spec.id.clone(),
@@ -620,11 +627,23 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
     }
 }
 
+/// Whatever is compared in a cell with more threads than CPUs says so.
+fn note_oversubscribed(spec: &StudySpec, fingerprint: &Fingerprint, comparisons: &mut [Comparison]) {
+    let cpus_allowed = fingerprint.cpus_allowed.len();
+    for cell in &spec.cells {
+        let Some((threads, cpus)) = oversubscribed(spec, cell, cpus_allowed) else { continue };
+        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == cell.id) {
+            comparison.notes.push(Finding::Oversubscribed { threads, cpus });
+        }
+    }
+}
+
 /// Rate of an open-loop cell of the same shape.
 fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
     let levels = |cell: &CellSpec| {
-        (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections)
+        let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
+        (servers, cell.load_workers, cell.load_cpus.clone())
     };
     let asked = |cell: &CellSpec| {
         let http = cell.http.clone().map(|http| (http.content, http.close));

@@ -28,6 +28,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
             message_bytes: 64,
             idle_connections: 0,
             workers: 1,
+            load_workers: 1,
+            load_cpus: Vec::new(),
             load: LoadMode::Closed,
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,

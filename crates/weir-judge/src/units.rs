@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     finding::Exclusion,
-    metric::{Metric, MetricRow, Scale},
+    metric::{MetricRow, Scale},
     trial::TrialRecord,
 };
 use weir_stats::order::median;
@@ -52,28 +52,27 @@ impl Units {
     }
 }
 
+/// What is compared with what: of which arm, by which figure.
+#[derive(Clone, Copy)]
+pub(crate) struct Compared<'a> {
+    pub(crate) arm: &'a str,
+    pub(crate) baseline: &'a str,
+    /// The study's first arm, which runs twice and is compared with itself.
+    pub(crate) first: &'a str,
+    pub(crate) row: &'static MetricRow,
+}
+
 /// The values of one comparison in the cell's state, and of the study's first arm against itself.
-pub(crate) fn of(
-    gate: &Gate,
-    cell: &CellTrials<'_>,
-    (arm, baseline): (&str, &str),
-    first: &str,
-    metric: Metric,
-) -> Units {
+pub(crate) fn of(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
     match cell.spec.alternation {
-        Some(_) => of_rounds(gate, cell, (arm, baseline), first, metric.row()),
-        None => of_blocks(gate, cell, (arm, baseline), first, metric.row()),
+        Some(_) => of_rounds(gate, cell, compared),
+        None => of_blocks(gate, cell, compared),
     }
 }
 
 /// Of blocks in which each arm has a trial of its own.
-fn of_blocks(
-    gate: &Gate,
-    cell: &CellTrials<'_>,
-    (arm, baseline): (&str, &str),
-    first: &str,
-    row: &MetricRow,
-) -> Units {
+fn of_blocks(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+    let Compared { arm, baseline, first, row } = compared;
     let Pairs { used, mut excluded, .. } = gate.pairs(&cell.trials, baseline, Against::Arm(arm), cell.state);
     let units = of_pairs(&used, row);
     let without = used.len() - units.values.len();
@@ -85,28 +84,16 @@ fn of_blocks(
 }
 
 /// Of rounds in which the arms took turns.
-fn of_rounds(
-    gate: &Gate,
-    cell: &CellTrials<'_>,
-    (arm, baseline): (&str, &str),
-    first: &str,
-    row: &MetricRow,
-) -> Units {
-    let mut rounds: BTreeMap<(u32, u32), Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in &cell.trials {
-        rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
-    }
+fn of_rounds(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Units {
+    let Compared { arm, baseline, first, row } = compared;
+    let usable = |runs: &[&TrialRecord]| {
+        let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
+        obstacle.map_or(Ok(()), Err)
+    };
     let mut units = Units::default();
-    for trials in rounds.values() {
-        let run = |name: &str, repeat: bool| {
-            trials.iter().copied().find(|trial| trial.arm == name && trial.repeat == repeat)
-        };
-        let usable = |runs: &[&TrialRecord]| {
-            let obstacle = runs.iter().find_map(|trial| gate.obstacle(trial, cell.state));
-            obstacle.map_or(Ok(()), Err)
-        };
-        if let (Some(arm), Some(one)) = (run(arm, false), run(baseline, false)) {
-            let other = run(baseline, true).unwrap_or(one);
+    for round in cell.rounds() {
+        if let (Some(arm), Some(one)) = (round.run(arm, false), round.run(baseline, false)) {
+            let other = round.run(baseline, true).unwrap_or(one);
             let value = usable(&[arm, one, other])
                 .and_then(|()| round_value(arm, one, other, row).ok_or(Exclusion::WithoutFigure));
             match value {
@@ -114,7 +101,7 @@ fn of_rounds(
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
             }
         }
-        if let (Some(one), Some(other)) = (run(first, false), run(first, true))
+        if let (Some(one), Some(other)) = (round.run(first, false), round.run(first, true))
             && usable(&[one, other]).is_ok()
         {
             units.values_self.extend(round_value(other, one, one, row).map(|value| value.effect));
@@ -193,6 +180,7 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
 mod tests {
     use weir_record::{
         load::LoadReport,
+        metric::Metric,
         spec::Alternation,
         trial::{ObservedWindow, SliceRecord, Taint},
     };
@@ -222,7 +210,8 @@ mod tests {
         spec.cells[0].alternation = Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1 });
         let gate = Gate::new(trials);
         let cell = CellTrials::of(&spec.cells[0], &gate, &trials.iter().collect::<Vec<_>>());
-        of(&gate, &cell, ("uring", "epoll"), "epoll", Metric::ServerCpuPerMessage)
+        let row = Metric::ServerCpuPerMessage.row();
+        of(&gate, &cell, Compared { arm: "uring", baseline: "epoll", first: "epoll", row })
     }
 
     #[test]

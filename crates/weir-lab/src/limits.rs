@@ -49,6 +49,8 @@ pub enum Level {
     MessageBytes,
     /// Server workers.
     Workers,
+    /// Threads of the generator.
+    LoadWorkers,
     /// Further connections that stay idle.
     IdleConnections,
     /// Blocks of a cell.
@@ -77,6 +79,7 @@ impl Level {
             Self::Depth => "depth",
             Self::MessageBytes => "message_bytes",
             Self::Workers => "workers",
+            Self::LoadWorkers => "load_workers",
             Self::IdleConnections => "idle_connections",
             Self::Blocks => "blocks",
             Self::Rounds => "rounds",
@@ -94,7 +97,7 @@ impl Level {
             Self::Connections => 1..=60_000,
             Self::Depth | Self::InFlightTotal => 1..=1_024,
             Self::MessageBytes => 1..=16 << 20,
-            Self::Workers => 1..=256,
+            Self::Workers | Self::LoadWorkers => 1..=256,
             Self::IdleConnections => 0..=40_000,
             // Fewer than UNITS_MIN give figures and no verdicts; a cell of which something is claimed needs more.
             Self::Blocks | Self::Rounds => 2..=1_000,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
 
-use crate::{alternation, file::Study, protocol, validate};
+use crate::{alternation, file::Study, protocol, surroundings::cpu_list, validate};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -82,7 +82,7 @@ fn cpus(cpus: &[usize]) -> String {
     if cpus.is_empty() {
         return "any".to_owned();
     }
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    cpu_list(cpus)
 }
 
 /// What an arm runs, as a command line would say it.
@@ -197,8 +197,8 @@ fn shown_ns(ns: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..10_000 if !ms.is_multiple_of(1_000) => format!("{:.1} s", ms as f64 / 1_000.0),
-        1_000..120_000 => format!("{seconds} s"),
-        120_000..7_200_000 => format!("{} min", (seconds + 30) / 60),
+        1_000..180_000 => format!("{seconds} s"),
+        180_000..7_200_000 => format!("{} min", (seconds + 30) / 60),
         _ => format!("{} h", (seconds as f64 / 360.0).round() / 10.0),
     }
 }
@@ -206,7 +206,7 @@ fn shown_ns(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{builtin, surroundings::Surroundings};
+    use crate::{builtin, file, surroundings::Surroundings};
 
     #[test]
     fn every_built_in_study_fits_its_time() {
@@ -221,10 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn every_study_file_of_the_documentation_fits_its_time() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/studies");
+        let paths = std::fs::read_dir(folder).expect("the folder is there");
+        let paths = paths.map(|entry| entry.expect("it can be listed").path());
+        for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+            let text = std::fs::read_to_string(&path).expect("it can be read");
+            let Study { spec, .. } =
+                file::parse(&path, &text, &Surroundings::default()).unwrap_or_else(|error| panic!("{error}"));
+            let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
+            assert!(takes_ns < cap_ns, "{} takes {} s", path.display(), takes_ns / 1_000_000_000);
+        }
+    }
+
+    #[test]
     fn lengths_are_told_in_the_unit_people_would_use() {
-        let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 9_000_000]
+        let told: Vec<String> = [25, 999, 1_500, 3_000, 80_400, 150_000, 184_000, 9_000_000]
             .map(|ms| shown_ns(ms * MILLISECOND_NS))
             .into();
-        assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "3 min", "2.5 h"]);
+        assert_eq!(told, ["25 ms", "999 ms", "1.5 s", "3 s", "80 s", "150 s", "3 min", "2.5 h"]);
     }
 }

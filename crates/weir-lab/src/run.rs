@@ -481,7 +481,7 @@ impl Session<'_> {
                 arm: &arm,
                 cell: attempt.cell,
                 server_cpus: &self.header.spec.server_cpus,
-                load_cpus: &self.header.spec.load_cpus,
+                load_cpus: self.header.spec.load_cpus_in(attempt.cell),
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
                 block: attempt.planned.block,
                 position,
@@ -519,7 +519,7 @@ impl Session<'_> {
             arms: &arms,
             orders: &permutations,
             server_cpus: &spec.server_cpus,
-            load_cpus: &spec.load_cpus,
+            load_cpus: spec.load_cpus_in(cell),
             seed: plan::trial_seed(spec, planned, number),
             interrupt: self.hands.interrupt,
         })?;

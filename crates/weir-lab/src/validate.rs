@@ -164,10 +164,18 @@ fn check_cell(cell: &CellSpec) -> Result<(), SpecError> {
         (Level::Depth, cell.depth),
         (Level::MessageBytes, cell.message_bytes),
         (Level::Workers, cell.workers),
+        (Level::LoadWorkers, cell.load_workers),
         (Level::IdleConnections, cell.idle_connections),
         (Level::Blocks, cell.blocks),
     ] {
         level(which, i64::from(value))?;
+    }
+    if cell.load_workers > cell.connections {
+        let message = format!(
+            "{} workers of the generator have {} connections to share; each needs one",
+            cell.load_workers, cell.connections
+        );
+        return Err(SpecError::new("load_workers", message));
     }
     let bytes = u64::from(cell.connections) * u64::from(cell.depth) * u64::from(cell.message_bytes);
     if bytes > BYTES_IN_FLIGHT_MAX {

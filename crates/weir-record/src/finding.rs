@@ -245,10 +245,10 @@ findings! {
         /// Why it stopped; absent when it is finished.
         stopped: Option<Stopped>,
     }
-    /// What a slice's neighbours do to it.
-    SliceNeighbours = "slice-neighbours" {
+    /// What its place among the slices does to one.
+    SliceOrder = "slice-order" {
         /// Every effect that is too large, and some that are not.
-        effects: Vec<NeighbourEffect>,
+        effects: Vec<OrderEffect>,
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
@@ -275,6 +275,13 @@ findings! {
         most: u64,
     }
 
+    /// A cell has more threads than CPUs.
+    Oversubscribed = "oversubscribed" {
+        /// Threads of servers and generator.
+        threads: u32,
+        /// CPUs they share.
+        cpus: u32,
+    }
     /// A cell was compared in the far state.
     FarState = "far-state"
     /// Nothing was measured.
@@ -403,11 +410,11 @@ findings! {
     }
 }
 
-/// How much the baseline's own CPU per message changes with its neighbours.
+/// How much the baseline's own CPU per message changes with the place of its slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NeighbourEffect {
-    /// Which neighbour.
-    pub neighbour: Neighbour,
+pub struct OrderEffect {
+    /// Which place.
+    pub place: SlicePlace,
     /// Cell.
     pub cell_id: String,
     /// The change, as a share.
@@ -419,7 +426,7 @@ pub struct NeighbourEffect {
 /// Where a slice of the baseline stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "kebab-case")]
-pub enum Neighbour {
+pub enum SlicePlace {
     /// It goes before the baseline's other slice.
     GoingFirst,
     /// It follows a slice of this arm instead of one of its own.

@@ -44,6 +44,11 @@ pub struct StudySpec {
 }
 
 impl StudySpec {
+    /// CPUs of the generator in a cell.
+    pub fn load_cpus_in<'a>(&'a self, cell: &'a CellSpec) -> &'a [usize] {
+        if cell.load_cpus.is_empty() { &self.load_cpus } else { &cell.load_cpus }
+    }
+
     /// Whether its messages are HTTP requests and their responses. A study has one protocol.
     pub fn is_http(&self) -> bool {
         self.cells.iter().any(|cell| cell.http.is_some())
@@ -179,6 +184,12 @@ pub struct CellSpec {
     pub idle_connections: u32,
     /// Server workers (threads).
     pub workers: u32,
+    /// Threads of the generator.
+    #[serde(default = "one")]
+    pub load_workers: u32,
+    /// CPUs of the generator; empty for the study's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_cpus: Vec<usize>,
     /// Closed loop, or open loop at a rate.
     pub load: LoadMode,
     /// Measured window per trial.
@@ -202,6 +213,10 @@ pub struct CellSpec {
     /// Arms that run in this cell, the baseline among them; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl CellSpec {

@@ -2,7 +2,7 @@
 //! has the same numbers and names; the sentence of an older record stays as it was recorded.
 
 use weir_record::finding::{
-    Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, Neighbour, NeighbourEffect,
+    Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
     Stopped, UnitKind, Witness, WitnessBearing,
 };
 
@@ -266,8 +266,8 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
             )
         }
-        Finding::SliceNeighbours { effects, change_max } => {
-            let effects: Vec<String> = effects.iter().map(|effect| neighbour(language, effect)).collect();
+        Finding::SliceOrder { effects, change_max } => {
+            let effects: Vec<String> = effects.iter().map(|effect| order_effect(language, effect)).collect();
             let (effects, limit) = (effects.join(language.list()), format!("{:.2} %", 100.0 * change_max));
             told!(
                 language,
@@ -281,18 +281,18 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
     })
 }
 
-fn neighbour(language: Language, effect: &NeighbourEffect) -> String {
+fn order_effect(language: Language, effect: &OrderEffect) -> String {
     let signed = |share: f64| format!("{:+.2}", 100.0 * share);
     let (change, low, high) = (signed(effect.change), signed(effect.interval.0), signed(effect.interval.1));
     let cell = &effect.cell_id;
-    match &effect.neighbour {
-        Neighbour::GoingFirst => told!(
+    match &effect.place {
+        SlicePlace::GoingFirst => told!(
             language,
             "{change} % [{low}, {high}] going first ({cell})",
             "먼저 실행될 때 {change} % [{low}, {high}]({cell})",
             "先运行时 {change} % [{low}, {high}]（{cell}）",
         ),
-        Neighbour::Following { arm } => told!(
+        SlicePlace::Following { arm } => told!(
             language,
             "{change} % [{low}, {high}] following {arm} ({cell})",
             "{arm} 다음에 실행될 때 {change} % [{low}, {high}]({cell})",
@@ -332,6 +332,12 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "两种状态，跨核 {near_ns} 与 {far_ns}：近状态（near）{near} 次试验，远状态（far）{far} 次，中途变化 {changed} 次",
             )
         }
+        Finding::Oversubscribed { threads, cpus } => told!(
+            language,
+            "oversubscribed: {threads} threads share {cpus} CPUs, so that the figures are those of the scheduler as well",
+            "CPU보다 스레드가 많음: 스레드 {threads}개가 CPU {cpus}개를 나눠 쓰므로 스케줄러의 영향도 포함된 수치",
+            "线程多于 CPU：{threads} 个线程共用 {cpus} 个 CPU，数字也包含调度器的影响",
+        ),
         Finding::FarState => language
             .choose([
                 "compared in the machine's far state, which most clean trials of this cell met",

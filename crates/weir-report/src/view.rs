@@ -295,6 +295,7 @@ impl<'a> View<'a> {
         if orders.journal != "none" {
             parts.push(format!("{} {}", self.word(Word::Journal), orders.journal));
         }
+        parts.extend(self.generator_conditions(cell));
         parts
     }
 
@@ -361,7 +362,30 @@ impl<'a> View<'a> {
                 Language::Chinese => format!("{workers} 个工作线程"),
             });
         }
+        parts.extend(self.generator_conditions(cell));
         parts.extend(self.offered_load(cell.load));
+        parts
+    }
+
+    /// How the generator differs from one thread on the study's CPUs.
+    fn generator_conditions(&self, cell: &CellSpec) -> Vec<String> {
+        let mut parts = Vec::new();
+        if cell.load_workers > 1 {
+            let load_workers = cell.load_workers;
+            parts.push(match self.language {
+                Language::English => format!("{load_workers} generator threads"),
+                Language::Korean => format!("부하 생성기 스레드 {load_workers}개"),
+                Language::Chinese => format!("发生器线程 {load_workers} 个"),
+            });
+        }
+        if !cell.load_cpus.is_empty() {
+            let cpus = cell.load_cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+            parts.push(match self.language {
+                Language::English => format!("generator on CPU {cpus}"),
+                Language::Korean => format!("부하 생성기 CPU {cpus}"),
+                Language::Chinese => format!("发生器用 CPU {cpus}"),
+            });
+        }
         parts
     }
 

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 pub const APPLICATION_ID: i32 = 0x5765_6972;
 
 /// Version of the tables, kept in `user_version`; raised when a table changes.
-pub const STORE_VERSION: u32 = 1;
+pub const STORE_VERSION: u32 = 2;
 
 const TABLES: &str = "
 CREATE TABLE study (
@@ -46,18 +46,8 @@ CREATE TABLE trial (
     elapsed_ns              INTEGER NOT NULL,
     round_trip_before_ns    REAL NOT NULL,
     round_trip_after_ns     REAL NOT NULL,
-    window_ns               INTEGER,
     messages                INTEGER,
-    throughput_per_second   REAL,
-    server_cpu_ns           INTEGER,
-    machine_busy_ns         INTEGER,
-    generator_cpu_ns        INTEGER,
-    generator_bound         INTEGER,
-    response_p50_ns         INTEGER,
-    response_p99_ns         INTEGER,
     errors                  INTEGER,
-    steal_share             REAL,
-    foreign_cpus            REAL,
     taints                  TEXT NOT NULL,
     record                  TEXT NOT NULL,
     UNIQUE (block_id, position)
@@ -69,11 +59,34 @@ CREATE TABLE result (
 ) STRICT;
 ";
 
+/// Since version 2; before, figures were columns of `trial`.
+const FIGURES: &str = "
+CREATE TABLE figure (
+    trial_id      INTEGER NOT NULL REFERENCES trial (id),
+    metric        TEXT NOT NULL,
+    value         REAL NOT NULL,
+    PRIMARY KEY (trial_id, metric)
+) STRICT, WITHOUT ROWID;
+";
+
 /// Makes the tables and marks the file as a study store, in the caller's transaction.
 pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
+    connection.execute_batch(FIGURES)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", STORE_VERSION)
+}
+
+/// Gives a store of version 1 the tables of this one, in the caller's transaction; `false` when it has them. Columns
+/// that `trial` has no more stay, and are empty in new rows.
+pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
+    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found >= STORE_VERSION {
+        return Ok(false);
+    }
+    connection.execute_batch(FIGURES)?;
+    connection.pragma_update(None, "user_version", STORE_VERSION)?;
+    Ok(true)
 }
 
 /// Refuses files that are not study stores, and those of a later version.

@@ -9,7 +9,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, named_params};
 use serde::de::DeserializeOwned;
-use weir_record::{load::LoadReport, spec::StudySpec, study::StudyResult, trial::TrialRecord};
+use weir_record::{metric::METRICS, spec::StudySpec, study::StudyResult, trial::TrialRecord};
 
 use crate::{
     error::StoreError,
@@ -66,6 +66,12 @@ impl Store {
         let mut store = Self::connect(&path, flags)?;
         schema::check(&store.connection, &path)?;
         store.prepare_for_writing()?;
+        store.write(|transaction| {
+            if schema::upgrade(transaction)? {
+                add_figures(transaction)?;
+            }
+            Ok(())
+        })?;
         Ok(store)
     }
 
@@ -389,18 +395,11 @@ fn insert_block(transaction: &Transaction<'_>, session: i64, block: &StoredBlock
 fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecord) -> Result<(), WriteError> {
     let what = format!("the trial of {} in {}", trial.arm, trial.cell_id);
     let load = trial.load.as_ref();
-    let observed = load.and_then(|load| load.observed.as_ref());
-    let quantile =
-        |quantile| load.and_then(|load: &LoadReport| load.response.quantile_ns(quantile)).map(integer);
     let mut statement = transaction.prepare_cached(
         "INSERT INTO trial (block_id, position, arm, is_repeat, started_ns, elapsed_ns, round_trip_before_ns,
-             round_trip_after_ns, window_ns, messages, throughput_per_second, server_cpu_ns, machine_busy_ns,
-             generator_cpu_ns, generator_bound, response_p50_ns, response_p99_ns, errors, steal_share, foreign_cpus,
-             taints, record)
+             round_trip_after_ns, messages, errors, taints, record)
          VALUES (:block_id, :position, :arm, :is_repeat, :started_ns, :elapsed_ns, :round_trip_before_ns,
-             :round_trip_after_ns, :window_ns, :messages, :throughput_per_second, :server_cpu_ns, :machine_busy_ns,
-             :generator_cpu_ns, :generator_bound, :response_p50_ns, :response_p99_ns, :errors, :steal_share,
-             :foreign_cpus, :taints, :record)",
+             :round_trip_after_ns, :messages, :errors, :taints, :record)",
     )?;
     statement.execute(named_params! {
         ":block_id": block_id,
@@ -411,21 +410,37 @@ fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecor
         ":elapsed_ns": integer(trial.elapsed_ns),
         ":round_trip_before_ns": trial.reading_before.round_trip_ns,
         ":round_trip_after_ns": trial.reading_after.round_trip_ns,
-        ":window_ns": load.map(|load| integer(load.window_ns)),
         ":messages": load.map(|load| integer(load.messages)),
-        ":throughput_per_second": load.map(|load| load.throughput_per_second),
-        ":server_cpu_ns": observed.map(|observed| integer(observed.cpu_ns)),
-        ":machine_busy_ns": observed.map(|observed| integer(observed.noise.machine_busy_ns)),
-        ":generator_cpu_ns": load.map(|load| integer(load.generator_cpu_ns)),
-        ":generator_bound": load.map(|load| load.generator_bound),
-        ":response_p50_ns": quantile(0.5),
-        ":response_p99_ns": quantile(0.99),
         ":errors": load.map(|load| integer(load.failures.errors())),
-        ":steal_share": observed.map(|observed| observed.noise.steal_share),
-        ":foreign_cpus": observed.map(|observed| observed.noise.foreign_cpus),
         ":taints": to_json(&what, &trial.taints)?,
         ":record": to_json(&what, trial)?,
     })?;
+    insert_figures(transaction, transaction.last_insert_rowid(), trial)?;
+    Ok(())
+}
+
+fn insert_figures(transaction: &Transaction<'_>, trial_id: i64, trial: &TrialRecord) -> rusqlite::Result<()> {
+    let mut statement =
+        transaction.prepare_cached("INSERT INTO figure (trial_id, metric, value) VALUES (?1, ?2, ?3)")?;
+    for row in &METRICS {
+        if let Some(figure) = (row.read)(trial).filter(|figure| figure.is_finite()) {
+            statement.execute((trial_id, row.key, figure))?;
+        }
+    }
+    Ok(())
+}
+
+/// Figures of trials that were stored before there was a table of them.
+fn add_figures(transaction: &Transaction<'_>) -> Result<(), WriteError> {
+    let mut statement = transaction.prepare("SELECT id, record FROM trial")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let record: String = row.get(1)?;
+        // A record that cannot be read is found, and named, by whoever reads the blocks.
+        if let Ok(trial) = serde_json::from_str(&record) {
+            insert_figures(transaction, row.get(0)?, &trial)?;
+        }
+    }
     Ok(())
 }
 

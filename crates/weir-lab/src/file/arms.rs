@@ -145,10 +145,15 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     }
     spec.arms = arms.iter().map(|arm| arm.spec.clone()).collect();
     spec.cells = cells.iter().map(|(draft, own)| with_arms(&draft.spec, own, arms.len())).collect();
-    if drafts.alternate {
-        for (index, (draft, _)) in cells.iter().enumerate() {
-            take_turns(spec, index, draft)?;
-        }
+    for (index, (draft, _)) in cells.iter().enumerate().filter(|(_, (draft, _))| draft.turns.alternate) {
+        take_turns(spec, index, draft)?;
+    }
+    if let Some((at, key)) = drafts.blocks_at
+        && spec.cells.iter().all(|cell| cell.alternation.is_some())
+    {
+        let rounds = key.replace("blocks", "rounds");
+        let message = format!("the arms of every cell take turns; give `{rounds}`, or `alternate = false`");
+        return Err(Fault::new(at, key, message));
     }
     Ok(Places { all: arms.into_iter().map(|arm| (arm.spec.name, arm.at, arm.places)).collect(), idle })
 }

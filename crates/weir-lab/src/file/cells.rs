@@ -24,6 +24,9 @@ const LATENCY_SHARE: f64 = 0.6;
 /// What only cells have whose arms take turns.
 const OF_ROUNDS: [&str; 3] = ["rounds", "slice", "permutations"];
 
+/// What only cells have whose arms run in whole trials, said for the whole file.
+const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
+
 const NO_ROUNDS: &str =
     "rounds, slices and permutations have no meaning with alternate = false; leave them out";
 
@@ -57,13 +60,15 @@ pub(super) struct Turns {
     pub(super) blocks_at: Option<usize>,
     pub(super) slice_ns: Option<u64>,
     pub(super) permutations: Option<u32>,
+    /// Whether they take turns if they can.
+    pub(super) alternate: bool,
 }
 
 /// All cells of a file.
 pub(super) struct Drafts {
     pub(super) cells: Vec<Draft>,
-    /// Whether arms take turns where they can.
-    pub(super) alternate: bool,
+    /// Where the file says how many blocks its cells have, and with which key.
+    pub(super) blocks_at: Option<(usize, &'static str)>,
     /// Drivers that are levels and do not run here.
     pub(super) left_out: Vec<String>,
 }
@@ -75,8 +80,10 @@ struct Settings {
     warmup_ns_max: Option<u64>,
     blocks: Option<u32>,
     rounds: Option<u32>,
-    slice_ns: Option<u64>,
+    /// Several stand for as many cells.
+    slices_ns: Vec<u64>,
     permutations: Option<u32>,
+    alternate: Option<bool>,
     /// Those of the protocol.
     own: Vec<Setting>,
     /// Where the first of the keys stands that only rounds have, and that of blocks.
@@ -92,7 +99,9 @@ impl Settings {
             limits::slice_ns(slice_ns).at(at).map(|()| slice_ns)
         };
         let rounds = table.read("rounds", |entry| entry.level(Level::Rounds))?;
-        let slice_ns = table.read("slice", slice)?;
+        let slices = |entry: Entry<'_>| entry.one_or_many()?.into_iter().map(slice).collect();
+        let slices_ns: Option<Vec<u64>> = table.read("slice", slices)?;
+        let alternate = table.read("alternate", Entry::flag)?;
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
         let places = table.places();
@@ -101,8 +110,9 @@ impl Settings {
             warmup_ns_max: table.read("warmup_max", Entry::length)?,
             blocks,
             rounds,
-            slice_ns,
+            slices_ns: slices_ns.unwrap_or_default(),
             permutations,
+            alternate,
             turns_at: OF_ROUNDS.into_iter().filter_map(|key| places.get(key)).min().copied(),
             blocks_at: places.get("blocks").copied(),
             own: protocol.settings(table)?,
@@ -116,15 +126,31 @@ struct File {
     settings: Settings,
     exploratory_blocks: Option<u32>,
     exploratory_rounds: Option<u32>,
+    load_workers: u32,
 }
 
 impl File {
     fn read(table: &mut Table<'_>, protocol: &'static dyn Protocol) -> Result<Self, Fault> {
+        let settings = Settings::read(table, protocol)?;
+        if let (Some(at), [_, _, ..]) = (settings.turns_at, &settings.slices_ns[..]) {
+            let message = "one length for all cells; several belong in a [[cell]]".to_owned();
+            return Err(Fault::new(at, "slice", message));
+        }
+        let exploratory_rounds = table.read("exploratory_rounds", |entry| entry.level(Level::Rounds))?;
+        let turns_at = settings.turns_at.or_else(|| table.places().get("exploratory_rounds").copied());
+        if let (Some(at), Some(false)) = (turns_at, settings.alternate) {
+            return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
+        }
+        let load_workers = match protocol.generator() {
+            Some(_) => table.read("load_workers", |entry| entry.level(Level::LoadWorkers))?,
+            None => None,
+        };
         Ok(Self {
             protocol,
-            settings: Settings::read(table, protocol)?,
+            load_workers: load_workers.unwrap_or(1),
+            settings,
             exploratory_blocks: table.read("exploratory_blocks", |entry| entry.level(Level::Blocks))?,
-            exploratory_rounds: table.read("exploratory_rounds", |entry| entry.level(Level::Rounds))?,
+            exploratory_rounds,
         })
     }
 
@@ -138,6 +164,8 @@ impl File {
             message_bytes: 1,
             idle_connections: 0,
             workers: 1,
+            load_workers: self.load_workers,
+            load_cpus: Vec::new(),
             load: LoadMode::Closed,
             window_ns: own.window_ns.or(self.settings.window_ns).unwrap_or(WINDOW_NS),
             warmup_ns_max: own
@@ -170,7 +198,7 @@ impl File {
     }
 
     /// Rounds of a cell. One in open loop bears a claim out, and has half as many again as others that claim nothing.
-    fn turns(&self, role: CellRole, load: LoadMode, own: &Settings) -> Turns {
+    fn turns(&self, role: CellRole, load: LoadMode, own: &Settings, slice_ns: Option<u64>) -> Turns {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
@@ -182,15 +210,29 @@ impl File {
             rounds: own.rounds.unwrap_or(usual),
             turns_at: own.turns_at,
             blocks_at: own.blocks_at,
-            slice_ns: own.slice_ns.or(self.settings.slice_ns),
+            slice_ns: slice_ns.or(self.settings.slices_ns.first().copied()),
             permutations: own.permutations.or(self.settings.permutations),
+            alternate: own.alternate.or(self.settings.alternate).unwrap_or(true),
         }
     }
 
-    fn draft(&self, asked: &Asked<'_>, shape: &Shape, load: Option<LoadMode>) -> Draft {
-        let spec = self.cell(shape, asked.role, load, asked.settings);
+    fn draft(
+        &self,
+        asked: &Asked<'_>,
+        shape: &Shape,
+        load: Option<LoadMode>,
+        slice_ns: Option<u64>,
+    ) -> Draft {
+        let mut spec = self.cell(shape, asked.role, load, asked.settings);
+        // Cells that differ in how their arms take turns alone are told apart by that.
+        if let (Some(slice_ns), [_, _, ..]) = (slice_ns, &asked.settings.slices_ns[..]) {
+            spec.id = format!("{}-s{}ms", spec.id, slice_ns as f64 / 1e6);
+        }
+        if asked.settings.alternate == Some(false) && self.settings.alternate != Some(false) {
+            spec.id.push_str("-whole");
+        }
         Draft {
-            turns: self.turns(asked.role, spec.load, asked.settings),
+            turns: self.turns(asked.role, spec.load, asked.settings, slice_ns),
             spec,
             shape: shape.clone(),
             is_combined: asked.is_combined,
@@ -213,8 +255,9 @@ pub(super) fn read(
     protocol: &'static dyn Protocol,
     machine: Machine<'_>,
 ) -> Result<Drafts, Fault> {
-    let alternate = alternate(table)?;
     let file = File::read(table, protocol)?;
+    let places = table.places();
+    let blocks_at = OF_BLOCKS.into_iter().find_map(|key| Some((*places.get(key)?, key)));
     let mut levels = Levels { protocol, machine, left_out: Vec::new() };
     let own = table.tables("cell")?;
     let factors = table.take("factors");
@@ -222,9 +265,6 @@ pub(super) fn read(
     let mut written: Vec<Draft> = Vec::new();
     for cell in own {
         written.extend(explicit(cell, &file, &mut levels)?);
-    }
-    if let Some(at) = written.iter().find_map(|draft| draft.turns.turns_at).filter(|_| !alternate) {
-        return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
     }
     let has_headline = written.iter().any(|draft| draft.spec.role == CellRole::Headline);
     let mut cells = Vec::new();
@@ -234,10 +274,14 @@ pub(super) fn read(
     }
     cells.extend(written);
     let rates = table.read("latency", latency)?.unwrap_or_default();
-    let mut equal = Vec::new();
+    let mut equal: Vec<Draft> = Vec::new();
     for draft in cells.iter().filter(|draft| claims_closed(draft)) {
         for rate in &rates {
-            equal.push(equal_rate(draft, *rate, &file));
+            let own = equal_rate(draft, *rate, &file);
+            // Cells that differ in their slices alone share it.
+            if equal.iter().all(|other| other.spec.id != own.spec.id) {
+                equal.push(own);
+            }
         }
     }
     // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
@@ -246,17 +290,7 @@ pub(super) fn read(
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
         return Err(Fault::new(0, "factors", message));
     }
-    Ok(Drafts { cells, alternate, left_out: levels.left_out })
-}
-
-/// Whether arms take turns; what only rounds have is refused where they do not.
-fn alternate(table: &mut Table<'_>) -> Result<bool, Fault> {
-    let alternate = table.read("alternate", Entry::flag)?.unwrap_or(true);
-    let given = OF_ROUNDS.into_iter().chain(["exploratory_rounds"]).find(|key| table.has(key));
-    match given.filter(|_| !alternate).and_then(|key| table.take(key)) {
-        Some(entry) => Err(Fault::new(entry.at, "alternate", NO_ROUNDS.to_owned())),
-        None => Ok(alternate),
-    }
+    Ok(Drafts { cells, blocks_at, left_out: levels.left_out })
 }
 
 fn claims_closed(draft: &Draft) -> bool {
@@ -273,7 +307,10 @@ fn equal_rate(claim: &Draft, rate: LoadMode, file: &File) -> Draft {
     };
     spec.id = protocol::cell_id(&spec);
     Draft {
-        turns: file.turns(CellRole::Exploratory, rate, &Settings::default()),
+        turns: Turns {
+            alternate: claim.turns.alternate,
+            ..file.turns(CellRole::Exploratory, rate, &Settings::default(), None)
+        },
         spec,
         shape: claim.shape.clone(),
         arms: claim.arms.clone(),
@@ -422,7 +459,7 @@ fn matrix(
     let settings = Settings::default();
     let draft = |shape: &Shape| {
         let asked = Asked { role: role(shape), settings: &settings, is_combined: true, arms: &[] };
-        file.draft(&asked, shape, None)
+        file.draft(&asked, shape, None, None)
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
     cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
@@ -478,6 +515,9 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     let at = table.at();
     let role = table.read("role", role)?.unwrap_or(CellRole::Exploratory);
     let settings = Settings::read(&mut table, file.protocol)?;
+    if let (Some(at), Some(false)) = (settings.turns_at, settings.alternate.or(file.settings.alternate)) {
+        return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
+    }
     let arms = table.read("arms", |entry| {
         entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
     })?;
@@ -494,8 +534,17 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     table.finish(|key| elsewhere(key, file.protocol))?;
     check_count(&all, at)?;
     let asked = Asked { role, settings: &settings, is_combined: false, arms: &arms };
-    let shapes = combinations(&all);
-    Ok(shapes.iter().flat_map(|shape| loads.iter().map(|load| file.draft(&asked, shape, *load))).collect())
+    let slices: Vec<Option<u64>> = match &settings.slices_ns[..] {
+        [] => vec![None],
+        own => own.iter().copied().map(Some).collect(),
+    };
+    let mut drafts = Vec::new();
+    for shape in &combinations(&all) {
+        for load in &loads {
+            drafts.extend(slices.iter().map(|slice_ns| file.draft(&asked, shape, *load, *slice_ns)));
+        }
+    }
+    Ok(drafts)
 }
 
 fn role(entry: Entry<'_>) -> Result<CellRole, Fault> {

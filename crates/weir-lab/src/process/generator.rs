@@ -12,11 +12,12 @@ use weir_record::{load::LoadReport, spec::LoadMode};
 use super::{
     Deadlines,
     group::{Bond, Group},
-    server::{Server, cpu_list},
+    server::Server,
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
     protocol::{self, Generator, seconds},
+    surroundings::cpu_list,
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
@@ -103,6 +104,9 @@ fn arguments(request: &TrialRequest<'_>, generator: &dyn Generator, server: &Ser
     if let LoadMode::Open { rate_per_second, poisson } = cell.load {
         option("--rate", rate_per_second.to_string());
         option("--arrivals", if poisson { "poisson" } else { "uniform" }.to_owned());
+    }
+    if cell.load_workers > 1 {
+        option("--workers", cell.load_workers.to_string());
     }
     if cell.idle_connections > 0 {
         option("--idle-connections", cell.idle_connections.to_string());

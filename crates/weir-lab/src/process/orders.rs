@@ -11,8 +11,8 @@ use weir_record::{
     spec::{GatewaySubject, OrdersCell},
 };
 
-use super::server::{Server, cpu_list};
-use crate::launch::TrialRequest;
+use super::server::Server;
+use crate::{launch::TrialRequest, surroundings::cpu_list};
 
 /// Driver of the exchange in studies that were stored before they named it.
 const EXCHANGE_DRIVER_UNNAMED: &str = "uring";

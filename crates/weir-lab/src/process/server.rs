@@ -19,6 +19,7 @@ use super::{
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
     protocol, supervise,
+    surroundings::cpu_list,
 };
 
 /// Longest try to connect while waiting for a foreign server.
@@ -323,9 +324,4 @@ fn substituted(
                 .replace("{bin}", &folder)
         })
         .collect()
-}
-
-/// `0,2` as on the command line.
-pub(crate) fn cpu_list(cpus: &[usize]) -> String {
-    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }

@@ -5,7 +5,10 @@ use weir_record::{
     spec::{ArmSpec, CellSpec, StudySpec, Subject},
 };
 
-use super::{Factor, Generator, Kind, Protocol, Setting, Value, connected, factor::unusual};
+use super::{
+    Factor, Generator, Kind, Protocol, Setting, Value, connected,
+    factor::{cpus, unusual},
+};
 use crate::{
     limits::{Level, SpecError, instead},
     table::{At, Entry, Fault, Table},
@@ -71,6 +74,25 @@ pub(super) const IDLE_CONNECTIONS: Factor = Factor {
     shown: |cell| unusual("i", cell.idle_connections, 0),
 };
 
+pub(super) const LOAD_WORKERS: Factor = Factor {
+    key: "load_workers",
+    kind: Kind::Number(Level::LoadWorkers),
+    default: None,
+    set: |cell, level| cell.load_workers = level.number(),
+    shown: |cell| unusual("lw", cell.load_workers, 1),
+};
+
+pub(super) const LOAD_CPUS: Factor = Factor {
+    key: "load_cpus",
+    kind: Kind::Cpus,
+    default: None,
+    set: |cell, level| cell.load_cpus = cpus(level.word()).unwrap_or_default(),
+    shown: |cell| {
+        let named = cell.load_cpus.iter().map(usize::to_string).collect::<Vec<_>>();
+        (!named.is_empty()).then(|| format!("lcpu{}", named.join("+")))
+    },
+};
+
 /// Messages that come back.
 pub(super) struct Echo;
 
@@ -80,7 +102,7 @@ impl Protocol for Echo {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS]
+        &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS, LOAD_WORKERS, LOAD_CPUS]
     }
 
     fn begin(&self, _cell: &mut CellSpec) {}

@@ -1,14 +1,17 @@
 //! Factors as data: what a level may be, what it asks of a cell, and how it shows in the cell's identifier.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use weir_record::spec::{CellSpec, LoadMode};
 
 use crate::{
     limits::{Level, SpecError},
-    surroundings::Surroundings,
+    surroundings::{Surroundings, cpu_list},
     table::{At, Entry, Fault},
 };
+
+/// One above the highest number a CPU may have.
+const CPUS_MAX: usize = 8_192;
 
 /// A level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub(crate) enum Kind {
     /// Numbers of threads. `"cpus"` are as many as the server's side has CPUs, `"up-to-cpus"` is 1, 2, 4 and so on, up
     /// to that many.
     Threads,
+    /// Sets of CPUs, as `"0,2"` or `"2-3"`.
+    Cpus,
     /// Yes or no.
     Flag,
     /// Words, each checked and brought into the form in which it is stored.
@@ -94,6 +99,11 @@ impl Factor {
             Kind::Number(level) => Ok(vec![Value::Number(entry.level(level)?)]),
             Kind::Threads if entry.is_text() => threads(entry, machine.server_cpus),
             Kind::Threads => Ok(vec![Value::Number(entry.level(Level::Workers)?)]),
+            Kind::Cpus => {
+                let text = entry.wrong(CPUS.to_owned());
+                let cpus = cpus(&entry.text()?).ok_or(text)?;
+                Ok(vec![Value::Word(Cow::Owned(cpu_list(&cpus)))])
+            }
             Kind::Flag => Ok(vec![Value::Flag(entry.flag()?)]),
             Kind::Word(read) => Ok(vec![Value::Word(Cow::Owned(word(read, entry)?))]),
             Kind::Driver(read) => {
@@ -103,6 +113,22 @@ impl Factor {
             }
         }
     }
+}
+
+const CPUS: &str = "it must name CPUs, such as \"1\", \"0,2\" or \"2-3\"";
+
+/// A set of CPUs, in rising order.
+pub(super) fn cpus(text: &str) -> Option<Vec<usize>> {
+    let mut found = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last >= CPUS_MAX {
+            return None;
+        }
+        found.extend(first..=last);
+    }
+    Some(found.into_iter().collect())
 }
 
 fn threads(entry: Entry<'_>, server_cpus: &[usize]) -> Result<Vec<Value>, Fault> {

@@ -8,7 +8,7 @@ use weir_record::{
 
 use super::{
     Factor, Generator, Kind, Protocol, Setting, Value, connected,
-    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, WORKERS},
+    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, WORKERS},
     seconds,
 };
 use crate::{
@@ -110,7 +110,7 @@ impl Protocol for Http {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS]
+        &[CONNECTIONS, DEPTH, CONTENT, CLOSE, WORKERS, IDLE_CONNECTIONS, LOAD_WORKERS, LOAD_CPUS]
     }
 
     fn begin(&self, cell: &mut CellSpec) {

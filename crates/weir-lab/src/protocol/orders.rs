@@ -10,7 +10,7 @@ use weir_record::{
 
 use super::{
     Factor, Generator, Kind, Protocol, Setting, Value,
-    echo::{check_arguments, check_driver},
+    echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
 };
 use crate::{
@@ -155,7 +155,7 @@ impl Protocol for Orders {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[LOAD, DRIVER, WORKERS, CONNECTIONS, DEPTH, JOURNAL, ACCEPT]
+        &[LOAD, DRIVER, WORKERS, CONNECTIONS, DEPTH, JOURNAL, ACCEPT, LOAD_WORKERS, LOAD_CPUS]
     }
 
     fn begin(&self, cell: &mut CellSpec) {
@@ -247,6 +247,13 @@ impl Protocol for Orders {
         crate::limits::level(Level::Sessions, i64::from(cell.connections))?;
         if orders.in_flight_total == Some(0) {
             return Err(SpecError::new("depth", format!("{} has nothing in flight", cell.id)));
+        }
+        if let Some(total) = orders.in_flight_total.filter(|total| *total < cell.load_workers) {
+            let message = format!(
+                "{} has {total} in flight, which {} workers of the generator cannot share",
+                cell.id, cell.load_workers
+            );
+            return Err(SpecError::new("load_workers", message));
         }
         Ok(())
     }

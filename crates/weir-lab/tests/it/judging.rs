@@ -29,6 +29,15 @@ const CLOSED: &str = "c100-d1-m64-closed";
 const SWITCHING: FakeStates =
     FakeStates::Switching { near: Duration::from_secs(60), far: Duration::from_secs(20) };
 
+/// Rounds that a comparison does not rest on.
+fn excluded(comparison: &Comparison) -> u32 {
+    let count = |finding: &Finding| match finding {
+        Finding::Excluded { count, .. } => *count,
+        _ => 0,
+    };
+    comparison.pairs_excluded.iter().map(count).sum()
+}
+
 #[test]
 fn six_per_cent_more_cpu_is_found_in_nine_of_ten_studies() {
     let mut found = 0;
@@ -71,6 +80,7 @@ fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() 
             assert!(outcome.trials.iter().all(|trial| trial.taints.is_empty()));
             let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
             assert!(headline.pairs >= 15, "those of one state: {:?}", headline.pairs_excluded);
+            assert_eq!(headline.pairs + excluded(headline), 30);
             assert_eq!(headline.ratios_self.len(), headline.pairs as usize);
             *count += u32::from(headline.verdict == Verdict::Worse || headline.p_value <= Some(0.01));
         }
@@ -95,12 +105,7 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
     }
     let most = if far.units > near.units { far } else { near };
     assert_eq!((headline.ratio, headline.pairs), (Some(most.ratio), most.units));
-    let count = |finding: &Finding| match finding {
-        Finding::Excluded { count, .. } => u64::from(*count),
-        _ => 0,
-    };
-    let others: u64 = headline.pairs_excluded.iter().map(count).sum();
-    assert_eq!(u64::from(headline.pairs) + others, 40);
+    assert_eq!(headline.pairs + excluded(headline), 40);
 }
 
 #[test]
@@ -430,6 +435,7 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
         headline.pairs >= 22 && headline.detectable_effect.is_some_and(|effect| effect < 0.02),
         "{headline:?}"
     );
+    assert_eq!(headline.pairs + excluded(headline), 44);
     let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));

@@ -263,6 +263,64 @@ fn a_cell_beside_the_factors_has_a_role_levels_a_rate_and_arms_of_its_own() {
 }
 
 #[test]
+fn a_cell_may_have_slices_of_several_lengths_and_whole_trials_beside_them() {
+    let spec = with(
+        "[[cell]]\nrole = \"declared\"\nconnections = 7\nslice = [\"20ms\", \"0.5s\"]\n\
+                     [[cell]]\nconnections = 7\nalternate = false\nblocks = 6\n",
+    )
+    .expect("it is right");
+    let own = spec.cells.iter().filter(|cell| cell.connections == 7);
+    let own: Vec<_> = own
+        .map(|cell| (cell.id.as_str(), cell.alternation.map(|it| it.slice_ns / 1_000_000), cell.blocks))
+        .collect();
+    assert_eq!(
+        own,
+        [
+            ("c7-d1-m64-closed-s20ms", Some(20), 30),
+            ("c7-d1-m64-closed-s500ms", Some(500), 30),
+            ("c7-d1-m64-closed-whole", None, 6),
+            ("c7-d1-m64-open60pct", Some(100), 12),
+        ]
+    );
+    insta::assert_snapshot!(with("[[cell]]\nalternate = false\nrounds = 8\n").expect_err("no rounds"), @"a.toml:22: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
+    insta::assert_snapshot!(read(&format!("slice = [\"20ms\", \"50ms\"]\n{EXAMPLE}")).expect_err("several"), @"a.toml:1: slice: one length for all cells; several belong in a [[cell]]");
+}
+
+#[test]
+fn the_generators_threads_and_cpus_are_a_setting_and_factors() {
+    let levels = "[factors]\nload_workers = [1, 2]\nload_cpus = [\"1\", \"2-3,5\"]";
+    let factors = EXAMPLE.replacen(
+        "headline = { depth = 16 }",
+        "headline = { depth = 16, load_workers = 2, load_cpus = \"1\" }",
+        1,
+    );
+    let spec = read(&factors.replacen("[factors]", levels, 1)).expect("it is right");
+    let shown: Vec<_> = spec
+        .cells
+        .iter()
+        .map(|cell| (cell.id.as_str(), cell.load_workers, spec.load_cpus_in(cell)))
+        .filter(|(id, _, _)| id.starts_with("c100-d16-m64-l"))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("c100-d16-m64-lcpu1-closed", 1, &[1][..]),
+            ("c100-d16-m64-lcpu2+3+5-closed", 1, &[2, 3, 5]),
+            ("c100-d16-m64-lw2-lcpu1-closed", 2, &[1]),
+            ("c100-d16-m64-lw2-lcpu2+3+5-closed", 2, &[2, 3, 5]),
+            ("c100-d16-m64-lw2-lcpu1-open60pct", 2, &[1]),
+        ]
+    );
+    let all = read(&format!("load_workers = 3\n{EXAMPLE}")).expect("it is right");
+    assert!(all.cells.iter().all(|cell| cell.load_workers == 3 && cell.load_cpus.is_empty()));
+    assert_eq!(all.cells[0].id, "c100-d1-m64-lw3-closed");
+    let wrong = |level: &str| mistake("[factors]", &format!("[factors]\n{level}"));
+    insta::assert_snapshot!(wrong("load_cpus = [\"3-2\"]"), @r#"a.toml:8: load_cpus: it must name CPUs, such as "1", "0,2" or "2-3""#);
+    insta::assert_snapshot!(wrong("load_workers = [257]"), @"a.toml:8: load_workers: 257 is out of range; it must be from 1 to 256");
+    insta::assert_snapshot!(wrong("load_workers = [101]"), @"a.toml:8: load_workers: 101 workers of the generator have 100 connections to share; each needs one");
+}
+
+#[test]
 fn mistakes_in_cells_and_published_figures_are_named() {
     let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
     insta::assert_snapshot!(wrong("[[cell]]\nrole = \"headlin\""), @r#"a.toml:21: cell.role: there is no role "headlin"; did you mean headline?"#);
@@ -272,6 +330,8 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3\nblocks = 8"), @"a.toml:22: cell.blocks: the arms of c3-d1-m64-closed take turns; give `rounds`");
+    insta::assert_snapshot!(read(&format!("blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: blocks: the arms of every cell take turns; give `rounds`, or `alternate = false`");
+    insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
         "[factors]\nconnections = [100]\ndepth = [1, 16]",

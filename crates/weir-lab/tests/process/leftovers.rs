@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub fn expect_none(mark: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let found = find(mark);
+        let found: Vec<String> = find(mark).into_iter().map(|found| found.command).collect();
         if found.is_empty() {
             return;
         }
@@ -34,9 +34,19 @@ pub fn wait_for_any() {
     }
 }
 
+/// Whether some marked process is stopped.
+pub fn is_any_stopped(mark: &str) -> bool {
+    find(mark).iter().any(|found| found.is_stopped)
+}
+
+struct Found {
+    command: String,
+    is_stopped: bool,
+}
+
 /// Marked processes that were started from this directory, which children inherit: this program in its roles, and
 /// the shells it starts for some.
-fn find(mark: &str) -> Vec<String> {
+fn find(mark: &str) -> Vec<Found> {
     let entry = if mark.is_empty() { "\0WEIR_PADDING=".to_owned() } else { format!("\0{MARK}={mark}\0") };
     let directory = env::current_dir().expect("there is a working directory");
     let processes = fs::read_dir("/proc").expect("/proc is there");
@@ -47,7 +57,10 @@ fn find(mark: &str) -> Vec<String> {
             let environment = fs::read(path.join("environ")).ok()?;
             let is_marked = environment.windows(entry.len()).any(|window| window == entry.as_bytes());
             let command = fs::read_to_string(path.join("cmdline")).ok()?;
-            (is_own && is_marked && !command.is_empty()).then(|| command.replace('\0', " "))
+            let status = fs::read_to_string(path.join("status")).ok()?;
+            let found =
+                Found { command: command.replace('\0', " "), is_stopped: status.contains("\nState:\tT") };
+            (is_own && is_marked && !command.is_empty()).then_some(found)
         })
         .collect()
 }

@@ -49,7 +49,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 18] = [
+    let tests: [(&str, fn()); 19] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -73,6 +73,10 @@ fn main() {
         (
             "a killed laboratory leaves nothing but its store",
             a_killed_laboratory_leaves_nothing_but_its_store,
+        ),
+        (
+            "a laboratory killed while arms are stopped leaves nothing but its store",
+            a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store,
         ),
     ];
     say(&format!("seed {SEED}"));
@@ -286,6 +290,8 @@ fn a_server_that_fails_costs_its_own_arm_the_round() {
     assert_eq!(dead, [None, server("exited with status 1: port in use"), None]);
     let refused = failures(round("epoll", roles::REFUSED));
     assert_eq!(refused, [None, None, server("accepted 0 of 7 connections: connection refused")]);
+    let between = failures(round_of("dies-in-the-round", roles::REPORT, Duration::from_millis(100)));
+    assert_eq!(between, [None, server("during the load it exited with status 3: had enough"), None]);
 }
 
 fn a_generator_that_fails_in_a_slice_costs_the_round() {
@@ -325,20 +331,30 @@ fn an_interrupted_round_leaves_nothing() {
     assert!(matches!(outcome, Err(LaunchError::Interrupted)), "{outcome:?}");
 }
 
-/// Twenty kills, fifty with `WEIR_SLOW_TESTS=1`.
 fn a_killed_laboratory_leaves_nothing_but_its_store() {
-    let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 20 };
+    kill_laboratories("laboratory", 40);
+}
+
+fn a_laboratory_killed_while_arms_are_stopped_leaves_nothing_but_its_store() {
+    let stopped = kill_laboratories("laboratory-in-turns", 400);
+    assert!(stopped > 0, "no arm was stopped when its laboratory was killed");
+}
+
+/// Ten kills, fifty with `WEIR_SLOW_TESTS=1`, each some events into the session and up to so many milliseconds more.
+/// Gives how many met a stopped process.
+fn kill_laboratories(role: &str, later_ms_max: u64) -> u32 {
+    let kills = if env::var_os("WEIR_SLOW_TESTS").is_some() { 50 } else { 10 };
     let folder =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("weir-lab-{}-killed", std::process::id()));
+        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("weir-lab-{}-{role}", std::process::id()));
     if folder.exists() {
         std::fs::remove_dir_all(&folder).expect("an earlier run's folder can be removed");
     }
     let mut random = weir_stats::random::Random::seeded(SEED);
-    let mut stored = 0;
+    let (mut stored, mut stopped) = (0, 0);
     for kill in 0..kills {
-        let mark = format!("killed-{kill}");
+        let mark = format!("killed-{role}-{kill}");
         let mut laboratory = Command::new(this_program())
-            .arg("laboratory")
+            .arg(role)
             .arg(&folder)
             .env(MARK, &mark)
             .stdout(Stdio::piped())
@@ -348,10 +364,11 @@ fn a_killed_laboratory_leaves_nothing_but_its_store() {
         let mut events = BufReader::new(laboratory.stdout.take().expect("its output is a pipe")).lines();
         let wanted = usize::try_from(1 + random.below(12)).expect("it is small");
         assert_eq!(events.by_ref().take(wanted).count(), wanted, "kill {kill}: the laboratory ended early");
-        let until = Instant::now() + Duration::from_micros(random.below(40_000));
+        let until = Instant::now() + Duration::from_micros(random.below(1_000 * later_ms_max));
         while Instant::now() < until {
             std::hint::spin_loop();
         }
+        stopped += u32::from(leftovers::is_any_stopped(&mark));
         laboratory.kill().expect("it can be killed");
         laboratory.wait().expect("it can be reaped");
         expect_none(&mark);
@@ -363,4 +380,5 @@ fn a_killed_laboratory_leaves_nothing_but_its_store() {
     }
     assert!(stored > 0, "no block was ever finished");
     std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    stopped
 }

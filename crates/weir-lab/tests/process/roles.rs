@@ -22,7 +22,7 @@ use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
-    spec::{ArmSpec, Subject},
+    spec::{Alternation, ArmSpec, StudySpec, Subject},
 };
 use weir_store::NewStudy;
 
@@ -35,6 +35,9 @@ pub const GARBAGE: u32 = 5;
 pub const KILLS_THE_SERVER: u32 = 6;
 /// In a round: no connection to the last server.
 pub const REFUSED: u32 = 7;
+
+/// Until a server that dies in a round does: its slices have begun and are not over.
+const IN_THE_ROUND: Duration = Duration::from_millis(150);
 
 /// Plays the role the words ask for; `false` when they ask for none.
 pub fn play(words: &[&str]) -> bool {
@@ -64,7 +67,8 @@ pub fn play(words: &[&str]) -> bool {
         ["listen-in-background", port] => drop(start(&["listen", port])),
         ["start-lingerer"] => drop(start(&["linger"])),
         ["linger", ..] => linger(),
-        ["laboratory", folder] => laboratory(Path::new(folder)),
+        ["laboratory", folder] => laboratory(Path::new(folder), in_trials()),
+        ["laboratory-in-turns", folder] => laboratory(Path::new(folder), in_turns()),
         _ => return false,
     }
     true
@@ -107,6 +111,11 @@ fn serve(driver: &str) {
             let script = "trap '' TERM; echo listening on 127.0.0.1:7007; while :; do read word; done";
             let error = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).exec();
             end(1, &error.to_string());
+        }
+        "dies-in-the-round" => {
+            super::say("listening on 127.0.0.1:7007");
+            thread::park_timeout(IN_THE_ROUND);
+            end(3, "had enough");
         }
         "spins" => {
             super::say("listening on 127.0.0.1:7007");
@@ -214,14 +223,27 @@ fn listen(port: &str) {
     }
 }
 
-/// A session that runs for as long as it is let, on a foreign server that leaves an orphan and on one of ours.
-fn laboratory(folder: &Path) {
+/// A foreign server that leaves an orphan, and one of ours.
+fn in_trials() -> StudySpec {
     let mut spec = super::foreign(&["listen-with-orphan", "{port}"]);
     spec.arms[1] = ArmSpec {
         name: "own".to_owned(),
         subject: Subject::Weir { driver: "epoll".to_owned(), options: [].into(), arguments: Vec::new() },
         load_options: [].into(),
     };
+    spec
+}
+
+/// Servers that are stopped between their slices.
+fn in_turns() -> StudySpec {
+    let mut spec = super::spec("spins", REPORT);
+    spec.cells[0].alternation =
+        Some(Alternation { slice_ns: 60_000_000, permutations: 3, prime_messages: 2 });
+    spec
+}
+
+/// A session that runs for as long as it is let.
+fn laboratory(folder: &Path, mut spec: StudySpec) {
     spec.cells[0].blocks = 1_000;
     let program = env::current_exe().expect("this program has a path");
     let mut launcher = ProcessLauncher::new(program, &spec, super::DEADLINES);

@@ -5,8 +5,9 @@ use std::{
     io::{Read, Write},
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -189,6 +190,36 @@ fn an_answer_that_never_comes_is_a_failure_of_its_slice_and_of_no_other() {
     assert_eq!(counts[1].failures.errors(), 1, "{:?}", counts[1]);
     assert_eq!(counts[2].reopened, 1);
     assert_eq!((counts[3].failures.errors(), counts[3].reopened), (0, 0));
+}
+
+#[test]
+fn an_answer_that_comes_after_its_slice_counts_in_no_other() {
+    // The fourth message of the first connection is answered when that connection has been given up and opened again.
+    let (again, given_up) = mpsc::channel();
+    let given_up = Arc::new(Mutex::new(given_up));
+    let address = serve(move |connection, mut stream| {
+        if connection == 5 {
+            again.send(()).expect("somebody waits");
+        }
+        let mut message = [0; 64];
+        for number in 0.. {
+            if stream.read_exact(&mut message).is_err() {
+                return;
+            }
+            if (connection, number) == (0, 3) {
+                given_up.lock().expect("nobody panicked").recv().expect("it is opened again");
+            }
+            if stream.write_all(&message).is_err() {
+                return;
+            }
+        }
+    });
+    let spec = LoadSpec { depth: 1, ..sliced(address) };
+    let script =
+        play(&[spec], &[prime(0), run(0), prime(0), run(0), SliceCommand::Finish]).expect("a session");
+    let counts = script.counts();
+    assert_eq!((counts[1].failures.errors(), counts[2].reopened), (1, 1), "{:?}", counts[1]);
+    assert_eq!((counts[3].failures.errors(), counts[3].reopened), (0, 0), "{:?}", counts[3]);
 }
 
 #[test]

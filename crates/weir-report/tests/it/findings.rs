@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, Neighbour, NeighbourEffect,
+        Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
         Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     study::Check,
@@ -118,15 +118,15 @@ fn of_the_session() -> Vec<Example> {
 }
 
 fn of_the_baseline() -> Vec<Example> {
-    let effect = NeighbourEffect {
-        neighbour: Neighbour::Following { arm: arm() },
+    let effect = OrderEffect {
+        place: SlicePlace::Following { arm: arm() },
         cell_id: "c7".to_owned(),
         change: 0.0123,
         interval: (-0.0345, 0.0567),
     };
     vec![
         (
-            Finding::SliceNeighbours { effects: vec![effect], change_max: 0.0025 },
+            Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
         ),
         (Finding::NeverAgainstItself, vec![]),
@@ -147,6 +147,7 @@ fn of_the_baseline() -> Vec<Example> {
 fn of_comparisons() -> Vec<Example> {
     let seen = WitnessFigure { ratio: 0.972, interval: (0.94, 1.005), units: 44 };
     vec![
+        (Finding::Oversubscribed { threads: 5, cpus: 2 }, vec!["5", "2"]),
         (Finding::FarState, vec![]),
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),

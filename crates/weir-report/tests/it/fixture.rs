@@ -47,6 +47,8 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
         message_bytes: 64,
         idle_connections: 0,
         workers: 1,
+        load_workers: 1,
+        load_cpus: Vec::new(),
         load,
         window_ns: 1_200_000_000,
         warmup_ns_max: 500_000_000,

@@ -168,6 +168,8 @@ mod tests {
             message_bytes: 4_096,
             idle_connections: 0,
             workers: 1,
+            load_workers: 1,
+            load_cpus: Vec::new(),
             load: LoadMode::Closed,
             window_ns: 1_000_000_000,
             warmup_ns_max: 0,

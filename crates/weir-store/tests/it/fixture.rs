@@ -42,6 +42,8 @@ pub fn study() -> NewStudy {
             message_bytes: 64,
             idle_connections: 0,
             workers: 1,
+            load_workers: 1,
+            load_cpus: Vec::new(),
             load: LoadMode::OpenShare { share: 0.6, poisson: true },
             window_ns: 1_000_000_000,
             warmup_ns_max: 400_000_000,

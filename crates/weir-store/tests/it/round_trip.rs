@@ -1,6 +1,9 @@
 //! What goes in comes out, in the order it went in.
 
+use std::path::Path;
+
 use proptest::prelude::*;
+use rusqlite::Connection;
 use weir_record::{
     load::LoadReport,
     machine::CrossCoreReading,
@@ -9,7 +12,7 @@ use weir_record::{
     trial::{Taint, TrialRecord},
     verdict::Verdict,
 };
-use weir_store::{BlockKey, Store, StoreError, StoredBlock};
+use weir_store::{BlockKey, FILE_NAME, Store, StoreError, StoredBlock};
 
 use crate::fixture::{block, fresh_folder, study};
 
@@ -95,6 +98,40 @@ fn a_number_that_json_cannot_hold_is_refused_before_it_is_written() {
     assert!(store.blocks().expect("blocks").is_empty());
 }
 
+/// Metric and value of every figure, in the order of the trials.
+fn figures(folder: &Path) -> Vec<(String, f64)> {
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    let mut statement = connection
+        .prepare("SELECT metric, value FROM figure ORDER BY trial_id, metric")
+        .expect("the table is there");
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("it can be read");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+#[test]
+fn every_figure_of_a_trial_is_a_row_and_a_store_without_the_table_gets_it() {
+    let folder = fresh_folder("figures");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    store.append_block(session, &block(0, 0), 1).expect("a block is stored");
+    drop(store);
+    let found = figures(&folder);
+    let cpu: Vec<f64> = found
+        .iter()
+        .filter(|(metric, _)| metric == "server-cpu-per-message")
+        .map(|(_, value)| *value)
+        .collect();
+    assert_eq!(cpu, [5.0; 3], "5 ms for 1000 messages: {found:?}");
+    let older = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    older.execute_batch("DROP TABLE figure; PRAGMA user_version = 1;").expect("as version 1 had it");
+    drop(older);
+    assert_eq!(Store::open_read_only(&folder).expect("it is read").blocks().expect("blocks"), [block(0, 0)]);
+    let mut store = Store::open(&folder).expect("a session goes on");
+    assert_eq!(figures(&folder), found);
+    store.append_block(session, &block(1, 0), 1).expect("a block is stored");
+    assert_eq!(figures(&folder).len(), 2 * found.len());
+}
+
 fn result(complete: bool) -> StudyResult {
     StudyResult {
         schema_version: 1,
@@ -115,6 +152,8 @@ fn result(complete: bool) -> StudyResult {
         listening: Vec::new(),
         syn_ladder_s: Vec::new(),
         gateway: None,
+        frontier: Vec::new(),
+        frontier_answers: Vec::new(),
     }
 }
 

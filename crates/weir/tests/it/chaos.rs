@@ -172,7 +172,7 @@ fn a_killed_supervisor_leaves_its_server_to_the_laboratory() {
 
 /// A study that was killed ends in order when it is resumed.
 fn finish(folder: &Path) {
-    let (file, _) = study_file(folder, &(study_head(4, "30s") + TWO_ARMS + FORKING_ARM));
+    let (file, _) = study_file(folder, &(study_head(8, "30s") + TWO_ARMS + FORKING_ARM));
     let out = folder.join("finished");
     let mark = format!("{}-finish", std::process::id());
     let words = ["study", &file, "--out", shown(&out)];

@@ -329,10 +329,10 @@ pub fn echo_tcp(stream: std::net::TcpStream, sent: Vec<u8>) {
     echo_exactly(stream, twin, sent, |stream| stream.shutdown(std::net::Shutdown::Write).expect("open"));
 }
 
-/// A study of short trials, without its arms.
-pub fn study_head(blocks: u32, time_cap: &str) -> String {
+/// A study of short rounds, without its arms.
+pub fn study_head(rounds: u32, time_cap: &str) -> String {
     format!(
-        "name = \"tiny\"\nblocks = {blocks}\nwindow = \"100ms\"\nwarmup_max = \"20ms\"\ntime_cap = \"{time_cap}\"\n\
+        "name = \"tiny\"\nrounds = {rounds}\nwindow = \"100ms\"\nwarmup_max = \"20ms\"\ntime_cap = \"{time_cap}\"\n\
          [factors]\nconnections = [4]\n"
     )
 }

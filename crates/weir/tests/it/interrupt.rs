@@ -52,7 +52,7 @@ fn a_second_session_on_the_same_folder_is_refused() {
 #[test]
 fn a_reader_that_leaves_does_not_change_the_outcome() {
     let folder = folder("reader-leaves");
-    let (file, out) = study_file(&folder, &(study_head(4, "2s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "2s") + TWO_ARMS));
     let said = shell(&format!(
         "{{ \"$WEIR\" study '{file}' --out '{}' 2>&1; echo \"code $?\" >&3; }} 3>&2 | head -n 1",
         shown(&out)

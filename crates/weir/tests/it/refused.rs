@@ -51,7 +51,7 @@ fn a_refused_driver_is_named_with_its_reason_and_the_way_out() {
     assert_eq!(server.wait(PATIENCE), 0);
 
     let arms = super::harness::TWO_ARMS.to_owned() + "[[arm]]\nname = \"uring\"\ndriver = \"uring\"\n";
-    let (file, out) = study_file(&folder, &(study_head(4, "3s") + &arms));
+    let (file, out) = study_file(&folder, &(study_head(8, "3s") + &arms));
     let study = weir(&wrapper, &["study", &file, "--out", shown(&out)]);
     assert_eq!(study.code, Some(13), "{}", study.stderr);
     assert!(study.stdout.contains("poll") && study.stdout.contains("EPERM"), "{}", study.stdout);

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Instant};
 
-use weir_record::finding::Finding;
+use weir_record::{finding::Finding, trial::TrialRecord};
 use weir_store::Store;
 
 use super::harness::{
@@ -12,7 +12,7 @@ use super::harness::{
 #[test]
 fn a_mistake_is_told_with_file_and_line_and_leaves_nothing() {
     let folder = folder("study-mistakes");
-    let head = study_head(4, "1s");
+    let head = study_head(8, "1s");
     let cases = [
         (format!("{head}colour = 3\n{TWO_ARMS}"), 8, &["colour", "connections"][..]),
         (format!("{head}{TWO_ARMS}").replace("[4]", "[0]"), 7, &["connections", "0", "1 to"]),
@@ -54,7 +54,7 @@ fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
 #[test]
 fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
-    let (file, out) = study_file(&folder, &(study_head(4, "5s").replace("[4]", "[1000]") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "5s").replace("[4]", "[1000]") + TWO_ARMS));
     let said = shell(&format!("ulimit -n 256; exec \"$WEIR\" study '{file}' --out '{}'", shown(&out)));
     expect_refusal(&said, 13, &["3000 connections", "the limit is 256", "`ulimit -n "]);
     descriptors_asked_for(&said, 3000);
@@ -66,7 +66,7 @@ fn limits_of_this_machine_end_a_study_before_it_begins() {
 #[test]
 fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
     let folder = folder("study-told");
-    let (file, out) = study_file(&folder, &(study_head(4, "6s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "6s") + TWO_ARMS));
     let said = weir(&["study", &file, "--out", shown(&out), "--lang", "ko"]);
     assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}", said.code, said.stderr);
     let data: serde_json::Value =
@@ -84,9 +84,32 @@ fn what_a_study_finds_is_told_in_the_language_that_is_asked_for() {
 }
 
 #[test]
+fn a_generator_of_two_threads_loads_in_turns_and_in_whole_trials() {
+    let folder = folder("study-load-workers");
+    for protocol in ["echo", "http"] {
+        let head = study_head(8, "20s").replacen("rounds", &format!("protocol = \"{protocol}\"\nrounds"), 1);
+        let whole = "[[cell]]\nconnections = 4\nload_workers = 2\nalternate = false\nblocks = 2\n";
+        let text = head.replace("[factors]\n", "[factors]\nload_workers = [2]\n") + whole + TWO_ARMS;
+        let (file, out) = study_file(&folder, &text.replace("tiny", protocol));
+        let said = weir(&["study", &file, "--out", shown(&out)]);
+        assert!(matches!(said.code, Some(0 | 11 | 12)), "{protocol}: {:?} {}", said.code, said.stderr);
+        let data: serde_json::Value =
+            serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+        let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("trials");
+        let of = |in_turns: bool| trials.iter().filter(move |trial| trial.slices.is_empty() != in_turns);
+        assert!(of(true).count() >= 24 && of(false).count() >= 6, "{}", trials.len());
+        for trial in &trials {
+            let load = trial.load.as_ref().unwrap_or_else(|| panic!("{protocol}: {:?}", trial.taints));
+            assert_eq!(load.workers, 2, "{protocol}: {}", trial.cell_id);
+        }
+        fs::remove_dir_all(&out).expect("it is there");
+    }
+}
+
+#[test]
 fn an_existing_study_is_not_overwritten() {
     let folder = folder("study-exists");
-    let (file, out) = study_file(&folder, &(study_head(4, "5s") + TWO_ARMS));
+    let (file, out) = study_file(&folder, &(study_head(8, "5s") + TWO_ARMS));
     fs::create_dir(&out).expect("a folder can be made");
     fs::write(out.join("study.db"), "precious").expect("a file can be written");
     let said = weir(&["study", &file, "--out", shown(&out)]);
@@ -99,7 +122,7 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
     let folder = folder("study-dies");
     let dying =
         "[[arm]]\nname = \"dies\"\ncommand = [\"sh\", \"-c\", \"echo no luck at {port} >&2; exit 3\"]\n";
-    let (file, out) = study_file(&folder, &(study_head(4, "6s") + TWO_ARMS + dying));
+    let (file, out) = study_file(&folder, &(study_head(8, "6s") + TWO_ARMS + dying));
     let said = weir(&["study", &file, "--out", shown(&out)]);
     assert_eq!(said.code, Some(13), "{}", said.stderr);
     assert!(said.stderr.contains("arm dies is missing: exited with status 3: no luck at"), "{}", said.stderr);
@@ -118,7 +141,7 @@ fn an_arm_that_never_answers_takes_bounded_time() {
     let mute = format!(
         "[[arm]]\nname = \"mute\"\ncommand = [\"sh\", \"-c\", \"{sleeper} & echo {{port}}; wait\"]\n"
     );
-    let (file, out) = study_file(&folder, &(study_head(4, "1s") + TWO_ARMS + &mute));
+    let (file, out) = study_file(&folder, &(study_head(8, "1s") + TWO_ARMS + &mute));
     let began = Instant::now();
     let said = weir(&["study", &file, "--out", shown(&out)]);
     // Ten seconds of waiting for it, once: the time cap is over then.
@@ -140,7 +163,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
     let folder = folder("study-no-command");
     let arms = "[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n[[arm]]\nname = \"typo\"\ncommand = \
                 [\"weir-no-such-server\", \"{port}\"]\n";
-    let (file, out) = study_file(&folder, &(study_head(4, "6s") + arms));
+    let (file, out) = study_file(&folder, &(study_head(8, "6s") + arms));
     let said = weir(&["study", &file, "--out", shown(&out)]);
     assert_eq!(said.code, Some(13), "{}", said.stderr);
     assert!(
@@ -156,7 +179,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
 #[test]
 fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
     let folder = folder("study-http");
-    let head = study_head(6, "12s").replacen("blocks", "protocol = \"http\"\nblocks", 1);
+    let head = study_head(8, "12s").replacen("rounds", "protocol = \"http\"\nrounds", 1);
     let arms = TWO_ARMS.replacen(
         "driver = \"poll\"",
         "driver = \"poll\"\narguments = [\"--log-connections\", \"{scratch}/connections.log\"]",

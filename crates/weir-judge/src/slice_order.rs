@@ -1,13 +1,11 @@
-//! What a slice's neighbours do to it: whether going earlier matters, and what one arm leaves to the next. Pure.
+//! What its place does to a slice: whether going earlier matters, and what one arm leaves to the next. Pure.
 //!
 //! The baseline's two runs are the same program, so that any difference between their slices that goes with their
 //! order is one of the order. Both effects fall out of a comparison as far as the random order balances them; a large
 //! one says that slices are too short, or that an arm leaves work behind which another pays for.
 
-use std::collections::BTreeMap;
-
 use weir_record::{
-    finding::{Finding, Neighbour, NeighbourEffect},
+    finding::{Finding, OrderEffect, SlicePlace},
     spec::StudySpec,
     study::Check,
     trial::{SliceRecord, TrialRecord},
@@ -17,47 +15,52 @@ use weir_stats::{
     order::median,
 };
 
+use crate::{
+    cell_trials::{CellTrials, Round},
+    gate::Gate,
+};
+
 /// Largest effect of order or of carry-over, as a share of the equivalence margin.
 const MARGIN_SHARE_MAX: f64 = 0.25;
 
-/// The check; `None` when no cell's arms take turns.
-pub(crate) fn check(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<Check> {
+/// The check, over the rounds each cell is compared in; `None` when no cell's arms take turns.
+pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
     let limit = MARGIN_SHARE_MAX * (1.0 + spec.smallest_effect).ln();
+    let baseline = &spec.arms[0].name;
     let mut effects = Vec::new();
     let mut passed = true;
     for cell in spec.cells.iter().filter(|cell| cell.alternation.is_some()) {
-        let rounds = rounds(trials, &cell.id);
-        let order: Vec<f64> =
-            rounds.iter().filter_map(|round| round.going_first(&spec.arms[0].name)).collect();
-        let mut found = vec![(Neighbour::GoingFirst, order)];
+        let slices = slices(gate, &CellTrials::of(cell, gate, trials));
+        let first = slices.iter().filter_map(|round| round.going_first(baseline)).collect();
+        let mut found: Vec<(SlicePlace, Vec<f64>)> = vec![(SlicePlace::GoingFirst, first)];
         for arm in spec.arms.iter().skip(1).filter(|arm| cell.has_arm(&arm.name)) {
-            let carried = rounds.iter().filter_map(|round| round.carried(&spec.arms[0].name, &arm.name));
-            found.push((Neighbour::Following { arm: arm.name.clone() }, carried.collect()));
+            let carried = slices.iter().filter_map(|round| round.carried(baseline, &arm.name));
+            found.push((SlicePlace::Following { arm: arm.name.clone() }, carried.collect()));
         }
-        for (neighbour, values) in found {
+        for (place, values) in found {
             let Some(estimate) = estimate(&values).filter(|it| it.units >= UNITS_MIN) else { continue };
             let holds = !is_shown(&estimate) || estimate.mean.abs() <= limit;
             passed &= holds;
             if !holds || effects.len() < spec.arms.len() {
-                effects.push(effect(neighbour, &cell.id, &estimate));
+                effects.push(effect(place, &cell.id, &estimate));
             }
         }
     }
     if effects.is_empty() {
         return None;
     }
-    let detail = Finding::SliceNeighbours { effects, change_max: limit.exp_m1() };
-    Some(Check { name: "slice-neighbours".to_owned(), passed, detail })
+    let detail = Finding::SliceOrder { effects, change_max: limit.exp_m1() };
+    Some(Check { name: "slice-order".to_owned(), passed, detail })
 }
 
 fn is_shown(estimate: &Estimate) -> bool {
     estimate.low > 0.0 || estimate.high < 0.0
 }
 
-fn effect(neighbour: Neighbour, cell_id: &str, estimate: &Estimate) -> NeighbourEffect {
+fn effect(place: SlicePlace, cell_id: &str, estimate: &Estimate) -> OrderEffect {
     let Estimate { mean, low, high, .. } = *estimate;
-    NeighbourEffect {
-        neighbour,
+    OrderEffect {
+        place,
         cell_id: cell_id.to_owned(),
         change: mean.exp_m1(),
         interval: (low.exp_m1(), high.exp_m1()),
@@ -79,28 +82,25 @@ impl Slice<'_> {
 }
 
 /// The slices of one round in the order they ran.
-struct Round<'a>(Vec<Slice<'a>>);
+struct Slices<'a>(Vec<Slice<'a>>);
 
-fn rounds<'a>(trials: &[&'a TrialRecord], cell_id: &str) -> Vec<Round<'a>> {
-    let mut rounds: BTreeMap<(u32, u32), Vec<&'a TrialRecord>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.cell_id == cell_id && trial.taints.is_empty()) {
-        rounds.entry((trial.block, trial.attempt)).or_default().push(trial);
-    }
-    let in_order = |trials: Vec<&'a TrialRecord>| {
-        let mut slices: Vec<Slice<'a>> = trials
-            .into_iter()
+/// Those of the usable trials of every round.
+fn slices<'a>(gate: &Gate, cell: &CellTrials<'a>) -> Vec<Slices<'a>> {
+    let of_round = |round: Round<'a>| {
+        let usable = round.trials.into_iter().filter(|trial| gate.is_usable(trial, cell.state));
+        let mut slices: Vec<Slice<'a>> = usable
             .flat_map(|trial| {
                 let slice = |record| Slice { arm: &trial.arm, is_repeat: trial.repeat, record };
                 trial.slices.iter().map(slice)
             })
             .collect();
         slices.sort_by_key(|slice| (slice.record.permutation, slice.record.place));
-        Round(slices)
+        Slices(slices)
     };
-    rounds.into_values().map(in_order).collect()
+    cell.rounds().map(of_round).collect()
 }
 
-impl Round<'_> {
+impl Slices<'_> {
     /// Places of the baseline's two slices in every permutation that has both, the earlier first.
     fn pairs(&self, baseline: &str) -> Vec<[usize; 2]> {
         let own = |(place, slice): (usize, &Slice<'_>)| (slice.arm == baseline).then_some(place);
@@ -198,21 +198,18 @@ mod tests {
         check_of(&spec, &trials).expect("its arms take turns")
     }
 
-    fn effects(check: &Check) -> &[NeighbourEffect] {
-        let Finding::SliceNeighbours { effects, .. } = &check.detail else { panic!("{check:?}") };
+    fn effects(check: &Check) -> &[OrderEffect] {
+        let Finding::SliceOrder { effects, .. } = &check.detail else { panic!("{check:?}") };
         effects
     }
 
     #[test]
-    fn slices_that_do_not_know_their_neighbours_pass() {
+    fn slices_that_do_not_depend_on_their_place_pass() {
         let check = checked(1.0, 1.0);
         assert!(check.passed, "{check:?}");
         let [first, following] = effects(&check) else { panic!("{check:?}") };
-        assert_eq!(
-            (&first.neighbour, first.cell_id.as_str()),
-            (&Neighbour::GoingFirst, "c100-d1-m64-closed")
-        );
-        assert_eq!(following.neighbour, Neighbour::Following { arm: "uring".to_owned() });
+        assert_eq!((&first.place, first.cell_id.as_str()), (&SlicePlace::GoingFirst, "c100-d1-m64-closed"));
+        assert_eq!(following.place, SlicePlace::Following { arm: "uring".to_owned() });
     }
 
     #[test]
@@ -230,10 +227,10 @@ mod tests {
         assert!((0.02..0.04).contains(&effects(&check)[1].change), "{check:?}");
         let (spec, mut trials) = study(1.0, 1.0);
         trials.iter_mut().for_each(|trial| trial.slices.clear());
-        assert_eq!(check_of(&spec, &trials), None, "whole trials have no neighbours");
+        assert_eq!(check_of(&spec, &trials), None, "whole trials have no slices");
     }
 
     fn check_of(spec: &StudySpec, trials: &[TrialRecord]) -> Option<Check> {
-        check(spec, &trials.iter().collect::<Vec<_>>())
+        check(spec, &Gate::new(trials), &trials.iter().collect::<Vec<_>>())
     }
 }

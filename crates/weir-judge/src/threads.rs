@@ -1,0 +1,47 @@
+//! Whether a cell has more threads than CPUs. Pure.
+
+use std::collections::BTreeSet;
+
+use weir_record::spec::{CellSpec, StudySpec};
+
+/// Threads of the servers and of the generator, and the CPUs they share, where there are more threads: then some wait
+/// for a CPU whatever they do, and a figure is one of the scheduler as well.
+pub(crate) fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
+    if cell.storage.is_some() {
+        return None;
+    }
+    let exchange = cell.orders.as_ref();
+    let nodes = 1 + u32::from(exchange.is_some());
+    let threads = nodes * cell.workers + cell.load_workers;
+    let of_exchange = exchange.map_or(&[][..], |orders| &orders.exchange_cpus);
+    let pinned: BTreeSet<usize> =
+        [&spec.server_cpus[..], spec.load_cpus_in(cell), of_exchange].concat().into_iter().collect();
+    let cpus = if pinned.is_empty() { cpus_allowed } else { pinned.len() };
+    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
+    (threads > cpus).then_some((threads, cpus))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn threads_of_both_sides_share_the_cpus_of_both() {
+        let mut spec = sample::study(&["epoll", "uring"], 6, 1);
+        assert_eq!(
+            oversubscribed(&spec, &spec.cells[0], 8),
+            None,
+            "a CPU for the server and one for the generator"
+        );
+        spec.cells[0].workers = 2;
+        assert_eq!(oversubscribed(&spec, &spec.cells[0], 8), Some((3, 2)));
+        spec.cells[0].load_cpus = vec![1, 2];
+        assert_eq!(oversubscribed(&spec, &spec.cells[0], 8), None);
+        spec.cells[0].load_workers = 3;
+        assert_eq!(oversubscribed(&spec, &spec.cells[0], 8), Some((5, 3)));
+        (spec.server_cpus, spec.load_cpus, spec.cells[0].load_cpus) = Default::default();
+        assert_eq!(oversubscribed(&spec, &spec.cells[0], 8), None, "nothing is pinned");
+        assert_eq!(oversubscribed(&spec, &spec.cells[0], 4), Some((5, 4)));
+    }
+}
