@@ -57,7 +57,12 @@ impl<'a> Point<'a> {
     fn of(arm: &'a str, subject: &Subject, summary: &ArmSummary) -> Option<Self> {
         let Subject::Storage(storage) = subject else { return None };
         let wait = &storage.completion;
-        let family = wait.predictor.split_once(':').map_or(wait.predictor.as_str(), |(family, _)| family);
+        // A parameter is a number; what follows otherwise is another way to wait.
+        let is_number = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+        let family = match wait.predictor.split_once(':') {
+            Some((family, rest)) if is_number(rest) => family,
+            _ => &wait.predictor,
+        };
         let armed = if wait.armed { ARMED } else { "" };
         let true_times = if wait.true_times { TRUE_TIMES } else { "" };
         Some(Self {

@@ -120,7 +120,7 @@ words! {
 
     FrontierTitle: "Misses against CPU" | "miss와 CPU" | "miss 与 CPU";
     FrontierHelp: "Each point is a way to wait, the median over the blocks; settings of a family are joined. Lower left \
-        is better. The step line is the frontier (◆ in the table): no point but an oracle's (hollow) has less of one and no more of \
+        is better. The step line is the frontier (marked in the table): no point but an oracle's (hollow) has less of one and no more of \
         the other. Oracles know what no thread can know. A miss is an operation that was complete when its sleep ended; a \
         harmful one was noticed later than an interrupt would have told. CPU is the time of the thread that waits over \
         all time. Differences are arm less baseline. The baseline is ahead of an arm when it has less of one, by its \

@@ -565,7 +565,7 @@ mod tests {
             let told = cells(text).expect_err(text);
             assert!(told.contains(expected), "{text}: {told}");
         };
-        refused("device = \"modle\"", "there is no device \"modle\"; did you mean \"model\"?");
+        refused("device = \"modle\"", "there is no device \"modle\"; did you mean model?");
         refused("device = \"synthetic:calmer\"", "there is no synthetic trace \"calmer\"");
         refused("device = \"model\"\npattern = \"randwrite\"", "serves random reads of 4096 bytes");
         refused("device = \"model\"\nengine = \"libaio\"", "is reached without an engine");

@@ -109,30 +109,32 @@ fn draw(canvas: &mut Canvas, family: &PlaneFamily, (x, y): (&Scale, &Scale)) {
     }
 }
 
-/// Names beside their marks, moved where they would overlap, on the side that has room.
+/// Steps up or down that a label may stand away from its mark.
+const STEPS_MAX: i32 = 3;
+
+/// Names beside their marks, moved where they would overlap, on the side that has room: first the candidate's, then
+/// those of whole families. A label without a place is in the tooltip and in the table.
 fn label(canvas: &mut Canvas, families: &[PlaneFamily], (x, y): (&Scale, &Scale)) {
-    let mut wanted: Vec<(f64, f64, &str, usize)> = families
-        .iter()
-        .flat_map(|family| family.points.iter().map(move |point| (family.style, point)))
-        .map(|(style, point)| (x.at(point.x), y.at(point.y), point.label.as_str(), style))
-        .filter(|(x, y, ..)| x.is_finite() && y.is_finite())
-        .collect();
-    wanted.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let rank = |family: &PlaneFamily| (!family.is_candidate, family.points.len() > 1);
+    let mut ordered: Vec<&PlaneFamily> = families.iter().collect();
+    ordered.sort_by_key(|family| rank(family));
+    let points = ordered.iter().flat_map(|family| family.points.iter().map(|point| (family.style, point)));
     let mut taken: Vec<[f64; 4]> = Vec::new();
-    for (x, y, text, style) in wanted {
+    for (style, point) in points {
+        let (x, y, text) = (x.at(point.x), y.at(point.y), point.label.as_str());
         let width = text_width(text);
         let is_left = x + width + 16.0 > PLOT_X.1;
         let (start, anchor) =
             if is_left { (x - 11.0 - width, Anchor::End) } else { (x + 11.0, Anchor::Start) };
         let is_free = |baseline: &f64| {
-            let inside = (LABEL_STEP..PLOT_Y.0 - 2.0).contains(baseline);
+            let inside = (PLOT_Y.1 + 4.0..PLOT_Y.0 - 2.0).contains(baseline);
             let overlaps = |[left, top, right, bottom]: &[f64; 4]| {
                 start < *right && start + width > *left && baseline - 11.0 < *bottom && *baseline > *top
             };
             inside && !taken.iter().any(overlaps)
         };
-        // Beside the mark, then a step below, a step above, two below; a label without a place is in the tooltip.
-        let steps = (0..2 * taken.len() as i32 + 2).map(|n| if n % 2 == 1 { (n + 1) / 2 } else { -n / 2 });
+        // Beside the mark, then a step below, a step above, two below.
+        let steps = (0..=2 * STEPS_MAX).map(|n| if n % 2 == 1 { (n + 1) / 2 } else { -n / 2 });
         let places = steps.map(|step| y + 4.0 + f64::from(step) * LABEL_STEP);
         let Some(baseline) = places.into_iter().find(is_free) else { continue };
         taken.push([start, baseline - 11.0, start + width, baseline]);

@@ -156,7 +156,8 @@ fn mistakes_are_told_in_one_sentence() {
         ("device = \"synthetic:calm\"", "device = \"disk\"", "clairvoyant"),
         ("device = \"synthetic:calm\"", "device = \"syntetic:calm\"", "there is no device"),
     ] {
-        fs::write(&file, SMALL.replace(from, to)).expect("a file can be written");
+        let text = SMALL.replace(from, to).replace("\nwait =", "\nengine = \"io_uring\"\nwait =");
+        fs::write(&file, text).expect("a file can be written");
         expect_refusal(&weir(&["study", shown(&file)]), 2, &["wrong.toml:", expected]);
     }
     expect_refusal(&weir(&["study", "polling", "--protocol", "echo"]), 2, &["--protocol belongs"]);
