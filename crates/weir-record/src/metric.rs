@@ -44,6 +44,8 @@ pub enum Metric {
     AddedLatency,
     /// Mean sleep that was asked for, operations without one included.
     EffectiveSleep,
+    /// Operations that were left to the interrupt, of all.
+    InterruptedRate,
 }
 
 impl Metric {
@@ -157,7 +159,7 @@ pub struct MetricRow {
 }
 
 /// All metrics, in the order in which they are shown, which is that of the enum.
-pub static METRICS: [MetricRow; 15] = [
+pub static METRICS: [MetricRow; 16] = [
     MetricRow {
         metric: Metric::ServerCpuPerMessage,
         key: "server-cpu-per-message",
@@ -350,6 +352,17 @@ pub static METRICS: [MetricRow; 15] = [
         better: Better::Smaller,
         family: Family::Time,
         read: |trial| of_operations(trial, |waiting| waiting.sleep_requested_ns).map(|ns| ns / 1e3),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Figure),
+    },
+    MetricRow {
+        metric: Metric::InterruptedRate,
+        key: "interrupted-rate",
+        unit: MetricUnit::Share,
+        scale: Scale::Difference { margin: 0.005 },
+        better: Better::Smaller,
+        family: Family::Events,
+        read: |trial| of_operations(trial, |waiting| waiting.interrupted),
         read_slice: None,
         part: |cell| of_waiting(cell, Part::Figure),
     },

@@ -17,7 +17,7 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     Some(told!(
         view.language,
         "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
-        "{place}: {candidate} 설정이 miss와 CPU를 함께 보아 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
+        "{place}: miss와 CPU를 함께 보면 {candidate} 설정이 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
         "{place}：{candidate} 在 miss 与 CPU 上同时领先 {family} 的 {settings} 个设置中的 {behind} 个。",
     ))
 }
@@ -38,11 +38,35 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
             "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}。",
         ))
     };
-    view.result.frontier_answers.iter().filter_map(one).collect()
+    let answers = &view.result.frontier_answers;
+    answers.iter().filter_map(one).chain(by_interrupt(view, headline)).collect()
+}
+
+/// Shares of operations below this are not worth a sentence.
+const INTERRUPTED_MIN: f64 = 0.01;
+
+/// How much the candidate leaves to the interrupt where it answers the headline: that much is another way to wait, and
+/// no better prediction.
+fn by_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> Option<String> {
+    let share = view.summary(&answer.cell_id, &answer.candidate)?.median(Metric::InterruptedRate)?;
+    let (candidate, place, told) =
+        (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
+    (share >= INTERRUPTED_MIN).then(|| {
+        told!(
+            view.language,
+            "{place}: {candidate} leaves {told} of the operations to the interrupt; that part is another way to wait, \
+             not a better prediction.",
+            "{place}: {candidate} 설정은 I/O의 {told}를 인터럽트에 맡깁니다. 그만큼은 더 나은 예측이 아니라 다른 대기 방식입니다.",
+            "{place}：{candidate} 把 {told} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
+        )
+    })
 }
 
 fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
-    let named = |(arm, standing): &(String, Standing)| format!("{arm} ({})", view.word(word(*standing)));
+    let named = |(arm, standing): &(String, Standing)| {
+        let standing = view.word(word(*standing));
+        told!(view.language, "{arm} ({standing})", "{arm}({standing})", "{arm}（{standing}）")
+    };
     let all: Vec<String> = answer.others.iter().map(named).collect();
     let separator = view.language.choose(["; ", "; ", "；"]);
     if all.is_empty() { String::new() } else { format!("{separator}{}", all.join(view.language.list())) }
@@ -70,12 +94,13 @@ pub(crate) fn cells<'a>(view: &View<'a>) -> Vec<&'a str> {
 }
 
 /// Figures that stand beside misses and CPU.
-const FURTHER: [Metric; 5] = [
+const FURTHER: [Metric; 6] = [
     Metric::ServerCpuPerMessage,
     Metric::Throughput,
     Metric::AddedLatency,
     Metric::HarmfulMissRate,
     Metric::EffectiveSleep,
+    Metric::InterruptedRate,
 ];
 
 /// Every arm of a cell with its figures, and what is known of it against the baseline.

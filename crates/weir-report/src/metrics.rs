@@ -28,7 +28,7 @@ struct MetricWords {
 }
 
 /// In the order of the record's table.
-const WORDS: [MetricWords; 15] = [
+const WORDS: [MetricWords; 16] = [
     MetricWords {
         metric: Metric::ServerCpuPerMessage,
         name: ["Server CPU per {per}", "{per}당 서버 CPU", "每{per}的服务器 CPU"],
@@ -134,6 +134,12 @@ const WORDS: [MetricWords; 15] = [
         name: ["Effective sleep", "유효 sleep 시간", "有效睡眠"],
         prose: ["effective sleep", "유효 sleep 평균", "有效睡眠"],
         short: ["sleep", "sleep 시간", "睡眠"],
+    },
+    MetricWords {
+        metric: Metric::InterruptedRate,
+        name: ["Left to the interrupt", "인터럽트에 맡긴 비율", "交给中断的比例"],
+        prose: ["share left to the interrupt", "인터럽트에 맡긴 비율", "交给中断的比例"],
+        short: ["by interrupt", "인터럽트 비율", "交给中断"],
     },
 ];
 

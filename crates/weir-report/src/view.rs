@@ -2,7 +2,7 @@
 
 use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
-    frontier::FrontierAnswer,
+    frontier::{FrontierAnswer, Standing},
     metric::{Family, Metric},
     spec::{CellRole, CellSpec, LoadMode, OrdersCell, StorageCell},
     storage::{AccessPattern, StorageDevice, SyntheticTrace},
@@ -99,8 +99,9 @@ impl<'a> View<'a> {
 
     /// The word of the study's own verdict, which is on its headline.
     pub(crate) fn own_verdict(&self) -> &'static str {
-        if self.frontier_answer().is_some() {
-            return self.word(words::frontier_verdict(self.result.verdict));
+        if let Some(answer) = self.frontier_answer() {
+            let is_open = answer.others.iter().any(|(_, standing)| *standing == Standing::Open);
+            return self.word(words::frontier_verdict(self.result.verdict, is_open));
         }
         let metric = self.headline().map_or(Metric::ServerCpuPerMessage, |headline| headline.metric);
         self.verdict_word(metric, self.result.verdict)

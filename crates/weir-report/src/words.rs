@@ -143,7 +143,7 @@ words! {
     StandingTradeOff: "trade-off" | "일장일단" | "各有得失";
     StandingOpen: "not decided" | "보류" | "无法判定";
     AheadOfAll: "ahead on both" | "두 축 모두 앞섬" | "两项都领先";
-    BehindOne: "not ahead everywhere" | "일부에서 뒤짐" | "并非处处领先";
+    BehindOne: "not ahead of all" | "모두 앞서지는 못함" | "并非全部领先";
     SimulatedTitle: "What is simulated, and what was fixed beforehand" | "시뮬레이션한 것과 미리 정한 것"
         | "模拟的内容，以及事先确定的内容";
     SimulatedHelp: "The simulator is described in docs/guide/simulated-disk.md."
@@ -382,11 +382,13 @@ pub(crate) fn verdict(metric: Metric, verdict: Verdict) -> Word {
     }
 }
 
-/// The word of a verdict on a frontier, which is that of the baseline.
-pub(crate) fn frontier_verdict(verdict: Verdict) -> Word {
+/// The word of a verdict on a frontier, which is that of the baseline. Where nothing is open, what is neither ahead nor
+/// behind is a trade-off, and known to be one.
+pub(crate) fn frontier_verdict(verdict: Verdict, is_open: bool) -> Word {
     match verdict {
         Verdict::Better => Word::AheadOfAll,
         Verdict::Worse => Word::BehindOne,
+        Verdict::Inconclusive if !is_open => Word::BehindOne,
         Verdict::Equivalent => Word::StandingLevel,
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => Word::StandingOpen,
     }

@@ -1,5 +1,6 @@
 //! Misses against CPU: every way to wait of a cell, its families as curves, and the frontier.
 
+use maud::html;
 use weir_record::{frontier::FrontierRow, metric::Metric};
 
 use super::plane::{PlaneFamily, PlanePoint, plane};
@@ -44,7 +45,7 @@ fn plot(view: &View<'_>, cell: &str) -> Plot {
     Plot {
         id: format!("frontier-{cell}"),
         title: view.cell_label(cell),
-        image: plane((view.word(Word::MissAxis), view.word(Word::CpuAxis)), &drawn),
+        image: html! { div.plane { (plane((view.word(Word::MissAxis), view.word(Word::CpuAxis)), &drawn)) } },
         numbers: frontier::table(view, cell),
         is_table: false,
         is_half: true,

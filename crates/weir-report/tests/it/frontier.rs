@@ -63,6 +63,9 @@ fn polling() -> StudyResult {
             (comparison.cell_id, comparison.metric, comparison.ratio) = (CELL.to_owned(), metric, None);
             let interval = Some((0.37, 0.384));
             comparison.levels = Some((0.377, 0.0));
+            (comparison.noise_floor, comparison.detectable_effect) = (None, None);
+            comparison.notes.clear();
+            comparison.reasons.clear();
             comparison.difference =
                 Some(DifferenceEffect { difference: 0.377, interval, ..DifferenceEffect::default() });
             comparison
@@ -70,6 +73,7 @@ fn polling() -> StudyResult {
         .collect();
     (result.headline, result.verdict) = (Some(1), Verdict::Inconclusive);
     result.timeline.clear();
+    result.checks.clear();
     result.frontier = ARMS
         .iter()
         .map(|(name, wait, _, _, standing)| FrontierRow {
