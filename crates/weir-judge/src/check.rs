@@ -13,6 +13,7 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
+    exclusions,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
@@ -54,6 +55,7 @@ pub(crate) fn all(
         baseline_itself(spec, comparisons),
     ];
     checks.extend(slice_order::check(spec, gate, trials));
+    checks.extend(exclusions::check(spec, gate, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));
@@ -81,6 +83,7 @@ fn of_storage(
             steal(&measured),
             foreign_cpu(&measured),
         ]);
+        checks.extend(exclusions::check(spec, gate, &measured));
     }
     if !computed.is_empty() {
         checks.push(repeatable(&computed));

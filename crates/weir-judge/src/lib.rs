@@ -6,6 +6,7 @@
 //! together; the other modules find what stands beside the verdicts. The laboratory runs what is planned here, and
 //! every view draws what is judged here.
 
+mod exclusions;
 pub mod gate;
 pub mod handoff;
 pub mod judge;

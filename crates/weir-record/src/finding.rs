@@ -252,6 +252,13 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
+    /// Trials that noise set aside, by arm.
+    SetAside = "set-aside" {
+        /// Each arm's.
+        arms: Vec<ArmSetAside>,
+        /// That they differ by chance; the smallest of all arms, corrected for their number.
+        p_value: f64,
+    }
     /// The baseline was never paired with itself.
     NeverAgainstItself = "never-against-itself"
     /// The baseline against itself.
@@ -408,6 +415,17 @@ findings! {
         /// What a message is.
         kind: MessageKind,
     }
+}
+
+/// Trials of an arm that noise set aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArmSetAside {
+    /// Arm.
+    pub arm: String,
+    /// So many of its trials were.
+    pub set_aside: u32,
+    /// Of so many, attempts included.
+    pub trials: u32,
 }
 
 /// How much the baseline's own CPU per message changes with the place of its slice.

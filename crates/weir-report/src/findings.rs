@@ -2,8 +2,8 @@
 //! has the same numbers and names; the sentence of an older record stays as it was recorded.
 
 use weir_record::finding::{
-    Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
-    Stopped, UnitKind, Witness, WitnessBearing,
+    ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
+    SlicePlace, Stopped, UnitKind, Witness, WitnessBearing,
 };
 
 use crate::{
@@ -264,6 +264,20 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
                  than always runs on this machine and were set aside",
                 "다른 프로세스가 쓴 CPU는 시행 중앙값 {cpus}개. 시행 {trials}회 중 {over}회가 이 머신의 평상시보다 많아 제외됨",
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
+            )
+        }
+        Finding::SetAside { arms, p_value } => {
+            let of = |arm: &ArmSetAside| match language {
+                Language::English => format!("{} {} of {}", arm.arm, arm.set_aside, arm.trials),
+                Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.set_aside),
+                Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.set_aside),
+            };
+            let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
+            told!(
+                language,
+                "trials set aside for noise, attempts included: {arms} (p = {p_value:.3} that the arms differ by chance)",
+                "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p_value:.3}",
+                "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p_value:.3}",
             )
         }
         Finding::SliceOrder { effects, change_max } => {

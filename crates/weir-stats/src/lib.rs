@@ -24,6 +24,7 @@
 //! ```
 
 pub mod decide;
+pub mod fisher;
 pub mod geometric;
 pub mod holm;
 pub mod interval;

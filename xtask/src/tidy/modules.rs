@@ -46,6 +46,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "equal_rate",
             "progress",
             "slice_order",
+            "exclusions",
             "listening",
             "summary",
             "attribution",

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect, SlicePlace,
-        Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
+        SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     study::Check,
 };
@@ -128,6 +128,13 @@ fn of_the_baseline() -> Vec<Example> {
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
+        ),
+        (
+            Finding::SetAside {
+                arms: vec![ArmSetAside { arm: arm(), set_aside: 3, trials: 17 }],
+                p_value: 0.25,
+            },
+            vec!["my arm", "3", "17", "0.250"],
         ),
         (Finding::NeverAgainstItself, vec![]),
         (
