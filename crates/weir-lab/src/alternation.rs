@@ -10,15 +10,8 @@ use crate::protocol;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// Shortest slice: below, the burst at its beginning shows as an effect of going first.
-pub const SLICE_NS_MIN: u64 = 25 * MILLISECOND_NS;
-
 /// Messages of each connection that a slice should hold, so that ramp and drain are a small part of it.
 const MESSAGES_EACH: u64 = 30;
-
-/// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and
-/// many.
-const ROUND_NS: u64 = 600 * MILLISECOND_NS;
 
 const PERMUTATIONS_MIN: u64 = 2;
 const PERMUTATIONS_MAX: u64 = 10;
@@ -43,7 +36,9 @@ const MESSAGE_NS_PER_KIB: u64 = 180;
 pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
     let arms: Vec<&ArmSpec> = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).collect();
     let runs = arms.len() as u64 + 1;
-    if let Some(obstacle) = protocol::of(cell).obstacle(cell) {
+    let protocol = protocol::of(cell);
+    let of_arms = || arms.iter().find_map(|arm| protocol.obstacle_of_arm(arm));
+    if let Some(obstacle) = protocol.obstacle(cell).or_else(of_arms) {
         return Some(obstacle);
     }
     if arms.windows(2).any(|two| two[0].load_options != two[1].load_options) {
@@ -71,11 +66,12 @@ pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
     if obstacle(spec, cell).is_some() {
         return None;
     }
+    let protocol = protocol::of(cell);
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
     let message_ns = MESSAGE_NS + MESSAGE_NS_PER_KIB * u64::from(cell.message_bytes) / 1024;
-    let closed_ns = (MESSAGES_EACH * u64::from(cell.connections) * message_ns).max(SLICE_NS_MIN);
+    let closed_ns = (MESSAGES_EACH * u64::from(cell.connections) * message_ns).max(protocol.slice_ns_min());
     let (slice_ns, round_ns) = match cell.load {
-        LoadMode::Closed => (closed_ns, ROUND_NS),
+        LoadMode::Closed => (closed_ns, protocol.round_ns()),
         LoadMode::Open { .. } | LoadMode::OpenShare { .. } => (closed_ns.max(PACED_SLICE_NS), PACED_ROUND_NS),
     };
     let permutations = (round_ns / (runs * slice_ns)).clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX);
@@ -94,14 +90,15 @@ pub fn apply(spec: &mut StudySpec) {
 }
 
 /// Longest a round should take: its slices, and starting and stopping the servers.
-pub fn round_ns(alternation: &Alternation, runs: u64) -> u64 {
+pub fn round_ns(cell: &CellSpec, alternation: &Alternation, runs: u64) -> u64 {
     /// Priming, draining and reading clocks, for each slice.
     const SLICE_OVERHEAD_NS: u64 = 4 * MILLISECOND_NS;
-    /// A server and its connections; and once the readings of the machine.
-    const SERVER_NS: u64 = 40 * MILLISECOND_NS;
+    /// The readings of the machine.
     const ROUND_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let slices = u64::from(alternation.permutations) * runs;
-    slices * (alternation.slice_ns + SLICE_OVERHEAD_NS) + runs * SERVER_NS + ROUND_OVERHEAD_NS
+    slices * (alternation.slice_ns + SLICE_OVERHEAD_NS)
+        + runs * protocol::of(cell).start_ns(cell)
+        + ROUND_OVERHEAD_NS
 }
 
 #[cfg(test)]
@@ -124,7 +121,7 @@ mod tests {
         let (none, alternation) = first(|_| ());
         assert_eq!(none, None);
         let alternation = alternation.expect("they can take turns");
-        assert_eq!((alternation.slice_ns, alternation.permutations), (SLICE_NS_MIN, 8));
+        assert_eq!((alternation.slice_ns, alternation.permutations), (25 * MILLISECOND_NS, 8));
         let (_, many) = first(|spec| spec.cells[0].connections = 4_000);
         let many = many.expect("they can take turns");
         assert!((500 * MILLISECOND_NS..1_000 * MILLISECOND_NS).contains(&many.slice_ns), "{many:?}");

@@ -69,6 +69,26 @@ pub struct RoundRequest<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
+impl<'a> RoundRequest<'a> {
+    /// One of its arms as a trial, at this place.
+    pub(crate) fn of_arm<'b>(&self, arm: &'b ArmSpec, position: u32) -> TrialRequest<'b>
+    where
+        'a: 'b,
+    {
+        TrialRequest {
+            arm,
+            cell: self.cell,
+            server_cpus: self.server_cpus,
+            load_cpus: self.load_cpus,
+            seed: self.seed,
+            // What an arm that takes turns is told does not depend on it.
+            block: 0,
+            position,
+            interrupt: self.interrupt,
+        }
+    }
+}
+
 /// What came of a round.
 #[derive(Clone, Debug)]
 pub struct RoundOutcome {

@@ -33,7 +33,7 @@ pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
         Some(StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) => REPLAYED_NS,
         Some(StorageDevice::Disk) | None => length_ns + protocol.ramp_up_ns(cell) + around_ns,
     };
-    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(&turns, runs));
+    let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
     let pilots = match cell.load {
         LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
         LoadMode::OpenShare { .. } => runs,

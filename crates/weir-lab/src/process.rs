@@ -13,6 +13,7 @@ mod orders;
 mod pipe;
 mod round;
 mod server;
+mod stopping;
 mod storage;
 
 use std::{
@@ -166,8 +167,16 @@ impl Launcher for ProcessLauncher {
         self.trials += request.arms.len() as u64;
         let reading_before = self.reading();
         let counters = network::read();
-        let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number };
-        let arms = round.run(&mut self.files)?;
+        let arms = match &request.cell.storage {
+            Some(cell) => {
+                let data = self.files.data(cell)?;
+                storage::round::run(&self.weir, &data, request, &self.deadlines)?
+            }
+            None => {
+                let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number };
+                round.run(&mut self.files)?
+            }
+        };
         let network = network::read().since(&counters);
         Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })
     }

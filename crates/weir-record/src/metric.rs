@@ -244,8 +244,10 @@ pub static METRICS: [MetricRow; 16] = [
         family: Family::Time,
         read: |trial| Some(trial.load.as_ref()?.response.quantile_ns(0.99)? as f64),
         read_slice: None,
-        part: |cell| match cell {
+        part: |cell| match cell.storage {
             _ if cell.is_simulated() => Part::Figure,
+            // A job that is stopped between its turns has operations that waited for these among its slowest.
+            Some(_) if cell.alternation.is_some() => Part::None,
             _ if is_timed(cell) => Part::Claim,
             _ => Part::None,
         },

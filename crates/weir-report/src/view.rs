@@ -189,15 +189,39 @@ impl<'a> View<'a> {
     /// A cell in a few words: `100 connections · 64 B`; its identifier when the plan does not know it.
     pub(crate) fn cell_label(&self, id: &str) -> String {
         let Some(cell) = self.cell(id) else { return id.to_owned() };
-        if let Some(storage) = &cell.storage {
-            return self.storage_conditions(cell, storage).join(" · ");
-        }
-        if let Some(orders) = &cell.orders {
-            return self.order_conditions(cell, orders).join(" · ");
-        }
-        let mut parts = vec![self.connections(cell.connections), self.asked(cell)];
-        parts.extend(self.further_conditions(cell));
+        let mut parts = match (&cell.storage, &cell.orders) {
+            (Some(storage), _) => self.storage_conditions(cell, storage),
+            (_, Some(orders)) => self.order_conditions(cell, orders),
+            (None, None) => {
+                let own = [self.connections(cell.connections), self.asked(cell)];
+                own.into_iter().chain(self.further_conditions(cell)).collect()
+            }
+        };
+        parts.extend(self.turns_apart(cell));
         parts.join(" · ")
+    }
+
+    /// How the arms take turns, where this alone sets the cell apart from another.
+    fn turns_apart(&self, cell: &CellSpec) -> Option<String> {
+        let asked = |cell: &CellSpec| CellSpec {
+            id: String::new(),
+            role: CellRole::Exploratory,
+            blocks: 0,
+            alternation: None,
+            arms: Vec::new(),
+            ..cell.clone()
+        };
+        let is_twin = |other: &&CellSpec| other.id != cell.id && asked(other) == asked(cell);
+        self.result.spec.cells.iter().find(is_twin)?;
+        let Some(alternation) = cell.alternation else {
+            return Some(self.language.choose(["whole trials", "전체 시행", "完整试验"]).to_owned());
+        };
+        let length = format!("{} ms", alternation.slice_ns as f64 / 1e6);
+        Some(match self.language {
+            Language::English => format!("slices of {length}"),
+            Language::Korean => format!("슬라이스 {length}"),
+            Language::Chinese => format!("时间片 {length}"),
+        })
     }
 
     /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.

@@ -326,7 +326,7 @@ words! {
     CheckRate: "the offered rate was kept" | "목표 부하율을 지킴" | "保持了设定的负载速率";
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
-    CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "切片不受先前运行影响";
+    CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";

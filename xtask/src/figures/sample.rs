@@ -212,6 +212,8 @@ pub(super) mod tests {
             message_bytes: 64,
             idle_connections: 0,
             workers: 1,
+            load_workers: 1,
+            load_cpus: Vec::new(),
             load: LoadMode::Closed,
             window_ns: 1,
             warmup_ns_max: 1,

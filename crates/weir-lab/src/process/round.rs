@@ -14,10 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::{
     observe::Edge,
-    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, family_of, is_stopped, softirq_threads},
+    process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
 use weir_record::{
@@ -35,9 +34,10 @@ use super::{
     generator::{EXIT_ENVIRONMENT, EXIT_USAGE},
     group::{Bond, Group},
     server::{self, NoServer, Server},
+    stopping,
 };
 use crate::{
-    launch::{LaunchError, RoundRequest, Sliced, TrialFailure, TrialRequest},
+    launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
     protocol,
 };
 
@@ -49,9 +49,6 @@ pub(crate) const WAITING_SHARE_MAX: f64 = 0.005;
 
 /// Waiting shorter than this says nothing about what an arm does while it waits.
 const WAITING_MIN: Duration = Duration::from_millis(50);
-
-/// Longest wait until a stopped process is stopped.
-const STOPPED_MAX: Duration = Duration::from_millis(100);
 
 /// Runs a round in the launcher's place.
 pub(super) struct Round<'a> {
@@ -105,17 +102,7 @@ impl Round<'_> {
     fn start_all(&self, files: &mut Files) -> Result<Vec<Arm>, LaunchError> {
         let mut arms = Vec::with_capacity(self.request.arms.len());
         for (position, spec) in (0_u32..).zip(self.request.arms) {
-            let request = TrialRequest {
-                arm: spec,
-                cell: self.request.cell,
-                server_cpus: self.request.server_cpus,
-                load_cpus: self.request.load_cpus,
-                seed: self.request.seed,
-                // What a server is told does not depend on it.
-                block: 0,
-                position,
-                interrupt: self.request.interrupt,
-            };
+            let request = self.request.of_arm(spec, position);
             let files = files.prepare(&request, server::words(&spec.subject))?;
             let number = self.number + u64::from(position);
             arms.push(match Server::start(self.weir, &request, &files, number, self.deadlines) {
@@ -263,13 +250,8 @@ impl Arm {
         let share = waiting_cpu_ns as f64 / waiting.as_nanos().max(1) as f64;
         self.works_while_waiting |= waiting >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
-            self.signal(Signal::STOP);
+            stopping::stop(self.pid);
             self.is_stopped = true;
-            let deadline = Instant::now() + STOPPED_MAX;
-            let pids = family_of(self.pid).unwrap_or_default();
-            while !pids.iter().all(|pid| is_stopped(*pid)) && Instant::now() < deadline {
-                settle();
-            }
         }
         // Read when it is stopped: of a thread that is on a CPU the clock lags.
         self.left = (family_cpu_ns(self.pid), Instant::now());
@@ -277,17 +259,7 @@ impl Arm {
 
     fn go_on(&mut self) {
         if std::mem::take(&mut self.is_stopped) {
-            self.signal(Signal::CONT);
-        }
-    }
-
-    /// To the server and everything below it; never to the supervisor above, which cleans up.
-    fn signal(&self, signal: Signal) {
-        for pid in family_of(self.pid).unwrap_or_default() {
-            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // Fails only for a process that has ended.
-                let _ = kill_process(pid, signal);
-            }
+            stopping::go_on(self.pid);
         }
     }
 

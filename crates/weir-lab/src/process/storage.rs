@@ -9,6 +9,7 @@
 
 mod fio;
 mod own;
+pub(super) mod round;
 
 use std::{
     fs,
@@ -55,8 +56,11 @@ const BEYOND: Duration = Duration::from_millis(300);
 /// Seeds of jobs are the upper bits of a trial's: fio reads 31.
 const SEED_SHIFT: u32 = 33;
 
-/// Longest run of the background load; it is ended when the trial is over.
-const BACKGROUND_MAX: Duration = Duration::from_secs(1_200);
+/// Longest run of a job that is ended when the trial, or the round, is over.
+const JOB_MAX: Duration = Duration::from_secs(1_200);
+
+/// Exit codes of tools that were asked to end and have reported: fio's and ours.
+const EXITS_WHEN_ASKED: [i32; 2] = [128, 130];
 
 /// What a job is told, whoever does it.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +83,8 @@ pub(super) struct Job<'a> {
 pub(super) struct Told {
     tool: String,
     operations: u64,
+    /// Operations of the tool's own before the job.
+    calibration_operations: u64,
     iops: f64,
     cpu_ns_per_operation: Option<f64>,
     latency: LatencySummary,
@@ -99,33 +105,61 @@ pub(crate) fn run(
     let Some(storage) = &request.cell.storage else {
         return Err(LaunchError::Usage(format!("{} asks nothing of a disk", request.cell.id)));
     };
-    let Some(engine) = request.arm.subject.storage_engine().or(storage.engine) else {
-        return Err(LaunchError::Usage(format!("arm {} has no storage engine", request.arm.name)));
-    };
-    let mut background = None;
+    let engine = engine_of(request, storage)?;
+    let mut beside_it = None;
     if storage.background_depth > 0 {
-        let words = own::background(weir, &background_job(data, request, storage));
-        match Tool::start(weir, request, request.load_cpus, &words, deadlines)? {
-            Ok(tool) => background = Some(tool),
+        match background(weir, data, request, storage, deadlines)? {
+            Ok(tool) => beside_it = Some(tool),
             Err(failure) => return Ok(Err(beside(failure))),
         }
     }
     let job = job(data, request, storage, engine);
-    let words = match &request.arm.subject {
-        Subject::Fio { program, .. } => fio::words(program, &job),
-        Subject::Storage(subject) => own::words(weir, &job, subject),
-        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {
-            return Err(LaunchError::Usage(format!("arm {} works on no disk", request.arm.name)));
-        }
-    };
+    let words = words(weir, request, &job)?;
     let loaded = match Tool::start(weir, request, request.server_cpus, &words, deadlines)? {
-        Ok(tool) => measure(tool, background.as_mut(), request, &job, deadlines)?,
+        Ok(tool) => measure(tool, beside_it.as_mut(), request, &job, deadlines)?,
         Err(failure) => Err(failure),
     };
-    if let Some(background) = background {
-        background.stop(deadlines);
+    if let Some(tool) = beside_it {
+        tool.stop(deadlines);
     }
     Ok(loaded)
+}
+
+fn engine_of(request: &TrialRequest<'_>, storage: &StorageCell) -> Result<StorageEngine, LaunchError> {
+    let engine = request.arm.subject.storage_engine().or(storage.engine);
+    engine.ok_or_else(|| LaunchError::Usage(format!("arm {} has no storage engine", request.arm.name)))
+}
+
+/// The command line of an arm's job.
+fn words(weir: &Path, request: &TrialRequest<'_>, job: &Job<'_>) -> Result<Vec<String>, LaunchError> {
+    match &request.arm.subject {
+        Subject::Fio { program, .. } => Ok(fio::words(program, job)),
+        Subject::Storage(subject) => Ok(own::words(weir, job, subject)),
+        Subject::Weir { .. } | Subject::Command { .. } | Subject::Gateway(_) => {
+            Err(LaunchError::Usage(format!("arm {} works on no disk", request.arm.name)))
+        }
+    }
+}
+
+/// What an arm's tool says of the job it did.
+fn told(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<Told, TrialFailure> {
+    let told = match &request.arm.subject {
+        Subject::Fio { .. } => fio::told(printed, job),
+        _ => own::told(printed),
+    };
+    told.map_err(|reason| TrialFailure::Job { reason: format!("its report cannot be read: {reason}") })
+}
+
+/// Starts the load beside.
+fn background(
+    weir: &Path,
+    data: &Path,
+    request: &TrialRequest<'_>,
+    storage: &StorageCell,
+    deadlines: &Deadlines,
+) -> Result<Result<Tool, TrialFailure>, LaunchError> {
+    let words = own::background(weir, &background_job(data, request, storage));
+    Tool::start(weir, request, request.load_cpus, &words, deadlines)
 }
 
 fn job<'a>(
@@ -157,7 +191,7 @@ fn background_job<'a>(data: &'a Path, request: &TrialRequest<'_>, storage: &Stor
         threads: 1,
         pattern: AccessPattern::RandRead,
         ramp: Duration::ZERO,
-        runtime: BACKGROUND_MAX,
+        runtime: JOB_MAX,
         // Not the job's own offsets.
         seed: (request.seed >> SEED_SHIFT) ^ 1,
         ..job(data, request, storage, StorageEngine::Libaio)
@@ -261,9 +295,28 @@ impl Tool {
         }
     }
 
+    /// Waits for the end of one that was asked to; what it printed.
+    fn printed_when_asked(
+        &mut self,
+        request: &TrialRequest<'_>,
+        longest: Duration,
+    ) -> Result<Result<String, TrialFailure>, LaunchError> {
+        self.printed_with(&EXITS_WHEN_ASKED, request, longest)
+    }
+
     /// Waits for its end; what it printed.
     fn printed(
         &mut self,
+        request: &TrialRequest<'_>,
+        longest: Duration,
+    ) -> Result<Result<String, TrialFailure>, LaunchError> {
+        // A job some of whose operations failed says so in its report.
+        self.printed_with(&[0, 1], request, longest)
+    }
+
+    fn printed_with(
+        &mut self,
+        exits: &[i32],
         request: &TrialRequest<'_>,
         longest: Duration,
     ) -> Result<Result<String, TrialFailure>, LaunchError> {
@@ -279,12 +332,12 @@ impl Tool {
             self.group.tick();
         }
         let text = match self.group.end().ok().and_then(|status| status.code()) {
-            // A job some of whose operations failed says so in its report.
-            Some(0 | 1) => self.group.stdout.text(),
+            Some(code) if exits.contains(&code) => self.group.stdout.text(),
             _ => String::new(),
         };
-        if text.contains('{') {
-            return Ok(Ok(text));
+        // Before its report fio says that it was asked to end.
+        if let Some(begin) = text.find('{') {
+            return Ok(Ok(text[begin..].to_owned()));
         }
         Ok(Err(TrialFailure::Job { reason: self.group.obituary() }))
     }
@@ -326,6 +379,12 @@ fn moved_by_workers(pid: u32) -> u64 {
     // A thread that is about to end has no accounts any more.
     let accounts = workers.filter_map(|it| fs::read_to_string(it.path().join("io")).ok());
     accounts.filter_map(|text| moved_in(&text)).sum()
+}
+
+/// The same of the first alone.
+fn moved_by_first(pid: u32) -> u64 {
+    let accounts = fs::read_to_string(format!("/proc/{pid}/task/{pid}/io"));
+    accounts.ok().and_then(|text| moved_in(&text)).unwrap_or(0)
 }
 
 fn moved_in(accounts: &str) -> Option<u64> {
@@ -409,16 +468,9 @@ fn measure(
         Ok(printed) => printed,
         Err(failure) => return Ok(Err(failure)),
     };
-    let told = match &request.arm.subject {
-        Subject::Fio { .. } => fio::told(&printed, job),
-        _ => own::told(&printed),
-    };
-    let told = match told {
+    let told = match told(request, &printed, job) {
         Ok(told) => told,
-        Err(reason) => {
-            let reason = format!("its report cannot be read: {reason}");
-            return Ok(Err(TrialFailure::Job { reason }));
-        }
+        Err(failure) => return Ok(Err(failure)),
     };
     Ok(report(request.cell, job, Seen::between(&moments[0], &moments[1]), told).map(Box::new))
 }

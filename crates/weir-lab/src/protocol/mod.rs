@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use weir_record::{
     slices::SliceMessage,
-    spec::{CellSpec, LoadMode, StudySpec, Subject},
+    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
 };
 
 pub(crate) use echo::DRIVERS;
@@ -75,6 +75,27 @@ pub(crate) trait Protocol: Sync {
 
     /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
     fn obstacle(&self, cell: &CellSpec) -> Option<&'static str>;
+
+    /// The same of an arm.
+    fn obstacle_of_arm(&self, _arm: &ArmSpec) -> Option<&'static str> {
+        None
+    }
+
+    /// Shortest slice: below, the burst at its beginning shows as an effect of going first.
+    fn slice_ns_min(&self) -> u64 {
+        25_000_000
+    }
+
+    /// Slices of a round together, over all runs: fresh processes differ from each other, so rounds should be short and
+    /// many.
+    fn round_ns(&self) -> u64 {
+        600_000_000
+    }
+
+    /// What an arm of a round takes to start and to end.
+    fn start_ns(&self, _cell: &CellSpec) -> u64 {
+        40_000_000
+    }
 
     /// What must hold in a cell beyond the ranges of its levels.
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError>;

@@ -187,11 +187,35 @@ impl Protocol for Storage {
     }
 
     fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
-        Some(if cell.is_simulated() {
-            "each arm has a simulated device of its own, with the same seed"
-        } else {
-            "a disk carries what one arm did into the turn of the next"
-        })
+        if cell.is_simulated() {
+            return Some("each arm has a simulated device of its own, with the same seed");
+        }
+        let reads = [AccessPattern::RandRead, AccessPattern::Read];
+        let is_read = cell.storage.as_ref().is_some_and(|storage| reads.contains(&storage.pattern));
+        (!is_read).then_some("a disk carries what one arm wrote into the turn of the next")
+    }
+
+    fn obstacle_of_arm(&self, arm: &ArmSpec) -> Option<&'static str> {
+        let Subject::Storage(subject) = &arm.subject else { return None };
+        if subject.options.sqpoll {
+            return Some("the kernel's thread that polls for an arm goes on while the arm is stopped");
+        }
+        let learns = !["interrupt", "poll"].contains(&subject.completion.predictor.as_str());
+        learns.then_some("a predictor would learn from operations that waited for their arm's turn")
+    }
+
+    /// Long against stopping and going on, and short against the disk's moods.
+    fn slice_ns_min(&self) -> u64 {
+        50_000_000
+    }
+
+    fn round_ns(&self) -> u64 {
+        // A job takes a while to begin, and to end.
+        2_400_000_000
+    }
+
+    fn start_ns(&self, cell: &CellSpec) -> u64 {
+        150_000_000 + cell.warmup_ns_max
     }
 
     fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError> {

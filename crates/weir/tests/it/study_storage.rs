@@ -12,7 +12,7 @@ use super::harness::{Folder, Said, expect_refusal, folder, shown, weir};
 const HEAD: &str = r#"
 name = "waits"
 protocol = "storage"
-blocks = 6
+rounds = 8
 window = "100ms"
 warmup_max = "50ms"
 file_size = "8MiB"
@@ -48,8 +48,16 @@ fn study(folder: &Folder, text: &str) -> (Said, String) {
 
 #[test]
 fn a_study_of_storage_measures_every_job_from_outside() {
-    let folder = folder("study-storage");
-    let (said, out) = study(&folder, &format!("{HEAD}{ARMS}"));
+    let whole = HEAD.replace("rounds = 8", "alternate = false\nblocks = 6");
+    for (name, head, takes_turns) in
+        [("study-storage", HEAD, true), ("study-storage-whole", whole.as_str(), false)]
+    {
+        measures_from_outside(&folder(name), head, takes_turns);
+    }
+}
+
+fn measures_from_outside(folder: &Folder, head: &str, takes_turns: bool) {
+    let (said, out) = study(folder, &format!("{head}{ARMS}"));
     if said.code == Some(13) && said.stderr.contains("--file") {
         println!("skipped: {}", said.stderr.trim());
         return;
@@ -61,6 +69,10 @@ fn a_study_of_storage_measures_every_job_from_outside() {
     let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("the trials");
     let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     assert!(loads.len() >= 8, "{} trials gave a report: {:?}", loads.len(), trials[0].taints);
+    for trial in trials.iter().filter(|trial| trial.load.is_some()) {
+        assert_eq!(trial.slices.is_empty(), !takes_turns, "{}", trial.cell_id);
+        assert!(trial.slices.iter().all(|slice| slice.messages > 0 && slice.server_cpu_ns > 0), "{trial:?}");
+    }
     for load in loads {
         let storage = load.storage.as_ref().expect("it is of storage");
         let observed = load.observed.as_ref().expect("it was observed");

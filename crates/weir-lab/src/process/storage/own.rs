@@ -95,7 +95,7 @@ pub(super) fn told(printed: &str) -> Result<Told, String> {
     let (Some(job), true) = (jobs.pop(), jobs.is_empty()) else {
         return Err("one job was asked for, and not one reports".to_owned());
     };
-    let StorageJobReport { reads, writes, errors, cpu, waiting, intervals, .. } = job;
+    let StorageJobReport { reads, writes, errors, cpu, waiting, intervals, calibration_reads, .. } = job;
     let operations = reads.operations + writes.operations;
     let cpu_ns = cpu.user_ns + cpu.system_ns + cpu.kernel_threads_ns;
     let iops = reads.iops + writes.iops;
@@ -104,6 +104,7 @@ pub(super) fn told(printed: &str) -> Result<Told, String> {
     Ok(Told {
         tool: tool(&printed.version),
         operations,
+        calibration_operations: calibration_reads,
         iops,
         cpu_ns_per_operation: (operations > 0).then(|| cpu_ns as f64 / operations as f64),
         latency,
