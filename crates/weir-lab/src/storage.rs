@@ -90,7 +90,7 @@ pub(crate) mod tests {
 
     /// Two ways to wait, one cell.
     pub(crate) fn study() -> StudySpec {
-        read("").expect("it is right")
+        read("alternate = false").expect("it is right")
     }
 
     #[test]

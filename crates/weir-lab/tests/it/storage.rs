@@ -17,6 +17,7 @@ const CELL: &str = "randread-b4096-qd1";
 const STUDY: &str = r#"
 name = "waits"
 protocol = "storage"
+alternate = false
 smallest_effect = 0.05
 exploratory_blocks = 12
 
