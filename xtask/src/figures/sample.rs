@@ -245,6 +245,7 @@ pub(super) mod tests {
             time_cap_ns: 1,
             published: vec![],
             ways: vec![],
+            missing_cells: Vec::new(),
         };
         let result = StudyResult {
             schema_version: 1,
@@ -265,6 +266,8 @@ pub(super) mod tests {
             listening: vec![],
             syn_ladder_s: vec![],
             gateway: None,
+            frontier: Vec::new(),
+            frontier_answers: Vec::new(),
         };
         Export { result, trials: vec![] }
     }

@@ -89,7 +89,7 @@ pub(crate) fn run(
         .and_then(|before| Some(before.until(&Edge::read_beside_kernel(std::process::id()).ok()?).noise));
     let mut ended = Vec::with_capacity(arms.len());
     for (position, mut arm) in (0_u32..).zip(arms) {
-        let loaded = arm.finish(request, position, noise.clone().unwrap_or_default(), deadlines)?;
+        let loaded = arm.finish(request, position, noise.unwrap_or_default(), deadlines)?;
         ended.push(loaded.map(|report| Sliced { report, slices: arm.slices }));
     }
     if let Some(tool) = beside_all {
