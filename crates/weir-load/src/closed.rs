@@ -12,7 +12,7 @@ use std::{
 use weir_engine::time::{Instant, Sleep, now, sleep_until};
 
 use crate::{
-    lane::{Lane, Watch},
+    connection::{Connection, Watch},
     recorder::Flight,
     shared::Shared,
     workload::{End, Workload},
@@ -21,18 +21,18 @@ use crate::{
 /// Exchanges messages until the run ends or `quota` is used up; an error says what ended the connection before.
 pub(crate) async fn exchange<W: Workload>(
     shared: &Shared<W>,
-    lane: &Lane<W>,
+    connection: &Connection<W>,
     think: Duration,
     quota: &Cell<u64>,
 ) -> Result<(), End> {
     let now_ns = now().as_nanos();
     let mut exchange = Exchange {
         shared,
-        lane,
+        connection,
         think_ns: u64::try_from(think.as_nanos()).unwrap_or(u64::MAX),
         quota,
         now_ns,
-        free: shared.depth.saturating_sub(lane.in_flight()),
+        free: shared.depth.saturating_sub(connection.in_flight()),
         resting: VecDeque::new(),
         thinking: None,
         watch: Watch::new(shared.response_timeout),
@@ -42,7 +42,7 @@ pub(crate) async fn exchange<W: Workload>(
 
 struct Exchange<'a, W: Workload> {
     shared: &'a Shared<W>,
-    lane: &'a Lane<W>,
+    connection: &'a Connection<W>,
     think_ns: u64,
     /// Messages that this connection and those before it in its place may still start.
     quota: &'a Cell<u64>,
@@ -66,7 +66,7 @@ impl<W: Workload> Exchange<'_, W> {
             if let Poll::Ready(Err(end)) = self.poll_starts(context) {
                 return Poll::Ready(Err(end));
             }
-            if let Poll::Ready(moment) = self.lane.poll_arrival(self.shared, context) {
+            if let Poll::Ready(moment) = self.connection.poll_arrival(self.shared, context) {
                 let moment = moment?;
                 if moment.closes {
                     return Poll::Ready(Err(End::Closing));
@@ -82,12 +82,12 @@ impl<W: Workload> Exchange<'_, W> {
                 }
                 continue;
             }
-            if !self.may_start() && self.lane.in_flight() == 0 {
+            if !self.may_start() && self.connection.in_flight() == 0 {
                 return Poll::Ready(Ok(()));
             }
             // A wake-up that brought bytes was not the timer's, as a rule.
             if !has_arrived || self.watch.is_due(self.now_ns) {
-                self.watch.check(self.lane.oldest(), context)?;
+                self.watch.check(self.connection.oldest(), context)?;
             }
             return Poll::Pending;
         }
@@ -109,9 +109,9 @@ impl<W: Workload> Exchange<'_, W> {
                 ready!(self.poll_rest(context));
             }
             let flight = Flight { intended_ns: self.now_ns, started_ns: self.now_ns };
-            ready!(self.lane.poll_start(self.shared, flight, context))
-                .map_err(|error| self.lane.end(self.shared, Some(&error)))?;
-            self.shared.spend();
+            ready!(self.connection.poll_start(self.shared, flight, context))
+                .map_err(|error| self.connection.end(self.shared, Some(&error)))?;
+            self.shared.consume_budget();
             self.quota.set(self.quota.get() - 1);
             self.free -= 1;
         }

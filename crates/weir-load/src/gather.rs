@@ -10,7 +10,7 @@ use weir_record::{latency::empty_histogram, load::SecondRow};
 use crate::{
     http::notes::ResponseNotes,
     orders::notes::OrderNotes,
-    recorder::{Keeps, PacedTimes, Part, Stretch},
+    recorder::{Interval, PacedTimes, Part, Sections},
     summary::second_row,
     warmup::Bucket,
 };
@@ -68,13 +68,13 @@ impl Sum {
 
 impl Gather {
     /// Nothing yet, from this many workers.
-    pub fn new(workers: usize, keeps: Keeps) -> Self {
+    pub fn new(workers: usize, sections: Sections) -> Self {
         let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
         Self {
             window: Sum::default(),
-            paced: keeps.paced.then(paced),
-            responses: keeps.responses.then(ResponseNotes::default),
-            orders: keeps.orders.then(OrderNotes::default),
+            paced: sections.paced.then(paced),
+            responses: sections.responses.then(ResponseNotes::default),
+            orders: sections.orders.then(OrderNotes::default),
             seconds: Vec::new(),
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
@@ -84,9 +84,9 @@ impl Gather {
 
     /// Adds one part. The parts of a worker come in order.
     pub fn take(&mut self, part: &Part) {
-        match part.stretch {
-            Stretch::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(part),
-            Stretch::Window(second) => {
+        match part.interval {
+            Interval::Warmup(bucket) => self.buckets.entry(bucket).or_default().add(part),
+            Interval::Window(second) => {
                 self.window.add(part);
                 if let (Some(sum), Some(paced)) = (&mut self.paced, &part.paced) {
                     add(&mut sum.response, &paced.response);
@@ -101,7 +101,7 @@ impl Gather {
                 self.open_seconds.entry(second).or_default().add(part);
                 self.passed[part.worker] = second + 1;
             }
-            Stretch::After => {}
+            Interval::After => {}
         }
         self.close_seconds(self.passed.iter().copied().min().unwrap_or(0));
     }
@@ -142,13 +142,13 @@ pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
 mod tests {
     use super::*;
 
-    fn part(worker: usize, stretch: Stretch, times_ns: &[u64]) -> Part {
+    fn part(worker: usize, interval: Interval, times_ns: &[u64]) -> Part {
         let mut service = empty_histogram();
         times_ns.iter().for_each(|time| service.saturating_record(*time));
         let messages = times_ns.len() as u64;
         Part {
             worker,
-            stretch,
+            interval,
             messages,
             bytes: 10 * messages,
             started: messages as i64,
@@ -162,21 +162,21 @@ mod tests {
 
     #[test]
     fn a_second_becomes_a_row_when_every_worker_has_passed_it() {
-        let mut gather = Gather::new(2, Keeps::default());
-        gather.take(&part(0, Stretch::Window(0), &[100, 100]));
-        gather.take(&part(0, Stretch::Window(1), &[100]));
+        let mut gather = Gather::new(2, Sections::default());
+        gather.take(&part(0, Interval::Window(0), &[100, 100]));
+        gather.take(&part(0, Interval::Window(1), &[100]));
         assert!(gather.seconds.is_empty());
-        gather.take(&part(1, Stretch::Window(0), &[900]));
+        gather.take(&part(1, Interval::Window(0), &[900]));
         assert_eq!(gather.seconds, [SecondRow { messages: 3, errors: 0, p50_ns: 100, p99_ns: 900 }]);
         assert_eq!((gather.window.messages, gather.window.bytes), (4, 40));
     }
 
     #[test]
     fn silent_seconds_are_rows_of_zeros_and_a_broken_second_is_none() {
-        let mut gather = Gather::new(1, Keeps::default());
-        gather.take(&part(0, Stretch::Window(2), &[7]));
-        gather.take(&part(0, Stretch::Window(4), &[7, 7]));
-        gather.take(&part(0, Stretch::After, &[7]));
+        let mut gather = Gather::new(1, Sections::default());
+        gather.take(&part(0, Interval::Window(2), &[7]));
+        gather.take(&part(0, Interval::Window(4), &[7, 7]));
+        gather.take(&part(0, Interval::After, &[7]));
         gather.finish(4_900_000_000);
         let messages: Vec<u64> = gather.seconds.iter().map(|row| row.messages).collect();
         assert_eq!(messages, [0, 0, 1, 0]);
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn buckets_of_the_warm_up_are_no_part_of_the_window() {
-        let mut gather = Gather::new(2, Keeps::default());
-        gather.take(&part(0, Stretch::Warmup(0), &[5, 5]));
-        gather.take(&part(1, Stretch::Warmup(1), &[7, 9, 9]));
-        gather.take(&part(0, Stretch::Warmup(1), &[9, 9]));
+        let mut gather = Gather::new(2, Sections::default());
+        gather.take(&part(0, Interval::Warmup(0), &[5, 5]));
+        gather.take(&part(1, Interval::Warmup(1), &[7, 9, 9]));
+        gather.take(&part(0, Interval::Warmup(1), &[9, 9]));
         assert_eq!(gather.bucket(1), Bucket { messages: 5, service_ns_median: 9 });
         assert_eq!(gather.bucket(0), Bucket::default());
         assert_eq!(gather.window.messages, 0);

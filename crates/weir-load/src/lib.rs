@@ -60,11 +60,11 @@ mod http;
 mod orders;
 pub mod payload;
 
+mod close_backoff;
+mod connection;
 mod connector;
 mod failure;
-mod lane;
 mod observe;
-mod patience;
 mod progress;
 mod run;
 mod shared;

@@ -1,7 +1,7 @@
-//! What is read at the edges of the window besides the workers' notes: CPU of the generator's threads, the target's
+//! What is read at the bounds of the window besides the workers' notes: CPU of the generator's threads, the target's
 //! processes, the machine's noise, and the target's engine counters.
 //!
-//! The order at the edges keeps our own questions out of what they measure: before the window opens the counters
+//! The order at the bounds keeps our own questions out of what they measure: before the window opens the counters
 //! are asked for, then the edge is published, then CPU times are read; when it closes, the edge is published, CPU
 //! times are read and the counters come last. The counters' window is therefore a little wider than the other.
 
@@ -12,7 +12,7 @@ use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
 use crate::spec::{LoadError, LoadSpec};
 
-/// Reads the target at both edges.
+/// Reads the target at both bounds.
 pub(crate) struct Observer {
     pid: Option<u32>,
     /// Its name, for errors.

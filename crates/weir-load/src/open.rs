@@ -18,7 +18,7 @@ use std::{
 use weir_engine::time::{Instant, now, sleep_until, yield_now};
 
 use crate::{
-    lane::{Lane, Watch},
+    connection::{Connection, Watch},
     pacer::{Backlog, Pacer},
     recorder::Flight,
     shared::Shared,
@@ -32,7 +32,7 @@ pub(crate) struct OpenLoop<W: Workload> {
     /// connection.
     returned: RefCell<VecDeque<u64>>,
     /// Who can take a start, by place.
-    seats: RefCell<Vec<Option<Seat<W>>>>,
+    slots: RefCell<Vec<Option<ConnectionSlot<W>>>>,
     /// Places with room, the one that has waited longest first; each at most once.
     free: RefCell<VecDeque<usize>>,
     is_free: RefCell<Vec<bool>>,
@@ -47,18 +47,18 @@ pub(crate) struct OpenLoop<W: Workload> {
 }
 
 /// Who takes a start.
-enum Seat<W: Workload> {
+enum ConnectionSlot<W: Workload> {
     /// An open connection.
-    Lane(Rc<Lane<W>>),
+    Connection(Rc<Connection<W>>),
     /// A user without one.
     User(Rc<User>),
 }
 
-impl<W: Workload> Clone for Seat<W> {
+impl<W: Workload> Clone for ConnectionSlot<W> {
     fn clone(&self) -> Self {
         match self {
-            Seat::Lane(lane) => Seat::Lane(Rc::clone(lane)),
-            Seat::User(user) => Seat::User(Rc::clone(user)),
+            ConnectionSlot::Connection(connection) => ConnectionSlot::Connection(Rc::clone(connection)),
+            ConnectionSlot::User(user) => ConnectionSlot::User(Rc::clone(user)),
         }
     }
 }
@@ -85,7 +85,7 @@ impl<W: Workload> OpenLoop<W> {
         Self {
             backlog,
             returned: RefCell::new(VecDeque::new()),
-            seats: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
+            slots: RefCell::new(std::iter::repeat_with(|| None).take(connections).collect()),
             free: RefCell::new(VecDeque::with_capacity(connections)),
             is_free: RefCell::new(vec![false; connections]),
             dispatcher: RefCell::new(None),
@@ -152,28 +152,29 @@ impl<W: Workload> OpenLoop<W> {
                 self.wait_until(shared, next_ns).await;
                 continue;
             }
-            let Some((place, seat)) = self.take_free() else {
+            let Some((place, slot)) = self.take_free() else {
                 self.wait_for(|| !self.free.borrow().is_empty() || !shared.is_running()).await;
                 continue;
             };
             let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
-            let lane = match seat {
-                Seat::Lane(lane) => lane,
-                Seat::User(user) => {
+            let connection = match slot {
+                ConnectionSlot::Connection(connection) => connection,
+                ConnectionSlot::User(user) => {
                     self.made();
                     // In flight from here on: a run whose starts are all spent is over when nothing is in flight.
                     shared.started(flight);
-                    shared.spend();
+                    shared.consume_budget();
                     user.give(flight);
                     continue;
                 }
             };
-            let outcome = poll_fn(|context| Poll::Ready(lane.poll_start(shared, flight, context))).await;
+            let outcome =
+                poll_fn(|context| Poll::Ready(connection.poll_start(shared, flight, context))).await;
             // A connection that has failed, or has no room, comes back through its own task.
             if let Poll::Ready(Ok(())) = outcome {
                 self.made();
-                shared.spend();
-                self.offer(shared, place, &lane);
+                shared.consume_budget();
+                self.offer(shared, place, &connection);
             }
         }
     }
@@ -224,19 +225,19 @@ impl<W: Workload> OpenLoop<W> {
         }
     }
 
-    fn take_free(&self) -> Option<(usize, Seat<W>)> {
+    fn take_free(&self) -> Option<(usize, ConnectionSlot<W>)> {
         loop {
             let place = self.free.borrow_mut().pop_front()?;
             self.is_free.borrow_mut()[place] = false;
-            if let Some(seat) = &self.seats.borrow()[place] {
-                return Some((place, seat.clone()));
+            if let Some(slot) = &self.slots.borrow()[place] {
+                return Some((place, slot.clone()));
             }
         }
     }
 
     /// Puts a connection at the end of the free ones if it has room.
-    fn offer(&self, shared: &Shared<W>, place: usize, lane: &Lane<W>) {
-        if lane.in_flight() < shared.depth {
+    fn offer(&self, shared: &Shared<W>, place: usize, connection: &Connection<W>) {
+        if connection.in_flight() < shared.depth {
             self.set_free(place);
         }
     }
@@ -252,7 +253,7 @@ impl<W: Workload> OpenLoop<W> {
     /// Waits at `place`, without a connection, for a start. It is noted and spent already.
     pub(crate) async fn turn(&self, place: usize) -> Flight {
         let user = Rc::new(User::default());
-        self.seats.borrow_mut()[place] = Some(Seat::User(Rc::clone(&user)));
+        self.slots.borrow_mut()[place] = Some(ConnectionSlot::User(Rc::clone(&user)));
         self.set_free(place);
         let flight = poll_fn(|context| match user.given.take() {
             Some(flight) => Poll::Ready(flight),
@@ -262,7 +263,7 @@ impl<W: Workload> OpenLoop<W> {
             }
         })
         .await;
-        self.seats.borrow_mut()[place] = None;
+        self.slots.borrow_mut()[place] = None;
         flight
     }
 }
@@ -272,13 +273,13 @@ pub(crate) async fn exchange<W: Workload>(
     shared: &Shared<W>,
     open: &OpenLoop<W>,
     place: usize,
-    lane: &Rc<Lane<W>>,
+    connection: &Rc<Connection<W>>,
 ) -> Result<(), End> {
-    open.seats.borrow_mut()[place] = Some(Seat::Lane(Rc::clone(lane)));
-    open.offer(shared, place, lane);
+    open.slots.borrow_mut()[place] = Some(ConnectionSlot::Connection(Rc::clone(connection)));
+    open.offer(shared, place, connection);
     let mut watch = Watch::new(shared.response_timeout);
-    let outcome = poll_fn(|context| poll(shared, open, place, lane, &mut watch, context)).await;
-    open.seats.borrow_mut()[place] = None;
+    let outcome = poll_fn(|context| poll(shared, open, place, connection, &mut watch, context)).await;
+    open.slots.borrow_mut()[place] = None;
     outcome
 }
 
@@ -286,27 +287,27 @@ fn poll<W: Workload>(
     shared: &Shared<W>,
     open: &OpenLoop<W>,
     place: usize,
-    lane: &Lane<W>,
+    connection: &Connection<W>,
     watch: &mut Watch,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), End>> {
     let mut arrived_ns = None;
-    while let Poll::Ready(moment) = lane.poll_arrival(shared, context) {
+    while let Poll::Ready(moment) = connection.poll_arrival(shared, context) {
         let moment = moment?;
         if moment.closes {
             return Poll::Ready(Err(End::Closing));
         }
         arrived_ns = Some(moment.now_ns);
-        if let Poll::Ready(Err(error)) = poll_due(shared, open, lane, moment.now_ns, context) {
-            return Poll::Ready(Err(lane.end(shared, Some(&error))));
+        if let Poll::Ready(Err(error)) = poll_due(shared, open, connection, moment.now_ns, context) {
+            return Poll::Ready(Err(connection.end(shared, Some(&error))));
         }
-        open.offer(shared, place, lane);
+        open.offer(shared, place, connection);
     }
-    if !shared.is_running() && lane.in_flight() == 0 {
+    if !shared.is_running() && connection.in_flight() == 0 {
         return Poll::Ready(Ok(()));
     }
     if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns)) {
-        watch.check(lane.oldest(), context)?;
+        watch.check(connection.oldest(), context)?;
     }
     let waker = &mut open.waiting.borrow_mut()[place];
     if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
@@ -319,19 +320,19 @@ fn poll<W: Workload>(
 fn poll_due<W: Workload>(
     shared: &Shared<W>,
     open: &OpenLoop<W>,
-    lane: &Lane<W>,
+    connection: &Connection<W>,
     now_ns: u64,
     context: &mut Context<'_>,
 ) -> Poll<std::io::Result<()>> {
-    while shared.may_start() && lane.in_flight() < shared.depth {
+    while shared.may_start() && connection.in_flight() < shared.depth {
         let next_ns = open.next_ns();
         if next_ns > now_ns {
             break;
         }
         let flight = Flight { intended_ns: next_ns, started_ns: now_ns };
-        ready!(lane.poll_start(shared, flight, context))?;
+        ready!(connection.poll_start(shared, flight, context))?;
         open.made();
-        shared.spend();
+        shared.consume_budget();
     }
     Poll::Ready(Ok(()))
 }
@@ -398,10 +399,10 @@ mod tests {
     fn a_free_user_is_given_the_start() {
         let open = open();
         let user = Rc::new(User::default());
-        open.seats.borrow_mut()[0] = Some(Seat::User(Rc::clone(&user)));
+        open.slots.borrow_mut()[0] = Some(ConnectionSlot::User(Rc::clone(&user)));
         open.set_free(0);
         open.set_free(0);
-        let Some((0, Seat::User(free))) = open.take_free() else { panic!("the user is free") };
+        let Some((0, ConnectionSlot::User(free))) = open.take_free() else { panic!("the user is free") };
         free.give(Flight { intended_ns: 1, started_ns: 2 });
         assert_eq!(user.given.take(), Some(Flight { intended_ns: 1, started_ns: 2 }));
         assert!(open.take_free().is_none(), "each place is free at most once");

@@ -1,12 +1,12 @@
 //! What one worker notes down while messages come and go, in stretches of time that are handed over whole.
 //!
-//! The edges of the window are two shared moments, unknown until they are published. No worker stops at an edge:
+//! The bounds of the window are two shared moments, unknown until they are published. No worker stops at an edge:
 //! each compares the time of every event with them, so all workers agree on which message lies inside. Until the
-//! window opens a stretch is one bucket of the warm-up, inside it is one second of the window, after it closes
-//! everything belongs to the last stretch. A finished stretch goes to whoever adds them up; histograms have the same
+//! window opens an interval is one bucket of the warm-up, inside it is one second of the window, after it closes
+//! everything belongs to the last interval. A finished interval goes to whoever adds them up; histograms have the same
 //! bounds everywhere, so adding loses nothing.
 //!
-//! Pure but for the shared edges: time is an argument. Work per message: one histogram entry and a few additions.
+//! Pure but for the shared bounds: time is an argument. Work per message: one histogram entry and a few additions.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -30,20 +30,20 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// When the window opens, when the last message may start, and when the window closes; each unknown until it is
 /// published. A slice has no close: what was started before its stop belongs to it.
 #[derive(Debug)]
-pub struct Edges {
+pub struct WindowBounds {
     open_ns: AtomicU64,
     stop_ns: AtomicU64,
     close_ns: AtomicU64,
 }
 
-impl Default for Edges {
+impl Default for WindowBounds {
     fn default() -> Self {
         let unknown = || AtomicU64::new(u64::MAX);
         Self { open_ns: unknown(), stop_ns: unknown(), close_ns: unknown() }
     }
 }
 
-impl Edges {
+impl WindowBounds {
     /// Opens the window: what is completed from `at_ns` on lies inside.
     pub fn open(&self, at_ns: u64) {
         self.open_ns.store(at_ns, Ordering::Release);
@@ -93,9 +93,9 @@ impl Edges {
     }
 }
 
-/// Which stretch of time a part covers.
+/// Which interval a part covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stretch {
+pub enum Interval {
     /// A bucket of the warm-up, from 0.
     Warmup(u64),
     /// A second of the window, from 0; the last one may be short.
@@ -104,18 +104,18 @@ pub enum Stretch {
     After,
 }
 
-/// What one worker saw in one stretch.
+/// What one worker saw in one interval.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Worker, from 0.
     pub worker: usize,
     /// When.
-    pub stretch: Stretch,
+    pub interval: Interval,
     /// Messages completed and verified.
     pub messages: u64,
     /// Bytes of those messages that were compared.
     pub bytes: u64,
-    /// Messages started, without those taken back: these may have been started in an earlier stretch.
+    /// Messages started, without those taken back: these may have been started in an earlier interval.
     pub started: i64,
     /// Failures of all classes.
     pub errors: u64,
@@ -131,7 +131,7 @@ pub struct Part {
 
 /// What is kept besides service times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Keeps {
+pub struct Sections {
     /// Times from intended starts: an open loop.
     pub paced: bool,
     /// What responses of HTTP say.
@@ -166,8 +166,8 @@ pub struct Flight {
 #[derive(Debug)]
 pub struct Recorder {
     worker: usize,
-    keeps: Keeps,
-    edges: Arc<Edges>,
+    sections: Sections,
+    bounds: Arc<WindowBounds>,
     origin_ns: u64,
     outbox: Outbox,
     part: Part,
@@ -204,14 +204,20 @@ pub struct Leftover {
 
 impl Recorder {
     /// Notes of `worker`, beginning at `origin_ns`.
-    pub fn new(worker: usize, keeps: Keeps, edges: Arc<Edges>, origin_ns: u64, outbox: Outbox) -> Self {
+    pub fn new(
+        worker: usize,
+        sections: Sections,
+        bounds: Arc<WindowBounds>,
+        origin_ns: u64,
+        outbox: Outbox,
+    ) -> Self {
         let mut recorder = Self {
             worker,
-            keeps,
-            edges,
+            sections,
+            bounds,
             origin_ns,
             outbox,
-            part: empty_part(worker, Stretch::Warmup(0), keeps),
+            part: empty_part(worker, Interval::Warmup(0), sections),
             part_end_ns: 0,
             in_flight: InFlight::default(),
             window_area: 0,
@@ -220,19 +226,19 @@ impl Recorder {
             completed_ns: 0,
             failure_first: None,
             failure_last: None,
-            connections: keeps.responses.then(ConnectionNotes::default),
+            connections: sections.responses.then(ConnectionNotes::default),
         };
-        (recorder.part.stretch, recorder.part_end_ns) = recorder.stretch_at(origin_ns);
+        (recorder.part.interval, recorder.part_end_ns) = recorder.interval_at(origin_ns);
         recorder
     }
 
     /// Moves on to `now_ns`; hands over the current part when its time is over.
     #[inline]
     pub fn advance(&mut self, now_ns: u64) {
-        let limit = match self.part.stretch {
-            Stretch::Warmup(_) => self.edges.open_ns().min(self.edges.close_ns()),
-            Stretch::Window(_) => self.edges.close_ns(),
-            Stretch::After => return,
+        let limit = match self.part.interval {
+            Interval::Warmup(_) => self.bounds.open_ns().min(self.bounds.close_ns()),
+            Interval::Window(_) => self.bounds.close_ns(),
+            Interval::After => return,
         };
         if now_ns >= self.part_end_ns.min(limit) {
             self.turn_over(now_ns);
@@ -365,37 +371,37 @@ impl Recorder {
         self.failure_last.as_deref()
     }
 
-    /// Ends at `now_ns`, when the edges are known: what is in flight was cut off. Nothing is noted afterwards.
+    /// Ends at `now_ns`, when the bounds are known: what is in flight was cut off. Nothing is noted afterwards.
     pub fn finish(&mut self, now_ns: u64) -> Leftover {
         self.advance(now_ns);
-        if matches!(self.part.stretch, Stretch::Window(_)) {
+        if matches!(self.part.interval, Interval::Window(_)) {
             self.window_area = self.in_flight.area_until(now_ns);
         }
         self.failures.cut_off_at_end += self.in_flight.now();
-        let next = empty_part(self.worker, Stretch::After, self.keeps);
-        hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
+        let next = empty_part(self.worker, Interval::After, self.sections);
+        flush(&self.outbox, std::mem::replace(&mut self.part, next));
         Leftover { window_area: self.window_area, failures: self.failures }
     }
 
     fn turn_over(&mut self, now_ns: u64) {
-        let (stretch, end_ns) = self.stretch_at(now_ns);
-        let open_ns = self.edges.open_ns();
-        if matches!(self.part.stretch, Stretch::Warmup(_)) && now_ns >= open_ns {
+        let (interval, end_ns) = self.interval_at(now_ns);
+        let open_ns = self.bounds.open_ns();
+        if matches!(self.part.interval, Interval::Warmup(_)) && now_ns >= open_ns {
             self.in_flight.restart(open_ns);
         }
-        if stretch == Stretch::After && now_ns >= open_ns {
-            self.window_area = self.in_flight.area_until(self.edges.close_ns());
+        if interval == Interval::After && now_ns >= open_ns {
+            self.window_area = self.in_flight.area_until(self.bounds.close_ns());
         }
-        let next = empty_part(self.worker, stretch, self.keeps);
-        hand_over(&self.outbox, std::mem::replace(&mut self.part, next));
+        let next = empty_part(self.worker, interval, self.sections);
+        flush(&self.outbox, std::mem::replace(&mut self.part, next));
         self.part_end_ns = end_ns;
     }
 
-    /// The stretch that a moment lies in, and its end as far as that is known.
-    fn stretch_at(&self, now_ns: u64) -> (Stretch, u64) {
-        let (open_ns, close_ns) = (self.edges.open_ns(), self.edges.close_ns());
+    /// The interval that a moment lies in, and its end as far as that is known.
+    fn interval_at(&self, now_ns: u64) -> (Interval, u64) {
+        let (open_ns, close_ns) = (self.bounds.open_ns(), self.bounds.close_ns());
         if now_ns >= close_ns {
-            return (Stretch::After, u64::MAX);
+            return (Interval::After, u64::MAX);
         }
         let (from_ns, length_ns) = if now_ns >= open_ns {
             (open_ns, SECOND_NS)
@@ -404,27 +410,27 @@ impl Recorder {
         };
         let index = now_ns.saturating_sub(from_ns) / length_ns;
         let end_ns = from_ns.saturating_add((index + 1).saturating_mul(length_ns));
-        (if now_ns >= open_ns { Stretch::Window(index) } else { Stretch::Warmup(index) }, end_ns)
+        (if now_ns >= open_ns { Interval::Window(index) } else { Interval::Warmup(index) }, end_ns)
     }
 }
 
-fn empty_part(worker: usize, stretch: Stretch, keeps: Keeps) -> Part {
+fn empty_part(worker: usize, interval: Interval, sections: Sections) -> Part {
     let paced = || PacedTimes { response: empty_histogram(), lag: empty_histogram() };
     Part {
         worker,
-        stretch,
+        interval,
         messages: 0,
         bytes: 0,
         started: 0,
         errors: 0,
         service: empty_histogram(),
-        paced: keeps.paced.then(paced),
-        responses: keeps.responses.then(ResponseNotes::default),
-        orders: keeps.orders.then(OrderNotes::default),
+        paced: sections.paced.then(paced),
+        responses: sections.responses.then(ResponseNotes::default),
+        orders: sections.orders.then(OrderNotes::default),
     }
 }
 
-fn hand_over(outbox: &Outbox, part: Part) {
+fn flush(outbox: &Outbox, part: Part) {
     outbox.lock().unwrap_or_else(PoisonError::into_inner).push(part);
 }
 
@@ -432,10 +438,10 @@ fn hand_over(outbox: &Outbox, part: Part) {
 mod tests {
     use super::*;
 
-    fn recorder(edges: &Arc<Edges>, is_paced: bool) -> (Recorder, Outbox) {
+    fn recorder(bounds: &Arc<WindowBounds>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();
-        let keeps = Keeps { paced: is_paced, responses: true, orders: false };
-        (Recorder::new(0, keeps, Arc::clone(edges), 1000, Arc::clone(&outbox)), outbox)
+        let sections = Sections { paced: is_paced, responses: true, orders: false };
+        (Recorder::new(0, sections, Arc::clone(bounds), 1000, Arc::clone(&outbox)), outbox)
     }
 
     fn start(recorder: &mut Recorder, intended_ns: u64, started_ns: u64) -> Flight {
@@ -451,20 +457,20 @@ mod tests {
         recorder.arrived(now_ns, &arrival, std::iter::once(flight));
     }
 
-    fn parts(outbox: &Outbox) -> Vec<(Stretch, u64, i64)> {
+    fn parts(outbox: &Outbox) -> Vec<(Interval, u64, i64)> {
         let parts = outbox.lock().expect("no thread panicked");
-        parts.iter().map(|part| (part.stretch, part.messages, part.started)).collect()
+        parts.iter().map(|part| (part.interval, part.messages, part.started)).collect()
     }
 
     #[test]
     fn what_is_taken_back_in_a_later_stretch_was_not_started() {
-        let edges = Arc::new(Edges::default());
-        edges.open(1000);
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(1000);
+        let (mut recorder, outbox) = recorder(&bounds, false);
         start(&mut recorder, 2000, 2000);
         start(&mut recorder, 3000, 3000);
         recorder.withdrawn(1_500_000_000, 1);
-        edges.close(1_600_000_000);
+        bounds.close(1_600_000_000);
         recorder.finish(1_700_000_000);
         let started: i64 = parts(&outbox).iter().map(|(_, _, started)| started).sum();
         assert_eq!(started, 1);
@@ -472,7 +478,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_is_kept_and_the_last_is_told() {
-        let (mut recorder, _) = recorder(&Arc::new(Edges::default()), false);
+        let (mut recorder, _) = recorder(&Arc::new(WindowBounds::default()), false);
         for (now_ns, text) in [(2000, "one"), (3000, "two")] {
             recorder.failed(now_ns, Class::Short, 0, text.into());
         }
@@ -482,29 +488,29 @@ mod tests {
 
     #[test]
     fn a_message_belongs_to_the_stretch_in_which_it_was_completed() {
-        let edges = Arc::new(Edges::default());
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        let (mut recorder, outbox) = recorder(&bounds, false);
         let first = start(&mut recorder, 1000, 1000);
         complete(&mut recorder, 99_000_000, first);
         let second = start(&mut recorder, 99_000_000, 99_000_000);
         complete(&mut recorder, 150_000_000, second);
         let third = start(&mut recorder, 150_000_000, 150_000_000);
-        edges.open(160_000_000);
+        bounds.open(160_000_000);
         complete(&mut recorder, 160_000_000, third);
         let fourth = start(&mut recorder, 170_000_000, 170_000_000);
         complete(&mut recorder, 1_160_000_000, fourth);
         let fifth = start(&mut recorder, 1_160_000_000, 1_160_000_000);
-        edges.close(1_300_000_000);
+        bounds.close(1_300_000_000);
         complete(&mut recorder, 1_300_000_000, fifth);
         let leftover = recorder.finish(1_400_000_000);
         assert_eq!(
             parts(&outbox),
             [
-                (Stretch::Warmup(0), 1, 2),
-                (Stretch::Warmup(1), 1, 1),
-                (Stretch::Window(0), 1, 1),
-                (Stretch::Window(1), 1, 1),
-                (Stretch::After, 1, 0),
+                (Interval::Warmup(0), 1, 2),
+                (Interval::Warmup(1), 1, 1),
+                (Interval::Window(0), 1, 1),
+                (Interval::Window(1), 1, 1),
+                (Interval::After, 1, 0),
             ]
         );
         // In flight: 10 ms nothing, else one message.
@@ -514,34 +520,34 @@ mod tests {
 
     #[test]
     fn a_stall_over_the_whole_window_still_counts_what_was_in_flight() {
-        let edges = Arc::new(Edges::default());
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        let (mut recorder, outbox) = recorder(&bounds, false);
         start(&mut recorder, 1000, 1000);
         start(&mut recorder, 1000, 1000);
-        edges.open(2000);
-        edges.close(5000);
+        bounds.open(2000);
+        bounds.close(5000);
         let leftover = recorder.finish(9000);
         assert_eq!(leftover.window_area, 2 * 3000);
         assert_eq!(leftover.failures.cut_off_at_end, 2);
-        assert_eq!(parts(&outbox), [(Stretch::Warmup(0), 0, 2), (Stretch::After, 0, 0)]);
+        assert_eq!(parts(&outbox), [(Interval::Warmup(0), 0, 2), (Interval::After, 0, 0)]);
     }
 
     #[test]
     fn a_run_that_ends_before_its_window_has_no_window() {
-        let edges = Arc::new(Edges::default());
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        let (mut recorder, outbox) = recorder(&bounds, false);
         let flight = start(&mut recorder, 1000, 1000);
-        edges.close(2000);
+        bounds.close(2000);
         complete(&mut recorder, 3000, flight);
         assert_eq!(recorder.finish(4000).window_area, 0);
-        assert_eq!(parts(&outbox), [(Stretch::Warmup(0), 0, 1), (Stretch::After, 1, 0)]);
+        assert_eq!(parts(&outbox), [(Interval::Warmup(0), 0, 1), (Interval::After, 1, 0)]);
     }
 
     #[test]
     fn paced_times_count_from_the_intended_start() {
-        let edges = Arc::new(Edges::default());
-        edges.open(0);
-        let (mut recorder, outbox) = recorder(&edges, true);
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
+        let (mut recorder, outbox) = recorder(&bounds, true);
         let flight = start(&mut recorder, 2000, 2300);
         complete(&mut recorder, 2800, flight);
         recorder.finish(3000);
@@ -552,9 +558,9 @@ mod tests {
 
     #[test]
     fn a_right_response_is_noted_with_its_first_byte_and_a_wrong_one_with_its_status_alone() {
-        let edges = Arc::new(Edges::default());
-        edges.open(0);
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
+        let (mut recorder, outbox) = recorder(&bounds, false);
         let flights = [start(&mut recorder, 2000, 2000), start(&mut recorder, 2100, 2100)];
         recorder.answered(200);
         recorder.responded(
@@ -574,22 +580,22 @@ mod tests {
 
     #[test]
     fn a_withdrawn_message_was_never_started() {
-        let edges = Arc::new(Edges::default());
-        edges.open(0);
-        let (mut recorder, outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
+        let (mut recorder, outbox) = recorder(&bounds, false);
         start(&mut recorder, 2000, 2000);
         start(&mut recorder, 2000, 2000);
         recorder.withdrawn(2500, 2);
         assert_eq!(recorder.in_flight(), 0);
         assert_eq!(recorder.finish(3000).failures, FailureCounts::default());
-        assert_eq!(parts(&outbox), [(Stretch::Window(0), 0, 0)]);
+        assert_eq!(parts(&outbox), [(Interval::Window(0), 0, 0)]);
         assert_eq!(recorder.connections().expect("they are kept").withdrawn, 2);
     }
 
     #[test]
     fn a_failure_ends_all_messages_in_flight_and_at_least_counts_itself() {
-        let edges = Arc::new(Edges::default());
-        let (mut recorder, _outbox) = recorder(&edges, false);
+        let bounds = Arc::new(WindowBounds::default());
+        let (mut recorder, _outbox) = recorder(&bounds, false);
         for _ in 0..3 {
             start(&mut recorder, 2000, 2000);
         }

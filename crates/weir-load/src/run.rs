@@ -1,7 +1,7 @@
 //! A run from its specification to its report: the thread that starts the workers, opens and closes the window,
 //! and adds up. It carries no load itself.
 //!
-//! Workers and coordinator share two moments (the edges), a box of finished stretches, and a few counts a worker. The
+//! Workers and coordinator share two moments (the bounds), a box of finished intervals, and a few counts a worker. The
 //! coordinator publishes an edge and reads CPU times at once; the workers attribute messages by comparing times, so
 //! what is divided by each other later (CPU by messages) covers the same window.
 
@@ -32,7 +32,7 @@ use crate::{
     },
     observe::{Observer, ThreadTimes},
     progress::{Phase, Progress, Ticker},
-    recorder::{Edges, Outbox},
+    recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     spec::{LoadError, LoadSpec},
     warmup::{self, Warmup},
@@ -67,15 +67,15 @@ pub fn run(
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let observer = Observer::new(spec)?;
-    let edges = Arc::new(Edges::default());
+    let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
-    let (http, writer) = http_common(spec, &edges)?.unzip();
+    let (http, writer) = http_common(spec, &bounds)?.unzip();
     let standards = http.as_ref().map(|http| Arc::clone(&http.standards));
     thread::scope(|scope| {
         let writer = writer.flatten().map(|writer| scope.spawn(move || writer.run()));
         let (events, inbox) = mpsc::channel();
         let mut crew =
-            Crew { spec, edges: Arc::clone(&edges), outbox: Arc::clone(&outbox), members: Vec::new() };
+            Crew { spec, bounds: Arc::clone(&bounds), outbox: Arc::clone(&outbox), members: Vec::new() };
         let started = crew.start(scope, &target, &events, http.as_ref());
         // The workers hold what is left of it, so that the journal ends with the last of them.
         drop((events, http));
@@ -84,14 +84,14 @@ pub fn run(
             stop,
             crew: &crew,
             observer,
-            gather: Gather::new(spec.workers as usize, spec.keeps()),
+            gather: Gather::new(spec.workers as usize, spec.sections()),
             ticker: Ticker::new(progress),
             threads: vec![0; spec.workers as usize],
             driver: "",
         };
         let outcome = started.and_then(|()| coordinator.conduct(&inbox));
-        if edges.close_ns() == u64::MAX {
-            edges.close(monotonic().as_nanos());
+        if bounds.close_ns() == u64::MAX {
+            bounds.close(monotonic().as_nanos());
         }
         let ends = crew.join()?;
         let (measured, mut gather) = outcome?;
@@ -104,7 +104,7 @@ pub fn run(
 /// What the workers of a load of HTTP share, and the writer of its journal.
 fn http_common(
     spec: &LoadSpec,
-    edges: &Arc<Edges>,
+    bounds: &Arc<WindowBounds>,
 ) -> Result<Option<(HttpCommon, Option<Writer>)>, LoadError> {
     let Some(http) = &spec.http else { return Ok(None) };
     let columns = || -> Result<Columns, LoadError> {
@@ -115,7 +115,7 @@ fn http_common(
         })
     };
     let (journal, writer) = match &http.jtl {
-        Some(path) => Some(journal::open(path, columns()?, edges)?),
+        Some(path) => Some(journal::open(path, columns()?, bounds)?),
         None => None,
     }
     .unzip();
@@ -172,7 +172,7 @@ impl Drop for Pinned {
 /// The workers, seen from outside.
 struct Crew<'scope, 'run> {
     spec: &'run LoadSpec,
-    edges: Arc<Edges>,
+    bounds: Arc<WindowBounds>,
     outbox: Outbox,
     members: Vec<Member<'scope>>,
 }
@@ -200,7 +200,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
                 spec: self.spec,
                 target: target.clone(),
                 worker,
-                edges: Arc::clone(&self.edges),
+                bounds: Arc::clone(&self.bounds),
                 outbox: Arc::clone(&self.outbox),
                 published: Arc::clone(&published),
                 http: http.cloned(),
@@ -282,7 +282,7 @@ enum Waited {
     Finished(u64),
 }
 
-/// CPU times at the edges.
+/// CPU times at the bounds.
 struct Usage {
     threads: ThreadTimes,
     spun_ns: Vec<u64>,
@@ -296,7 +296,7 @@ impl Coordinator<'_> {
         let has_warmup = !self.spec.warmup_max.is_zero();
         if !has_warmup {
             self.observer.before_open()?;
-            self.crew.edges.open(origin_ns);
+            self.crew.bounds.open(origin_ns);
         }
         for member in &self.crew.members {
             // A worker that is gone shows when it is joined.
@@ -305,18 +305,18 @@ impl Coordinator<'_> {
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
         if has_warmup {
             self.observer.before_open()?;
-            self.crew.edges.open(monotonic().as_nanos());
+            self.crew.bounds.open(monotonic().as_nanos());
         }
         let before = self.usage();
         self.observer.opened()?;
-        let open_ns = self.crew.edges.open_ns();
+        let open_ns = self.crew.bounds.open_ns();
         let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
         self.ticker.begin(Phase::Measuring, open_ns, self.spec.duration);
         let close_ns = match self.wait_until(open_ns.saturating_add(duration_ns)) {
             Waited::Finished(end_ns) if end_ns > open_ns => end_ns,
             _ => monotonic().as_nanos(),
         };
-        self.crew.edges.close(close_ns);
+        self.crew.bounds.close(close_ns);
         let after = self.usage();
         let observed = self.observer.closed();
         let measured = self.measured(origin_ns, warmup_steady, &before, &after, observed);
@@ -331,14 +331,14 @@ impl Coordinator<'_> {
         after: &Usage,
         observed: Option<ObservedWindow>,
     ) -> Measured {
-        let edges = &self.crew.edges;
+        let bounds = &self.crew.bounds;
         let spun_ns: Vec<u64> =
             after.spun_ns.iter().zip(&before.spun_ns).map(|(after, before)| after - before).collect();
         Measured {
             driver: self.driver,
-            warmup_ns: edges.open_ns() - origin_ns,
+            warmup_ns: bounds.open_ns() - origin_ns,
             warmup_steady,
-            window_ns: edges.close_ns() - edges.open_ns(),
+            window_ns: bounds.close_ns() - bounds.open_ns(),
             thread_cpu_ns: after.threads.since(&before.threads),
             spun_ns,
             observed,

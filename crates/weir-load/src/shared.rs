@@ -10,10 +10,10 @@ use std::{
 use weir_engine::time::{self, sleep};
 
 use crate::{
+    close_backoff::CloseBackoff,
+    connection::{CloseOutcome, Connection},
     connector::Connector,
-    lane::{Farewell, Lane},
-    patience::Patience,
-    recorder::{Edges, Flight, Recorder},
+    recorder::{Flight, Recorder, WindowBounds},
     workload::{Failure, Loss, Workload},
 };
 
@@ -30,9 +30,9 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) connector: Rc<Connector>,
     pub(crate) depth: usize,
     pub(crate) response_timeout: Duration,
-    pub(crate) edges: Arc<Edges>,
+    pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) recorder: RefCell<Recorder>,
-    pub(crate) patience: RefCell<Patience>,
+    pub(crate) close_backoff: RefCell<CloseBackoff>,
     /// Connections whose end is waited for.
     pub(crate) parting: Cell<usize>,
     /// Messages that may still be started.
@@ -41,7 +41,7 @@ pub(crate) struct Shared<W: Workload> {
     pub(crate) connection_next: Cell<u32>,
     /// Distance between the numbers of one worker.
     pub(crate) connection_step: u32,
-    /// The load has ended, whatever the edges say: they may be another load's by now.
+    /// The load has ended, whatever the bounds say: they may be another load's by now.
     pub(crate) is_over: Cell<bool>,
     /// Connections that outlive the load, by place; `None` where it ends with its connections.
     pub(crate) parking: Option<Parking>,
@@ -54,7 +54,7 @@ impl<W: Workload> Shared<W> {
     /// Whether the run goes on.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
-        self.edges.is_running() && !self.is_over.get()
+        self.bounds.is_running() && !self.is_over.get()
     }
 
     /// Whether one more message may be started.
@@ -65,12 +65,12 @@ impl<W: Workload> Shared<W> {
 
     /// One message was started.
     #[inline]
-    pub(crate) fn spend(&self) {
+    pub(crate) fn consume_budget(&self) {
         self.budget.set(self.budget.get() - 1);
     }
 
     /// Whether every message that may be started was started.
-    pub(crate) fn is_spent(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.budget.get() == 0
     }
 
@@ -111,40 +111,40 @@ impl<W: Workload> Shared<W> {
     }
 
     /// Notes a failure that ended everything in flight on a connection.
-    pub(crate) fn lost(&self, lane: &Lane<W>, failure: &Failure) {
-        self.failed(failure, lane.in_flight() as u64);
-        lane.lost(self, &Loss { failure, now_ns: time::now().as_nanos() });
+    pub(crate) fn lost(&self, connection: &Connection<W>, failure: &Failure) {
+        self.failed(failure, connection.in_flight() as u64);
+        connection.lost(self, &Loss { failure, now_ns: time::now().as_nanos() });
     }
 
     /// Keeps an idle connection for the next load, where there is one.
-    pub(crate) fn park(&self, place: usize, lane: Rc<Lane<W>>) {
+    pub(crate) fn park(&self, place: usize, connection: Rc<Connection<W>>) {
         let Some(parking) = &self.parking else { return };
-        if lane.in_flight() == 0 {
-            parking.borrow_mut()[place] = Rc::into_inner(lane).map(Lane::into_connected);
+        if connection.in_flight() == 0 {
+            parking.borrow_mut()[place] = Rc::into_inner(connection).map(Connection::into_connected);
         }
     }
 
     /// Takes leave of a connection that the peer closes: it is to close first, so that the port waits out its time on
     /// the peer's side, but not for ever.
-    pub(crate) async fn part(&self, lane: Lane<W>) {
-        let limit = self.patience.borrow_mut().limit(time::now());
+    pub(crate) async fn part(&self, connection: Connection<W>) {
+        let limit = self.close_backoff.borrow_mut().limit(time::now());
         self.parting.set(self.parting.get() + 1);
-        let farewell = lane.farewell(limit).await;
+        let close_outcome = connection.close_outcome(limit).await;
         self.parting.set(self.parting.get() - 1);
-        self.patience.borrow_mut().saw(farewell != Farewell::KeptOpen, limit, time::now());
-        if let Farewell::Spoke(bytes) = farewell {
-            self.failed(&Failure::unasked(bytes), 0);
+        self.close_backoff.borrow_mut().saw(close_outcome != CloseOutcome::KeptOpen, limit, time::now());
+        if let CloseOutcome::Spoke(bytes) = close_outcome {
+            self.failed(&Failure::unsolicited(bytes), 0);
         }
         if let Some(connections) = self.recorder.borrow_mut().connections() {
-            match farewell {
-                Farewell::Closed => connections.closed_as_said += 1,
-                Farewell::KeptOpen => connections.kept_open += 1,
-                Farewell::Spoke(_) => {}
+            match close_outcome {
+                CloseOutcome::Closed => connections.closed_as_said += 1,
+                CloseOutcome::KeptOpen => connections.kept_open += 1,
+                CloseOutcome::Spoke(_) => {}
             }
         }
-        if farewell != Farewell::Closed {
+        if close_outcome != CloseOutcome::Closed {
             // Nothing is left to be lost, and a reset leaves no port behind.
-            lane.abort();
+            connection.abort();
         }
     }
 }

@@ -15,40 +15,40 @@ use std::{
 use weir_engine::time::{now, sleep, sleep_until, timeout};
 
 use crate::{
+    connection::{Connection, no_response},
     failure::Stage,
-    lane::{Lane, no_response},
     open::OpenLoop,
     recorder::Flight,
     shared::{Connected, Pauses, Shared},
-    worker::Seat,
+    worker::ConnectionSlot,
     workload::{End, Failure, Loss, Workload},
 };
 
 /// What tells a user to begin.
-pub(crate) enum Turns<W: Workload> {
+pub(crate) enum Trigger<W: Workload> {
     /// The answer to the message before, and a pause; so many messages in all.
     Closed { think: Duration, quota: Cell<u64> },
     /// The schedule, which no place has a part of: whoever is free carries the next message.
     Open { open: Rc<OpenLoop<W>>, place: usize },
 }
 
-impl<W: Workload> Turns<W> {
+impl<W: Workload> Trigger<W> {
     /// Whether the place has started all the messages it may.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self, Turns::Closed { quota, .. } if quota.get() == 0)
+        matches!(self, Trigger::Closed { quota, .. } if quota.get() == 0)
     }
 }
 
 /// One user: sends messages one after the other until the run ends or his quota is used up. The first may use a
 /// connection that is there already.
-pub(crate) async fn keep_asking<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
-    let Seat { place, connected: mut first, begin_at, turns, .. } = seat;
+pub(crate) async fn run_per_request<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+    let ConnectionSlot { place, connected: mut first, begin_at, trigger, .. } = slot;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     let mut is_first = true;
-    while !turns.is_over() && shared.is_running() {
-        let flight = match &turns {
-            Turns::Closed { think, quota } => {
+    while !trigger.is_over() && shared.is_running() {
+        let flight = match &trigger {
+            Trigger::Closed { think, quota } => {
                 if !std::mem::take(&mut is_first) && !think.is_zero() {
                     sleep(*think).await;
                 }
@@ -58,11 +58,11 @@ pub(crate) async fn keep_asking<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W
                 let now_ns = now().as_nanos();
                 let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
                 shared.started(flight);
-                shared.spend();
+                shared.consume_budget();
                 quota.set(quota.get() - 1);
                 flight
             }
-            Turns::Open { open, place } => open.turn(*place).await,
+            Trigger::Open { open, place } => open.turn(*place).await,
         };
         match ask(&shared, flight, first.take(), place).await {
             Ok(()) => pauses.reset(),
@@ -85,8 +85,8 @@ async fn ask<W: Workload>(
         Some(connected) => Ok(connected),
         None => shared.connect().await,
     };
-    let lane = match connected {
-        Ok(connected) => Lane::new(shared, connected, 1, place),
+    let connection = match connected {
+        Ok(connected) => Connection::new(shared, connected, 1, place),
         Err(failure) => {
             shared.failed(&failure, 1);
             let loss = Loss { failure: &failure, now_ns: now().as_nanos() };
@@ -94,31 +94,31 @@ async fn ask<W: Workload>(
             return Err(Lost);
         }
     };
-    match converse(shared, &lane, flight).await {
+    match converse(shared, &connection, flight).await {
         End::Failed(failure) => {
             // The message is in flight until it was answered, whether or not it was sent.
-            shared.failed(&failure, u64::from(lane.completed() == 0));
-            lane.lost(shared, &Loss { failure: &failure, now_ns: now().as_nanos() });
-            lane.abort();
+            shared.failed(&failure, u64::from(connection.completed() == 0));
+            connection.lost(shared, &Loss { failure: &failure, now_ns: now().as_nanos() });
+            connection.abort();
             Err(Lost)
         }
         End::Closed => Ok(()),
         End::Closing => {
-            shared.part(lane).await;
+            shared.part(connection).await;
             Ok(())
         }
     }
 }
 
 /// Sends a message and waits for its answer.
-async fn converse<W: Workload>(shared: &Shared<W>, lane: &Lane<W>, flight: Flight) -> End {
-    if let Err(error) = poll_fn(|context| lane.poll_send(shared, flight, context)).await {
+async fn converse<W: Workload>(shared: &Shared<W>, connection: &Connection<W>, flight: Flight) -> End {
+    if let Err(error) = poll_fn(|context| connection.poll_send(shared, flight, context)).await {
         // It is not among those in flight on the connection, so the connection's own judgement could be mild.
         return End::Failed(Failure::system(Stage::Exchange, &error));
     }
     let answer = poll_fn(|context| {
         loop {
-            match ready!(lane.poll_arrival(shared, context)) {
+            match ready!(connection.poll_arrival(shared, context)) {
                 Ok(moment) if moment.messages > 0 => return Poll::Ready(End::Closing),
                 Ok(_) => {}
                 Err(end) => return Poll::Ready(end),

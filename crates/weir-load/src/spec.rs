@@ -8,7 +8,7 @@ use weir_record::load::FailureCounts;
 use crate::{
     http::spec::HttpSpec,
     orders::spec::{ORDER_BYTES, OrdersSpec},
-    recorder::Keeps,
+    recorder::Sections,
 };
 
 /// Most connections, idle ones included: the sockets of one runtime.
@@ -81,7 +81,7 @@ pub struct LoadSpec {
     pub response_timeout: Duration,
     /// Driver and options of the generator's own runtimes.
     pub engine: Config,
-    /// Process whose CPU, switches and memory are read at both edges of the window, with its descendants.
+    /// Process whose CPU, switches and memory are read at both bounds of the window, with its descendants.
     pub observe_pid: Option<u32>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
@@ -264,8 +264,8 @@ impl LoadSpec {
     }
 
     /// What the run keeps besides service times.
-    pub(crate) fn keeps(&self) -> Keeps {
-        Keeps {
+    pub(crate) fn sections(&self) -> Sections {
+        Sections {
             paced: matches!(self.arrivals, Arrivals::Open { .. }),
             responses: self.http.is_some(),
             orders: self.orders.is_some(),

@@ -18,7 +18,7 @@ pub(crate) struct SpinGate {
 
 impl SpinGate {
     /// The thread had waited `delay_ns` for its CPU by `now_ns`. Says whether it may spin until the next look.
-    pub(crate) fn look(&mut self, now_ns: u64, delay_ns: u64) -> bool {
+    pub(crate) fn poll(&mut self, now_ns: u64, delay_ns: u64) -> bool {
         let Some((then_ns, delay_then_ns)) = self.last.replace((now_ns, delay_ns)) else { return false };
         let share =
             delay_ns.saturating_sub(delay_then_ns) as f64 / now_ns.saturating_sub(then_ns).max(1) as f64;
@@ -34,16 +34,16 @@ mod tests {
     #[test]
     fn a_free_cpu_is_spun_on_from_the_second_look() {
         let mut gate = SpinGate::default();
-        let looks: Vec<bool> = (0..4).map(|step| gate.look(step * 100, 5 + step)).collect();
+        let looks: Vec<bool> = (0..4).map(|step| gate.poll(step * 100, 5 + step)).collect();
         assert_eq!(looks, [false, true, true, true]);
     }
 
     #[test]
     fn a_shared_cpu_is_left_alone_for_a_while() {
         let mut gate = SpinGate::default();
-        gate.look(0, 0);
-        assert!(!gate.look(1000, 21));
-        let looks: Vec<bool> = (2..13).map(|step| gate.look(step * 1000, 21)).collect();
+        gate.poll(0, 0);
+        assert!(!gate.poll(1000, 21));
+        let looks: Vec<bool> = (2..13).map(|step| gate.poll(step * 1000, 21)).collect();
         assert_eq!(looks.iter().position(|may_spin| *may_spin), Some(9));
     }
 }

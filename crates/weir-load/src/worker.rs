@@ -24,7 +24,9 @@ use weir_engine::{
 use weir_record::load::FailureCounts;
 
 use crate::{
+    close_backoff::CloseBackoff,
     closed,
+    connection::Connection,
     connector::Connector,
     echo::Echo,
     failure,
@@ -32,17 +34,15 @@ use crate::{
         notes::{ConnectionNotes, HttpTotals},
         workload::{Http, HttpCommon},
     },
-    lane::Lane,
     open::{self, OpenLoop},
     orders::{
         notes::OrderTotals,
         workload::{Orders, Part},
     },
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    patience::Patience,
-    recorder::{Edges, FirstFailure, Leftover, Outbox, Recorder},
+    recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
     shared::{Connected, Pauses, Shared},
-    single::{Turns, keep_asking},
+    single::{Trigger, run_per_request},
     spec::{Arrivals, LoadError, LoadSpec},
     spin::SpinGate,
     workload::{End, Workload},
@@ -64,7 +64,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) target: Address,
     /// This worker, from 0.
     pub(crate) worker: u32,
-    pub(crate) edges: Arc<Edges>,
+    pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
     /// What all workers share of a load of HTTP.
@@ -307,7 +307,7 @@ pub(crate) async fn open_connections<W: Workload>(
             }
         });
     }
-    while left.get() > 0 && plan.edges.close_ns() == u64::MAX {
+    while left.get() > 0 && plan.bounds.close_ns() == u64::MAX {
         sleep(Duration::from_millis(1)).await;
     }
     opened.take()
@@ -322,15 +322,15 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
     for (place, connected) in opened.connections.into_iter().enumerate() {
         if place >= plan.connections() {
             weir_engine::spawn(keep_idle(Rc::clone(&shared), connected, place));
-        } else if let Some(turns) = turns(plan, open_loop.as_ref(), place) {
-            let seat = Seat {
+        } else if let Some(trigger) = trigger(plan, open_loop.as_ref(), place) {
+            let slot = ConnectionSlot {
                 place,
                 connected,
                 begin_at: plan.begin_at(origin_ns, place),
-                turns,
+                trigger,
                 is_single: plan.is_single(),
             };
-            weir_engine::spawn(W::keep(Rc::clone(&shared), seat));
+            weir_engine::spawn(W::run_slot(Rc::clone(&shared), slot));
         }
     }
     if let Some(open) = &open_loop {
@@ -340,10 +340,10 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
     watch(plan, &shared, open_loop.as_deref()).await;
     drain(&shared).await;
     let now_ns = now().as_nanos();
-    shared.workload.hand_over();
+    shared.workload.flush();
     // A counted run intends no more starts than it has messages left.
     let missed_starts = open_loop.map_or(0, |open| {
-        open.pass_over(plan.edges.open_ns(), plan.edges.close_ns()).min(shared.budget.get())
+        open.pass_over(plan.bounds.open_ns(), plan.bounds.close_ns()).min(shared.budget.get())
     });
     let mut recorder = shared.recorder.borrow_mut();
     let mut leftover = recorder.finish(now_ns);
@@ -369,8 +369,8 @@ pub(crate) fn share<W: Workload>(
     let spec = plan.spec;
     let recorder = Recorder::new(
         plan.worker as usize,
-        spec.keeps(),
-        Arc::clone(&plan.edges),
+        spec.sections(),
+        Arc::clone(&plan.bounds),
         origin_ns,
         Arc::clone(&plan.outbox),
     );
@@ -379,9 +379,9 @@ pub(crate) fn share<W: Workload>(
         connector,
         depth: spec.depth as usize,
         response_timeout: spec.response_timeout,
-        edges: Arc::clone(&plan.edges),
+        bounds: Arc::clone(&plan.bounds),
         recorder: RefCell::new(recorder),
-        patience: RefCell::new(Patience::default()),
+        close_backoff: RefCell::new(CloseBackoff::default()),
         parting: Cell::new(0),
         budget: Cell::new(plan.budget()),
         connection_next: Cell::new(plan.worker),
@@ -402,41 +402,41 @@ pub(crate) fn open_loop<W: Workload>(plan: &Plan<'_>, origin_ns: u64) -> Option<
 }
 
 /// One place for a connection that carries messages, and those that follow it.
-pub(crate) struct Seat<W: Workload> {
+pub(crate) struct ConnectionSlot<W: Workload> {
     /// Its number among those of its worker.
     pub(crate) place: usize,
     /// What was opened before the beginning.
     pub(crate) connected: Option<Connected>,
     pub(crate) begin_at: Instant,
-    pub(crate) turns: Turns<W>,
+    pub(crate) trigger: Trigger<W>,
     /// Every message has a connection of its own.
     pub(crate) is_single: bool,
 }
 
 /// What tells a place to start a message.
-fn turns<W: Workload>(
+fn trigger<W: Workload>(
     plan: &Plan<'_>,
     open_loop: Option<&Rc<OpenLoop<W>>>,
     place: usize,
-) -> Option<Turns<W>> {
+) -> Option<Trigger<W>> {
     match plan.spec.arrivals {
-        Arrivals::Closed { think } => Some(Turns::Closed { think, quota: Cell::new(plan.quota()) }),
-        Arrivals::Open { .. } => open_loop.map(|open| Turns::Open { open: Rc::clone(open), place }),
+        Arrivals::Closed { think } => Some(Trigger::Closed { think, quota: Cell::new(plan.quota()) }),
+        Arrivals::Open { .. } => open_loop.map(|open| Trigger::Open { open: Rc::clone(open), place }),
     }
 }
 
 /// Keeps one place busy, with one connection for all messages or one for each.
-pub(crate) async fn keep<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
-    if seat.is_single {
-        keep_asking(shared, seat).await;
+pub(crate) async fn run_slot<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+    if slot.is_single {
+        run_per_request(shared, slot).await;
     } else {
-        keep_busy(shared, seat).await;
+        run_persistent(shared, slot).await;
     }
 }
 
 /// Keeps one connection open and busy; opens it again after a failure, and when the server has closed it.
-async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
-    let Seat { place, mut connected, begin_at, turns, .. } = seat;
+async fn run_persistent<W: Workload>(shared: Rc<Shared<W>>, slot: ConnectionSlot<W>) {
+    let ConnectionSlot { place, mut connected, begin_at, trigger, .. } = slot;
     sleep_until(begin_at).await;
     let mut pauses = Pauses::default();
     while shared.is_running() {
@@ -444,65 +444,70 @@ async fn keep_busy<W: Workload>(shared: Rc<Shared<W>>, seat: Seat<W>) {
             Some(connected) => Ok(connected),
             None => shared.connect().await,
         };
-        let lane = match opened {
-            Ok(connected) => Rc::new(Lane::new(&shared, connected, shared.depth, place)),
+        let connection = match opened {
+            Ok(connected) => Rc::new(Connection::new(&shared, connected, shared.depth, place)),
             Err(failure) => {
                 shared.failed(&failure, 0);
                 pauses.pause().await;
                 continue;
             }
         };
-        let outcome = match &turns {
-            Turns::Closed { think, quota } => closed::exchange(&shared, &lane, *think, quota).await,
-            Turns::Open { open, place } => open::exchange(&shared, open, *place, &lane).await,
+        let outcome = match &trigger {
+            Trigger::Closed { think, quota } => closed::exchange(&shared, &connection, *think, quota).await,
+            Trigger::Open { open, place } => open::exchange(&shared, open, *place, &connection).await,
         };
-        let Err(end) = outcome else { return shared.park(place, lane) };
+        let Err(end) = outcome else { return shared.park(place, connection) };
         let has_failed = matches!(end, End::Failed(_));
-        if lane.completed() > 0 {
+        if connection.completed() > 0 {
             pauses.reset();
         }
-        let is_fruitful = lane.completed() > 0 && !has_failed;
-        leave(&shared, &turns, lane, end).await;
-        if shared.is_spent() || turns.is_over() {
+        let is_fruitful = connection.completed() > 0 && !has_failed;
+        leave(&shared, &trigger, connection, end).await;
+        if shared.is_exhausted() || trigger.is_over() {
             return;
         }
-        match &turns {
+        match &trigger {
             _ if !is_fruitful => pauses.pause().await,
-            Turns::Closed { think, .. } if !think.is_zero() => sleep(*think).await,
-            Turns::Closed { .. } | Turns::Open { .. } => {}
+            Trigger::Closed { think, .. } if !think.is_zero() => sleep(*think).await,
+            Trigger::Closed { .. } | Trigger::Open { .. } => {}
         }
     }
 }
 
 /// Takes leave of a connection that came to its end.
-async fn leave<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, lane: Rc<Lane<W>>, end: End) {
+async fn leave<W: Workload>(
+    shared: &Shared<W>,
+    trigger: &Trigger<W>,
+    connection: Rc<Connection<W>>,
+    end: End,
+) {
     if let End::Failed(failure) = &end {
-        shared.lost(&lane, failure);
+        shared.lost(&connection, failure);
     } else {
-        withdraw(shared, turns, &lane);
+        withdraw(shared, trigger, &connection);
     }
     // The dispatcher holds a connection only for the moment of a start.
-    let Some(lane) = Rc::into_inner(lane) else { return };
+    let Some(connection) = Rc::into_inner(connection) else { return };
     match end {
-        End::Failed(_) => lane.abort(),
+        End::Failed(_) => connection.abort(),
         End::Closed => {}
-        End::Closing => shared.part(lane).await,
+        End::Closing => shared.part(connection).await,
     }
 }
 
 /// Takes back what was sent behind an answer that closed its connection: the server has said that it will not be
 /// answered, so it is sent again.
-fn withdraw<W: Workload>(shared: &Shared<W>, turns: &Turns<W>, lane: &Lane<W>) {
-    let flights = lane.take_flights();
+fn withdraw<W: Workload>(shared: &Shared<W>, trigger: &Trigger<W>, connection: &Connection<W>) {
+    let flights = connection.take_flights();
     let messages = flights.len() as u64;
     if messages == 0 {
         return;
     }
     shared.recorder.borrow_mut().withdrawn(now().as_nanos(), messages);
     shared.budget.set(shared.budget.get().saturating_add(messages));
-    match turns {
-        Turns::Closed { quota, .. } => quota.set(quota.get().saturating_add(messages)),
-        Turns::Open { open, .. } => open.give_back(&flights),
+    match trigger {
+        Trigger::Closed { quota, .. } => quota.set(quota.get().saturating_add(messages)),
+        Trigger::Open { open, .. } => open.give_back(&flights),
     }
 }
 
@@ -518,9 +523,9 @@ async fn keep_idle<W: Workload>(shared: Rc<Shared<W>>, mut connected: Option<Con
         let failure = match opened {
             Err(failure) => Some(failure),
             Ok(connected) => {
-                let lane = Lane::new(&shared, connected, 0, place);
+                let connection = Connection::new(&shared, connected, 0, place);
                 loop {
-                    match std::future::poll_fn(|context| lane.poll_arrival(&shared, context)).await {
+                    match std::future::poll_fn(|context| connection.poll_arrival(&shared, context)).await {
                         Err(End::Failed(failure)) => break Some(failure),
                         Err(End::Closed | End::Closing) => break None,
                         Ok(_) => {}
@@ -542,8 +547,8 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&O
     let mut looks = 0;
     while shared.is_running() {
         sleep(if plan.spec.messages.is_some() { Duration::from_millis(1) } else { LOOK }).await;
-        shared.workload.hand_over();
-        shared.workload.tend();
+        shared.workload.flush();
+        shared.workload.tick();
         let mut recorder = shared.recorder.borrow_mut();
         recorder.advance(now().as_nanos());
         published.completed.store(recorder.completed(), Ordering::Relaxed);
@@ -553,7 +558,7 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&O
             let text = recorder.failure_last().map(str::to_owned);
             *published.failure_last.lock().unwrap_or_else(PoisonError::into_inner) = text;
         }
-        if shared.is_spent() && recorder.in_flight() == 0 {
+        if shared.is_exhausted() && recorder.in_flight() == 0 {
             let finished_ns = recorder.completed_ns().max(1);
             published.finished_ns.store(finished_ns, Ordering::Release);
         }
@@ -561,7 +566,7 @@ async fn watch<W: Workload>(plan: &Plan<'_>, shared: &Shared<W>, open: Option<&O
             published.spun_ns.store(open.spun_ns(), Ordering::Relaxed);
             if looks % LOOKS_PER_GATE == 0 {
                 open.allow_spin(
-                    thread_delay_ns().is_some_and(|delay| gate.look(monotonic().as_nanos(), delay)),
+                    thread_delay_ns().is_some_and(|delay| gate.poll(monotonic().as_nanos(), delay)),
                 );
             }
             looks += 1;

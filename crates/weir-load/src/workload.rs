@@ -21,7 +21,7 @@ use crate::{
     orders::notes::OrderTotals,
     recorder::{Flight, Recorder},
     shared::Shared,
-    worker::{self, Seat},
+    worker::{self, ConnectionSlot},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
@@ -39,8 +39,8 @@ pub(crate) trait Workload: Sized + 'static {
     }
 
     /// Keeps one place busy until the run ends: its connection, and those that follow it.
-    fn keep(shared: Rc<Shared<Self>>, seat: Seat<Self>) -> impl Future<Output = ()> + 'static {
-        worker::keep(shared, seat)
+    fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) -> impl Future<Output = ()> + 'static {
+        worker::run_slot(shared, slot)
     }
 
     /// Queues request number `sent` of a connection. When it waits, nothing of the request is queued.
@@ -70,10 +70,10 @@ pub(crate) trait Workload: Sized + 'static {
     fn lost(&self, _dialogue: Option<&Self::Dialogue>, _flights: &VecDeque<Flight>, _loss: &Loss<'_>) {}
 
     /// Hands over what was kept back, when the worker looks up and at the end.
-    fn hand_over(&self) {}
+    fn flush(&self) {}
 
     /// Does what is due on connections that are silent, when the worker looks up.
-    fn tend(&self) {}
+    fn tick(&self) {}
 
     /// What became of all orders.
     fn order_totals(&self) -> Option<OrderTotals> {
@@ -147,7 +147,7 @@ impl Failure {
     }
 
     /// The peer sent bytes although every request was answered.
-    pub(crate) fn unasked(bytes: usize) -> Self {
+    pub(crate) fn unsolicited(bytes: usize) -> Self {
         Self { class: Class::Malformed, text: format!("the server sent {bytes} bytes that nobody asked for") }
     }
 }

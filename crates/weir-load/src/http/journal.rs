@@ -19,7 +19,7 @@ use std::{
 use weir_engine::time::monotonic;
 use weir_proto::http1::encode::reason;
 
-use crate::{failure::Class, recorder::Edges, spec::LoadError};
+use crate::{failure::Class, recorder::WindowBounds, spec::LoadError};
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 256;
@@ -65,7 +65,7 @@ pub(crate) struct Columns {
 pub(crate) struct Journal {
     queue: SyncSender<Vec<Row>>,
     dropped: Arc<AtomicU64>,
-    edges: Arc<Edges>,
+    bounds: Arc<WindowBounds>,
     batch: RefCell<Vec<Row>>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Written {
 pub(crate) fn open(
     path: &Path,
     columns: Columns,
-    edges: &Arc<Edges>,
+    bounds: &Arc<WindowBounds>,
 ) -> Result<(Journal, Writer), LoadError> {
     let failed = |error: io::Error| LoadError::Journal { path: path.into(), reason: error.to_string() };
     let mut file = BufWriter::with_capacity(1 << 16, File::create(path).map_err(failed)?);
@@ -102,7 +102,7 @@ pub(crate) fn open(
     let journal = Journal {
         queue: sender,
         dropped: Arc::clone(&dropped),
-        edges: Arc::clone(edges),
+        bounds: Arc::clone(bounds),
         batch: RefCell::default(),
     };
     Ok((journal, Writer { queue: receiver, dropped, file, columns, epoch_offset_ns }))
@@ -111,7 +111,7 @@ pub(crate) fn open(
 impl Journal {
     /// Notes a row, if it ended inside the window.
     pub(crate) fn note(&self, row: Row) {
-        if !(self.edges.open_ns()..self.edges.close_ns()).contains(&row.ended_ns) {
+        if !(self.bounds.open_ns()..self.bounds.close_ns()).contains(&row.ended_ns) {
             return;
         }
         let is_full = {
@@ -120,12 +120,12 @@ impl Journal {
             batch.len() >= BATCH_ROWS
         };
         if is_full {
-            self.hand_over();
+            self.flush();
         }
     }
 
     /// Gives what is there to the writer.
-    pub(crate) fn hand_over(&self) {
+    pub(crate) fn flush(&self) {
         if self.batch.borrow().is_empty() {
             return;
         }
@@ -250,10 +250,10 @@ mod tests {
     #[test]
     fn rows_of_the_window_are_written_and_those_beyond_the_queue_are_counted() {
         let path = std::env::temp_dir().join(format!("weir-journal-{}.jtl", std::process::id()));
-        let edges = Arc::new(Edges::default());
-        let (journal, writer) = open(&path, columns(), &edges).expect("a file");
+        let bounds = Arc::new(WindowBounds::default());
+        let (journal, writer) = open(&path, columns(), &bounds).expect("a file");
         journal.note(row(8_000_000));
-        edges.open(9_000_000);
+        bounds.open(9_000_000);
         // Nobody writes yet: the queue fills, and one batch is dropped.
         for _ in 0..BATCH_ROWS * (BATCHES_MAX + 1) {
             journal.note(row(9_000_000));
@@ -271,11 +271,11 @@ mod tests {
 
     #[test]
     fn a_full_disk_drops_rows_and_says_so() {
-        let edges = Arc::new(Edges::default());
-        edges.open(0);
-        let (journal, writer) = open(Path::new("/dev/full"), columns(), &edges).expect("it opens");
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
+        let (journal, writer) = open(Path::new("/dev/full"), columns(), &bounds).expect("it opens");
         journal.note(row(9_000_000));
-        journal.hand_over();
+        journal.flush();
         drop(journal);
         assert_eq!(writer.run(), Written { rows: 0, dropped: 1 });
     }

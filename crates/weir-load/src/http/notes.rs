@@ -17,7 +17,7 @@ pub struct Right {
     pub compared: bool,
 }
 
-/// What responses said in one stretch of time.
+/// What responses said in one interval.
 #[derive(Clone, Debug)]
 pub struct ResponseNotes {
     /// From start to first byte of right responses.

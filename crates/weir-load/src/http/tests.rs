@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     failure::Class,
-    recorder::{Edges, Flight, Keeps, Outbox, Part, Recorder},
+    recorder::{Flight, Outbox, Part, Recorder, Sections, WindowBounds},
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -32,14 +32,14 @@ struct Rig {
 
 impl Rig {
     fn new(spec: HttpSpec, in_flight: usize) -> Self {
-        let edges = Arc::new(Edges::default());
-        edges.open(0);
+        let bounds = Arc::new(WindowBounds::default());
+        bounds.open(0);
         let standards = Arc::new(Standards::new(&spec));
         let common = HttpCommon { standards, journal: None };
         let http = Http::new(&spec, common);
         let outbox = Outbox::default();
-        let keeps = Keeps { paced: false, responses: true, orders: false };
-        let mut recorder = Recorder::new(0, keeps, edges, 0, Arc::clone(&outbox));
+        let keeps = Sections { paced: false, responses: true, orders: false };
+        let mut recorder = Recorder::new(0, keeps, bounds, 0, Arc::clone(&outbox));
         let flight = Flight { intended_ns: 0, started_ns: 0 };
         let flights: VecDeque<Flight> = std::iter::repeat_n(flight, in_flight).collect();
         flights.iter().for_each(|flight| recorder.started(*flight));

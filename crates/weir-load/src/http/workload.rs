@@ -200,7 +200,7 @@ impl Http {
             match step.event {
                 Event::NeedMore | Event::ExpectContinue => return Ok((used, None)),
                 // The decoder was asked only because there are bytes, and there should be none.
-                Event::Finished => return Err(Failure::unasked(rest.len())),
+                Event::Finished => return Err(Failure::unsolicited(rest.len())),
                 Event::Head(head) if head.is_interim() => dialogue.first_byte_ns = None,
                 Event::Head(head) => {
                     let is_expected = self.expect_status.contains(&head.status);
@@ -390,7 +390,7 @@ impl Workload for Http {
                 if accepted.closes || notes.flights.is_empty() {
                     dialogue.bytes = input.len() as u64;
                     dialogue.start.push(input);
-                    return Err(Failure::unasked(input.len()));
+                    return Err(Failure::unsolicited(input.len()));
                 }
                 if let Some(size) = self.take_known(dialogue, input, &mut notes) {
                     accepted.messages += 1;
@@ -455,9 +455,9 @@ impl Workload for Http {
         }
     }
 
-    fn hand_over(&self) {
+    fn flush(&self) {
         if let Some(journal) = &self.common.journal {
-            journal.hand_over();
+            journal.flush();
         }
     }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use weir_record::orders::ShareBalance;
 
-use super::tape::Terms;
+use super::generator::Terms;
 
 /// What is wrong with a message about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

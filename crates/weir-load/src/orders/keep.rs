@@ -6,35 +6,35 @@ use std::{collections::VecDeque, future::poll_fn, rc::Rc};
 use weir_engine::time::{Instant, now, sleep_until, timeout};
 
 use super::{
-    ring,
+    round_robin,
     workload::{Orders, TAKEN_MAX, no_login},
 };
 use crate::{
     closed,
-    lane::Lane,
+    connection::Connection,
     open,
     recorder::Flight,
     shared::{Pauses, Shared},
-    single::Turns,
-    worker::Seat,
+    single::Trigger,
+    worker::ConnectionSlot,
     workload::{End, Failure},
 };
 
 /// One account, from its first connection to the end of the run.
-pub(crate) async fn keep(shared: Rc<Shared<Orders>>, seat: Seat<Orders>) {
-    let Seat { place, connected, begin_at, turns, .. } = seat;
-    let mut account = Account { shared, place, turns, carried: VecDeque::new(), pauses: Pauses::default() };
+pub(crate) async fn run_slot(shared: Rc<Shared<Orders>>, slot: ConnectionSlot<Orders>) {
+    let ConnectionSlot { place, connected, begin_at, trigger, .. } = slot;
+    let mut account = Account { shared, place, trigger, carried: VecDeque::new(), pauses: Pauses::default() };
     sleep_until(begin_at).await;
     // Before the beginning a connection is logged in as well.
     if let Some(connected) = connected {
-        let lane = Lane::new(&account.shared, connected, account.shared.depth, place);
-        if !account.trade(Rc::new(lane)).await {
+        let connection = Connection::new(&account.shared, connected, account.shared.depth, place);
+        if !account.trade(Rc::new(connection)).await {
             return;
         }
     }
     while account.goes_on() {
-        if let Some(lane) = account.join().await
-            && !account.trade(lane).await
+        if let Some(connection) = account.join().await
+            && !account.trade(connection).await
         {
             return;
         }
@@ -44,7 +44,7 @@ pub(crate) async fn keep(shared: Rc<Shared<Orders>>, seat: Seat<Orders>) {
 struct Account {
     shared: Rc<Shared<Orders>>,
     place: usize,
-    turns: Turns<Orders>,
+    trigger: Trigger<Orders>,
     /// In flight although there is no connection: it was dropped on purpose.
     carried: VecDeque<Flight>,
     pauses: Pauses,
@@ -53,12 +53,12 @@ struct Account {
 impl Account {
     /// Whether there is anything left to do.
     fn goes_on(&self) -> bool {
-        let may_start = !self.shared.is_spent() && self.shared.workload.quota(self.place).get() > 0;
+        let may_start = !self.shared.is_exhausted() && self.shared.workload.quota(self.place).get() > 0;
         self.shared.is_running() && (may_start || !self.carried.is_empty())
     }
 
     /// Connects and logs in. What goes wrong is noted, and costs a pause.
-    async fn join(&mut self) -> Option<Rc<Lane<Orders>>> {
+    async fn join(&mut self) -> Option<Rc<Connection<Orders>>> {
         let began = now();
         loop {
             let connected = match self.shared.connect().await {
@@ -70,25 +70,25 @@ impl Account {
                     break;
                 }
             };
-            let lane = Rc::new(Lane::new(&self.shared, connected, self.shared.depth, self.place));
-            lane.carry(std::mem::take(&mut self.carried));
-            let Err(failure) = self.log_in(&lane).await else { return Some(lane) };
+            let connection = Rc::new(Connection::new(&self.shared, connected, self.shared.depth, self.place));
+            connection.carry(std::mem::take(&mut self.carried));
+            let Err(failure) = self.log_in(&connection).await else { return Some(connection) };
             if self.is_patient(began) {
                 // The server has not noticed yet that we had left.
-                self.carried = lane.take_flights();
-                abort(lane);
+                self.carried = connection.take_flights();
+                abort(connection);
                 self.pauses.pause().await;
                 continue;
             }
-            self.shared.lost(&lane, &failure);
-            abort(lane);
+            self.shared.lost(&connection, &failure);
+            abort(connection);
             let mut session = self.shared.workload.session(self.place).borrow_mut();
             if session.is_taken() {
                 session.distrust();
             }
             break;
         }
-        ring::go_on(&self.shared).await;
+        round_robin::go_on(&self.shared).await;
         self.pauses.pause().await;
         None
     }
@@ -99,10 +99,10 @@ impl Account {
         is_taken && now().since(began) <= TAKEN_MAX && self.shared.is_running()
     }
 
-    async fn log_in(&self, lane: &Lane<Orders>) -> Result<(), Failure> {
+    async fn log_in(&self, connection: &Connection<Orders>) -> Result<(), Failure> {
         let orders = &self.shared.workload;
         let limit = orders.login_max();
-        match timeout(limit, self.greet(lane)).await {
+        match timeout(limit, self.greet(connection)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(End::Failed(failure))) => Err(failure),
             Ok(Err(End::Closed | End::Closing)) | Err(_) => {
@@ -112,52 +112,52 @@ impl Account {
     }
 
     /// Says what must be said and hears what was missed, until requests may be sent.
-    async fn greet(&self, lane: &Lane<Orders>) -> Result<(), End> {
+    async fn greet(&self, connection: &Connection<Orders>) -> Result<(), End> {
         let shared = &self.shared;
         let session = shared.workload.session(self.place);
         let mut bytes = Vec::new();
         session.borrow_mut().begin(now().as_nanos());
         loop {
             session.borrow_mut().take_aside(&mut bytes);
-            poll_fn(|context| lane.poll_aside(&bytes, context))
+            poll_fn(|context| connection.poll_aside(&bytes, context))
                 .await
-                .map_err(|error| lane.end(shared, Some(&error)))?;
+                .map_err(|error| connection.end(shared, Some(&error)))?;
             if session.borrow().is_live() {
                 return Ok(());
             }
-            poll_fn(|context| lane.poll_arrival(shared, context)).await?;
+            poll_fn(|context| connection.poll_arrival(shared, context)).await?;
         }
     }
 
     /// Trades on a connection that is logged in until it ends. Says whether the account goes on.
-    async fn trade(&mut self, lane: Rc<Lane<Orders>>) -> bool {
+    async fn trade(&mut self, connection: Rc<Connection<Orders>>) -> bool {
         let shared = &self.shared;
         let orders = &shared.workload;
-        orders.set_lane(self.place, Some(Rc::clone(&lane)));
-        let outcome = match (&self.turns, orders.ring()) {
-            (_, Some(ring)) => Err(ring::exchange(shared, ring, &lane).await),
-            (Turns::Closed { think, .. }, None) => {
-                closed::exchange(shared, &lane, *think, orders.quota(self.place)).await
+        orders.set_lane(self.place, Some(Rc::clone(&connection)));
+        let outcome = match (&self.trigger, orders.ring()) {
+            (_, Some(ring)) => Err(round_robin::exchange(shared, ring, &connection).await),
+            (Trigger::Closed { think, .. }, None) => {
+                closed::exchange(shared, &connection, *think, orders.quota(self.place)).await
             }
-            (Turns::Open { open, place }, None) => open::exchange(shared, open, *place, &lane).await,
+            (Trigger::Open { open, place }, None) => open::exchange(shared, open, *place, &connection).await,
         };
         orders.set_lane(self.place, None);
         let Err(end) = outcome else { return false };
-        if lane.completed() > 0 {
+        if connection.completed() > 0 {
             self.pauses.reset();
         }
         match end {
             End::Failed(failure) => {
-                shared.lost(&lane, &failure);
-                abort(lane);
-                ring::go_on(shared).await;
+                shared.lost(&connection, &failure);
+                abort(connection);
+                round_robin::go_on(shared).await;
                 self.pauses.pause().await;
             }
             End::Closing | End::Closed => {
-                self.carried = lane.take_flights();
+                self.carried = connection.take_flights();
                 orders.session(self.place).borrow_mut().leave();
-                abort(lane);
-                ring::go_on(shared).await;
+                abort(connection);
+                round_robin::go_on(shared).await;
             }
         }
         true
@@ -165,9 +165,9 @@ impl Account {
 }
 
 /// Closes at once: what the kernel holds in either direction is lost.
-fn abort(lane: Rc<Lane<Orders>>) {
+fn abort(connection: Rc<Connection<Orders>>) {
     // The dispatcher and the round hold a connection only for the moment of a start.
-    if let Some(lane) = Rc::into_inner(lane) {
-        lane.abort();
+    if let Some(connection) = Rc::into_inner(connection) {
+        connection.abort();
     }
 }

@@ -11,13 +11,13 @@
 //! All but [`workload`], [`keep`] and [`ring`] are pure.
 
 pub(crate) mod blotter;
+pub(crate) mod generator;
 pub(crate) mod keep;
 pub mod notes;
 pub(crate) mod outcome;
-pub(crate) mod ring;
+pub(crate) mod round_robin;
 pub(crate) mod session;
 pub mod spec;
-pub(crate) mod tape;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trader;

@@ -38,7 +38,7 @@ pub enum Hop {
 /// Letters of message types.
 const LETTERS: usize = 26;
 
-/// What orders did in one stretch of time.
+/// What orders did in one interval.
 #[derive(Clone, Debug)]
 pub struct OrderNotes {
     /// Requests sent, by kind in the order of [`RequestKind`].

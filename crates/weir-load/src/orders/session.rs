@@ -16,8 +16,8 @@ use weir_proto::{
 };
 
 use super::{
+    generator::hop,
     notes::{Hop, OrderTotals},
-    tape::hop,
     trader::{Trader, Verdict},
 };
 use crate::{failure::Class, workload::Failure};

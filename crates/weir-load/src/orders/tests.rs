@@ -10,10 +10,10 @@ use weir_proto::{
 };
 
 use super::{
+    generator::OrderGenerator,
     notes::{Hop, RequestKind},
     session::{Manners, Moment, Session},
     spec::OrderMix,
-    tape::Tape,
     trader::{Trader, Verdict},
 };
 use crate::{payload::mix, workload::Failure};
@@ -43,7 +43,7 @@ struct Desk {
 impl Desk {
     fn new(host: Host, mix: OrderMix) -> Self {
         let symbols = vec!["WEIRA".parse().expect("a symbol"), "WEIRB".parse().expect("a symbol")];
-        let trader = Trader::new(Rc::new(Tape::new(7, symbols)), 3, mix, 1024);
+        let trader = Trader::new(Rc::new(OrderGenerator::new(7, symbols)), 3, mix, 1024);
         let manners = Manners {
             account: "C00004".parse().expect("a name"),
             password: "DEMO".parse().expect("a name"),
@@ -272,7 +272,7 @@ fn a_cancel_that_was_sent_twice_may_be_refused_the_second_time() {
 #[test]
 fn a_replace_that_only_cancels_its_original_need_not_use_up_its_number() {
     let symbols = vec!["WEIRA".parse().expect("a symbol")];
-    let mut trader = Trader::new(Rc::new(Tape::new(7, symbols)), 0, EVERYTHING, 16);
+    let mut trader = Trader::new(Rc::new(OrderGenerator::new(7, symbols)), 0, EVERYTHING, 16);
     let enter = trader.next_request(AT.wall_ns).expect("a number");
     let mut bytes = Vec::new();
     trader.encode(&enter, &mut bytes);

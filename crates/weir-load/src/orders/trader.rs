@@ -16,9 +16,9 @@ use weir_proto::{
 
 use super::{
     blotter::{Blotter, Discrepancy, Fate},
+    generator::{OrderGenerator, Terms, client_order_id, hop},
     notes::{Hop, RequestKind},
     spec::OrderMix,
-    tape::{Tape, Terms, client_order_id, hop},
 };
 use crate::{failure::Class, workload::Failure};
 
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
 /// An account.
 #[derive(Debug)]
 pub(crate) struct Trader {
-    tape: Rc<Tape>,
+    tape: Rc<OrderGenerator>,
     /// Number of the session in the run.
     session: u32,
     mix: OrderMix,
@@ -81,7 +81,7 @@ pub(crate) struct Trader {
 
 impl Trader {
     /// An account that keeps so many of its latest orders one by one.
-    pub(crate) fn new(tape: Rc<Tape>, session: u32, mix: OrderMix, kept: usize) -> Self {
+    pub(crate) fn new(tape: Rc<OrderGenerator>, session: u32, mix: OrderMix, kept: usize) -> Self {
         Self {
             tape,
             session,
@@ -311,7 +311,7 @@ impl Trader {
         let number = accepted.user_ref_num;
         let is_it = |request: &Request| request.kind == RequestKind::Enter && request.number == number;
         let Some(place) = self.find(is_it) else {
-            return Err(unasked(format!("order {number} was accepted, which was not waiting for it")));
+            return Err(unsolicited(format!("order {number} was accepted, which was not waiting for it")));
         };
         self.known = self.known.max(number);
         let request = self.pending[place];
@@ -349,7 +349,9 @@ impl Trader {
         let (original, number) = (replaced.original_user_ref_num, replaced.user_ref_num);
         let is_it = |request: &Request| request.kind == RequestKind::Replace && request.number == number;
         let Some(place) = self.find(is_it) else {
-            return Err(unasked(format!("order {number} replaced another, which was not waiting for it")));
+            return Err(unsolicited(format!(
+                "order {number} replaced another, which was not waiting for it"
+            )));
         };
         self.known = self.known.max(number);
         let request = self.pending[place];
@@ -399,7 +401,7 @@ impl Trader {
 
     /// An order has fewer shares; if it is over, so is the request about it.
     fn after(&mut self, number: u32, outcome: Result<Fate, Discrepancy>) -> Result<Verdict, Failure> {
-        let fate = outcome.map_err(|what| unasked(what.to_string()))?;
+        let fate = outcome.map_err(|what| unsolicited(what.to_string()))?;
         let over = if fate == Fate::Ended { self.find(|request| request.is_about(number)) } else { None };
         let Some(place) = over else { return Ok(Verdict::Aside) };
         self.pending.remove(place);
@@ -413,7 +415,9 @@ impl Trader {
         let number = rejected.user_ref_num;
         let is_it = |request: &Request| request.kind != RequestKind::Cancel && request.number == number;
         let Some(place) = self.find(is_it) else {
-            return Err(unasked(format!("order {number} was refused, which was not waiting for an answer")));
+            return Err(unsolicited(format!(
+                "order {number} was refused, which was not waiting for an answer"
+            )));
         };
         self.known = self.known.max(number);
         let request = self.pending[place];
@@ -432,7 +436,7 @@ impl Trader {
         let Some(place) = self.find(is_it) else {
             if self.spare_cancels == 0 {
                 let text = format!("a cancel of order {number} was refused, which nobody asked for");
-                return Err(unasked(text));
+                return Err(unsolicited(text));
             }
             self.spare_cancels -= 1;
             return Ok(Verdict::Aside);
@@ -528,7 +532,7 @@ fn refused(text: String) -> Failure {
 }
 
 #[cold]
-fn unasked(text: String) -> Failure {
+fn unsolicited(text: String) -> Failure {
     Failure { class: Class::Malformed, text }
 }
 

@@ -18,23 +18,23 @@ use weir_engine::{
 use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, Name};
 
 use super::{
+    generator::{OrderGenerator, since_midnight_ns},
     keep,
     notes::{OrderTotals, RequestKind},
-    ring::Ring,
+    round_robin::RoundRobin,
     session::{Manners, Message, Moment, Session},
     spec::OrdersSpec,
-    tape::{Tape, since_midnight_ns},
     trader::{Trader, Verdict},
 };
 use crate::{
+    connection::Connection,
     connector::{Connected, Connector},
     failure::{Class, Stage},
-    lane::Lane,
     payload::Arrival,
     recorder::{Flight, Recorder},
     shared::{Pauses, Shared},
     spec::LoadSpec,
-    worker::Seat,
+    worker::ConnectionSlot,
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -54,8 +54,8 @@ pub(crate) struct Orders {
     /// Requests that each may still start.
     quotas: Vec<Cell<u64>>,
     /// Connections that are logged in, by place.
-    lanes: RefCell<Vec<Option<Rc<Lane<Orders>>>>>,
-    ring: Option<Ring>,
+    connections: RefCell<Vec<Option<Rc<Connection<Orders>>>>>,
+    ring: Option<RoundRobin>,
     login_max: Duration,
     /// The request being written.
     scratch: RefCell<Vec<u8>>,
@@ -78,7 +78,7 @@ pub(crate) struct Part {
 
 impl Orders {
     pub(crate) fn new(load: &LoadSpec, spec: &OrdersSpec, part: Part) -> Self {
-        let tape = Rc::new(Tape::new(load.seed, spec.symbols()));
+        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
         let kept =
             (KEPT_TOGETHER / part.places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
         let session = |place: usize| {
@@ -96,8 +96,8 @@ impl Orders {
         Self {
             sessions: (0..part.places).map(session).collect(),
             quotas: vec![Cell::new(part.quota); part.places],
-            lanes: RefCell::new(vec![None; part.places]),
-            ring: part.in_flight_total.map(Ring::new),
+            connections: RefCell::new(vec![None; part.places]),
+            ring: part.in_flight_total.map(RoundRobin::new),
             login_max: load.response_timeout,
             scratch: RefCell::new(Vec::with_capacity(64)),
             kind: Cell::new(RequestKind::Enter),
@@ -119,18 +119,18 @@ impl Orders {
         &self.quotas[place]
     }
 
-    pub(crate) fn ring(&self) -> Option<&Ring> {
+    pub(crate) fn ring(&self) -> Option<&RoundRobin> {
         self.ring.as_ref()
     }
 
     /// The connection at `place`, when it is logged in.
-    pub(crate) fn lane(&self, place: usize) -> Option<Rc<Lane<Orders>>> {
-        self.lanes.borrow()[place].clone()
+    pub(crate) fn connection(&self, place: usize) -> Option<Rc<Connection<Orders>>> {
+        self.connections.borrow()[place].clone()
     }
 
     /// A connection is logged in at `place`, or is so no more.
-    pub(crate) fn set_lane(&self, place: usize, lane: Option<Rc<Lane<Orders>>>) {
-        self.lanes.borrow_mut()[place] = lane;
+    pub(crate) fn set_lane(&self, place: usize, connection: Option<Rc<Connection<Orders>>>) {
+        self.connections.borrow_mut()[place] = connection;
     }
 
     /// Longest wait for the answers to a login.
@@ -233,8 +233,8 @@ impl Workload for Orders {
         }
     }
 
-    async fn keep(shared: Rc<Shared<Self>>, seat: Seat<Self>) {
-        keep::keep(shared, seat).await;
+    async fn run_slot(shared: Rc<Shared<Self>>, slot: ConnectionSlot<Self>) {
+        keep::run_slot(shared, slot).await;
     }
 
     #[inline]
@@ -305,7 +305,7 @@ impl Workload for Orders {
     }
 
     /// Sends a heartbeat on every connection that has been silent.
-    fn tend(&self) {
+    fn tick(&self) {
         let now_ns = now().as_nanos();
         if now_ns.saturating_sub(self.looked_ns.get()) < LOOK_NS {
             return;
@@ -313,12 +313,12 @@ impl Workload for Orders {
         self.looked_ns.set(now_ns);
         // A connection without room for three bytes is not silent: they are not sent again.
         let mut context = Context::from_waker(Waker::noop());
-        for (lane, session) in self.lanes.borrow().iter().zip(&self.sessions) {
-            if let Some(lane) = lane
+        for (connection, session) in self.connections.borrow().iter().zip(&self.sessions) {
+            if let Some(connection) = connection
                 && session.borrow_mut().is_silent()
             {
                 // One that has failed is noticed by its own task.
-                let _ = lane.poll_aside(&CLIENT_HEARTBEAT_FRAME, &mut context);
+                let _ = connection.poll_aside(&CLIENT_HEARTBEAT_FRAME, &mut context);
             }
         }
     }

@@ -27,7 +27,7 @@ use crate::{
     gather::Gather,
     http::{standard::Standards, workload::HttpCommon},
     observe::ThreadTimes,
-    recorder::{Edges, Outbox},
+    recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     run::{Pinned, ensure_limits, take_parts},
     spec::{Arrivals, LoadError, LoadSpec},
@@ -90,12 +90,12 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
     })
 }
 
-/// A server, and what the workers share for it. Its edges begin anew with every slice, while all workers wait.
+/// A server, and what the workers share for it. Its bounds begin anew with every slice, while all workers wait.
 #[derive(Clone)]
 pub(crate) struct Target<'a> {
     pub(crate) spec: &'a LoadSpec,
     pub(crate) address: weir_engine::net::Address,
-    pub(crate) edges: Arc<Edges>,
+    pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) http: Option<HttpCommon>,
 }
@@ -109,10 +109,10 @@ impl<'a> Target<'a> {
             let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
             return Err(LoadError::Invalid { field: "targets", reason });
         }
-        let edges = Arc::new(Edges::default());
+        let bounds = Arc::new(WindowBounds::default());
         let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
         let http = spec.http.as_ref().map(common);
-        Ok(Self { spec, address, edges, outbox: Outbox::default(), http })
+        Ok(Self { spec, address, bounds, outbox: Outbox::default(), http })
     }
 }
 
@@ -198,7 +198,7 @@ impl Session<'_> {
             }
         }
         let tally = |spec: &LoadSpec| Tally {
-            gather: Gather::new(workers, spec.keeps()),
+            gather: Gather::new(workers, spec.sections()),
             measured: Measured {
                 driver,
                 warmup_ns: 0,
@@ -216,8 +216,8 @@ impl Session<'_> {
 
     /// Sends a few messages on each connection; they belong to no figure.
     fn prime(&mut self, target: usize, messages_each: u32) -> Result<SliceCounts, LoadError> {
-        let Target { spec, edges, outbox, .. } = &self.targets[target];
-        edges.restart(u64::MAX);
+        let Target { spec, bounds, outbox, .. } = &self.targets[target];
+        bounds.restart(u64::MAX);
         let origin_ns = monotonic().as_nanos();
         let limit = spec.connect_timeout + spec.response_timeout;
         let order = Order {
@@ -235,9 +235,9 @@ impl Session<'_> {
 
     /// Loads a target and adds what was measured to its tally.
     fn slice(&mut self, target: usize, length: Duration) -> Result<SliceCounts, LoadError> {
-        let Target { spec, edges, .. } = &self.targets[target];
+        let Target { spec, bounds, .. } = &self.targets[target];
         let origin_ns = (monotonic() + LEAD).as_nanos();
-        edges.restart(origin_ns);
+        bounds.restart(origin_ns);
         let order = Order {
             target,
             origin_ns,
@@ -258,7 +258,7 @@ impl Session<'_> {
         if let Some(length) = length {
             let until = order.origin_ns.saturating_add(nanoseconds(length));
             thread::sleep(Duration::from_nanos(until.saturating_sub(monotonic().as_nanos())));
-            self.targets[order.target].edges.stop(monotonic().as_nanos());
+            self.targets[order.target].bounds.stop(monotonic().as_nanos());
         }
         let mut counts = SliceCounts::default();
         let (mut outcomes, mut spun_ns) = (Vec::new(), vec![0; self.orders.len()]);

@@ -23,10 +23,12 @@ use crate::{
     http::workload::Http,
     open::OpenLoop,
     shared::{Connected, Shared},
-    single::Turns,
+    single::Trigger,
     spec::{Arrivals, LoadError, LoadSpec},
     spin::SpinGate,
-    worker::{self, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, Seat, thread_delay_ns, thread_number},
+    worker::{
+        self, ConnectionSlot, LOOK, LOOKS_PER_GATE, Outcome, Plan, Published, thread_delay_ns, thread_number,
+    },
     workload::Workload,
 };
 
@@ -36,7 +38,7 @@ pub(super) struct Order {
     pub(super) target: usize,
     pub(super) origin_ns: u64,
     pub(super) arrivals: Arrivals,
-    /// So many messages on each connection; absent until the edges say stop.
+    /// So many messages on each connection; absent until the bounds say stop.
     pub(super) messages_each: Option<u32>,
     /// When what is still in flight is cut off.
     pub(super) limit: Duration,
@@ -101,7 +103,7 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
         spec: target.spec,
         target: target.address.clone(),
         worker: number,
-        edges: Arc::clone(&target.edges),
+        bounds: Arc::clone(&target.bounds),
         outbox: Arc::clone(&target.outbox),
         published: Arc::new(Published::default()),
         http: target.http.clone(),
@@ -198,16 +200,16 @@ async fn carry_out<W: Workload>(side: &mut Side<'_, W>, order: &Order) -> Done {
     let open_loop = worker::open_loop(&plan, order.origin_ns).map(Rc::new);
     let working = Rc::new(Working { places: Cell::new(places), waiter: RefCell::new(None) });
     for place in 0..places {
-        let seat = Seat {
+        let slot = ConnectionSlot {
             place,
             connected: side.parked[place].take(),
             begin_at: plan.begin_at(order.origin_ns, place),
-            turns: turns(order, open_loop.as_ref(), place),
+            trigger: trigger(order, open_loop.as_ref(), place),
             is_single: false,
         };
         let (shared, working) = (Rc::clone(&shared), Rc::clone(&working));
         spawn(async move {
-            W::keep(shared, seat).await;
+            W::run_slot(shared, slot).await;
             working.leave();
         });
     }
@@ -219,13 +221,13 @@ async fn carry_out<W: Workload>(side: &mut Side<'_, W>, order: &Order) -> Done {
     leave(side, &shared, open_loop.as_deref(), order, reopened)
 }
 
-fn turns<W: Workload>(order: &Order, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Turns<W> {
+fn trigger<W: Workload>(order: &Order, open_loop: Option<&Rc<OpenLoop<W>>>, place: usize) -> Trigger<W> {
     match open_loop {
-        Some(open) => Turns::Open { open: Rc::clone(open), place },
+        Some(open) => Trigger::Open { open: Rc::clone(open), place },
         None => match order.arrivals {
             Arrivals::Closed { think } => {
                 let quota = Cell::new(order.messages_each.map_or(u64::MAX, u64::from));
-                Turns::Closed { think, quota }
+                Trigger::Closed { think, quota }
             }
             Arrivals::Open { .. } => unreachable!("an open loop has its schedule"),
         },
@@ -246,7 +248,7 @@ async fn attend<W: Workload>(
         let Some(open) = open_loop else { continue };
         if looks % LOOKS_PER_GATE == 0 {
             let delay = thread_delay_ns();
-            open.allow_spin(delay.is_some_and(|delay| gate.look(monotonic().as_nanos(), delay)));
+            open.allow_spin(delay.is_some_and(|delay| gate.poll(monotonic().as_nanos(), delay)));
         }
         looks += 1;
         if !shared.is_running() {
@@ -269,7 +271,7 @@ fn leave<W: Workload>(
             side.parked[place] = connected.take();
         }
     }
-    let missed_starts = open_loop.map_or(0, |open| open.pass_over(order.origin_ns, shared.edges.stop_ns()));
+    let missed_starts = open_loop.map_or(0, |open| open.pass_over(order.origin_ns, shared.bounds.stop_ns()));
     let mut recorder = shared.recorder.borrow_mut();
     let leftover = recorder.finish(now().as_nanos());
     Done {

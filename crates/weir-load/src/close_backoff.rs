@@ -18,12 +18,12 @@ const TRIAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Experience with one server.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct CloseBackoff {
     kept_open_in_a_row: u32,
     trial_next: Instant,
 }
 
-impl Patience {
+impl CloseBackoff {
     /// How long to wait this time.
     pub(crate) fn limit(&mut self, now: Instant) -> Duration {
         if self.kept_open_in_a_row < KEPT_OPEN_MAX {
@@ -57,12 +57,12 @@ mod tests {
 
     #[test]
     fn a_server_that_never_closes_is_waited_for_three_times_and_then_once_in_a_while() {
-        let mut patience = Patience::default();
+        let mut close_backoff = CloseBackoff::default();
         let (mut now, mut waits) = (0, Vec::new());
         for _ in 0..300 {
-            let limit = patience.limit(at(now));
+            let limit = close_backoff.limit(at(now));
             now += limit.as_millis() as u64;
-            patience.saw(false, limit, at(now));
+            close_backoff.saw(false, limit, at(now));
             if !limit.is_zero() {
                 waits.push(now);
             }
@@ -73,13 +73,13 @@ mod tests {
 
     #[test]
     fn one_connection_that_closes_brings_the_hope_back() {
-        let mut patience = Patience::default();
+        let mut close_backoff = CloseBackoff::default();
         for now in 0..10 {
-            let limit = patience.limit(at(now));
-            patience.saw(false, limit, at(now));
+            let limit = close_backoff.limit(at(now));
+            close_backoff.saw(false, limit, at(now));
         }
-        assert_eq!(patience.limit(at(10)), Duration::ZERO);
-        patience.saw(true, Duration::ZERO, at(10));
-        assert_eq!(patience.limit(at(10)), LIMIT);
+        assert_eq!(close_backoff.limit(at(10)), Duration::ZERO);
+        close_backoff.saw(true, Duration::ZERO, at(10));
+        assert_eq!(close_backoff.limit(at(10)), LIMIT);
     }
 }

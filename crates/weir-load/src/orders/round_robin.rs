@@ -14,7 +14,7 @@ use weir_engine::time::now;
 
 use super::workload::Orders;
 use crate::{
-    lane::{Lane, Watch},
+    connection::{Connection, Watch},
     recorder::Flight,
     shared::Shared,
     workload::End,
@@ -22,13 +22,13 @@ use crate::{
 
 /// The round of one worker.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct RoundRobin {
     in_flight_max: u64,
     /// Place of the session that is next.
     next: Cell<usize>,
 }
 
-impl Ring {
+impl RoundRobin {
     pub(crate) fn new(in_flight_max: u64) -> Self {
         Self { in_flight_max, next: Cell::new(0) }
     }
@@ -60,15 +60,17 @@ impl Ring {
         context: &mut Context<'_>,
     ) -> bool {
         let quota = shared.workload.quota(place);
-        let Some(lane) = shared.workload.lane(place).filter(|_| quota.get() > 0) else { return false };
-        if lane.in_flight() >= shared.depth {
+        let Some(connection) = shared.workload.connection(place).filter(|_| quota.get() > 0) else {
+            return false;
+        };
+        if connection.in_flight() >= shared.depth {
             return false;
         }
         let flight = Flight { intended_ns: now_ns, started_ns: now_ns };
         // A connection that has failed, or has no room, comes back through its own task.
-        let has_started = matches!(lane.poll_start(shared, flight, context), Poll::Ready(Ok(())));
+        let has_started = matches!(connection.poll_start(shared, flight, context), Poll::Ready(Ok(())));
         if has_started {
-            shared.spend();
+            shared.consume_budget();
             quota.set(quota.get() - 1);
         }
         has_started
@@ -87,21 +89,25 @@ pub(crate) async fn go_on(shared: &Shared<Orders>) {
 }
 
 /// Receives on one connection and starts the next order of the round for each answer; says what ended the connection.
-pub(crate) async fn exchange(shared: &Shared<Orders>, ring: &Ring, lane: &Rc<Lane<Orders>>) -> End {
+pub(crate) async fn exchange(
+    shared: &Shared<Orders>,
+    ring: &RoundRobin,
+    connection: &Rc<Connection<Orders>>,
+) -> End {
     let mut watch = Watch::new(shared.response_timeout);
     go_on(shared).await;
-    poll_fn(|context| poll(shared, ring, lane, &mut watch, context)).await
+    poll_fn(|context| poll(shared, ring, connection, &mut watch, context)).await
 }
 
 fn poll(
     shared: &Shared<Orders>,
-    ring: &Ring,
-    lane: &Lane<Orders>,
+    ring: &RoundRobin,
+    connection: &Connection<Orders>,
     watch: &mut Watch,
     context: &mut Context<'_>,
 ) -> Poll<End> {
     let mut arrived_ns = None;
-    while let Poll::Ready(moment) = lane.poll_arrival(shared, context) {
+    while let Poll::Ready(moment) = connection.poll_arrival(shared, context) {
         let moment = match moment {
             Ok(moment) => moment,
             Err(end) => return Poll::Ready(end),
@@ -113,7 +119,7 @@ fn poll(
         ring.start(shared, moment.now_ns, context);
     }
     if arrived_ns.is_none_or(|now_ns| watch.is_due(now_ns))
-        && let Err(failure) = watch.check(lane.oldest(), context)
+        && let Err(failure) = watch.check(connection.oldest(), context)
     {
         return Poll::Ready(End::Failed(failure));
     }

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// A connection that carries messages.
-pub(crate) struct Lane<W: Workload> {
+pub(crate) struct Connection<W: Workload> {
     stream: Stream,
     state: RefCell<State<W::Dialogue>>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Moment {
 
 /// What came of waiting for a peer to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Farewell {
+pub(crate) enum CloseOutcome {
     /// It did.
     Closed,
     /// It sent so many bytes instead.
@@ -59,7 +59,7 @@ pub(crate) enum Farewell {
     KeptOpen,
 }
 
-impl<W: Workload> Lane<W> {
+impl<W: Workload> Connection<W> {
     /// A connection at a place of its worker that carries so many messages at most.
     pub(crate) fn new(shared: &Shared<W>, connected: Connected, depth: usize, place: usize) -> Self {
         let dialogue = shared.workload.open(place, shared.connection_number(), connected.took_ns);
@@ -160,13 +160,13 @@ impl<W: Workload> Lane<W> {
     }
 
     /// Waits for the peer to close, at most for a time; there and then when the time is zero.
-    pub(crate) async fn farewell(&self, limit: Duration) -> Farewell {
+    pub(crate) async fn close_outcome(&self, limit: Duration) -> CloseOutcome {
         let end = poll_fn(|context| pin!(self.stream.recv()).poll(context));
         match timeout(limit, end).await {
-            Ok(Ok(Some(lease))) => Farewell::Spoke(lease.len()),
+            Ok(Ok(Some(lease))) => CloseOutcome::Spoke(lease.len()),
             // Broken or ended: either way the peer has let go.
-            Ok(Ok(None) | Err(_)) => Farewell::Closed,
-            Err(_) => Farewell::KeptOpen,
+            Ok(Ok(None) | Err(_)) => CloseOutcome::Closed,
+            Err(_) => CloseOutcome::KeptOpen,
         }
     }
 

@@ -39,12 +39,12 @@ pub(crate) struct Terms {
 
 /// The orders of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Tape {
+pub(crate) struct OrderGenerator {
     seed: u64,
     symbols: Vec<Symbol>,
 }
 
-impl Tape {
+impl OrderGenerator {
     pub(crate) fn new(seed: u64, symbols: Vec<Symbol>) -> Self {
         Self { seed: mix(seed ^ 0x6f72_6465_7273), symbols }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn an_order_follows_from_seed_session_and_number() {
-        let tape = |seed| Tape::new(seed, vec![Symbol(*b"A       "), Symbol(*b"B       ")]);
+        let tape = |seed| OrderGenerator::new(seed, vec![Symbol(*b"A       "), Symbol(*b"B       ")]);
         let orders = |seed, session| (1..200).map(|k| tape(seed).terms(session, k)).collect::<Vec<_>>();
         assert_eq!(orders(1, 0), orders(1, 0));
         assert_ne!(orders(1, 0), orders(2, 0));
