@@ -14,7 +14,6 @@ pub mod stats;
 pub mod system;
 
 pub mod crosscore;
-pub mod disk;
 pub mod fingerprint;
 pub mod limits;
 pub mod placement;

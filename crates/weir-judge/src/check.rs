@@ -31,22 +31,10 @@ pub(crate) fn all(
     trials: &[&TrialRecord],
     comparisons: &[Comparison],
 ) -> Vec<Check> {
-    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     if spec.is_storage() {
-        let mut checks = vec![
-            operations_counted(&loads),
-            processes(trials),
-            in_flight_as_given(trials, &loads),
-            machine_states(gate, trials),
-            steal(trials),
-            foreign_cpu(trials),
-            interleaving(spec, trials),
-            baseline_itself(spec, comparisons),
-            check("not-asked", true, Finding::NotAsked),
-        ];
-        checks.extend(exclusions::check(spec, gate, trials));
-        return checks;
+        return of_storage(spec, gate, trials, comparisons);
     }
+    let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let mut checks = vec![
         match spec {
             _ if spec.is_http() => responses_checked(&loads),
@@ -73,6 +61,60 @@ pub(crate) fn all(
         checks.insert(2, wakes_recovered(&loads));
     }
     checks
+}
+
+/// The checks of storage; those about the machine are of the trials that ran on it.
+fn of_storage(
+    spec: &StudySpec,
+    gate: &Gate,
+    trials: &[&TrialRecord],
+    comparisons: &[Comparison],
+) -> Vec<Check> {
+    let is_simulated = |id: &str| spec.cells.iter().any(|cell| cell.id == id && cell.is_simulated());
+    let (computed, measured): (Vec<&TrialRecord>, Vec<&TrialRecord>) =
+        trials.iter().copied().partition(|trial| is_simulated(&trial.cell_id));
+    let loads: Vec<&LoadReport> = measured.iter().filter_map(|trial| trial.load.as_ref()).collect();
+    let mut checks = vec![processes(trials)];
+    if spec.cells.iter().any(|cell| !cell.is_simulated()) {
+        checks.insert(0, operations_counted(&loads));
+        checks.extend([
+            in_flight_as_given(&measured, &loads),
+            machine_states(gate, &measured),
+            steal(&measured),
+            foreign_cpu(&measured),
+        ]);
+        checks.extend(exclusions::check(spec, gate, &measured));
+    }
+    if !computed.is_empty() {
+        checks.push(repeatable(&computed));
+    }
+    checks.extend([
+        interleaving(spec, trials),
+        baseline_itself(spec, comparisons),
+        check("not-asked", true, Finding::NotAsked),
+    ]);
+    checks
+}
+
+/// Whether the baseline's second run, with the same seed, is the first one bit for bit: nothing of the machine is in
+/// what was computed.
+fn repeatable(trials: &[&TrialRecord]) -> Check {
+    let repeats: Vec<&&TrialRecord> = trials.iter().filter(|trial| trial.repeat).collect();
+    let first_of = |repeat: &TrialRecord| {
+        trials.iter().find(|it| {
+            !it.repeat
+                && (&it.arm, &it.cell_id, it.block, it.attempt)
+                    == (&repeat.arm, &repeat.cell_id, repeat.block, repeat.attempt)
+        })
+    };
+    let is_same = |repeat: &&&TrialRecord| first_of(repeat).is_some_and(|first| first.load == repeat.load);
+    let same = count(repeats.iter().copied().filter(is_same).count());
+    let repeats = count(repeats.len());
+    check(
+        "repeatable",
+        same == repeats,
+        Finding::Repeatable { same, repeats, simulated: count(trials.len()) },
+    )
 }
 
 /// Every reply has the next sequence number, and comes in its order's turn.

@@ -136,7 +136,9 @@ impl Gate {
     }
 
     fn has_met<'a>(&self, state: TrialState, trials: impl IntoIterator<Item = &'a TrialRecord>) -> bool {
-        trials.into_iter().any(|trial| self.state(trial) == state && self.is_clean(trial))
+        trials
+            .into_iter()
+            .any(|trial| has_reading(trial) && self.state(trial) == state && self.is_clean(trial))
     }
 
     /// The state in which a cell is compared: the one with more clean trials, near when equal. `None` where its arms
@@ -159,6 +161,7 @@ impl Gate {
         let mut counts = (0, 0, 0);
         for trial in trials {
             match self.state(trial) {
+                _ if self.states.is_some() && !has_reading(trial) => {}
                 TrialState::Near => counts.0 += 1,
                 TrialState::Far => counts.1 += 1,
                 TrialState::Changed => counts.2 += 1,
@@ -223,6 +226,8 @@ impl Gate {
         }
         match (self.state(trial), state?) {
             (own, wanted) if own == wanted => None,
+            // What was computed met no state at all.
+            _ if !has_reading(trial) => None,
             (TrialState::Far, _) => Some(Exclusion::InFarState),
             (TrialState::Near, _) => Some(Exclusion::InNearState),
             (TrialState::Changed, _) => Some(Exclusion::from(&Taint::StateChanged)),
@@ -271,6 +276,11 @@ fn took_turns(trial: &TrialRecord) -> bool {
 /// Whether the trial gave figures, however noisy the machine was.
 pub(crate) fn is_comparable(trial: &TrialRecord) -> bool {
     trial.load.is_some() && trial.taints.iter().all(taint::is_noise)
+}
+
+/// Whether the machine's state was read around it; around a trial that is computed it is not.
+fn has_reading(trial: &TrialRecord) -> bool {
+    is_taken(&trial.reading_before) || is_taken(&trial.reading_after)
 }
 
 fn is_taken(reading: &CrossCoreReading) -> bool {

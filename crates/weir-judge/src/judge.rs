@@ -19,6 +19,8 @@
 //! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
 //! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
 //!    lag, and all its figures are compared in closed loop.
+//! 8. On a simulated device the claims are misses and the share of CPU, and the headline is the joint statement on both
+//!    (`frontier`).
 
 use std::collections::BTreeSet;
 
@@ -41,7 +43,7 @@ use weir_stats::{
 use crate::{
     answers, attribution,
     cell_trials::{self, CellTrials},
-    check, equal_rate,
+    check, equal_rate, frontier,
     gate::{Against, Gate, Pairs, TrialState},
     handoff, listening, obstacle,
     progress::Progress,
@@ -87,6 +89,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
+    let frontier = frontier::rows(spec, &arms, &comparisons);
+    let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
     let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
@@ -94,7 +98,11 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         spec: spec.clone(),
         fingerprint: judged.fingerprint.clone(),
         headline,
-        verdict: headline.map_or(Verdict::NotComparable, |index| comparisons[index].verdict),
+        verdict: headline.map_or(Verdict::NotComparable, |index| {
+            let comparison = &comparisons[index];
+            let answer = frontier_answers.iter().find(|it| it.cell_id == comparison.cell_id);
+            answer.map_or(comparison.verdict, frontier::verdict)
+        }),
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
@@ -109,6 +117,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
         gateway,
+        frontier,
+        frontier_answers,
     }
 }
 
@@ -131,7 +141,8 @@ pub struct RunningEstimate {
 
 /// The running estimate of the headline; `None` with fewer units than would decide anything.
 pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
-    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline)?;
+    // Simulated trials come so fast that there is nothing to wait for.
+    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline && !cell.is_simulated())?;
     let baseline = &spec.arms[0].name;
     let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
     let gate = Gate::new(trials.iter().copied());
@@ -560,9 +571,8 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
 
 fn headline(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
     let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline)?;
-    comparisons.iter().position(|comparison| {
-        comparison.cell_id == cell.id && comparison.metric == Metric::ServerCpuPerMessage
-    })
+    let metric = if cell.is_simulated() { Metric::WaitingCpuShare } else { Metric::ServerCpuPerMessage };
+    comparisons.iter().position(|comparison| comparison.cell_id == cell.id && comparison.metric == metric)
 }
 
 fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
@@ -578,7 +588,9 @@ fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<Ar
 }
 
 fn timeline(gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<TimelineEntry> {
-    let trials = cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));
+    // What was computed says nothing of the machine over time.
+    let measured = cells.iter().filter(|cell| !cell.spec.is_simulated());
+    let trials = measured.flat_map(|cell| cell.trials.iter().map(move |trial| (cell, *trial)));
     let mut entries: Vec<TimelineEntry> = trials
         .map(|(cell, trial)| TimelineEntry {
             arm: trial.arm.clone(),

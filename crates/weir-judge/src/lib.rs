@@ -21,6 +21,7 @@ mod attribution;
 mod cell_trials;
 mod check;
 mod equal_rate;
+mod frontier;
 mod histogram;
 mod listening;
 mod obstacle;

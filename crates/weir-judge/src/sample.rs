@@ -49,5 +49,6 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     }
 }

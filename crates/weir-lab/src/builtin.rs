@@ -23,7 +23,7 @@ macro_rules! built_in {
 }
 
 /// All there are.
-pub const ALL: [BuiltIn; 8] = [
+pub const ALL: [BuiltIn; 9] = [
     built_in!("quick", "../studies/"),
     built_in!("http", "../studies/"),
     built_in!("http-confounders", "../studies/"),
@@ -32,6 +32,7 @@ pub const ALL: [BuiltIn; 8] = [
     built_in!("peers-echo", "../../../docs/studies/"),
     built_in!("peers-http", "../../../docs/studies/"),
     built_in!("gateway", "../studies/"),
+    built_in!("polling", "../studies/"),
 ];
 
 impl BuiltIn {

@@ -43,7 +43,7 @@ impl ExitCode {
 
     /// Code of a stored result, for `weir report`.
     pub fn of_result(result: &StudyResult) -> Self {
-        if !result.missing_arms.is_empty() {
+        if !(result.missing_arms.is_empty() && result.spec.missing_cells.is_empty()) {
             return Self::Environment;
         }
         match result.verdict {

@@ -376,6 +376,7 @@ fn trial_request<'a>(request: &RoundRequest<'a>, arm: usize) -> TrialRequest<'a>
         load_cpus: request.load_cpus,
         neighbours: request.neighbours,
         seed: request.seed,
+        block: 0,
         position: u32::try_from(arm).unwrap_or(u32::MAX),
         interrupt: request.interrupt,
     }

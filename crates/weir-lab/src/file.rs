@@ -135,6 +135,7 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     };
     if table.read("ways", Entry::flag)?.unwrap_or(false) {
         spec.ways = ways::found(&surroundings.tried);

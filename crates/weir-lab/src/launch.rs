@@ -27,6 +27,8 @@ pub struct TrialRequest<'a> {
     pub neighbours: &'a [NeighbourSpec],
     /// Seed of payloads and arrivals.
     pub seed: u64,
+    /// Number of the block in its cell.
+    pub block: u32,
     /// Position in the block; with the seed it varies the processes' environment between trials.
     pub position: u32,
     /// Set when the session must stop; a launcher looks at it at least ten times a second.
@@ -84,6 +86,8 @@ impl<'a> RoundRequest<'a> {
             load_cpus: self.load_cpus,
             neighbours: self.neighbours,
             seed: self.seed,
+            // What an arm that takes turns is told does not depend on it.
+            block: 0,
             position,
             interrupt: self.interrupt,
         }

@@ -69,6 +69,8 @@ pub enum Level {
     BlockBytes,
     /// Operations the background load keeps in flight.
     BackgroundDepth,
+    /// Cores that keep so many in flight each.
+    BackgroundCores,
     /// Sessions of clients.
     Sessions,
     /// Orders in flight over all sessions.
@@ -90,6 +92,7 @@ impl Level {
             Self::Permutations => "permutations",
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
+            Self::BackgroundCores => "background_cores",
             Self::InFlightTotal => "in_flight_total",
         }
     }
@@ -107,6 +110,7 @@ impl Level {
             Self::Permutations => 1..=1_000,
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
+            Self::BackgroundCores => 1..=16,
             // The built-in accounts are named with five digits.
             Self::Sessions => 1..=10_000,
         }

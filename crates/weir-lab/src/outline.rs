@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 
-use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
+use weir_record::{
+    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    storage::StorageDevice,
+};
 
 use crate::{alternation, file::Study, protocol, surroundings::cpu_list, validate};
 
@@ -13,12 +16,23 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const AROUND_TRIAL_NS: u64 = 400 * MILLISECOND_NS;
 const AROUND_STORAGE_NS: u64 = 800 * MILLISECOND_NS;
 
+/// How much faster than the clock the model is computed beside its deepest load, on two CPUs.
+const COMPUTED_FASTER: u64 = 30;
+
+/// Replaying a trace, whatever the window.
+const REPLAYED_NS: u64 = 10 * MILLISECOND_NS;
+
 /// How long a cell takes when every warm-up runs to its end: its rounds or blocks, and the pilot that finds its rate.
 pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() as u64 + 1;
     let around_ns = if cell.storage.is_some() { AROUND_STORAGE_NS } else { AROUND_TRIAL_NS };
     let protocol = protocol::of(cell);
-    let trial_ns = cell.window_ns + cell.warmup_ns_max + protocol.ramp_up_ns(cell) + around_ns;
+    let length_ns = cell.window_ns + cell.warmup_ns_max;
+    let trial_ns = match cell.storage.as_ref().map(|storage| &storage.device) {
+        Some(StorageDevice::Model | StorageDevice::ModelLate) => length_ns / COMPUTED_FASTER,
+        Some(StorageDevice::Synthetic(_) | StorageDevice::Trace(_)) => REPLAYED_NS,
+        Some(StorageDevice::Disk) | None => length_ns + protocol.ramp_up_ns(cell) + around_ns,
+    };
     let unit_ns = cell.alternation.map_or(runs * trial_ns, |turns| alternation::round_ns(cell, &turns, runs));
     let pilots = match cell.load {
         LoadMode::OpenShare { .. } if protocol.has_capacity_of_baseline() => 2,
@@ -118,6 +132,8 @@ fn runs(arm: &ArmSpec) -> String {
         Subject::Storage(storage) => {
             words.extend(storage.engine.iter().map(|engine| format!("--engine {engine}")));
             words.push(format!("--wait {}", storage.completion.predictor));
+            words.extend(storage.completion.armed.then(|| "--armed".to_owned()));
+            words.extend(storage.completion.true_times.then(|| "told true times".to_owned()));
         }
         Subject::Fio { program, engine } => {
             words.push(program.clone());

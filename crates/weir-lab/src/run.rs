@@ -153,11 +153,6 @@ pub struct Outcome {
 impl Outcome {
     /// What cut the study short, how far it came and how it goes on; `None` when nothing is left that could.
     pub fn way_on(&self, folder: &Path) -> Option<String> {
-        Some(format!("{}; go on with: weir study --resume {}", self.cut_short()?, folder.display()))
-    }
-
-    /// The first two of these, for whoever goes on by another command.
-    pub fn cut_short(&self) -> Option<String> {
         let cause = match self.ended {
             Ended::TimeCap => {
                 let cap = progress::seconds(self.result.spec.time_cap_ns);
@@ -169,7 +164,8 @@ impl Outcome {
             Ended::Interrupted => "interrupted".to_owned(),
             Ended::Complete | Ended::ArmsMissing => return None,
         };
-        Some(format!("{cause}: {}", self.progress.words()))
+        let (done, folder) = (self.progress.words(), folder.display());
+        Some(format!("{cause}: {done}; go on with: weir study --resume {folder}"))
     }
 }
 
@@ -484,6 +480,7 @@ impl Session<'_> {
                 load_cpus: self.header.spec.load_cpus_in(attempt.cell),
                 neighbours: &self.header.spec.neighbours,
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
+                block: attempt.planned.block,
                 position,
                 interrupt: self.hands.interrupt,
             })?;

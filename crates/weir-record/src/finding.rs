@@ -98,6 +98,15 @@ findings! {
     }
     /// What a storage job is not asked, because it is its own load.
     NotAsked = "not-asked"
+    /// Whether what was computed twice with one seed came out the same.
+    Repeatable = "repeatable" {
+        /// Second runs of the baseline that are the first ones bit for bit.
+        same: u64,
+        /// Second runs.
+        repeats: u64,
+        /// Trials that were computed.
+        simulated: u64,
+    }
     /// Responses failed, or none did.
     Failures = "failures" {
         /// All of them.

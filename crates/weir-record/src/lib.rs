@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`,
 //! `http`, `orders`, `storage`, `machine`, `trial`, `slices`) and what was concluded (`finding`, `verdict`, `study`,
-//! `gateway`).
+//! `gateway`, `frontier`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -9,6 +9,7 @@
 mod encoding;
 pub mod engine;
 pub mod finding;
+pub mod frontier;
 pub mod gateway;
 pub mod goal;
 pub mod http;
@@ -22,7 +23,6 @@ pub mod spec;
 pub mod storage;
 pub mod storage_trial;
 pub mod study;
-pub mod sweep;
 pub mod trial;
 pub mod verdict;
 

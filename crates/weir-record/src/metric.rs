@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::{CellSpec, LoadMode},
+    storage::WaitingReport,
     trial::{ObservedWindow, SliceRecord, TrialRecord},
 };
 
@@ -33,6 +34,18 @@ pub enum Metric {
     GeneratorCpuPerMessage,
     /// Involuntary context switches of the server's threads per message.
     InvoluntarySwitchesPerMessage,
+    /// Operations that were complete when their sleep ended, of all.
+    MissRate,
+    /// Misses that were noticed later than an interrupt would have told, of all operations.
+    HarmfulMissRate,
+    /// CPU time of the thread that waits, over time.
+    WaitingCpuShare,
+    /// Mean time from the completion at the device to its notice.
+    AddedLatency,
+    /// Mean sleep that was asked for, operations without one included.
+    EffectiveSleep,
+    /// Operations that were left to the interrupt, of all.
+    InterruptedRate,
     /// Memory of the server's own, that no file backs.
     ServerMemory,
     /// Orders for each commit of the gateway's journal; at level `disk` a commit is one `fdatasync`.
@@ -98,6 +111,8 @@ pub enum MetricUnit {
     PerSecond,
     /// Events.
     Count,
+    /// A part of a whole, 0 to 1.
+    Share,
     /// Bytes.
     Bytes,
 }
@@ -110,6 +125,7 @@ impl MetricUnit {
             Self::Nanos => "ns",
             Self::PerSecond => "1/s",
             Self::Count => "count",
+            Self::Share => "share",
             Self::Bytes => "B",
         }
     }
@@ -152,7 +168,7 @@ pub struct MetricRow {
 }
 
 /// All metrics, in the order in which they are shown, which is that of the enum.
-pub static METRICS: [MetricRow; 12] = [
+pub static METRICS: [MetricRow; 18] = [
     MetricRow {
         metric: Metric::ServerCpuPerMessage,
         key: "server-cpu-per-message",
@@ -160,9 +176,10 @@ pub static METRICS: [MetricRow; 12] = [
         scale: Scale::Ratio,
         better: Better::Smaller,
         family: Family::Cpu,
-        read: |trial| micros_each(trial, |seen| seen.cpu_ns),
+        read: |trial| micros_each(trial, |seen| seen.cpu_ns).or_else(|| micros_modelled(trial)),
         read_slice: Some(|slice| micros_each_of_slice(slice, slice.server_cpu_ns)),
-        part: |_| Part::Claim,
+        // Of simulated devices the claims are misses and the share of time that the thread is on its CPU.
+        part: |cell| if cell.is_simulated() { Part::Condition } else { Part::Claim },
     },
     MetricRow {
         metric: Metric::MachineCpuPerMessage,
@@ -174,7 +191,11 @@ pub static METRICS: [MetricRow; 12] = [
         read: |trial| micros_each(trial, |seen| seen.noise.machine_busy_ns),
         read_slice: Some(|slice| micros_each_of_slice(slice, slice.machine_cpu_ns)),
         // The machine of a gateway runs an exchange as well.
-        part: |cell| if cell.orders.is_some() { Part::Figure } else { Part::Condition },
+        part: |cell| match cell {
+            _ if cell.is_simulated() => Part::None,
+            _ if cell.orders.is_some() => Part::Figure,
+            _ => Part::Condition,
+        },
     },
     MetricRow {
         metric: Metric::SwitchesPerMessage,
@@ -186,7 +207,7 @@ pub static METRICS: [MetricRow; 12] = [
         read: |trial| each(trial, |seen| seen.switches_voluntary),
         read_slice: None,
         // What was published of gateways.
-        part: |cell| if cell.orders.is_some() { Part::Claim } else { Part::Figure },
+        part: |cell| if cell.orders.is_some() { Part::Claim } else { observed_figure(cell) },
     },
     MetricRow {
         metric: Metric::Throughput,
@@ -201,7 +222,11 @@ pub static METRICS: [MetricRow; 12] = [
             is_measured.then(|| slice.messages as f64 * 1e9 / slice.length_ns as f64)
         }),
         // No generator limits a storage job.
-        part: |cell| if is_open(cell) && cell.storage.is_none() { Part::Figure } else { Part::Claim },
+        part: |cell| match cell {
+            _ if cell.is_simulated() => Part::Condition,
+            _ if is_open(cell) && cell.storage.is_none() => Part::Figure,
+            _ => Part::Claim,
+        },
     },
     MetricRow {
         metric: Metric::LatencyP50,
@@ -213,7 +238,11 @@ pub static METRICS: [MetricRow; 12] = [
         read: |trial| Some(trial.load.as_ref()?.response.quantile_ns(0.5)? as f64),
         read_slice: None,
         // With one order in flight the round trip is the figure; elsewhere a closed loop hides waiting.
-        part: |cell| if is_timed(cell) || cell.orders.is_some() { Part::Claim } else { Part::None },
+        part: |cell| match cell {
+            _ if cell.is_simulated() => Part::Figure,
+            _ if is_timed(cell) || cell.orders.is_some() => Part::Claim,
+            _ => Part::None,
+        },
     },
     MetricRow {
         metric: Metric::LatencyP99,
@@ -225,6 +254,7 @@ pub static METRICS: [MetricRow; 12] = [
         read: |trial| Some(trial.load.as_ref()?.response.quantile_ns(0.99)? as f64),
         read_slice: None,
         part: |cell| match cell.storage {
+            _ if cell.is_simulated() => Part::Figure,
             // A job that is stopped between its turns has operations that waited for these among its slowest.
             Some(_) if cell.alternation.is_some() => Part::None,
             _ if is_timed(cell) => Part::Claim,
@@ -265,7 +295,7 @@ pub static METRICS: [MetricRow; 12] = [
             (load.messages > 0).then(|| load.generator_cpu_ns as f64 / 1e3 / load.messages as f64)
         },
         read_slice: Some(|slice| micros_each_of_slice(slice, slice.generator_cpu_ns)),
-        part: |_| Part::Figure,
+        part: observed_figure,
     },
     MetricRow {
         metric: Metric::InvoluntarySwitchesPerMessage,
@@ -276,7 +306,76 @@ pub static METRICS: [MetricRow; 12] = [
         family: Family::Events,
         read: |trial| each(trial, |seen| seen.switches_involuntary),
         read_slice: None,
-        part: |_| Part::Figure,
+        part: observed_figure,
+    },
+    MetricRow {
+        metric: Metric::MissRate,
+        key: "miss-rate",
+        unit: MetricUnit::Share,
+        scale: Scale::Difference { margin: 0.005 },
+        better: Better::Smaller,
+        family: Family::Events,
+        read: |trial| of_operations(trial, |waiting| waiting.misses),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Claim),
+    },
+    MetricRow {
+        metric: Metric::HarmfulMissRate,
+        key: "harmful-miss-rate",
+        unit: MetricUnit::Share,
+        scale: Scale::Difference { margin: 0.005 },
+        better: Better::Smaller,
+        family: Family::Events,
+        read: |trial| of_operations(trial, |waiting| waiting.misses_harmful),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Figure),
+    },
+    MetricRow {
+        metric: Metric::WaitingCpuShare,
+        key: "waiting-cpu-share",
+        unit: MetricUnit::Share,
+        scale: Scale::Difference { margin: 0.005 },
+        better: Better::Smaller,
+        family: Family::Cpu,
+        read: |trial| {
+            let waiting = waiting(trial)?;
+            (waiting.elapsed_ns > 0).then(|| waiting.cpu_ns as f64 / waiting.elapsed_ns as f64)
+        },
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Claim),
+    },
+    MetricRow {
+        metric: Metric::AddedLatency,
+        key: "added-latency",
+        unit: MetricUnit::Micros,
+        scale: Scale::Difference { margin: 0.1 },
+        better: Better::Smaller,
+        family: Family::Time,
+        read: |trial| of_operations(trial, |it| it.total_ns.saturating_sub(it.device_ns)).map(|ns| ns / 1e3),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Condition),
+    },
+    MetricRow {
+        metric: Metric::EffectiveSleep,
+        key: "effective-sleep",
+        unit: MetricUnit::Micros,
+        scale: Scale::Difference { margin: 0.1 },
+        better: Better::Smaller,
+        family: Family::Time,
+        read: |trial| of_operations(trial, |waiting| waiting.sleep_requested_ns).map(|ns| ns / 1e3),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Figure),
+    },
+    MetricRow {
+        metric: Metric::InterruptedRate,
+        key: "interrupted-rate",
+        unit: MetricUnit::Share,
+        scale: Scale::Difference { margin: 0.005 },
+        better: Better::Smaller,
+        family: Family::Events,
+        read: |trial| of_operations(trial, |waiting| waiting.interrupted),
+        read_slice: None,
+        part: |cell| of_waiting(cell, Part::Figure),
     },
     MetricRow {
         metric: Metric::ServerMemory,
@@ -336,6 +435,37 @@ fn to_a_byte(cell: &CellSpec) -> Part {
         Some(_) => Part::Figure,
         None => Part::None,
     }
+}
+
+/// What only processes have that were observed.
+fn observed_figure(cell: &CellSpec) -> Part {
+    if cell.is_simulated() { Part::None } else { Part::Figure }
+}
+
+/// The measurement points of a way to wait are compared where they are the question, which is on simulated devices; on
+/// a disk not every tool has them.
+fn of_waiting(cell: &CellSpec, simulated: Part) -> Part {
+    match &cell.storage {
+        Some(storage) if storage.device.is_simulated() => simulated,
+        Some(_) => Part::Figure,
+        None => Part::None,
+    }
+}
+
+fn waiting(trial: &TrialRecord) -> Option<&WaitingReport> {
+    trial.load.as_ref()?.storage.as_ref()?.waiting.as_ref()
+}
+
+/// A sum over the operations of a trial, for each of them.
+fn of_operations(trial: &TrialRecord, sum: impl Fn(&WaitingReport) -> u64) -> Option<f64> {
+    let waiting = waiting(trial)?;
+    (waiting.operations > 0).then(|| sum(waiting) as f64 / waiting.operations as f64)
+}
+
+/// CPU per operation of a simulated thread, which no process was.
+fn micros_modelled(trial: &TrialRecord) -> Option<f64> {
+    let is_modelled = trial.load.as_ref()?.observed.is_none();
+    is_modelled.then(|| of_operations(trial, |waiting| waiting.cpu_ns))?.map(|ns| ns / 1e3)
 }
 
 fn each(trial: &TrialRecord, total: impl Fn(&ObservedWindow) -> u64) -> Option<f64> {

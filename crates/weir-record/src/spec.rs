@@ -8,7 +8,7 @@ use crate::{
     finding::Finding,
     goal::ComparisonSpec,
     machine::FindingState,
-    storage::{AccessPattern, CompletionMethod, StorageEngine, StorageEngineOptions},
+    storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
     verdict::Metric,
 };
 
@@ -45,6 +45,9 @@ pub struct StudySpec {
     /// Ways of waiting for I/O as they were found where the study was made; for studies that compare them all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<WayOfWaiting>,
+    /// Cells that this machine cannot run, and that are not among `cells` for that reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_cells: Vec<MissingCell>,
 }
 
 impl StudySpec {
@@ -67,6 +70,15 @@ impl StudySpec {
     pub fn is_storage(&self) -> bool {
         self.cells.iter().any(|cell| cell.storage.is_some())
     }
+}
+
+/// A cell that a study does without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingCell {
+    /// Its identifier.
+    pub id: String,
+    /// Why it cannot run here.
+    pub reason: String,
 }
 
 /// One way of serving the workload.
@@ -229,6 +241,11 @@ fn one() -> u32 {
 }
 
 impl CellSpec {
+    /// Whether its trials are computed, and nothing in them depends on this machine.
+    pub fn is_simulated(&self) -> bool {
+        self.storage.as_ref().is_some_and(|storage| storage.device.is_simulated())
+    }
+
     /// Whether the arm runs in this cell.
     pub fn has_arm(&self, arm: &str) -> bool {
         self.arms.is_empty() || self.arms.iter().any(|own| own == arm)
@@ -294,6 +311,9 @@ pub struct OrdersCell {
 /// engine that has one operation in flight per thread gets as many threads as the cell has operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageCell {
+    /// What is waited for.
+    #[serde(default, skip_serializing_if = "is_disk")]
+    pub device: StorageDevice,
     /// Which blocks are touched, in which order.
     pub pattern: AccessPattern,
     /// The engine of arms that name none.
@@ -301,6 +321,9 @@ pub struct StorageCell {
     pub engine: Option<StorageEngine>,
     /// Random reads that another process keeps in flight meanwhile, from the CPUs of the load side; 0 for none.
     pub background_depth: u32,
+    /// Cores that keep so many in flight each; more than one only of a model.
+    #[serde(default = "one_core", skip_serializing_if = "is_one_core")]
+    pub background_cores: u32,
     /// Bytes of the data file that are used.
     pub file_bytes: u64,
     /// A file of the user's, which is never laid out; absent means one beside the run folder.
@@ -310,6 +333,18 @@ pub struct StorageCell {
 
 fn is_zero(length_ns: &u64) -> bool {
     *length_ns == 0
+}
+
+fn is_disk(device: &StorageDevice) -> bool {
+    !device.is_simulated()
+}
+
+fn one_core() -> u32 {
+    1
+}
+
+fn is_one_core(cores: &u32) -> bool {
+    *cores == 1
 }
 
 /// A figure that somebody published, and where in this study its counterpart is.

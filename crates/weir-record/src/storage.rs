@@ -193,11 +193,114 @@ pub struct CompletionMethod {
     pub armed: bool,
     /// What it sleeps with.
     pub sleep: SleepPrimitive,
+    /// The predictor is told what the device took also after a sleep that was too long. Only a simulated device can.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub true_times: bool,
 }
 
 impl Default for CompletionMethod {
     fn default() -> Self {
-        Self { predictor: "interrupt".to_owned(), armed: false, sleep: SleepPrimitive::Auto }
+        Self {
+            predictor: "interrupt".to_owned(),
+            armed: false,
+            sleep: SleepPrimitive::Auto,
+            true_times: false,
+        }
+    }
+}
+
+/// What a trial of storage waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum StorageDevice {
+    /// A file on a disk of this machine.
+    #[default]
+    Disk,
+    /// The queueing model of a 983 ZET and of the host beside it.
+    Model,
+    /// The same with two hypotheses about the published host and device: now and then a wake-up comes late, and the
+    /// device is slow when a load begins.
+    ModelLate,
+    /// Latencies made from the seed of a trial.
+    Synthetic(SyntheticTrace),
+    /// Latencies of a recorded trace, by its file.
+    Trace(String),
+}
+
+impl StorageDevice {
+    /// Whether its times are computed. They depend on the seed alone, and on nothing of this machine.
+    pub fn is_simulated(&self) -> bool {
+        *self != Self::Disk
+    }
+}
+
+impl fmt::Display for StorageDevice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk => formatter.write_str("disk"),
+            Self::Model => formatter.write_str("model"),
+            Self::ModelLate => formatter.write_str("model-late"),
+            Self::Synthetic(trace) => write!(formatter, "synthetic:{}", trace.name()),
+            Self::Trace(file) => write!(formatter, "trace:{file}"),
+        }
+    }
+}
+
+impl FromStr for StorageDevice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "disk" => Ok(Self::Disk),
+            None if text == "model" => Ok(Self::Model),
+            None if text == "model-late" => Ok(Self::ModelLate),
+            Some(("trace", file)) if !file.is_empty() => Ok(Self::Trace(file.to_owned())),
+            Some(("synthetic", name)) => SyntheticTrace::ALL
+                .into_iter()
+                .find(|trace| trace.name() == name)
+                .map(Self::Synthetic)
+                .ok_or_else(|| format!("there is no synthetic trace {name:?}")),
+            _ => Err(format!("there is no device {text:?}")),
+        }
+    }
+}
+
+impl TryFrom<String> for StorageDevice {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<StorageDevice> for String {
+    fn from(device: StorageDevice) -> Self {
+        device.to_string()
+    }
+}
+
+/// A process that makes latencies, and has nothing in common with the queueing model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyntheticTrace {
+    /// A log-normal device with a stall now and then.
+    Calm,
+    /// A device that changes between a fast and a slow state, each of some hundred operations.
+    TwoSpeed,
+    /// A crowded device whose mean wanders slowly while single operations scatter widely.
+    Drifting,
+}
+
+impl SyntheticTrace {
+    /// The least loaded first.
+    pub const ALL: [Self; 3] = [Self::Calm, Self::TwoSpeed, Self::Drifting];
+
+    /// Name in study files and identifiers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::TwoSpeed => "two-speed",
+            Self::Drifting => "drifting",
+        }
     }
 }
 

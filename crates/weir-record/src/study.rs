@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::Finding,
+    frontier::{FrontierAnswer, FrontierRow},
     gateway::{GatewayFindings, OrderFigures},
     goal::Answer,
     machine::{Fingerprint, NetworkCounters},
@@ -21,9 +22,11 @@ pub struct StudyResult {
     pub spec: StudySpec,
     /// Where it ran.
     pub fingerprint: Fingerprint,
-    /// Index into `comparisons` of the headline (server CPU per message in the headline cell).
+    /// Index into `comparisons` of the headline (server CPU per message in the headline cell; the share of CPU where
+    /// that is on a simulated device).
     pub headline: Option<usize>,
-    /// The headline verdict; decides the exit code.
+    /// The headline verdict; decides the exit code. On a simulated device it is that of the candidate, which is the
+    /// baseline: better when it is ahead of the whole family of the second arm.
     pub verdict: Verdict,
     /// Every comparison of every cell, headline cell first.
     pub comparisons: Vec<Comparison>,
@@ -58,6 +61,12 @@ pub struct StudyResult {
     /// What only a study of the order gateway concludes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayFindings>,
+    /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frontier: Vec<FrontierRow>,
+    /// What the frontier says of the family of the second arm, the headline cell first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frontier_answers: Vec<FrontierAnswer>,
 }
 
 /// What one cause of a published difference makes in this study.

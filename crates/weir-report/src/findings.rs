@@ -201,6 +201,16 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
                 "整机 {most} 个请求中已占用 {taken} 个",
             )
         }
+        Finding::Repeatable { same, repeats, simulated } => {
+            let (same, repeats, simulated) = (count(*same), count(*repeats), count(*simulated));
+            told!(
+                language,
+                "{simulated} trials are computed and depend on the seed alone; {same} of {repeats} that were computed \
+                 twice came out the same bit for bit",
+                "시행 {simulated}건은 시드에만 따라 계산한 것이며, 두 번 계산한 {repeats}건 가운데 {same}건이 비트까지 같음",
+                "{simulated} 次试验由计算得出，只取决于种子；计算两遍的 {repeats} 次中有 {same} 次逐位相同",
+            )
+        }
         Finding::NotAsked => language
             .choose([
                 "headroom of the generator, the offered rate and a steady warm-up: a storage job is its own load and \

@@ -19,6 +19,7 @@ mod definitions;
 mod display;
 mod findings;
 mod format;
+mod frontier;
 mod gateway;
 mod goals;
 mod html;
@@ -26,7 +27,6 @@ mod language;
 mod markdown;
 mod metrics;
 mod notes;
-mod polling;
 mod published;
 mod section;
 mod sections;
@@ -45,7 +45,6 @@ use weir_record::{study::StudyResult, trial::TrialRecord};
 
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
-pub use polling::{polling_html, polling_markdown, polling_terminal, sweep_terminal};
 
 /// One self-contained page: no script, no network, light and dark, printable.
 pub fn html(result: &StudyResult, language: Language) -> String {

@@ -46,7 +46,8 @@ pub(crate) fn document(view: &View<'_>) -> String {
 }
 
 fn missing_arms(view: &View<'_>, out: &mut String) {
-    if view.result.missing_arms.is_empty() {
+    let cells = &view.result.spec.missing_cells;
+    if view.result.missing_arms.is_empty() && cells.is_empty() {
         return;
     }
     heading(view, out, Word::MissingTitle);
@@ -65,6 +66,10 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
                 code(unlock)
             ));
         }
+    }
+    for cell in cells {
+        let (reason, colon) = (view.term(&cell.reason).0, view.language.colon());
+        out.push_str(&format!("- {}{colon}{}\n", escape(&cell.id), escape(&reason)));
     }
 }
 

@@ -29,7 +29,7 @@ struct MetricWords {
 }
 
 /// In the order of the record's table.
-const WORDS: [MetricWords; 12] = [
+const WORDS: [MetricWords; 18] = [
     MetricWords {
         metric: Metric::ServerCpuPerMessage,
         name: ["Server CPU per {per}", "{per}당 서버 CPU", "每{per}的服务器 CPU"],
@@ -105,6 +105,42 @@ const WORDS: [MetricWords; 12] = [
             "每{per}非自愿上下文切换次数",
         ],
         short: ["involuntary", "비자발적 스위치", "非自愿切换"],
+    },
+    MetricWords {
+        metric: Metric::MissRate,
+        name: ["Misses", "miss 비율", "miss 率"],
+        prose: ["share of misses", "miss 발생률", "miss 率"],
+        short: ["misses", "miss 비율", "miss 率"],
+    },
+    MetricWords {
+        metric: Metric::HarmfulMissRate,
+        name: ["Harmful misses", "해로운 miss 비율", "有害 miss 率"],
+        prose: ["share of harmful misses", "해로운 miss 발생률", "有害 miss 率"],
+        short: ["harmful", "해로운 miss", "有害 miss"],
+    },
+    MetricWords {
+        metric: Metric::WaitingCpuShare,
+        name: ["CPU of the thread that waits", "기다리는 스레드의 CPU", "等待线程的 CPU"],
+        prose: ["CPU of the thread that waits", "기다리는 스레드의 CPU 사용률", "等待线程的 CPU 占用率"],
+        short: ["CPU share", "CPU 사용률", "CPU 占用率"],
+    },
+    MetricWords {
+        metric: Metric::AddedLatency,
+        name: ["Latency that waiting adds", "대기가 더하는 지연시간", "等待附加的延迟"],
+        prose: ["latency that waiting adds", "대기가 더하는 지연시간 평균", "等待附加的延迟"],
+        short: ["added", "추가 지연", "附加延迟"],
+    },
+    MetricWords {
+        metric: Metric::EffectiveSleep,
+        name: ["Effective sleep", "유효 sleep 시간", "有效睡眠"],
+        prose: ["effective sleep", "유효 sleep 평균", "有效睡眠"],
+        short: ["sleep", "sleep 시간", "睡眠"],
+    },
+    MetricWords {
+        metric: Metric::InterruptedRate,
+        name: ["Left to the interrupt", "인터럽트에 맡긴 비율", "交给中断的比例"],
+        prose: ["share left to the interrupt", "인터럽트에 맡긴 비율", "交给中断的比例"],
+        short: ["by interrupt", "인터럽트 비율", "交给中断"],
     },
     MetricWords {
         metric: Metric::ServerMemory,
@@ -205,6 +241,7 @@ pub(crate) fn figure(view: &View<'_>, metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format::micros(value),
         MetricUnit::Nanos => format::nanos(value),
         MetricUnit::Count => format::per_message(value),
+        MetricUnit::Share => format::percent(value),
         MetricUnit::Bytes => format::memory(value),
         MetricUnit::PerSecond if value.is_finite() => {
             format!("{} {}", format::grouped(value), findings::rate(view.language, view.kind()))
@@ -219,6 +256,7 @@ pub(crate) fn bare(metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format::micros(value),
         MetricUnit::Nanos => format::nanos(value),
         MetricUnit::Count => format::per_message(value),
+        MetricUnit::Share => format::percent(value),
         MetricUnit::Bytes => format::memory(value),
         MetricUnit::PerSecond => format::grouped(value),
     }

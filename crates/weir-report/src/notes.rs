@@ -49,7 +49,7 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
 /// cell is said once.
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
-    for comparison in view.result.comparisons.iter() {
+    for comparison in view.result.comparisons.iter().filter(|it| !view.is_simulated(&it.cell_id)) {
         // What stands below the headline is not said again.
         let is_headline = view.headline().is_some_and(|headline| std::ptr::eq(headline, comparison));
         let is_said = |it: &&Finding| is_headline && matches!(it, Finding::AlsoSyscalls { .. });

@@ -2,12 +2,13 @@
 //! whoever wrote it gave.
 
 use weir_record::{
+    metric::Scale,
     spec::PublishedClaim,
     study::{Attribution, ListenSummary, PairedRatio, TimesSummary},
     verdict::Metric,
 };
 
-use crate::{format, language::Language, table::Table, titles, view::View, words::Word};
+use crate::{format, language::Language, metrics, table::Table, titles, view::View, words::Word};
 
 /// What was published, after where it was.
 fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
@@ -26,7 +27,7 @@ pub(crate) fn claims(view: &View<'_>) -> Table {
             titles::told(&claim.explanation, view.language).to_owned(),
             subject(view, claim),
             format::ratio(claim.ratio),
-            measured(view, claim, claim.metric),
+            measured_own(view, claim),
             measured(view, claim, Metric::ServerCpuPerMessage),
         ]
     });
@@ -43,6 +44,24 @@ fn has_pair(claim: &PublishedClaim) -> bool {
 fn subject(view: &View<'_>, claim: &PublishedClaim) -> String {
     let cell = view.cell_label(&claim.cell_id);
     if has_pair(claim) { format!("{} / {} · {cell}", claim.arm, claim.baseline) } else { cell }
+}
+
+/// What was measured of the claim's own metric: a ratio, or the figures themselves where they may be zero or where the
+/// claim is about one arm.
+fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
+    let row = claim.metric.row();
+    if has_pair(claim) && row.scale == Scale::Ratio {
+        return measured(view, claim, claim.metric);
+    }
+    let figure = |arm: &str| {
+        Some(metrics::figure(view, row.metric, view.summary(&claim.cell_id, arm)?.median(row.metric)?))
+    };
+    let told = match (figure(&claim.arm), figure(&claim.baseline)) {
+        (Some(arm), Some(baseline)) if has_pair(claim) => Some(format!("{arm} / {baseline}")),
+        (arm, _) if row.scale != Scale::Ratio || view.is_simulated(&claim.cell_id) => arm,
+        _ => None,
+    };
+    told.unwrap_or_else(|| format::ABSENT.to_owned())
 }
 
 /// The measured ratio with its interval and verdict.
@@ -68,7 +87,7 @@ pub(crate) fn paragraphs(view: &View<'_>) -> Vec<String> {
         .map(|claim| {
             let figures = [
                 (name(Word::PublishedRatio), format::ratio(claim.ratio)),
-                (name(Word::MeasuredThroughput), measured(view, claim, claim.metric)),
+                (name(Word::MeasuredThroughput), measured_own(view, claim)),
                 (name(Word::MeasuredCpu), measured(view, claim, Metric::ServerCpuPerMessage)),
             ];
             let known = figures.iter().filter(|(_, figure)| figure != format::ABSENT);

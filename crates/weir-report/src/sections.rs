@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 13] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 15] = [
+    chart::frontier,
     chart::forest,
     goals::section,
     gateway::runs,
@@ -24,6 +25,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 13] = [
     chart::why,
     listening,
     chart::timeline,
+    chart::simulated,
 ];
 
 /// The sections that have something to show, and the reasons of those that have not.

@@ -9,7 +9,7 @@ use weir_record::{
 };
 
 use crate::{
-    format, gateway,
+    format, frontier, gateway,
     language::{Language, told},
     metrics,
     view::{View, bound},
@@ -18,7 +18,7 @@ use crate::{
 
 /// The verdict of the headline cell in one sentence: what was found, or first why nothing was.
 pub(crate) fn headline(view: &View<'_>) -> String {
-    if let Some(answer) = gateway::headline(view) {
+    if let Some(answer) = gateway::headline(view).or_else(|| frontier::headline(view)) {
         return answer;
     }
     let Some(comparison) = view.headline() else { return no_headline(view) };
@@ -301,7 +301,10 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
 pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
     let Some(headline) = view.headline() else { return Vec::new() };
     let Comparison { cell_id, arm, baseline, .. } = headline;
-    let shown = [Metric::ServerCpuPerMessage, Metric::Throughput];
+    let shown = match headline.metric {
+        Metric::WaitingCpuShare => [Metric::MissRate, Metric::WaitingCpuShare],
+        _ => [Metric::ServerCpuPerMessage, Metric::Throughput],
+    };
     let compared: Vec<&Comparison> =
         shown.iter().filter_map(|metric| view.pair(cell_id, (arm, baseline), *metric)).collect();
     let line = |name: &str, level: fn((f64, f64)) -> f64| {

@@ -121,13 +121,15 @@ pub(crate) fn figures_of(view: &View<'_>, metric: Metric) -> Table {
 
 /// The metrics that an arm has figures of, but for these.
 pub(crate) fn further_figures(view: &View<'_>, drawn: &[Metric]) -> Table {
-    let has_figures = |metric: &Metric| view.result.arms.iter().any(|it| it.figures(*metric).is_some());
+    let measured = || view.result.arms.iter().filter(|it| !view.is_simulated(&it.cell_id));
+    let has_figures = |metric: &Metric| measured().any(|it| it.figures(*metric).is_some());
     let further = METRICS.iter().map(|row| row.metric).filter(|metric| !drawn.contains(metric));
     figures_table(view, &further.filter(has_figures).collect::<Vec<_>>())
 }
 
 fn figures_table(view: &View<'_>, shown: &[Metric]) -> Table {
-    let summaries = view.cells.iter().flat_map(|cell| view.summaries(cell));
+    let measured = view.cells.iter().filter(|cell| !view.is_simulated(cell));
+    let summaries = measured.flat_map(|cell| view.summaries(cell));
     let rows = summaries.map(|summary| {
         let figures = shown.iter().map(|metric| figure(summary, *metric));
         let subject = [view.cell_label(&summary.cell_id), summary.arm.clone()];
@@ -164,7 +166,7 @@ pub(crate) fn latency(view: &View<'_>, cell: &str) -> Table {
 
 /// Cells in which an arm has counters of its own, or switches were seen.
 pub(crate) fn why_cells<'a>(view: &View<'a>) -> Vec<&'a str> {
-    let told = |cell: &&str| !why_rows(view, &view.summaries(cell)).is_empty();
+    let told = |cell: &&str| !view.is_simulated(cell) && !why_rows(view, &view.summaries(cell)).is_empty();
     view.cells.iter().copied().filter(told).collect()
 }
 

@@ -1,14 +1,14 @@
 //! The verdict table for a terminal: the sentence, then per cell one row an arm, then notes.
 
 use weir_record::{
-    metric::{Family, METRICS, Metric, MetricRow, Part},
+    metric::{Family, METRICS, Metric, MetricRow, Part, Scale},
     study::ArmSummary,
     verdict::{Comparison, Verdict},
 };
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, gateway, goals, metrics, notes, published,
+    format, frontier, gateway, goals, metrics, notes, published,
     section::Content,
     sentence,
     table::Table,
@@ -32,14 +32,21 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
     title(view, &mut out);
     let rows: Vec<_> = view.cells.iter().map(|cell| (*cell, cell_rows(view, cell))).collect();
     let layout = Layout::fitting(view, rows.iter().flat_map(|(_, rows)| rows), width);
-    for (cell, rows) in rows.iter().filter(|(_, rows)| !rows.is_empty()) {
+    for (cell, rows) in &rows {
+        let frontier = frontier::narrow_table(view, cell);
+        if rows.is_empty() && frontier.rows.is_empty() {
+            continue;
+        }
         out.blank();
         let heading = view.cell_heading(cell);
         wrap(&printable(&heading), width).iter().for_each(|line| out.styled(Style::Bold, line));
-        out.styled(Style::Faint, &layout.header(view));
+        if !rows.is_empty() {
+            out.styled(Style::Faint, &layout.header(view));
+        }
         for row in rows {
             out.line(&layout.line(row, color));
         }
+        columns_of(&frontier, &mut out);
     }
     notes(view, &mut out);
     handoff(view, &mut out);
@@ -75,9 +82,29 @@ fn title(view: &View<'_>, out: &mut Output) {
     for line in sentence::next_step(view).into_iter().chain(sentence::beside(view)) {
         out.wrapped(&line, "");
     }
+    for line in frontier::elsewhere(view) {
+        out.wrapped(&format!("- {line}"), "  ");
+    }
     let sensitivity = sentence::sensitivity(view);
     if !sensitivity.is_empty() {
         out.wrapped(&sensitivity, "");
+    }
+}
+
+/// A table of few columns, as wide as its texts; nothing where it is empty.
+fn columns_of(table: &Table, out: &mut Output) {
+    if table.rows.is_empty() {
+        return;
+    }
+    let all = || std::iter::once(&table.head).chain(&table.rows);
+    let width_of = |column: usize| all().map(|row| columns(&row[column])).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..table.head.len()).map(width_of).collect();
+    for (index, row) in all().enumerate() {
+        let fields = row.iter().zip(&widths).enumerate().map(|(column, (text, width))| {
+            if column < table.text_columns { pad_end(text, *width) } else { pad_start(text, *width) }
+        });
+        let line = fields.collect::<Vec<_>>().join(&" ".repeat(GAP));
+        if index == 0 { out.styled(Style::Faint, &line) } else { out.line(line.trim_end()) }
     }
 }
 
@@ -98,6 +125,9 @@ struct Row {
 
 fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
     let mut rows = Vec::new();
+    if view.is_simulated(cell) {
+        return rows;
+    }
     for arm in &view.arms {
         let summary = view.summary(cell, arm);
         let compared: Vec<_> =
@@ -121,7 +151,9 @@ fn cell_rows(view: &View<'_>, cell: &str) -> Vec<Row> {
 /// Times that are measured in the cell and not compared there: those to the first and to the last byte, side by side.
 fn times_alone(view: &View<'_>, cell: &str, summary: Option<&ArmSummary>) -> Option<String> {
     let (cell, summary) = (view.cell(cell)?, summary?);
-    let is_alone = |row: &&MetricRow| row.family == Family::Time && (row.part)(cell) == Part::Figure;
+    let is_alone = |row: &&MetricRow| {
+        row.family == Family::Time && row.scale == Scale::Ratio && (row.part)(cell) == Part::Figure
+    };
     let told = METRICS.iter().filter(is_alone).filter_map(|row| {
         let median = summary.median(row.metric)?;
         Some(format!("{} {}", metrics::short(view, row.metric), metrics::bare(row.metric, median)))
@@ -376,7 +408,8 @@ fn ways(view: &View<'_>, out: &mut Output) {
 }
 
 fn missing_arms(view: &View<'_>, out: &mut Output) {
-    if view.result.missing_arms.is_empty() {
+    let cells = &view.result.spec.missing_cells;
+    if view.result.missing_arms.is_empty() && cells.is_empty() {
         return;
     }
     out.blank();
@@ -387,6 +420,9 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
         if let Some(unlock) = &arm.unlock {
             out.wrapped(&format!("  {}{colon}{unlock}", view.word(Word::Unlock)), "    ");
         }
+    }
+    for cell in cells {
+        out.wrapped(&format!("- {}{colon}{}", cell.id, view.term(&cell.reason).0), "  ");
     }
 }
 

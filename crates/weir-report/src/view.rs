@@ -2,9 +2,10 @@
 
 use weir_record::{
     finding::{Finding, MessageKind, UnitKind},
+    frontier::{FrontierAnswer, Standing},
     metric::{Family, Metric},
     spec::{CellRole, CellSpec, LoadMode, OrdersCell, StorageCell},
-    storage::AccessPattern,
+    storage::{AccessPattern, StorageDevice, SyntheticTrace},
     study::{ArmSummary, StudyResult},
     verdict::{Comparison, Verdict},
 };
@@ -98,8 +99,18 @@ impl<'a> View<'a> {
 
     /// The word of the study's own verdict, which is on its headline.
     pub(crate) fn own_verdict(&self) -> &'static str {
+        if let Some(answer) = self.frontier_answer() {
+            let is_open = answer.others.iter().any(|(_, standing)| *standing == Standing::Open);
+            return self.word(words::frontier_verdict(self.result.verdict, is_open));
+        }
         let metric = self.headline().map_or(Metric::ServerCpuPerMessage, |headline| headline.metric);
         self.verdict_word(metric, self.result.verdict)
+    }
+
+    /// What the frontier says in the headline cell, where that is on a simulated device.
+    pub(crate) fn frontier_answer(&self) -> Option<&'a FrontierAnswer> {
+        let headline = self.headline()?;
+        self.result.frontier_answers.iter().find(|answer| answer.cell_id == headline.cell_id)
     }
 
     /// The headline comparison, when there is one.
@@ -161,9 +172,15 @@ impl<'a> View<'a> {
         self.result.spec.arms.first().map(|arm| arm.name.as_str())
     }
 
-    /// Comparisons of one metric, cells in order.
+    /// Whether nothing in the cell is of this machine; its arms stand in a plane instead of rows.
+    pub(crate) fn is_simulated(&self, cell_id: &str) -> bool {
+        self.cell(cell_id).is_some_and(CellSpec::is_simulated)
+    }
+
+    /// Comparisons of one metric that were measured, cells in order.
     pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
-        let mut rows: Vec<_> = self.result.comparisons.iter().filter(|it| it.metric == metric).collect();
+        let is_shown = |it: &&Comparison| it.metric == metric && !self.is_simulated(&it.cell_id);
+        let mut rows: Vec<_> = self.result.comparisons.iter().filter(is_shown).collect();
         let cell_position = |id: &str| self.cells.iter().position(|cell| *cell == id);
         rows.sort_by_key(|row| (cell_position(&row.cell_id), self.arm_index(&row.arm)));
         rows
@@ -209,6 +226,9 @@ impl<'a> View<'a> {
 
     /// What is asked of a disk: `4 KiB random read`, `32 in flight`, `32 more in the background`.
     pub(crate) fn storage_conditions(&self, cell: &CellSpec, storage: &StorageCell) -> Vec<String> {
+        if storage.device.is_simulated() {
+            return self.simulated_conditions(storage);
+        }
         let pattern = match storage.pattern {
             AccessPattern::Read => ["sequential read", "순차 읽기", "顺序读"],
             AccessPattern::Write => ["sequential write", "순차 쓰기", "顺序写"],
@@ -234,6 +254,42 @@ impl<'a> View<'a> {
             });
         }
         parts
+    }
+
+    /// What is simulated: `simulated SSD`, `4 × 32 reads beside`.
+    fn simulated_conditions(&self, storage: &StorageCell) -> Vec<String> {
+        let choose = |texts: [&'static str; 3]| self.language.choose(texts).to_owned();
+        let device = match &storage.device {
+            StorageDevice::Disk => choose(["disk", "디스크", "磁盘"]),
+            StorageDevice::Model => choose(["Simulated SSD", "시뮬레이션 SSD", "模拟 SSD"]),
+            StorageDevice::ModelLate => choose([
+                "Simulated SSD, late wake-ups and slow starts",
+                "시뮬레이션 SSD(늦은 깨어남, 느린 시작)",
+                "模拟 SSD（迟到唤醒、缓慢开头）",
+            ]),
+            StorageDevice::Synthetic(SyntheticTrace::Calm) => {
+                choose(["Made trace, calm", "생성 트레이스(잔잔함)", "生成轨迹（平稳）"])
+            }
+            StorageDevice::Synthetic(SyntheticTrace::TwoSpeed) => {
+                choose(["Made trace, two speeds", "생성 트레이스(두 속도)", "生成轨迹（两种速度）"])
+            }
+            StorageDevice::Synthetic(SyntheticTrace::Drifting) => {
+                choose(["Made trace, drifting load", "생성 트레이스(변하는 부하)", "生成轨迹（负载漂移）"])
+            }
+            StorageDevice::Trace(file) => {
+                format!("{} {file}", choose(["Recorded trace", "기록한 트레이스", "实录轨迹"]))
+            }
+        };
+        let (cores, depth) = (storage.background_cores, storage.background_depth);
+        let beside = match (self.language, depth) {
+            (_, 0) => choose(["nothing beside", "배경 부하 없음", "无背景负载"]),
+            (Language::English, _) => format!("{cores} × {depth} reads beside"),
+            (Language::Korean, _) => format!("배경 읽기 {cores} × {depth}"),
+            (Language::Chinese, _) => format!("背景读 {cores} × {depth}"),
+        };
+        // A trace has its load in its latencies.
+        let has_load = matches!(storage.device, StorageDevice::Model | StorageDevice::ModelLate);
+        std::iter::once(device).chain(has_load.then_some(beside)).collect()
     }
 
     /// What is asked of a gateway: driver, kind of load, sessions, workers.
@@ -400,7 +456,9 @@ impl<'a> View<'a> {
         let is_open = |id: &str| {
             self.cell(id).is_some_and(|cell| cell.load != LoadMode::Closed || cell.storage.is_some())
         };
-        let has_curve = |id: &str| self.summaries(id).iter().any(|arm| !arm.response_quantiles.is_empty());
+        let has_curve = |id: &str| {
+            !self.is_simulated(id) && self.summaries(id).iter().any(|arm| !arm.response_quantiles.is_empty())
+        };
         self.cells.iter().copied().filter(|id| is_open(id) && has_curve(id)).collect()
     }
 }

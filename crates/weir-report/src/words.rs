@@ -117,7 +117,40 @@ words! {
     LatencyOperation: "latency" | "지연시간" | "延迟";
     WhyTitleOperation: "What differs per I/O" | "I/O당 무엇이 다른가" | "每次 I/O 的差异";
     CheckCounted: "the kernel counted the same operations" | "커널이 센 I/O 수와 일치" | "与内核统计的 I/O 数一致";
+    CheckRepeatable: "computed trials repeat" | "계산한 시행의 재현성" | "计算所得试验可复现";
     CheckNotAsked: "not asked of a storage job" | "스토리지 작업에는 묻지 않음" | "对存储任务不作检查";
+
+    FrontierTitle: "Misses against CPU" | "miss와 CPU" | "miss 与 CPU";
+    FrontierHelp: "Each point is a way to wait, the median over the blocks; settings of a family are joined. Lower left \
+        is better. The step line is the frontier (marked in the table): no point but an oracle's (hollow) has less of one and no more of \
+        the other. Oracles know what no thread can know. A miss is an operation that was complete when its sleep ended; a \
+        harmful one was noticed later than an interrupt would have told. CPU is the time of the thread that waits over \
+        all time. Differences are arm less baseline. The baseline is ahead of an arm when it has less of one, by its \
+        verdict, and no more of the other, by its margin; each part is tested by itself, so the joint statement needs no \
+        further correction."
+        | "점 하나는 대기 방식 하나의 블록 중앙값이며 같은 계열의 설정은 선으로 이었습니다. 왼쪽 아래일수록 좋습니다. 계단선은 프런티어(표의 ◆)로, \
+        오라클(빈 표식)을 빼면 한쪽이 더 적으면서 다른 쪽이 더 많지 않은 점이 없습니다. 오라클은 스레드가 알 수 없는 것을 압니다. miss는 \
+        sleep이 끝났을 때 이미 완료된 I/O이고, 해로운 miss는 인터럽트보다 늦게 알아챈 것입니다. CPU는 기다리는 스레드의 CPU 시간을 경과 \
+        시간으로 나눈 값입니다. 차이는 ‘비교 대상 − 기준’입니다. 기준이 한쪽에서 판정상 더 적고 다른 쪽에서 여유 안에서 더 많지 않으면 \
+        앞섭니다. 두 부분을 따로 검정하므로 결합 명제에 추가 보정은 필요하지 않습니다."
+        | "每个点是一种等待方式在各区组上的中位数，同一族的设置以线相连，越靠左下越好。阶梯线为前沿（表中的 ◆）：除神谕（空心）外，没有点在一项上更少而\
+        另一项不更多。神谕知道线程无法知道的。miss 指睡眠结束时已经完成的操作，有害 miss 是比中断更晚察觉的那些。CPU 为等待线程的 CPU \
+        时间除以经过时间。差值为“方案 − 基线”。基线在一项上按判定更少、在另一项上按余量不更多，即为领先；两部分分别检验，联合结论无需再校正。";
+    MissAxis: "misses" | "miss 비율" | "miss 率";
+    CpuAxis: "CPU of the thread" | "스레드 CPU" | "线程 CPU";
+    Standing: "baseline" | "기준" | "基线";
+    StandingBehind: "ahead" | "앞섬" | "领先";
+    StandingAhead: "behind" | "뒤짐" | "落后";
+    StandingLevel: "level" | "동등" | "持平";
+    StandingTradeOff: "trade-off" | "일장일단" | "各有得失";
+    StandingOpen: "not decided" | "보류" | "无法判定";
+    AheadOfAll: "ahead on both" | "두 축 모두 앞섬" | "两项都领先";
+    BehindOne: "not ahead of all" | "모두 앞서지는 못함" | "并非全部领先";
+    SimulatedTitle: "What is simulated, and what was fixed beforehand" | "시뮬레이션한 것과 미리 정한 것"
+        | "模拟的内容，以及事先确定的内容";
+    SimulatedHelp: "The simulator is described in docs/guide/simulated-disk.md."
+        | "시뮬레이터는 docs/guide/simulated-disk.md에 설명되어 있습니다."
+        | "模拟器的说明见 docs/guide/simulated-disk.md。";
 
     PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
     PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline."
@@ -126,6 +159,12 @@ words! {
     PublishedClaim: "published" | "발표 내용" | "已发表内容";
     PublishedWhy: "why" | "이유" | "原因";
     PublishedRatio: "published ratio" | "발표된 비율" | "已发表比值";
+    PublishedHelpOperation: "What others published about waiting for such a disk, and what came out here: the ratio of arm \
+        over baseline, or the figures themselves."
+        | "이런 디스크를 기다리는 방식에 대해 다른 곳에서 발표한 내용과 여기서 얻은 결과입니다. 비교 대상을 기준으로 나눈 비율이나 수치 그 자체를 적습니다."
+        | "他人就等待此类磁盘所发表的内容，以及此处的结果：方案除以基线的比值，或数值本身。";
+    MeasuredHere: "measured here" | "측정한 값" | "此处实测";
+    MeasuredCpuOperation: "CPU per I/O measured" | "측정한 I/O당 CPU 비율" | "实测每次 I/O 的 CPU 比值";
     MeasuredThroughput: "throughput measured" | "측정한 처리량 비율" | "实测吞吐量比值";
     MeasuredCpu: "server CPU measured" | "측정한 서버 CPU 비율" | "实测服务器 CPU 比值";
     AttributionsTitle: "How much each cause explains" | "원인별로 설명되는 정도" | "各原因所能解释的程度";
@@ -345,6 +384,9 @@ pub(crate) fn of_operations(word: Word) -> Word {
         Word::NoLatency => Word::NoLatencyOperation,
         Word::ResponseTime => Word::LatencyOperation,
         Word::WhyTitle => Word::WhyTitleOperation,
+        Word::PublishedHelp => Word::PublishedHelpOperation,
+        Word::MeasuredThroughput => Word::MeasuredHere,
+        Word::MeasuredCpu => Word::MeasuredCpuOperation,
         other => other,
     }
 }
@@ -358,6 +400,18 @@ pub(crate) fn verdict(metric: Metric, verdict: Verdict) -> Word {
         (Verdict::Inconclusive, _) => Word::Inconclusive,
         (Verdict::NotComparable, _) => Word::NotComparable,
         (Verdict::NoClaim, _) => Word::NoClaim,
+    }
+}
+
+/// The word of a verdict on a frontier, which is that of the baseline. Where nothing is open, what is neither ahead nor
+/// behind is a trade-off, and known to be one.
+pub(crate) fn frontier_verdict(verdict: Verdict, is_open: bool) -> Word {
+    match verdict {
+        Verdict::Better => Word::AheadOfAll,
+        Verdict::Worse => Word::BehindOne,
+        Verdict::Inconclusive if !is_open => Word::BehindOne,
+        Verdict::Equivalent => Word::StandingLevel,
+        Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => Word::StandingOpen,
     }
 }
 
@@ -414,6 +468,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "responses-checked" => Some(Word::CheckResponses),
         "operations-counted" => Some(Word::CheckCounted),
         NOT_ASKED => Some(Word::CheckNotAsked),
+        "repeatable" => Some(Word::CheckRepeatable),
         "replies-checked" => Some(Word::CheckReplies),
         "chain-whole" => Some(Word::CheckChain),
         "wakes-recovered" => Some(Word::CheckRecovered),

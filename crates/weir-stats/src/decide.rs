@@ -9,7 +9,7 @@
 //! for several claims. The mean is tested, and not the median: it is what the interval of few values can be made for
 //! without steps (order statistics of six values reach 97 % and no more), and the same method holds at every number.
 
-use crate::{power::sample_deviation, student};
+use crate::student;
 
 /// Probability of calling a difference where there is none, for one claim.
 pub const ALPHA: f64 = 0.01;
@@ -172,6 +172,20 @@ pub fn bearing(claimed: f64, other: &Estimate, margin: f64) -> Bearing {
         (false, true) => Bearing::Contradicts,
         (false, false) => Bearing::Uncertain,
     }
+}
+
+/// Standard deviation of the sample (divided by n - 1), by two passes.
+///
+/// `None` below two values or with a value that is not finite.
+fn sample_deviation(values: &[f64]) -> Option<f64> {
+    if values.len() < 2 {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().map(|value| value / count).sum::<f64>();
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1.0)).sqrt();
+    deviation.is_finite().then_some(deviation)
 }
 
 #[cfg(test)]

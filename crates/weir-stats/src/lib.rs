@@ -25,12 +25,8 @@
 
 pub mod decide;
 pub mod fisher;
-pub mod geometric;
 pub mod holm;
-pub mod interval;
-pub mod normal;
 pub mod order;
-pub mod power;
 pub mod quotient;
 pub mod random;
 pub mod slope;

@@ -238,20 +238,9 @@ impl Source for Capture {
     }
 }
 
-/// Records requests as CSV, one line for each in the order of completion, until a limit or the interrupt. Nothing of
-/// them is kept in memory.
+/// Records the requests that are wanted as CSV, one line for each in the order of completion, until a limit or the
+/// interrupt. Others do not count, and nothing of any is kept in memory.
 pub fn record(
-    device: Option<DeviceNumber>,
-    limits: Limits,
-    out: &mut dyn Write,
-    interrupt: &AtomicBool,
-    progress: &dyn Fn(CaptureCounts),
-) -> Result<Recorded, CaptureError> {
-    record_only(device, limits, &|_| true, out, interrupt, progress)
-}
-
-/// As [`record`], with only those requests that are `wanted`; others do not count.
-pub fn record_only(
     device: Option<DeviceNumber>,
     limits: Limits,
     wanted: &dyn Fn(&CapturedOperation) -> bool,

@@ -4,10 +4,9 @@
 //! operations to the kernel, [`wait`] decides how the thread spends the time until one is complete, with a
 //! [`predict`]or where it sleeps first, [`measure`] holds the measurement points, [`run`] joins them, and [`output`]
 //! writes what others read. [`simulate`] has the same methods wait for a device that is a queueing model, or for a
-//! recorded [`trace`]; [`sweep`] runs them all over it, and [`frontier`] says which is ahead.
+//! recorded [`trace`], by itself or as a trial of a study.
 //!
-//! Predictors, the simulator, the measurement points and the frontier are pure: no I/O, no clock, the same seed gives
-//! the same bits.
+//! Predictors, the simulator and the measurement points are pure: no I/O, no clock, the same seed gives the same bits.
 
 pub mod job;
 
@@ -29,6 +28,3 @@ pub mod output;
 
 pub mod simulate;
 pub mod trace;
-
-pub mod frontier;
-pub mod sweep;

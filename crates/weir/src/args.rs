@@ -27,7 +27,7 @@ pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, Serve
 pub(crate) use serve_exchange::ServeExchange;
 pub(crate) use serve_gateway::ServeGateway;
 pub(crate) use storage::{
-    OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageSweep, StorageTask, Workload,
+    OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
 pub(crate) use top::Top;
 

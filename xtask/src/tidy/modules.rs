@@ -51,6 +51,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "summary",
             "attribution",
             "handoff",
+            "frontier",
             "check",
             "obstacle",
             "answers",
@@ -78,6 +79,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "ways",
             "gateway",
             "goals",
+            "frontier",
             "sentence",
             "notes",
             "tables",
@@ -86,7 +88,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
-            "polling",
         ],
     ),
 ];

@@ -165,6 +165,7 @@ mod tests {
             load_cpus: &[],
             neighbours: &[],
             seed: 1,
+            block: 0,
             position: 0,
             interrupt: &AtomicBool::new(false),
         };

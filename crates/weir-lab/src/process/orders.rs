@@ -189,6 +189,7 @@ mod tests {
             load_cpus: &spec.load_cpus,
             neighbours: &spec.neighbours,
             seed: 1,
+            block: 0,
             position: 0,
             interrupt: &interrupt,
         };

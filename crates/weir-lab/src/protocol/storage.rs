@@ -5,7 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap, ops::RangeInclusive, str::FromStr}
 use weir_record::{
     spec::{ArmSpec, CellSpec, StorageCell, StorageSubject, StudySpec, Subject},
     storage::{
-        AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageEngine, StorageEngineOptions,
+        AccessPattern, CompletionMethod, RingMode, SleepPrimitive, StorageDevice, StorageEngine,
+        StorageEngineOptions, SyntheticTrace,
     },
 };
 
@@ -40,12 +41,40 @@ fn storage(cell: &mut CellSpec) -> &mut StorageCell {
 }
 
 const NOTHING_ASKED: StorageCell = StorageCell {
+    device: StorageDevice::Disk,
     pattern: AccessPattern::RandRead,
     engine: None,
     background_depth: 0,
+    background_cores: 1,
     file_bytes: FILE_BYTES,
     file: None,
 };
+
+const DEVICE: Factor = Factor {
+    key: "device",
+    kind: Kind::Word(|text| device(text).map(|device| device.to_string())),
+    default: Some(Value::Word(Cow::Borrowed("disk"))),
+    set: |cell, level| {
+        storage(cell).device = StorageDevice::from_str(level.word()).unwrap_or_default();
+    },
+    shown: |cell| match &cell.storage.as_ref()?.device {
+        StorageDevice::Disk => None,
+        StorageDevice::Trace(file) => Some(format!("trace-{}", stem(file))),
+        device => Some(device.to_string().replace(':', "-")),
+    },
+};
+
+/// What a file is called, in an identifier.
+fn stem(file: &str) -> String {
+    let name = file.rsplit('/').next().unwrap_or_default();
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
+}
+
+/// How a level shows of a disk; what a simulated device is asked for is always the same.
+fn of_disk(cell: &CellSpec, shown: impl Fn(&StorageCell) -> String) -> Option<String> {
+    cell.storage.as_ref().filter(|storage| !storage.device.is_simulated()).map(shown)
+}
 
 /// The arms may say it instead.
 const ENGINE: Factor = Factor {
@@ -63,7 +92,7 @@ const PATTERN: Factor = Factor {
     set: |cell, level| {
         storage(cell).pattern = AccessPattern::from_str(level.word()).unwrap_or(AccessPattern::RandRead);
     },
-    shown: |cell| Some(cell.storage.as_ref()?.pattern.to_string()),
+    shown: |cell| of_disk(cell, |storage| storage.pattern.to_string()),
 };
 
 const BLOCK_BYTES: Factor = Factor {
@@ -71,10 +100,11 @@ const BLOCK_BYTES: Factor = Factor {
     kind: Kind::Number(Level::BlockBytes),
     default: Some(Value::Number(4_096)),
     set: |cell, level| cell.message_bytes = level.number(),
-    shown: |cell| Some(format!("b{}", cell.message_bytes)),
+    shown: |cell| of_disk(cell, |_| format!("b{}", cell.message_bytes)),
 };
 
-const DEPTH: Factor = Factor { shown: |cell| Some(format!("qd{}", cell.depth)), ..super::echo::DEPTH };
+const DEPTH: Factor =
+    Factor { shown: |cell| of_disk(cell, |_| format!("qd{}", cell.depth)), ..super::echo::DEPTH };
 
 const BACKGROUND_DEPTH: Factor = Factor {
     key: "background_depth",
@@ -84,7 +114,15 @@ const BACKGROUND_DEPTH: Factor = Factor {
     shown: |cell| super::factor::unusual("bg", cell.storage.as_ref()?.background_depth, 0),
 };
 
-/// A disk.
+const BACKGROUND_CORES: Factor = Factor {
+    key: "background_cores",
+    kind: Kind::Number(Level::BackgroundCores),
+    default: Some(Value::Number(1)),
+    set: |cell, level| storage(cell).background_cores = level.number(),
+    shown: |cell| super::factor::unusual("cores", cell.storage.as_ref()?.background_cores, 1),
+};
+
+/// A disk, or a device that is simulated.
 pub(super) struct Storage;
 
 impl Protocol for Storage {
@@ -93,7 +131,7 @@ impl Protocol for Storage {
     }
 
     fn factors(&self) -> &'static [Factor] {
-        &[ENGINE, PATTERN, BLOCK_BYTES, DEPTH, BACKGROUND_DEPTH]
+        &[DEVICE, ENGINE, PATTERN, BLOCK_BYTES, DEPTH, BACKGROUND_DEPTH, BACKGROUND_CORES]
     }
 
     fn begin(&self, cell: &mut CellSpec) {
@@ -130,7 +168,7 @@ impl Protocol for Storage {
             engine(&key, &entry.text()?).at(at)
         })?;
         let tool = arm.read("tool", |entry| Ok((entry.at, entry.text()?)))?;
-        let of_weir = ["options", "wait", "armed", "sleep"].iter().any(|key| arm.has(key));
+        let of_weir = ["options", "wait", "armed", "sleep", "true_times"].iter().any(|key| arm.has(key));
         let options = arm.read("options", Entry::table)?.map_or_else(|| Ok(Default::default()), options)?;
         let completion = completion(arm)?;
         let Some((at, tool)) = tool.filter(|(_, tool)| tool != "weir") else {
@@ -138,8 +176,7 @@ impl Protocol for Storage {
         };
         let program = fio(&tool).at(at)?;
         if of_weir {
-            let message =
-                "`options`, `wait`, `armed` and `sleep` belong to Weir; fio has no such choice here";
+            let message = "`options`, `wait`, `armed`, `sleep` and `true_times` belong to Weir; fio has no such choice here";
             return Err(arm.wrong(message));
         }
         Ok(Subject::Fio { program, engine: own_engine })
@@ -150,6 +187,9 @@ impl Protocol for Storage {
     }
 
     fn obstacle(&self, cell: &CellSpec) -> Option<&'static str> {
+        if cell.is_simulated() {
+            return Some("each arm has a simulated device of its own, with the same seed");
+        }
         let reads = [AccessPattern::RandRead, AccessPattern::Read];
         let is_read = cell.storage.as_ref().is_some_and(|storage| reads.contains(&storage.pattern));
         (!is_read).then_some("a disk carries what one arm wrote into the turn of the next")
@@ -182,6 +222,8 @@ impl Protocol for Storage {
         let Some(storage) = &cell.storage else { return Ok(()) };
         level(Level::BlockBytes, i64::from(cell.message_bytes))?;
         level(Level::BackgroundDepth, i64::from(storage.background_depth))?;
+        level(Level::BackgroundCores, i64::from(storage.background_cores))?;
+        check_device(cell, storage)?;
         if !cell.message_bytes.is_multiple_of(SECTOR_BYTES) {
             let message =
                 format!("{} is no multiple of {SECTOR_BYTES}, which O_DIRECT asks for", cell.message_bytes);
@@ -207,9 +249,54 @@ impl Protocol for Storage {
     }
 }
 
+/// What a device can be asked for.
+fn check_device(cell: &CellSpec, storage: &StorageCell) -> Result<(), SpecError> {
+    let wrong = |key: &str, message: String| Err(SpecError::new(key, format!("{} {message}", cell.id)));
+    let (device, cores) = (&storage.device, storage.background_cores);
+    let has_load = matches!(device, StorageDevice::Model | StorageDevice::ModelLate);
+    if *device == StorageDevice::Disk && cores > 1 {
+        return wrong("background_cores", "is on a disk, which one process loads; say its depth".to_owned());
+    }
+    if !device.is_simulated() {
+        return Ok(());
+    }
+    if (storage.pattern, cell.message_bytes, cell.depth) != (AccessPattern::RandRead, 4_096, 1) {
+        let message = format!("is of {device}, which serves random reads of 4096 bytes, one at a time");
+        return wrong("device", message);
+    }
+    if storage.engine.is_some() {
+        return wrong("engine", format!("is of {device}, which is reached without an engine; leave it out"));
+    }
+    if !has_load && storage.background_depth > 0 {
+        return wrong("background_depth", format!("is of {device}, whose latencies hold their load already"));
+    }
+    if storage.background_depth == 0 && cores > 1 {
+        return wrong("background_cores", "has cores that keep nothing in flight".to_owned());
+    }
+    Ok(())
+}
+
+/// What an arm is on a simulated device.
+fn check_simulated(arm: &ArmSpec, cell: &CellSpec) -> Result<(), SpecError> {
+    let wrong = |key: &str, message: &str| {
+        Err(SpecError::new(key, format!("arm {} runs in {}: {message}", arm.name, cell.id)))
+    };
+    match &arm.subject {
+        Subject::Storage(subject) if subject.options != StorageEngineOptions::default() => {
+            wrong("arm.options", "a simulated device is reached without an engine's options")
+        }
+        Subject::Storage(_) => Ok(()),
+        _ => wrong("arm.tool", "only Weir waits for a simulated device; say `where` the arm runs"),
+    }
+}
+
 fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
     check_kind(arm)?;
     for cell in spec.cells.iter().filter(|cell| cell.has_arm(&arm.name)) {
+        if cell.is_simulated() {
+            check_simulated(arm, cell)?;
+            continue;
+        }
         let of_cell = cell.storage.as_ref().and_then(|storage| storage.engine);
         let engine = match (arm.subject.storage_engine(), of_cell) {
             (Some(engine), None) | (None, Some(engine)) => engine,
@@ -268,6 +355,9 @@ fn of_weir(arm: &str, engine: StorageEngine, subject: &StorageSubject) -> Result
         let message = format!("arm {arm}: {:?} is no way to wait", completion.predictor);
         return Err(SpecError::new("arm.wait", message));
     }
+    if let Some(reason) = beyond_a_disk(completion) {
+        return Err(SpecError::new("arm.wait", format!("arm {arm}: {reason}; say `where` it runs")));
+    }
     if !engine.is_asynchronous() && (completion.predictor != INTERRUPT || completion.armed) {
         let message = format!("arm {arm}: {engine} waits inside its call; it has no wait to choose");
         return Err(SpecError::new("arm.wait", message));
@@ -285,6 +375,18 @@ fn of_weir(arm: &str, engine: StorageEngine, subject: &StorageSubject) -> Result
     Err(SpecError::new("arm.options", format!("arm {arm}: {engine} has no use for one of them")))
 }
 
+/// Why nobody can wait like that for a disk.
+fn beyond_a_disk(completion: &CompletionMethod) -> Option<String> {
+    let knows = |what: &str| format!("{what}, which only a simulated device can tell");
+    let wait = &completion.predictor;
+    match wait.as_str() {
+        _ if completion.true_times => Some(knows("true_times is what the device took after an oversleep")),
+        "clairvoyant" => Some(knows("clairvoyant knows when each operation will be done")),
+        _ if wait.starts_with("constant:") => Some(knows("constant knows the latencies of the whole run")),
+        _ => None,
+    }
+}
+
 fn completion(arm: &mut Table<'_>) -> Result<CompletionMethod, Fault> {
     let default = CompletionMethod::default();
     let sleep = arm.read("sleep", |entry| {
@@ -295,6 +397,17 @@ fn completion(arm: &mut Table<'_>) -> Result<CompletionMethod, Fault> {
         predictor: arm.read("wait", Entry::text)?.unwrap_or(default.predictor),
         armed: arm.read("armed", Entry::flag)?.unwrap_or(default.armed),
         sleep: sleep.unwrap_or(default.sleep),
+        true_times: arm.read("true_times", Entry::flag)?.unwrap_or(default.true_times),
+    })
+}
+
+fn device(name: &str) -> Result<StorageDevice, SpecError> {
+    StorageDevice::from_str(name).map_err(|message| {
+        let synthetic = SyntheticTrace::ALL.map(|trace| StorageDevice::Synthetic(trace).to_string());
+        let mut names = vec!["disk", "model", "model-late"];
+        names.extend(synthetic.iter().map(String::as_str));
+        names.push("trace:FILE");
+        SpecError::new("device", format!("{message}; {}", instead(name, &names)))
     })
 }
 
@@ -460,6 +573,38 @@ mod tests {
             spec.arms[0].subject = Subject::Fio { program: "fio".to_owned(), engine };
         });
         assert!(fio.contains("fio has no engine like threads"), "{fio}");
+    }
+
+    #[test]
+    fn a_simulated_device_is_named_by_its_load_and_refuses_what_it_cannot_do() {
+        let cells =
+            |text: &str| crate::storage::tests::read(&format!("[[cell]]\nrole = \"headline\"\n{text}"));
+        let id = |text: &str| cells(text).expect(text).cells[0].id.clone();
+        assert_eq!(id("device = \"model\""), "model");
+        let loaded = "device = \"model-late\"\nbackground_depth = 32\nbackground_cores = 4";
+        assert_eq!(id(loaded), "model-late-bg32-cores4");
+        assert_eq!(id("device = \"synthetic:two-speed\""), "synthetic-two-speed");
+        assert_eq!(id("device = \"trace:reads/beside_32.csv.gz\""), "trace-beside-32");
+        let refused = |text: &str, expected: &str| {
+            let told = cells(text).expect_err(text);
+            assert!(told.contains(expected), "{text}: {told}");
+        };
+        refused("device = \"modle\"", "there is no device \"modle\"; did you mean model?");
+        refused("device = \"synthetic:calmer\"", "there is no synthetic trace \"calmer\"");
+        refused("device = \"model\"\npattern = \"randwrite\"", "serves random reads of 4096 bytes");
+        refused("device = \"model\"\nengine = \"libaio\"", "is reached without an engine");
+        refused("device = \"synthetic:calm\"\nbackground_depth = 1", "hold their load already");
+        refused("device = \"model\"\nbackground_cores = 2", "cores that keep nothing in flight");
+        refused("device = \"model\"\nbackground_cores = 17", "must be from 1 to 16");
+        refused("background_depth = 1\nbackground_cores = 2", "which one process loads");
+    }
+
+    #[test]
+    fn what_no_disk_can_tell_is_refused_there_with_the_reason() {
+        let told = |wait: &str| refused(|spec| subject(spec).completion.predictor = wait.to_owned());
+        assert!(told("clairvoyant").contains("which only a simulated device can tell; say `where` it runs"));
+        assert!(told("constant:0.01").starts_with("arm.wait: "));
+        assert!(refused(|spec| subject(spec).completion.true_times = true).contains("true_times"));
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
-    storage::{PollingPlan, Waiting, polling_disk},
+    file,
     surroundings::Surroundings,
 };
 use weir_record::{
     spec::StudySpec,
-    storage::CompletionMethod,
     verdict::{Metric, Verdict},
 };
 
@@ -15,14 +14,33 @@ use crate::fixture::{comparison, start};
 
 const CELL: &str = "randread-b4096-qd1";
 
+const STUDY: &str = r#"
+name = "waits"
+protocol = "storage"
+alternate = false
+smallest_effect = 0.05
+exploratory_blocks = 12
+
+[factors]
+background_depth = [0, 32, 128]
+
+[headline]
+background_depth = 32
+
+[[arm]]
+name = "interrupt"
+engine = "io_uring"
+
+[[arm]]
+name = "poll"
+engine = "io_uring"
+wait = "poll"
+"#;
+
 fn study() -> StudySpec {
-    let ways = ["interrupt", "poll"].map(|predictor| Waiting {
-        name: predictor.to_owned(),
-        completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
-    });
     let surroundings =
         Surroundings { seed: 11, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
-    polling_disk("waits", &surroundings, &ways, &PollingPlan { blocks: 12, ..PollingPlan::default() })
+    file::parse(std::path::Path::new("waits.toml"), STUDY, &surroundings).expect("it is right").spec
 }
 
 fn launcher(poll: FakeArm) -> FakeLauncher {

@@ -126,6 +126,7 @@ fn trial_with(spec: &StudySpec, interrupt: &AtomicBool) -> Result<TrialOutcome, 
         load_cpus: &spec.load_cpus,
         neighbours: &spec.neighbours,
         seed: SEED,
+        block: 0,
         position: 0,
         interrupt,
     });

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use weir_record::{
-    metric::{Family, METRICS, Metric, MetricRow, MetricUnit, Part},
+    metric::{Family, METRICS, Metric, MetricRow, MetricUnit, Part, Scale as Compared},
     study::{ArmSummary, MetricFigures},
 };
 
@@ -25,7 +25,7 @@ const AXIS: f64 = 22.0;
 
 /// The section: a plot for each metric that somebody claims something about, and for those that belong side by side.
 pub(crate) fn bars(view: &View<'_>) -> Content {
-    if view.result.arms.is_empty() {
+    if groups(view).is_empty() {
         return Content::Nothing(Word::NoFigures);
     }
     let left_out = cells_left_out(view);
@@ -43,9 +43,13 @@ pub(crate) fn bars(view: &View<'_>) -> Content {
 
 fn drawn(view: &View<'_>) -> Vec<Metric> {
     let is_drawn = |row: &&MetricRow| {
-        let has_figures = view.result.arms.iter().any(|summary| summary.figures(row.metric).is_some());
-        let parts = || view.result.spec.cells.iter().map(|cell| (row.part)(cell));
-        let is_time = row.family == Family::Time && parts().any(|part| part != Part::None);
+        let has_figures =
+            groups(view).iter().any(|(_, arms)| arms.iter().any(|it| it.figures(row.metric).is_some()));
+        let measured = || view.result.spec.cells.iter().filter(|cell| !cell.is_simulated());
+        let parts = || measured().map(|cell| (row.part)(cell));
+        let is_time = row.family == Family::Time
+            && row.scale == Compared::Ratio
+            && parts().any(|part| part != Part::None);
         has_figures && (is_time || parts().any(|part| part == Part::Claim))
     };
     METRICS.iter().filter(is_drawn).map(|row| row.metric).collect()
@@ -84,6 +88,7 @@ fn tick(metric: Metric, value: f64) -> String {
         MetricUnit::Micros => format!("{rounded} µs"),
         MetricUnit::Nanos => format::nanos_tick(value),
         MetricUnit::Count => format!("{rounded}"),
+        MetricUnit::Share => format!("{} %", (value * 1e4).round() / 1e2),
         MetricUnit::Bytes => format::memory(value),
     }
 }
@@ -104,7 +109,8 @@ fn axis(metric: Metric, scale: &Scale) -> Markup {
 
 /// Cells with figures that the chart has no room for.
 fn cells_left_out(view: &View<'_>) -> usize {
-    let with_figures = view.cells.iter().filter(|cell| !view.summaries(cell).is_empty()).count();
+    let is_measured = |cell: &&&str| !view.is_simulated(cell) && !view.summaries(cell).is_empty();
+    let with_figures = view.cells.iter().filter(is_measured).count();
     with_figures - groups(view).len()
 }
 
@@ -116,8 +122,8 @@ fn with_figures<'a>(view: &View<'a>, metric: Metric) -> Vec<(&'a str, Vec<&'a Ar
 
 fn groups<'a>(view: &View<'a>) -> Vec<(&'a str, Vec<&'a ArmSummary>)> {
     let mut rows = 0;
-    let groups =
-        view.cells.iter().map(|cell| (*cell, view.summaries(cell))).filter(|(_, arms)| !arms.is_empty());
+    let measured = view.cells.iter().filter(|cell| !view.is_simulated(cell));
+    let groups = measured.map(|cell| (*cell, view.summaries(cell))).filter(|(_, arms)| !arms.is_empty());
     groups
         .take_while(|(_, arms)| {
             rows += arms.len();

@@ -11,7 +11,7 @@ mod bars;
 mod canvas;
 mod curves;
 mod forest;
-mod panels;
+mod frontier;
 mod plane;
 mod scale;
 mod timeline;
@@ -21,8 +21,7 @@ pub(crate) use bars::bars;
 pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
-pub(crate) use panels::{Panel, PanelAxis, PanelLine, panels};
-pub(crate) use plane::{PlaneAxes, PlaneFamily, PlanePoint, plane};
+pub(crate) use frontier::{frontier, simulated};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 

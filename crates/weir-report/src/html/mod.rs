@@ -97,7 +97,7 @@ fn chips(view: &View<'_>) -> Markup {
 
 fn missing_arms(view: &View<'_>) -> Markup {
     html! {
-        @if !view.result.missing_arms.is_empty() {
+        @if !(view.result.missing_arms.is_empty() && view.result.spec.missing_cells.is_empty()) {
             section.missing {
                 h2 { (view.word(Word::MissingTitle)) }
                 dl {
@@ -110,6 +110,11 @@ fn missing_arms(view: &View<'_>) -> Markup {
                                 p { (view.word(Word::Unlock)) (view.language.colon()) code { (unlock) } }
                             }
                         }
+                    }
+                    @for cell in &view.result.spec.missing_cells {
+                        @let (reason, is_foreign) = view.term(&cell.reason);
+                        dt { (cell.id) }
+                        dd { p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) } }
                     }
                 }
             }

@@ -62,6 +62,7 @@ fn of_responses() -> Vec<Example> {
         ),
         (Finding::ChainWhole { whole: 35, trials: 36 }, vec!["35", "36"]),
         (Finding::WakesRecovered { recovered: 37, pushed: 38 }, vec!["37", "38"]),
+        (Finding::Repeatable { same: 301, repeats: 302, simulated: 303 }, vec!["301", "302", "303"]),
         (Finding::NotAsked, vec![]),
         (Finding::Failures { count: 41, classes: failed_trial().classes }, vec!["41", "7"]),
         (

@@ -83,6 +83,7 @@ fn spec() -> StudySpec {
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     }
 }
 
@@ -360,6 +361,8 @@ pub fn quick() -> StudyResult {
         syn_ladder_s: Vec::new(),
         gateway: None,
         answers: Vec::new(),
+        frontier: Vec::new(),
+        frontier_answers: Vec::new(),
     }
 }
 

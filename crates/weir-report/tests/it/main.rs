@@ -2,7 +2,7 @@
 
 mod findings;
 mod fixture;
+mod frontier;
 mod gateway;
 mod page;
-mod polling;
 mod texts;

@@ -132,21 +132,6 @@ pub(super) struct PolledQueues {
     are_on: bool,
 }
 
-/// Why the kernel cannot poll the device below a file, or below its folder where it is not there yet, with or without
-/// sleeping first; nothing where it can.
-pub fn refuses_polling(path: &Path, hybrid: bool) -> Option<String> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let metadata = path.metadata().or_else(|_| folder.metadata()).ok();
-    let queues = metadata.and_then(|metadata| queues_of(&metadata));
-    if hybrid && kernel_version() < HYBRID_SINCE {
-        return Some(NO_HYBRID.to_owned());
-    }
-    match queues {
-        Some(queues) if queues.are_on => None,
-        queues => Some(explain_polled(Errno::OPNOTSUPP.raw_os_error(), queues.as_ref())),
-    }
-}
-
 /// Absent if there is no such device, or its setting cannot be read.
 pub(super) fn polled_queues(file: &File) -> Option<PolledQueues> {
     queues_of(&file.metadata().ok()?)
@@ -264,14 +249,6 @@ mod tests {
         assert!(text.contains("cannot be polled"), "{text}");
         let text = explain_polled(Errno::IO.raw_os_error(), None);
         assert_eq!(text, "the first polled read failed with EIO");
-    }
-
-    #[test]
-    fn a_file_in_memory_has_no_queue_to_poll_whether_or_not_it_is_there() {
-        for name in ["stat", "self/none-of-ours"] {
-            let reason = refuses_polling(&Path::new("/proc").join(name), false).expect("nothing to poll");
-            assert!(reason.contains("cannot be polled"), "{reason}");
-        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ mod rehearsal;
 #[cfg(test)]
 mod tests;
 
-pub use spec::{ALL_DEFAULTS, CANDIDATE, CANDIDATE_ARMED, PredictorSpec, SpecError};
+pub use spec::{ALL_DEFAULTS, PredictorSpec, SpecError};
 
 /// The longest sleep a predictor asks for. Whoever waits longer for a disk has other troubles than CPU time.
 pub const SLEEP_NS_MAX: u64 = 1_000_000_000;

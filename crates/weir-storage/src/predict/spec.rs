@@ -27,14 +27,6 @@ pub const ALL_DEFAULTS: &[&str] = &[
     "load-aware:0.003",
 ];
 
-/// The one setting for every load; see [`super`] for the reasons.
-pub const CANDIDATE: &str = "regime:0.003";
-
-/// Whether the candidate's sleeps are armed in the published comparison. They are not: polled queues have no interrupt
-/// that could end a sleep, and to arm one costs that interrupt for every operation. A disk that interrupts anyway is
-/// another matter; there armed sleeps are an arm of their own.
-pub const CANDIDATE_ARMED: bool = false;
-
 const RATIO: f64 = 0.5;
 const PERIOD_MS: u64 = 100;
 const WEIGHT: f64 = 0.125;
@@ -347,7 +339,6 @@ mod tests {
                 assert_eq!(parse(spec.family()), spec);
             }
         }
-        assert!(ALL_DEFAULTS.contains(&CANDIDATE));
     }
 
     #[test]

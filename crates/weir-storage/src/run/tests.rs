@@ -52,7 +52,7 @@ fn skipped(mode: &str, reason: &str) {
 }
 
 fn waiting(predictor: &str, armed: bool) -> CompletionMethod {
-    CompletionMethod { predictor: predictor.to_owned(), armed, sleep: SleepPrimitive::Auto }
+    CompletionMethod { predictor: predictor.to_owned(), armed, ..CompletionMethod::default() }
 }
 
 #[test]
@@ -133,7 +133,8 @@ fn ring_modes_and_sleeps_in_the_ring_work_together() {
     for ring_mode in [RingMode::Default, RingMode::Coop, RingMode::Defer] {
         let options = StorageEngineOptions { ring_mode, ..StorageEngineOptions::default() };
         let sleep = SleepPrimitive::RingTimeout;
-        let completion = CompletionMethod { predictor: "fixed:5us".to_owned(), armed: false, sleep };
+        let completion =
+            CompletionMethod { predictor: "fixed:5us".to_owned(), sleep, ..CompletionMethod::default() };
         let job = StorageJob { engine: StorageEngine::IoUring, options, completion, ..folder.job("ring") };
         match quietly(&[job]) {
             Err(RunError::Engine { source: EngineError::Refused { mode, reason }, .. }) => {

@@ -13,6 +13,7 @@
 //! the foreground's waiting, [`coupled`] joins them with the [`background`] cores, and [`schedule`] says what happens
 //! next. [`replay`] gives the same thread latencies that were recorded, [`oracle`] the methods that know more than a
 //! thread can, and [`calibration`] compares the constants with what was published for the device they describe.
+//! [`trial`] makes a trial of a study from a cell.
 //!
 //! **What is emulated.** All of it: no disk is touched and no clock is read. The device has no writes, no garbage
 //! collection, no errors, no cache and no reordering, and its units do not differ. The host has a core for the
@@ -31,6 +32,7 @@
 pub mod calibration;
 pub mod method;
 pub mod scenario;
+pub mod trial;
 
 mod background;
 mod coupled;
@@ -41,6 +43,7 @@ mod replay;
 mod report;
 mod ring;
 mod schedule;
+mod synthetic;
 mod thread;
 
 pub use coupled::simulate;
@@ -48,6 +51,7 @@ pub use method::Method;
 pub use replay::{Pace, replay};
 pub use report::{PhaseReport, SimulationReport};
 pub use scenario::{DeviceModel, HostModel, Lag, LagTail, Phase, Scenario, ScenarioError, StartTransient};
+pub use synthetic::synthetic;
 
 /// What a reader of any figure from here must know, in one sentence.
 pub const EMULATED: &str = "Everything here is emulated: a queueing model with the constants of a 983 ZET SSD and a Xeon Gold 6230, fitted to \

@@ -63,6 +63,7 @@ pub fn study() -> NewStudy {
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
+        missing_cells: Vec::new(),
     };
     NewStudy {
         spec,

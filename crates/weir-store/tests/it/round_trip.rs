@@ -153,6 +153,8 @@ fn result(complete: bool) -> StudyResult {
         syn_ladder_s: Vec::new(),
         gateway: None,
         answers: Vec::new(),
+        frontier: Vec::new(),
+        frontier_answers: Vec::new(),
     }
 }
 

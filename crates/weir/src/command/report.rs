@@ -11,7 +11,6 @@ use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 use weir_store::Store;
 
-use super::polling;
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -20,11 +19,6 @@ use crate::{
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     let language = language(&arguments.lang)?;
-    if polling::is_polling(&arguments.run) {
-        let result = polling::read(&arguments.run)?;
-        polling::write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
-        return Ok(Exit::Ok);
-    }
     let (result, _) = read(&arguments.run)?;
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
     Ok(Exit::Ok)
@@ -34,8 +28,26 @@ pub(crate) fn language(code: &str) -> Result<Language> {
     code.parse().map_err(|_| UsageError(format!("--lang {code:?} is not known; use en, ko or zh")).into())
 }
 
+/// What marked the folder of a study `polling` while that was a sweep of its own.
+const SWEEP: &str = "polling.json";
+
+/// Refuses the folder of a sweep, which was no study of the laboratory.
+pub(crate) fn refuse_sweep(folder: &Path) -> Result<()> {
+    if !folder.join(SWEEP).exists() {
+        return Ok(());
+    }
+    let text = format!(
+        "{} holds a sweep, as the study polling was up to commit 96a1a42 of Weir {}; that one reads it, and `weir \
+         study polling` measures it again",
+        folder.display(),
+        env!("CARGO_PKG_VERSION")
+    );
+    Err(UsageError(text).into())
+}
+
 /// The study in a run folder, judged from its blocks: also when its session was killed before it could judge.
 pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
+    refuse_sweep(folder)?;
     let store = Store::open_read_only(folder)?;
     let header = store.study()?;
     let trials: Vec<TrialRecord> = store.blocks()?.into_iter().flat_map(|block| block.trials).collect();

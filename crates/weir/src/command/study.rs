@@ -23,14 +23,12 @@ use weir_record::spec::StudySpec;
 use weir_store::{Store, StoreError};
 
 use super::{
-    polling, report, study_plan,
+    report,
+    study_launcher::StudyLauncher,
+    study_plan,
     study_storage::{self, Ready},
 };
-use crate::{
-    args::Study,
-    exit::{Exit, UsageError},
-    orphans, output, signals,
-};
+use crate::{args::Study, exit::Exit, orphans, output, signals};
 
 pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     let language = report::language(&arguments.lang)?;
@@ -45,13 +43,6 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             std::process::exit(130);
         }
     })?;
-    if polling::is_asked(arguments) {
-        refuse_options_of_others(arguments)?;
-        return polling::run(arguments, language, &interrupt, || {
-            let folder = arguments.out.clone().unwrap_or_else(|| default_folder(polling::NAME));
-            (folder, arguments.seed.unwrap_or_else(study_plan::seed_from_clock))
-        });
-    }
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut display = Display::new(arguments.quiet);
@@ -64,27 +55,28 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         display.show(event);
     };
     let session = if let Some(folder) = &arguments.resume {
+        report::refuse_sweep(folder)?;
         let spec = Store::open_read_only(folder)?.study()?.spec;
         if study_storage::prepare(&spec, folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
-        let mut launcher =
-            ProcessLauncher::new(program, &spec, Deadlines::default()).in_folder(folder.clone());
+        let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
+        let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         run::resume(folder, &fingerprint, hands).map(|outcome| (folder.clone(), outcome))
     } else {
-        let study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
+        let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
         let StudySpec { name, title, seed, .. } = &study.spec;
         output::tell(&format!("study {name}: {} (seed {seed})", title.en));
         if let Some(orders) = study.spec.cells.first().and_then(|cell| cell.orders.as_ref()) {
             output::tell(&format!("the exchange of every trial runs on {}", orders.exchange_driver));
         }
-        if study_storage::prepare(&study.spec, &folder, &interrupt)? == Ready::Interrupted {
+        if study_storage::prepare_what_can_be(&mut study.spec, &folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
-        let mut launcher =
-            ProcessLauncher::new(program, &study.spec, Deadlines::default()).in_folder(folder.clone());
+        let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+        let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
         let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);
         let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error));
@@ -114,17 +106,6 @@ fn show(arguments: &Study) -> Result<Exit> {
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
     output::print(&outline::text(&study))?;
     Ok(Exit::Ok)
-}
-
-/// Options of other studies mean nothing to the study polling.
-fn refuse_options_of_others(arguments: &Study) -> Result<()> {
-    if arguments.protocol.is_some() {
-        return Err(UsageError("--protocol belongs to the peers study; leave it out".into()).into());
-    }
-    if arguments.storage {
-        return Err(UsageError("--storage belongs to the survey; leave it out".into()).into());
-    }
-    Ok(())
 }
 
 /// What a study that never began must leave as it was.
@@ -163,7 +144,7 @@ fn has_trials(folder: &Path) -> bool {
 }
 
 /// `weir-results/NAME-YYYYMMDD-HHMMSS`, in UTC.
-pub(super) fn default_folder(name: &str) -> PathBuf {
+fn default_folder(name: &str) -> PathBuf {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     PathBuf::from("weir-results").join(format!("{name}-{}", utc_stamp(since.as_secs())))
 }

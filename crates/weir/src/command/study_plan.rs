@@ -21,7 +21,7 @@ use weir_record::{
 };
 use weir_store::NewStudy;
 
-use super::{engine, polling, study_storage};
+use super::{engine, study_storage};
 use crate::{args::Study, exit::UsageError};
 
 /// The study of other runtimes; its protocol chooses the file.
@@ -76,12 +76,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
 }
 
 fn unknown(name: &str) -> UsageError {
-    if name == polling::NAME {
-        let text = "the study polling is no study file yet: it has no plan to print";
-        return UsageError(text.into());
-    }
-    let names: Vec<&str> =
-        builtin::ALL.iter().map(|study| study.name).chain([PEERS, polling::NAME]).collect();
+    let names: Vec<&str> = builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect();
     UsageError(format!(
         "there is no study {name:?}; use {}, or a study file ending in .toml",
         names.join(", ")
@@ -175,7 +170,7 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.
-pub(super) fn seed_from_clock() -> u64 {
+fn seed_from_clock() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // SQLite and JSON readers are happiest below 2^53.
     (since.as_nanos() as u64) & ((1 << 53) - 1)

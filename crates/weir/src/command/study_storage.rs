@@ -4,7 +4,6 @@ use std::{
     cell::Cell,
     fs::File,
     path::{Path, PathBuf},
-    str::FromStr,
     sync::atomic::AtomicBool,
 };
 
@@ -18,9 +17,9 @@ use weir_storage::{
     engine::{probe, target::length_bytes},
     job::units::shown_bytes,
     layout::{self, LayoutError},
-    predict::PredictorSpec,
 };
 
+use super::study_launcher::check_wait;
 use crate::{exit::UsageError, output};
 
 /// The smallest data file of a study.
@@ -32,7 +31,7 @@ const PLAIN_RING: &str = "io_uring, defer";
 pub(super) fn check(spec: &StudySpec, place: impl Fn(&str) -> String) -> Result<()> {
     for arm in &spec.arms {
         let Subject::Storage(subject) = &arm.subject else { continue };
-        if let Err(error) = PredictorSpec::from_str(&subject.completion.predictor) {
+        if let Err(error) = check_wait(subject) {
             return Err(UsageError(format!("{}arm {}: wait: {error}", place(&arm.name), arm.name)).into());
         }
     }
@@ -56,6 +55,22 @@ pub(super) enum Ready {
     Interrupted,
 }
 
+/// The same for a new study. Where it has other devices too, a disk that cannot be used is no reason not to begin: its
+/// cells are left out and named.
+pub(super) fn prepare_what_can_be(
+    spec: &mut StudySpec,
+    folder: &Path,
+    interrupt: &AtomicBool,
+) -> Result<Ready> {
+    prepare(spec, folder, interrupt).or_else(|error| match error.downcast_ref::<RunError>() {
+        Some(RunError::Environment(reason)) if storage::leave_out_disk(spec, reason) => {
+            output::tell(&format!("the disk is left out: {reason}"));
+            Ok(Ready::Yes)
+        }
+        _ => Err(error),
+    })
+}
+
 /// Lays out what is not there yet, and refuses files that say nothing about a device. Files of the user are never laid
 /// out, and a study that will overwrite one says so.
 pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -> Result<Ready> {
@@ -65,7 +80,7 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
         }
     }
     let mut seen: Vec<PathBuf> = Vec::new();
-    for cell in spec.cells.iter().filter_map(|cell| cell.storage.as_ref()) {
+    for cell in storage::on_disk(spec) {
         let path = storage::data_file(folder, cell);
         if seen.contains(&path) {
             continue;
@@ -97,8 +112,7 @@ fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
 /// before the first block when it will not stay as it is.
 fn check_users_file(spec: &StudySpec, path: &Path) -> Result<()> {
     let own = |cell: &&StorageCell| cell.file.as_deref().is_some_and(|file| Path::new(file) == path);
-    let cells: Vec<&StorageCell> =
-        spec.cells.iter().filter_map(|cell| cell.storage.as_ref()).filter(own).collect();
+    let cells: Vec<&StorageCell> = storage::on_disk(spec).filter(own).collect();
     let used = cells.iter().map(|cell| cell.file_bytes).max().unwrap_or(0);
     let has = File::open(path)
         .and_then(|file| length_bytes(&file))
@@ -185,17 +199,19 @@ pub(super) fn engines() -> Vec<DriverFound> {
 
 #[cfg(test)]
 mod tests {
-    use weir_lab::{storage::Waiting, surroundings::Surroundings};
-    use weir_record::storage::CompletionMethod;
+    use weir_lab::{file, surroundings::Surroundings};
 
     use super::*;
 
-    fn study(predictors: [&str; 2]) -> StudySpec {
-        let ways = predictors.map(|predictor| Waiting {
-            name: predictor.replace(':', "-"),
-            completion: CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() },
+    fn study(waits: [&str; 2]) -> StudySpec {
+        let arms = waits.map(|wait| {
+            format!(
+                "[[arm]]\nname = \"{}\"\nengine = \"io_uring\"\nwait = \"{wait}\"\n",
+                wait.replace(':', "-")
+            )
         });
-        storage::polling_disk("waits", &Surroundings::default(), &ways, &storage::PollingPlan::default())
+        let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{}", arms.concat());
+        file::parse(Path::new("waits.toml"), &text, &Surroundings::default()).expect("it is right").spec
     }
 
     #[test]

@@ -49,7 +49,6 @@ fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
     assert_eq!(fs::read_dir(&*folder).expect("it is there").count(), 3);
     let plan = weir(&["study", "quick", "--published-plan", "--dry-run"]);
     expect_refusal(&plan, 2, &["no plan \"published\"", "one plan only"]);
-    expect_refusal(&weir(&["study", "polling", "--dry-run"]), 2, &["polling", "no study file"]);
 }
 
 #[test]

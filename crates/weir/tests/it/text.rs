@@ -58,7 +58,6 @@ fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
         &["load", "echo"],
         &["storage", "run"],
         &["storage", "simulate"],
-        &["storage", "sweep"],
         &["storage", "capture"],
         &["report"],
         &["export"],

@@ -158,6 +158,7 @@ mod tests {
                 predictor: "quantile:0.05".to_owned(),
                 armed: true,
                 sleep: SleepPrimitive::Timerfd,
+                ..CompletionMethod::default()
             },
             ..StorageSubject::default()
         };

@@ -21,6 +21,9 @@ pub(crate) struct StorageCapture {
     /// Requests after which it ends, at most 4194304: the longest trace that is read
     #[arg(long, short = 'n', default_value_t = 1_000_000, value_parser = number::<u64>)]
     pub(crate) operations: u64,
+    /// Record only what threads of this process issue; it must run when the recording begins
+    #[arg(long, value_name = "PID", value_parser = number::<u32>)]
+    pub(crate) process: Option<u32>,
     /// No progress display
     #[arg(long)]
     pub(crate) quiet: bool,

@@ -5,12 +5,10 @@ use clap::{Args, Subcommand};
 mod capture;
 mod run;
 mod simulate;
-mod sweep;
 
 pub(crate) use capture::StorageCapture;
 pub(crate) use run::{OnOff, StorageRun, Workload};
 pub(crate) use simulate::StorageSimulate;
-pub(crate) use sweep::StorageSweep;
 
 #[derive(Debug, Args)]
 pub(crate) struct Storage {
@@ -24,8 +22,6 @@ pub(crate) enum StorageTask {
     Run(Box<StorageRun>),
     /// Let completion methods wait for a modelled device or a recorded trace
     Simulate(Box<StorageSimulate>),
-    /// Every completion method over the published jobs, and which is ahead
-    Sweep(Box<StorageSweep>),
     /// Record a trace of device times from the kernel's block tracepoints
     Capture(Box<StorageCapture>),
 }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeSet,
     fs::{self, File},
     io::BufWriter,
     path::Path,
@@ -14,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use weir_storage::{
-    capture::{self, CaptureCounts, CaptureError, Limits, Recorded},
+    capture::{self, CaptureCounts, CaptureError, CapturedOperation, Limits, Recorded},
     trace,
 };
 
@@ -31,6 +32,10 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
     let limits = limits(arguments)?;
     check_paths(&arguments.target, &arguments.out)?;
+    let threads = arguments.process.map(threads_of).transpose()?;
+    let is_wanted = |operation: &CapturedOperation| {
+        threads.as_ref().is_none_or(|threads| threads.contains(&operation.thread))
+    };
     let device = match capture::device_of(&arguments.target) {
         Ok(device) => device,
         Err(error) => return refused(error),
@@ -48,7 +53,7 @@ pub(crate) fn run(arguments: &StorageCapture) -> Result<Exit> {
             output::tell(&format!("{} requests", counts.operations));
         }
     };
-    let outcome = capture::record(Some(device), limits, &mut file, &stop, &progress);
+    let outcome = capture::record(Some(device), limits, &is_wanted, &mut file, &stop, &progress);
     let recorded = match outcome {
         Ok(recorded) => recorded,
         Err(error) => {
@@ -81,6 +86,14 @@ fn check_paths(target: &Path, out: &Path) -> Result<()> {
         return Err(UsageError(format!("--out {}: it is a folder; name a file in it", out.display())).into());
     }
     Ok(())
+}
+
+/// The threads a process has now; those that it starts later are not recorded.
+fn threads_of(process: u32) -> Result<BTreeSet<u32>> {
+    let threads = fs::read_dir(format!("/proc/{process}/task"))
+        .map_err(|_| UsageError(format!("--process {process}: there is no such process; start it first")))?;
+    let numbers = threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    Ok(numbers.collect())
 }
 
 fn limits(arguments: &StorageCapture) -> Result<Limits> {
@@ -141,6 +154,13 @@ fn summary(recorded: &Recorded, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_those_of_the_process() {
+        assert!(threads_of(std::process::id()).expect("it runs").contains(&std::process::id()));
+        let error = threads_of(u32::MAX).expect_err("no process has that number").to_string();
+        assert_eq!(error, "--process 4294967295: there is no such process; start it first");
+    }
 
     #[test]
     fn a_summary_says_what_is_missing() {

@@ -13,14 +13,12 @@ mod run;
 mod run_job;
 mod run_table;
 mod simulate;
-mod sweep;
 
 pub(crate) fn run(storage: &Storage) -> Result<Exit> {
     signals::outlive_file_limit()?;
     match &storage.task {
         StorageTask::Run(arguments) => run::run(arguments),
         StorageTask::Simulate(arguments) => simulate::run(arguments),
-        StorageTask::Sweep(arguments) => sweep::run(arguments),
         StorageTask::Capture(arguments) => capture::run(arguments),
     }
 }

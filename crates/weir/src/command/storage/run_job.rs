@@ -109,6 +109,7 @@ fn job_of(workload: &Workload) -> Result<StorageJob> {
             predictor: workload.completion.clone(),
             armed: workload.armed,
             sleep: told("--sleep", job::sleep_primitive(&workload.sleep))?,
+            ..CompletionMethod::default()
         },
         depth: workload.depth,
         batch_max: workload.batch,

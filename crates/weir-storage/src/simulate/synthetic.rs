@@ -1,10 +1,7 @@
-//! Held-out traces: latencies made from a seed by processes that have nothing in common with the queueing model, so
-//! that a setting which only fits the model is found out.
-//!
-//! They are made, not recorded, and results say so. Three kinds in the order of their load: `calm` is a log-normal
-//! device with a stall now and then, `two-speed` changes between a fast and a slow state that each last some hundred
-//! operations, and `drifting` is a crowded device whose mean wanders slowly while single operations scatter widely.
+//! Made traces: latencies from a seed by processes that have nothing in common with the queueing model, so that a
+//! setting which only fits the model is found out. They are made, not recorded, and results say so.
 
+use weir_record::storage::SyntheticTrace;
 use weir_stats::random::Random;
 
 use crate::{
@@ -12,25 +9,27 @@ use crate::{
     trace::{BYTES_DEFAULT, TraceOperation},
 };
 
-/// Names of the kinds, the least loaded first.
-pub const KINDS: [&str; 3] = ["calm", "two-speed", "drifting"];
-
-/// Operations of a trace of each kind: about a second of each device.
-pub const OPERATIONS: [usize; 3] = [60_000, 40_000, 15_000];
-
 /// Keeps the seeds of the traces apart from those of the thread that waits.
 const SEED_SALT: u64 = 0x7472_6163_6573;
 
-/// The trace of one kind, by its place in [`KINDS`], and seed; empty for a kind that is none.
-pub fn trace(kind: usize, seed: u64) -> Vec<TraceOperation> {
-    let mut random = Random::seeded(seed ^ SEED_SALT ^ ((kind as u64) << 56));
-    let latencies_us: Vec<f64> = match kind {
-        0 => calm(&mut random, OPERATIONS[0]),
-        1 => two_speed(&mut random, OPERATIONS[1]),
-        2 => drifting(&mut random, OPERATIONS[2]),
-        _ => Vec::new(),
+/// Operations of a trace: about a second of each device.
+const fn operations(trace: SyntheticTrace) -> usize {
+    match trace {
+        SyntheticTrace::Calm => 60_000,
+        SyntheticTrace::TwoSpeed => 40_000,
+        SyntheticTrace::Drifting => 15_000,
+    }
+}
+
+/// The trace of a seed.
+pub fn synthetic(trace: SyntheticTrace, seed: u64) -> Vec<TraceOperation> {
+    let mut random = Random::seeded(seed ^ SEED_SALT ^ ((trace as u64) << 56));
+    let make = match trace {
+        SyntheticTrace::Calm => calm,
+        SyntheticTrace::TwoSpeed => two_speed,
+        SyntheticTrace::Drifting => drifting,
     };
-    latencies_us.into_iter().map(operation).collect()
+    make(&mut random, operations(trace)).into_iter().map(operation).collect()
 }
 
 fn operation(latency_us: f64) -> TraceOperation {
@@ -90,17 +89,16 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_trace_and_another_seed_another() {
-        for (kind, operations) in OPERATIONS.into_iter().enumerate() {
-            assert_eq!(trace(kind, 101), trace(kind, 101));
-            assert_ne!(trace(kind, 101), trace(kind, 102));
-            assert_eq!(trace(kind, 101).len(), operations);
+        for kind in SyntheticTrace::ALL {
+            assert_eq!(synthetic(kind, 101), synthetic(kind, 101));
+            assert_ne!(synthetic(kind, 101), synthetic(kind, 102));
+            assert_eq!(synthetic(kind, 101).len(), operations(kind));
         }
-        assert!(trace(KINDS.len(), 101).is_empty());
     }
 
     #[test]
     fn the_load_grows_from_kind_to_kind() {
-        let means: Vec<f64> = (0..3).map(|kind| mean_us(&trace(kind, 7))).collect();
+        let means = SyntheticTrace::ALL.map(|kind| mean_us(&synthetic(kind, 7)));
         assert!((13.5..15.0).contains(&means[0]), "{means:?}");
         assert!((18.0..28.0).contains(&means[1]), "{means:?}");
         assert!((80.0..220.0).contains(&means[2]), "{means:?}");
@@ -108,15 +106,15 @@ mod tests {
 
     #[test]
     fn scatter_and_memory_are_as_described() {
-        let calm = trace(0, 3);
+        let calm = synthetic(SyntheticTrace::Calm, 3);
         let stalls = calm.iter().filter(|it| it.latency_ns > 40_000).count();
         assert!((10..=100).contains(&stalls), "{stalls}");
-        let two = trace(1, 3);
+        let two = synthetic(SyntheticTrace::TwoSpeed, 3);
         let is_slow = |it: &TraceOperation| it.latency_ns > 28_000;
         let changes = two.windows(2).filter(|pair| is_slow(&pair[0]) != is_slow(&pair[1])).count();
         // With independent operations there would be some 16 000.
         assert!(changes < 4_000, "{changes}");
-        let drifting = trace(2, 3);
+        let drifting = synthetic(SyntheticTrace::Drifting, 3);
         let mean = mean_us(&drifting);
         let variance = drifting.iter().map(|it| (it.latency_ns as f64 / 1e3 - mean).powi(2)).sum::<f64>()
             / drifting.len() as f64;

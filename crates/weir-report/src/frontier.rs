@@ -1,0 +1,242 @@
+//! Ways to wait in the plane of misses and CPU: the answer in words, and the numbers.
+
+use weir_record::{
+    frontier::{FrontierAnswer, FrontierRow, Standing},
+    metric::Metric,
+    storage::StorageDevice,
+    verdict::Comparison,
+};
+
+use crate::{format, language::told, metrics, table::Table, view::View, words::Word};
+
+/// The headline in one sentence; `None` where the study asks something else.
+pub(crate) fn headline(view: &View<'_>) -> Option<String> {
+    let answer = view.frontier_answer()?;
+    let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
+    let place = view.cell_label(&answer.cell_id);
+    Some(told!(
+        view.language,
+        "{place}: {candidate} is ahead of {behind} of {settings} settings of {family} on misses and CPU together.",
+        "{place}: miss와 CPU를 함께 보면 {candidate} 설정이 {family} 설정 {settings}개 중 {behind}개보다 앞섭니다.",
+        "{place}：{candidate} 在 miss 与 CPU 上同时领先 {family} 的 {settings} 个设置中的 {behind} 个。",
+    ))
+}
+
+/// What the other cells say, and which settings are neither ahead nor behind, a line for each cell.
+pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
+    let Some(headline) = view.frontier_answer() else { return Vec::new() };
+    let one = |answer: &FrontierAnswer| {
+        let FrontierAnswer { settings, behind, ahead, .. } = answer;
+        let (place, others) = (view.cell_label(&answer.cell_id), others(view, answer));
+        if answer.cell_id == headline.cell_id && others.is_empty() {
+            return None;
+        }
+        Some(told!(
+            view.language,
+            "{place}: ahead of {behind} of {settings}, behind {ahead}{others}.",
+            "{place}: {settings}개 중 {behind}개보다 앞서고 {ahead}개에 뒤짐{others}.",
+            "{place}：领先 {settings} 个中的 {behind} 个，落后于 {ahead} 个{others}。",
+        ))
+    };
+    let answers = &view.result.frontier_answers;
+    answers.iter().filter_map(one).chain(by_interrupt(view, headline)).collect()
+}
+
+/// Shares of operations below this are not worth a sentence.
+const INTERRUPTED_MIN: f64 = 0.01;
+
+/// How much the candidate leaves to the interrupt where it answers the headline: that much is another way to wait, and
+/// no better prediction.
+fn by_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> Option<String> {
+    let share = view.summary(&answer.cell_id, &answer.candidate)?.median(Metric::InterruptedRate)?;
+    let (candidate, place, told) =
+        (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));
+    (share >= INTERRUPTED_MIN).then(|| {
+        told!(
+            view.language,
+            "{place}: {candidate} leaves {told} of the operations to the interrupt; that part is another way to wait, \
+             not a better prediction.",
+            "{place}: {candidate} 설정은 I/O의 {told}를 인터럽트에 맡깁니다. 그만큼은 더 나은 예측이 아니라 다른 대기 방식입니다.",
+            "{place}：{candidate} 把 {told} 的操作交给中断；这一部分是另一种等待方式，而不是更好的预测。",
+        )
+    })
+}
+
+fn others(view: &View<'_>, answer: &FrontierAnswer) -> String {
+    let named = |(arm, standing): &(String, Standing)| {
+        let standing = view.word(word(*standing));
+        told!(view.language, "{arm} ({standing})", "{arm}({standing})", "{arm}（{standing}）")
+    };
+    let all: Vec<String> = answer.others.iter().map(named).collect();
+    let separator = view.language.choose(["; ", "; ", "；"]);
+    if all.is_empty() { String::new() } else { format!("{separator}{}", all.join(view.language.list())) }
+}
+
+/// How the baseline stands to the arm.
+pub(crate) fn word(standing: Standing) -> Word {
+    match standing {
+        Standing::Behind => Word::StandingBehind,
+        Standing::Ahead => Word::StandingAhead,
+        Standing::Level => Word::StandingLevel,
+        Standing::TradeOff => Word::StandingTradeOff,
+        Standing::Open => Word::StandingOpen,
+    }
+}
+
+/// Rows of a cell in the order of the arms.
+pub(crate) fn rows<'a>(view: &View<'a>, cell: &str) -> Vec<&'a FrontierRow> {
+    view.result.frontier.iter().filter(|row| row.cell_id == cell).collect()
+}
+
+/// Cells with a frontier, in reading order.
+pub(crate) fn cells<'a>(view: &View<'a>) -> Vec<&'a str> {
+    view.cells.iter().copied().filter(|cell| !rows(view, cell).is_empty()).collect()
+}
+
+/// Figures that stand beside misses and CPU.
+const FURTHER: [Metric; 6] = [
+    Metric::ServerCpuPerMessage,
+    Metric::Throughput,
+    Metric::AddedLatency,
+    Metric::HarmfulMissRate,
+    Metric::EffectiveSleep,
+    Metric::InterruptedRate,
+];
+
+/// Every arm of a cell with its figures, and what is known of it against the baseline.
+pub(crate) fn table(view: &View<'_>, cell: &str) -> Table {
+    let mut head = vec![view.word(Word::Arm).to_owned(), view.word(Word::Standing).to_owned()];
+    for metric in [Metric::MissRate, Metric::WaitingCpuShare] {
+        head.push(metrics::short(view, metric));
+        head.push(points(view));
+    }
+    head.extend(FURTHER.map(|metric| metrics::short(view, metric)));
+    let row = |row: &FrontierRow| {
+        let mut texts = vec![name(view, row), standing(view, row).to_owned()];
+        for metric in [Metric::MissRate, Metric::WaitingCpuShare] {
+            texts.push(figure(view, row, metric));
+            let compared = view.comparison(cell, &row.arm, metric);
+            texts.push(compared.and_then(difference).unwrap_or_else(|| format::ABSENT.to_owned()));
+        }
+        texts.extend(FURTHER.map(|metric| figure(view, row, metric)));
+        texts
+    };
+    Table::with_head(head, 2, rows(view, cell).into_iter().map(row).collect())
+}
+
+/// The same in few columns.
+pub(crate) fn narrow_table(view: &View<'_>, cell: &str) -> Table {
+    let metrics = [Metric::MissRate, Metric::WaitingCpuShare, Metric::AddedLatency];
+    let words = [Word::Arm, Word::Standing].map(|word| view.word(word).to_owned());
+    let head = words.into_iter().chain(metrics.map(|metric| metrics::short(view, metric)));
+    let row = |row: &FrontierRow| {
+        let texts = [name(view, row), standing(view, row).to_owned()];
+        texts.into_iter().chain(metrics.map(|metric| figure(view, row, metric))).collect()
+    };
+    Table::with_head(head.collect(), 2, rows(view, cell).into_iter().map(row).collect())
+}
+
+/// The arm, marked where nothing but an oracle has less of both.
+fn name(view: &View<'_>, row: &FrontierRow) -> String {
+    let mark = if row.is_on_frontier { " ◆" } else { "" };
+    let baseline = if view.baseline() == Some(&row.arm) { view.word(Word::Baseline) } else { "" };
+    match baseline {
+        "" => format!("{}{mark}", row.arm),
+        baseline => format!("{} ({baseline}){mark}", row.arm),
+    }
+}
+
+fn standing(view: &View<'_>, row: &FrontierRow) -> &'static str {
+    row.standing.map_or(format::ABSENT, |standing| view.word(word(standing)))
+}
+
+fn figure(view: &View<'_>, row: &FrontierRow, metric: Metric) -> String {
+    let median = view.summary(&row.cell_id, &row.arm).and_then(|summary| summary.median(metric));
+    median.map_or_else(|| format::ABSENT.to_owned(), |median| metrics::bare(metric, median))
+}
+
+/// Head of a column of differences.
+fn points(view: &View<'_>) -> String {
+    view.language.choose(["difference, points", "차이, 포인트", "差值，百分点"]).to_owned()
+}
+
+/// A difference of shares with its interval, in points.
+fn difference(comparison: &Comparison) -> Option<String> {
+    let it = comparison.difference.as_ref()?;
+    let signed = |share: f64| format!("{:+.2}", share * 100.0);
+    Some(match it.interval {
+        Some((low, high)) => format!("{} [{}, {}]", signed(it.difference), signed(low), signed(high)),
+        None => signed(it.difference),
+    })
+}
+
+/// What is simulated and what was chosen beforehand, for the devices of the study.
+pub(crate) fn simulated(view: &View<'_>) -> Vec<String> {
+    use StorageDevice::{Disk, Model, ModelLate, Synthetic, Trace};
+    let devices = || view.result.spec.cells.iter().filter_map(|cell| Some(&cell.storage.as_ref()?.device));
+    let has = |is_it: fn(&StorageDevice) -> bool| devices().any(is_it);
+    let texts = [
+        (has(|it| matches!(it, Model | ModelLate)), SIMULATED_MODEL),
+        (has(|it| *it == ModelLate), SIMULATED_LATE),
+        (has(|it| matches!(it, Synthetic(_))), SIMULATED_TRACES),
+        (has(|it| matches!(it, Trace(_))), SIMULATED_REPLAY),
+        (has(|it| *it == Disk), ON_DISK),
+        (has(|it| *it != Disk), NO_MACHINE),
+    ];
+    if !has(|it| *it != Disk) {
+        return Vec::new();
+    }
+    let shown = texts.into_iter().filter(|(is_shown, _)| *is_shown);
+    shown.map(|(_, text)| view.language.choose(text).to_owned()).collect()
+}
+
+const SIMULATED_MODEL: [&str; 3] = [
+    "Model: device, host and load are a queueing model whose constants were fitted to published figures of a Samsung \
+     983 ZET and a Xeon Gold 6230; no disk was touched. Two of them are not published and were chosen by what was \
+     observed: 32 operations in flight for each background core, by the IOPS of the third job, and 1.9 µs of CPU for a \
+     background operation, by the misses of the second. That these two come out is no evidence.",
+    "모델: 장치, 호스트, 부하는 삼성 983 ZET와 Xeon Gold 6230의 발표된 수치에 상수를 맞춘 대기열 모델이며 디스크는 쓰지 않았습니다. \
+     두 상수는 발표되지 않아 관찰된 값에 맞춰 골랐습니다. 백그라운드 코어당 큐 깊이 32는 세 번째 작업의 IOPS에, 백그라운드 연산당 CPU \
+     1.9 µs는 두 번째 작업의 miss에 맞춘 것입니다. 따라서 이 두 값이 나오는 것은 증거가 아닙니다.",
+    "模型：设备、主机与负载是排队模型，其常数按三星 983 ZET 与 Xeon Gold 6230 的已发表数据拟合，没有触及任何磁盘。其中两个未公布，按所观察\
+     到的选定：每个后台核心 32 个在途操作取自第三个作业的 IOPS，每次后台操作 1.9 µs CPU 取自第二个作业的 miss。因此得出这两个结果不构成证据。",
+];
+
+const SIMULATED_LATE: [&str; 3] = [
+    "Model with late wake-ups and slow starts: one wake-up in twenty takes the exit latency of the deepest idle state \
+     longer, and the device is three times as slow when a load begins. Both are hypotheses about what was observed.",
+    "늦은 깨어남과 느린 시작을 넣은 모델: 스무 번에 한 번은 가장 깊은 유휴 상태의 복귀 시간만큼 늦게 깨어나고, 부하가 시작될 때 장치가 세 배 \
+     느립니다. 둘 다 관찰된 것에 대한 가설입니다.",
+    "带迟到唤醒与缓慢开头的模型：每二十次唤醒有一次晚到最深空闲状态的退出延迟，且负载开始时设备慢三倍。两者都是对所观察现象的假设。",
+];
+
+const SIMULATED_TRACES: [&str; 3] = [
+    "Made traces: latencies from seeds by three other processes (log-normal with stalls; two speeds; a drifting load). \
+     None was recorded from a device, and the host that waits is the model's.",
+    "생성 트레이스: 시드에서 세 가지 다른 확률 과정(멈춤이 있는 로그정규, 두 속도, 변하는 부하)으로 만든 지연시간입니다. 장치에서 기록한 것이 \
+     아니며 기다리는 호스트는 모델입니다.",
+    "生成轨迹：由种子经三种其他过程（带停顿的对数正态、两种速度、漂移的负载）生成的延迟。均非设备实录，等待的主机是模型。",
+];
+
+const SIMULATED_REPLAY: [&str; 3] = [
+    "Recorded traces: the latencies are those of the file, a piece of it for each block; the host that waits for them \
+     is the model's, and waiting otherwise does not change them.",
+    "기록한 트레이스: 지연시간은 파일의 값이며 블록마다 그 한 조각을 씁니다. 기다리는 호스트는 모델이고, 다르게 기다려도 지연시간은 바뀌지 않습니다.",
+    "实录轨迹：延迟取自文件，每个区组用其中一段；等待的主机是模型，以其他方式等待不会改变这些延迟。",
+];
+
+const ON_DISK: [&str; 3] = [
+    "Disk: hybrid polling in user space over completions that come by interrupt, because the kernel's own has been gone \
+     since Linux 6.4. One and four background cores become queue depths on one other core.",
+    "디스크: 커널의 하이브리드 폴링은 리눅스 6.4에서 사라졌으므로 인터럽트로 오는 완료 위에서 사용자 공간 하이브리드 폴링을 씁니다. \
+     백그라운드 1, 4코어는 다른 한 코어의 큐 깊이로 바꿨습니다.",
+    "磁盘：内核自身的混合轮询自 Linux 6.4 起已被移除，因此在由中断到达的完成之上做用户态混合轮询。1 个与 4 个后台核心改为另一核心上的队列深度。",
+];
+
+const NO_MACHINE: [&str; 3] = [
+    "What is simulated depends on the seed alone and on nothing of this machine: on another one the same seed gives the \
+     same figures. The default settings of our predictors were fixed on other seeds (1 to 10) before any of these.",
+    "시뮬레이션한 값은 시드에만 따르며 이 머신과는 무관합니다. 다른 머신에서도 같은 시드는 같은 수치를 냅니다. 우리 예측기의 기본 설정은 그보다 \
+     먼저 다른 시드(1~10)에서 정했습니다.",
+    "模拟所得只取决于种子，与本机无关：在其他机器上，相同的种子给出相同的数值。我们各预测器的默认设置此前已在其他种子（1 至 10）上确定。",
+];

@@ -1,0 +1,295 @@
+//! One trial of a study on a simulated device: what a cell asks for becomes a scenario or a trace, and what the thread
+//! measured becomes the record that a trial on a disk has too. Pure: the same cell, arm, seed and block give the same
+//! record, on any machine.
+
+use weir_record::{
+    SCHEMA_VERSION,
+    load::{LittlesLaw, LoadReport},
+    spec::{CellSpec, StorageSubject},
+    storage::{CompletionMethod, StorageDevice},
+    storage_trial::StorageTrial,
+};
+
+use super::{
+    HostModel, LagTail, Method, Pace, Phase, PhaseReport, Scenario, StartTransient, replay, simulate,
+    synthetic,
+};
+use crate::trace::Trace;
+
+/// A slow start takes half a second, and never more than this part of the window.
+const TRANSIENT_PART: u64 = 8;
+
+/// Which trial.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedTrial<'a> {
+    /// What is asked of the device.
+    pub cell: &'a CellSpec,
+    /// How the thread waits.
+    pub arm: &'a StorageSubject,
+    /// The same for all arms of a block, so that they meet the same chances.
+    pub seed: u64,
+    /// Number of the block; of a recorded trace each block has the next piece.
+    pub block: u32,
+    /// The recorded trace, where the cell's device is one.
+    pub trace: Option<&'a Trace>,
+}
+
+/// How an arm waits, or why there is no such way.
+pub fn method(completion: &CompletionMethod) -> Result<Method, String> {
+    match (Method::parse(&completion.predictor, completion.armed)?, completion.true_times) {
+        (Method::Predicted { predictor, armed, .. }, true_times) => {
+            Ok(Method::Predicted { predictor, armed, true_times })
+        }
+        (_, true) => {
+            Err(format!("{} knows the device's times by itself; leave true_times out", completion.predictor))
+        }
+        (oracle, false) => Ok(oracle),
+    }
+}
+
+/// Simulates it.
+pub fn trial(asked: &SimulatedTrial<'_>) -> Result<LoadReport, String> {
+    let SimulatedTrial { cell, seed, .. } = *asked;
+    let Some(storage) = &cell.storage else { return Err(format!("{} asks nothing of a disk", cell.id)) };
+    let method = method(&asked.arm.completion)?;
+    let host = HostModel::xeon_6230();
+    let replayed = |operations: &[_]| replay(operations, &host, &method, seed, INTERVAL_NS, Pace::BackToBack);
+    let report = match &storage.device {
+        StorageDevice::Model | StorageDevice::ModelLate => {
+            let scenario = scenario(cell)?;
+            let phases = simulate(&scenario, &method, seed).phases;
+            phases.into_iter().next_back().ok_or("the scenario has no phase")?
+        }
+        StorageDevice::Synthetic(kind) => replayed(&synthetic(*kind, seed)),
+        StorageDevice::Trace(file) => {
+            let trace = asked.trace.ok_or_else(|| format!("the trace {file} was not read"))?;
+            replayed(piece(trace, cell.blocks, asked.block))
+        }
+        StorageDevice::Disk => return Err(format!("{} is on a disk", cell.id)),
+    };
+    Ok(record(asked, report))
+}
+
+/// Measurement points are summed over the window; intervals within it are not kept.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// The load of the cell, first as a warm-up and then for as long as the window.
+fn scenario(cell: &CellSpec) -> Result<Scenario, String> {
+    let storage = cell.storage.as_ref().ok_or("it asks nothing of a disk")?;
+    let phase = |name: &str, length_ns| Phase {
+        name: name.to_owned(),
+        length_ns,
+        background_cores: if storage.background_depth == 0 { 0 } else { storage.background_cores },
+        background_depth: storage.background_depth,
+    };
+    let phases = [phase("warm-up", cell.warmup_ns_max), phase("window", cell.window_ns)];
+    let mut scenario = Scenario {
+        phases: phases.into_iter().filter(|phase| phase.length_ns > 0).collect(),
+        interval_ns: INTERVAL_NS,
+        ..Scenario::paper(cell.window_ns)
+    };
+    if storage.device == StorageDevice::ModelLate {
+        let start = StartTransient::half_second();
+        scenario.host = scenario.host.with_tail(LagTail::deep_idle());
+        scenario.start_transient =
+            Some(StartTransient { length_ns: start.length_ns.min(cell.window_ns / TRANSIENT_PART), ..start });
+    }
+    scenario.check().map_err(|error| format!("{}: {error}", cell.id))?;
+    Ok(scenario)
+}
+
+/// The piece of a block: consecutive ones of equal length, whose rest is left out.
+fn piece(trace: &Trace, blocks: u32, block: u32) -> &[crate::trace::TraceOperation] {
+    let length = trace.operations.len() / blocks.max(1) as usize;
+    let from = block as usize * length;
+    trace.operations.get(from..from + length).unwrap_or_default()
+}
+
+/// No process was observed, so that nothing stands where its CPU and the machine's noise would.
+fn record(asked: &SimulatedTrial<'_>, report: PhaseReport) -> LoadReport {
+    let SimulatedTrial { cell, seed, .. } = *asked;
+    let PhaseReport { mut waiting, background_operations, .. } = report;
+    // The curves are most of a record, no report draws them, and the seed gives them again.
+    waiting.latency.histogram_v2_base64.clear();
+    waiting.added.histogram_v2_base64.clear();
+    let elapsed_ns = waiting.elapsed_ns.max(1) as f64;
+    let iops = waiting.operations as f64 * 1e9 / elapsed_ns;
+    let device = cell.storage.as_ref().map(|storage| storage.device.to_string()).unwrap_or_default();
+    let fingerprint = asked.trace.map(|trace| format!(" ({:016x})", trace.fingerprint())).unwrap_or_default();
+    LoadReport {
+        schema_version: SCHEMA_VERSION,
+        target: format!("{device}{fingerprint}"),
+        mode: "closed".to_owned(),
+        connections: 1,
+        depth: 1,
+        message_bytes: cell.message_bytes,
+        workers: 1,
+        seed,
+        warmup_ns: cell.warmup_ns_max,
+        window_ns: waiting.elapsed_ns,
+        messages: waiting.operations,
+        messages_started: waiting.operations,
+        throughput_per_second: iops,
+        littles_law: LittlesLaw {
+            in_flight_mean: 1.0,
+            throughput_times_latency: waiting.total_ns as f64 / elapsed_ns,
+        },
+        response: waiting.latency.clone(),
+        storage: Some(StorageTrial {
+            tool: format!("weir {}", env!("CARGO_PKG_VERSION")),
+            threads: 1,
+            iops_reported: iops,
+            background_iops: (background_operations > 0)
+                .then(|| background_operations as f64 * 1e9 / elapsed_ns),
+            waiting: Some(waiting),
+            ..StorageTrial::default()
+        }),
+        ..LoadReport::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        metric::Metric,
+        spec::{CellRole, LoadMode, StorageCell},
+        storage::{AccessPattern, SyntheticTrace},
+        trial::TrialRecord,
+    };
+
+    use super::*;
+
+    fn cell(device: StorageDevice, background_cores: u32) -> CellSpec {
+        CellSpec {
+            id: device.to_string(),
+            role: CellRole::Headline,
+            connections: 1,
+            depth: 1,
+            message_bytes: 4_096,
+            idle_connections: 0,
+            workers: 1,
+            load_workers: 1,
+            load_cpus: Vec::new(),
+            load: LoadMode::Closed,
+            window_ns: 1_000_000_000,
+            warmup_ns_max: 0,
+            blocks: 20,
+            http: None,
+            storage: Some(StorageCell {
+                device,
+                pattern: AccessPattern::RandRead,
+                engine: None,
+                background_depth: if background_cores == 0 { 0 } else { 32 },
+                background_cores: background_cores.max(1),
+                file_bytes: 1 << 30,
+                file: None,
+            }),
+            orders: None,
+            alternation: None,
+            neighbours: Vec::new(),
+            arms: Vec::new(),
+        }
+    }
+
+    fn arm(predictor: &str) -> StorageSubject {
+        let completion = CompletionMethod { predictor: predictor.to_owned(), ..CompletionMethod::default() };
+        StorageSubject { completion, ..StorageSubject::default() }
+    }
+
+    fn figures(cell: &CellSpec, arm: &StorageSubject) -> [f64; 5] {
+        let load = trial(&SimulatedTrial { cell, arm, seed: 101, block: 0, trace: None })
+            .expect("it can be simulated");
+        let trial = TrialRecord { load: Some(load), ..TrialRecord::default() };
+        [
+            Metric::MissRate,
+            Metric::WaitingCpuShare,
+            Metric::Throughput,
+            Metric::EffectiveSleep,
+            Metric::AddedLatency,
+        ]
+        .map(|metric| metric.row().of_trial(&trial).expect("it was measured"))
+    }
+
+    /// What the sweep that was before the laboratory had for the same scenario and seed.
+    #[test]
+    fn figures_are_those_that_the_sweep_had() {
+        let model = cell(StorageDevice::Model, 0);
+        let recorded = |trace| cell(StorageDevice::Synthetic(trace), 0);
+        let (calm, drifting) = (recorded(SyntheticTrace::Calm), recorded(SyntheticTrace::Drifting));
+        let expected = [
+            (
+                &model,
+                "regime:0.003",
+                [0.003241950206162853, 0.3949937, 63542.0, 9.62294452488118, 0.0014607346322117654],
+            ),
+            (&model, "linux-mean:0.5", [0.0, 0.5942378, 63731.0, 6.4588514694575645, 0.0]),
+            (&model, "clairvoyant", [0.0, 0.22495992, 63548.0, 12.297885661232455, 0.0]),
+            (
+                &model,
+                "constant:0.003",
+                [0.002958626441936956, 0.395945101, 63543.0, 9.608, 0.0012611145208756276],
+            ),
+            (
+                &calm,
+                "regime:0.003",
+                [1.0 / 300.0, 0.4584866358892082, f64::NAN, 8.461638716666666, 0.0015532999999999999],
+            ),
+            (
+                &drifting,
+                "linux-mean:0.5",
+                [0.26793333333333336, 0.5310004833721644, f64::NAN, 65.09387746666667, 6.525724533333333],
+            ),
+        ];
+        for (cell, predictor, figures_before) in expected {
+            let found = figures(cell, &arm(predictor));
+            for (now, before) in found.into_iter().zip(figures_before) {
+                assert!(
+                    before.is_nan() || (now - before).abs() <= 1e-9 * before.abs(),
+                    "{predictor}: {found:?}"
+                );
+            }
+        }
+    }
+
+    /// The sweep went from job to job without a pause; a cell has a warm-up under its own load instead. So these are
+    /// beside the sweep's jobs of 20 s, of which the way from one load to the next was a small part.
+    #[test]
+    fn under_load_figures_are_those_of_the_sweeps_long_jobs() {
+        let expected = [
+            (0, "linux-mean:0.5", [0.0, 0.5512]),
+            (1, "regime:0.003", [0.0030, 0.6055]),
+            (1, "linux-mean:0.5", [0.1178, 0.5308]),
+            (4, "regime:0.003", [0.0, 0.0218]),
+            (4, "linux-mean:0.5", [0.3723, 0.5063]),
+        ];
+        for (cores, predictor, [misses, cpu]) in expected {
+            let cell = CellSpec { warmup_ns_max: 300_000_000, ..cell(StorageDevice::Model, cores) };
+            let found = figures(&cell, &arm(predictor));
+            assert!(
+                (found[0] - misses).abs() < 0.02 && (found[1] - cpu).abs() < 0.02,
+                "{predictor}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_block_of_a_recorded_trace_has_its_own_piece() {
+        let lines: String = (0..40).map(|index| format!("{},0\n", 10_000 + index)).collect();
+        let trace =
+            crate::trace::read(format!("io_time_ns,timestamp\n{lines}").as_bytes(), "t").expect("a trace");
+        let first = |block| piece(&trace, 20, block).iter().map(|it| it.latency_ns).collect::<Vec<_>>();
+        assert_eq!(first(0), [10_000, 10_001]);
+        assert_eq!(first(19), [10_038, 10_039]);
+        assert!(first(20).is_empty());
+    }
+
+    #[test]
+    fn only_a_predictor_can_be_told_the_truth() {
+        let told = |predictor: &str| {
+            method(&CompletionMethod { true_times: true, ..arm(predictor).completion })
+                .map(|it| it.true_times())
+        };
+        assert_eq!(told("linux-mean:0.5"), Ok(true));
+        assert!(told("clairvoyant").expect_err("it knows").contains("leave true_times out"));
+    }
+}
