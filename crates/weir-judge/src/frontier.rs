@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use weir_record::{
     frontier::{FrontierAnswer, FrontierRow, Standing},
     metric::Metric,
-    spec::{CellRole, StudySpec, Subject},
+    spec::{CellRole, CellSpec, StudySpec, Subject},
     study::ArmSummary,
     verdict::{Comparison, Verdict},
 };
@@ -20,7 +20,7 @@ const TRUE_TIMES: &str = " true-times";
 /// The arms of every cell that has a frontier, in the order of the plan.
 pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], comparisons: &[Comparison]) -> Vec<FrontierRow> {
     let mut rows = Vec::new();
-    for cell in &spec.cells {
+    for cell in spec.cells.iter().filter(|cell| asks_how_to_wait(spec, cell)) {
         let of_cell: Vec<Point<'_>> = spec
             .arms
             .iter()
@@ -42,6 +42,15 @@ pub(crate) fn rows(spec: &StudySpec, arms: &[ArmSummary], comparisons: &[Compari
         }));
     }
     rows
+}
+
+/// Whether some arm of the cell waits otherwise than for its interrupt; without one there are no misses to speak of.
+fn asks_how_to_wait(spec: &StudySpec, cell: &CellSpec) -> bool {
+    let waits_otherwise = |subject: &Subject| match subject {
+        Subject::Storage(storage) => storage.completion.predictor != "interrupt",
+        _ => false,
+    };
+    spec.arms.iter().any(|arm| cell.has_arm(&arm.name) && waits_otherwise(&arm.subject))
 }
 
 /// An arm in the plane.
@@ -150,7 +159,7 @@ pub(crate) fn verdict(answer: &FrontierAnswer) -> Verdict {
 #[cfg(test)]
 mod tests {
     use weir_record::{
-        spec::{CellSpec, StorageCell, StorageSubject},
+        spec::{StorageCell, StorageSubject},
         storage::{AccessPattern, StorageDevice},
         study::{MetricFigures, Spread},
     };
@@ -209,7 +218,7 @@ mod tests {
         spec.cells = vec![cell];
         for arm in &mut spec.arms {
             let mut subject = StorageSubject::default();
-            subject.completion.predictor = arm.name.clone();
+            arm.name.trim_end_matches("-again").clone_into(&mut subject.completion.predictor);
             arm.subject = Subject::Storage(subject);
         }
         let figures = |metric: Metric, figure: f64| MetricFigures {
@@ -236,6 +245,12 @@ mod tests {
         }
         let rows = rows(&spec, &summaries, &comparisons);
         (spec, rows)
+    }
+
+    #[test]
+    fn a_cell_in_which_all_wait_for_their_interrupts_has_no_frontier() {
+        let rows = |other| judged(&[("interrupt", 0.0, 0.03, None), (other, 0.3, 0.5, None)]).1.len();
+        assert_eq!((rows("interrupt-again"), rows("linux-mean:0.5")), (0, 2));
     }
 
     #[test]

@@ -443,9 +443,10 @@ fn observed_figure(cell: &CellSpec) -> Part {
 }
 
 /// The measurement points of a way to wait are compared where they are the question, which is on simulated devices; on
-/// a disk not every tool has them.
+/// a disk not every tool has them, and of a job that is stopped between its turns they are not those of its slices.
 fn of_waiting(cell: &CellSpec, simulated: Part) -> Part {
     match &cell.storage {
+        Some(_) if cell.alternation.is_some() => Part::None,
         Some(storage) if storage.device.is_simulated() => simulated,
         Some(_) => Part::Figure,
         None => Part::None,

@@ -313,11 +313,11 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
             .filter_map(|it| {
                 let value = level(it.levels?);
                 let bound = view.summary(cell_id, name).map_or("", |summary| bound(summary, it.metric));
-                Some(format!(
-                    "{} {bound}{}",
-                    metrics::short(view, it.metric),
-                    metrics::figure(view, it.metric, value)
-                ))
+                let (name, figure) =
+                    (metrics::short(view, it.metric), metrics::figure(view, it.metric, value));
+                // Of IOPS the unit says it all.
+                let is_named = figure.ends_with(name.as_str());
+                Some(if is_named { format!("{bound}{figure}") } else { format!("{name} {bound}{figure}") })
             })
             .collect();
         let colon = view.language.colon();
