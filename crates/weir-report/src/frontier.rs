@@ -39,15 +39,16 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
         ))
     };
     let answers = &view.result.frontier_answers;
-    answers.iter().filter_map(one).chain(by_interrupt(view, headline)).collect()
+    answers.iter().filter_map(one).collect()
 }
 
 /// Shares of operations below this are not worth a sentence.
 const INTERRUPTED_MIN: f64 = 0.01;
 
 /// How much the candidate leaves to the interrupt where it answers the headline: that much is another way to wait, and
-/// no better prediction.
-fn by_interrupt(view: &View<'_>, answer: &FrontierAnswer) -> Option<String> {
+/// no better prediction. It stands right below the claim.
+pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
+    let answer = view.frontier_answer()?;
     let share = view.summary(&answer.cell_id, &answer.candidate)?.median(Metric::InterruptedRate)?;
     let (candidate, place, told) =
         (&answer.candidate, view.cell_label(&answer.cell_id), format::percent(share));

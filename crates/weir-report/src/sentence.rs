@@ -38,6 +38,9 @@ pub(crate) fn headline(view: &View<'_>) -> String {
 
 /// What else differs, where the judge noted it beside the headline.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
+    if let Some(told) = frontier::by_interrupt(view) {
+        return Some(told);
+    }
     let notes = &view.headline()?.notes;
     let found = notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
     let text = view.finding(found);
