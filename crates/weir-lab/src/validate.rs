@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     metric::{METRICS, Part},
-    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{CellRole, CellSpec, LoadMode, NeighbourSpec, StudySpec},
 };
 use weir_stats::{
     decide::{ALPHA, UNITS_MIN},
@@ -37,6 +37,7 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", spec.cells.len());
         return Err(SpecError::new("factors", message));
     }
+    has_cell(spec)?;
     let mut ids = BTreeSet::new();
     for cell in &spec.cells {
         check_cell(cell)?;
@@ -57,6 +58,19 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     protocol::check(spec)?;
     decidable(spec)?;
     published(spec)
+}
+
+/// A neighbour is beside the servers of some cell.
+fn has_cell(spec: &StudySpec) -> Result<(), SpecError> {
+    let is_idle = |name: &str| spec.cells.iter().all(|cell| cell.neighbours.iter().all(|own| own != name));
+    match spec.neighbours.iter().find(|it| is_idle(&it.name)) {
+        Some(NeighbourSpec { name, .. }) => {
+            let message =
+                format!("no cell has the neighbour {name:?}; name it in the `neighbours` of a [[cell]]");
+            Err(SpecError::new("neighbour", message))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Neighbours of a cell are the study's, each once, and have a server to be beside.

@@ -158,6 +158,13 @@ pub(super) fn cast(arms: Vec<Arm>, drafts: Drafts, spec: &mut StudySpec) -> Resu
     for (index, (draft, _)) in cells.iter().enumerate().filter(|(_, (draft, _))| draft.turns.alternate) {
         take_turns(spec, index, draft)?;
     }
+    if let (Some((at, key)), Some(cell)) = (drafts.rounds_at, spec.cells.first())
+        && spec.cells.iter().all(|cell| cell.alternation.is_none())
+    {
+        let obstacle = alternation::obstacle(spec, cell).unwrap_or("every cell asks for whole trials");
+        let message = format!("no arms take turns ({obstacle}); give `blocks` and a `window`");
+        return Err(Fault::new(at, key, message));
+    }
     if let Some((at, key)) = drafts.blocks_at
         && spec.cells.iter().all(|cell| cell.alternation.is_some())
     {

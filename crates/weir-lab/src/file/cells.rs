@@ -69,8 +69,9 @@ pub(super) struct Turns {
 /// All cells of a file.
 pub(super) struct Drafts {
     pub(super) cells: Vec<Draft>,
-    /// Where the file says how many blocks its cells have, and with which key.
+    /// Where the file says something of blocks alone for its cells, and with which key; and the same of rounds.
     pub(super) blocks_at: Option<(usize, &'static str)>,
+    pub(super) rounds_at: Option<(usize, &'static str)>,
     /// Drivers that are levels and do not run here.
     pub(super) left_out: Vec<String>,
 }
@@ -264,7 +265,9 @@ pub(super) fn read(
 ) -> Result<Drafts, Fault> {
     let file = File::read(table, protocol)?;
     let places = table.places();
-    let blocks_at = OF_BLOCKS.into_iter().find_map(|key| Some((*places.get(key)?, key)));
+    let place = |key: &'static str| Some((*places.get(key)?, key));
+    let blocks_at = OF_BLOCKS.into_iter().find_map(place);
+    let rounds_at = OF_ROUNDS.into_iter().chain(["exploratory_rounds"]).find_map(place);
     let mut levels = Levels { protocol, machine, left_out: Vec::new() };
     let own = table.tables("cell")?;
     let factors = table.take("factors");
@@ -297,7 +300,7 @@ pub(super) fn read(
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
         return Err(Fault::new(0, "factors", message));
     }
-    Ok(Drafts { cells, blocks_at, left_out: levels.left_out })
+    Ok(Drafts { cells, blocks_at, rounds_at, left_out: levels.left_out })
 }
 
 fn claims_closed(draft: &Draft) -> bool {

@@ -335,6 +335,15 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3000\nidle_connections = 3000\nrounds = 8"), @"a.toml:23: cell.rounds: the arms of c3000-d1-m64-i3000-closed cannot take turns: connections to all arms together are more than one generator may hold; give `blocks`");
     insta::assert_snapshot!(wrong("[[cell]]\nconnections = 3\nblocks = 8"), @"a.toml:22: cell.blocks: the arms of c3-d1-m64-closed take turns; give `rounds`");
     insta::assert_snapshot!(read(&format!("blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: blocks: the arms of every cell take turns; give `rounds`, or `alternate = false`");
+    let closing = format!(
+        "protocol = \"http\"\nrounds = 8\n{}",
+        EXAMPLE.replacen("depth = [1, 16]", "close = [true]", 1).replacen(
+            "headline = { depth = 16 }\n",
+            "",
+            1
+        )
+    );
+    insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each request leaves work in the kernel for whoever comes next); give `blocks` and a `window`");
     insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
@@ -514,6 +523,7 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
         "arms take turns beside neighbours too"
     );
     let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
+    insta::assert_snapshot!(wrong(drip), @r#"a.toml:20: neighbour: no cell has the neighbour "drip"; name it in the `neighbours` of a [[cell]]"#);
     insta::assert_snapshot!(wrong(cell), @r#"a.toml:22: cell.neighbours: there is no neighbour "drip"; write a [[neighbour]]"#);
     insta::assert_snapshot!(wrong(&format!("{drip}{}", cell.replace("drip", "drop"))), @r#"a.toml:25: cell.neighbours: there is no neighbour "drop"; did you mean drip?"#);
     insta::assert_snapshot!(wrong(&format!("{drip}{}", cell.replace("[\"drip\"]", "[\"drip\", \"drip\"]"))), @"a.toml:23: cell.neighbours: c50-d1-m64-closed-beside-drip-beside-drip has a neighbour twice");
@@ -522,7 +532,9 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
     let many = |count: u32| -> String {
         (0..count).map(|number| drip.replace("name = \"drip\"", &format!("name = \"n{number}\""))).collect()
     };
-    assert_eq!(with(&many(8)).expect("they just fit").neighbours.len(), 8);
+    let all = "[[cell]]\nconnections = 50\n\
+               neighbours = [\"n0\", \"n1\", \"n2\", \"n3\", \"n4\", \"n5\", \"n6\", \"n7\"]\n";
+    assert_eq!(with(&(many(8) + all)).expect("they just fit").neighbours.len(), 8);
     insta::assert_snapshot!(wrong(&many(9)), @"a.toml:44: neighbour: a study has at most 8 neighbours");
     let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"headline\"\nneighbours = [\"drip\"]\n\
                    [[arm]]\nname = \"a\"\nengine = \"pread\"\n[[arm]]\nname = \"b\"\nengine = \"libaio\"\n";
