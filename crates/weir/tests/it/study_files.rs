@@ -179,7 +179,7 @@ fn a_command_that_is_not_there_is_refused_before_the_first_block() {
 #[test]
 fn a_study_of_http_gives_files_to_foreign_arms_and_checks_every_response() {
     let folder = folder("study-http");
-    let head = study_head(8, "12s").replacen("rounds", "protocol = \"http\"\nrounds", 1);
+    let head = study_head(8, "12s").replacen("rounds", "protocol = \"http\"\nblocks", 1);
     let arms = TWO_ARMS.replacen(
         "driver = \"poll\"",
         "driver = \"poll\"\narguments = [\"--log-connections\", \"{scratch}/connections.log\"]",
