@@ -70,6 +70,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "findings",
             "csv",
             "slices_csv",
+            "evidence_csv",
             "view",
             "metrics",
             "table",
