@@ -13,6 +13,8 @@ pub mod process;
 pub mod stats;
 pub mod system;
 
+pub mod ladder;
+
 pub mod crosscore;
 pub mod fingerprint;
 pub mod limits;
