@@ -278,7 +278,10 @@ fn switches_agree_with_those_the_kernel_always_counts() {
     let counts = after.since(&before);
     let sleeps: u64 = counts.threads.iter().map(|it| it.sleeps).sum();
     let preemptions: u64 = counts.threads.iter().map(|it| it.preemptions).sum();
-    assert_eq!((sleeps, preemptions), (kernel.switches_voluntary, kernel.switches_involuntary));
+    assert_eq!(
+        (sleeps, preemptions),
+        (kernel.context_switches_voluntary, kernel.context_switches_involuntary)
+    );
     child.end();
 }
 

@@ -193,9 +193,9 @@ pub struct Totals {
     /// Time runnable without a CPU.
     pub run_delay_ns: u64,
     /// Switches because a thread waited.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Switches because another thread was given the CPU.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
     /// Processes at the end.
     pub processes: u32,
     /// Threads at the end.
@@ -231,9 +231,9 @@ pub struct ThreadFigures {
     /// Time runnable without one.
     pub run_delay_ns: u64,
     /// Switches because it waited.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Switches because another was given its CPU.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
     /// System calls it began; traced only.
     pub calls: Option<u64>,
     /// Time asleep; traced only.
