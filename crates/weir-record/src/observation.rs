@@ -170,6 +170,13 @@ pub enum Note {
         /// Why.
         obstacle: Obstacle,
     },
+    /// The programs were tried on calls of this process, and did not count them all: their figures are wrong.
+    Miscounted {
+        /// Calls that were made.
+        made: u64,
+        /// Calls that were counted.
+        counted: u64,
+    },
     /// A part of the trace could not be had.
     PartLeftOut {
         /// The tracepoint.
@@ -245,8 +252,6 @@ pub struct ThreadFigures {
 pub struct Trace {
     /// Length of its window.
     pub window_ns: u64,
-    /// CPU of the process and its children in that window, slowed by being traced.
-    pub cpu_ns: u64,
     /// By kind, those with most time on a CPU first.
     pub calls: Vec<CallFigures>,
     /// Calls that had begun before the window.
@@ -268,7 +273,7 @@ pub struct Trace {
     /// Events at which a program could not run.
     pub misses: u64,
     /// What being traced costs a call.
-    pub cost: Option<ProbeCost>,
+    pub cost: ProbeCost,
 }
 
 /// A kind of system call.
@@ -399,7 +404,7 @@ pub struct Bound {
     pub io_ns: f64,
     /// Of it, asking what is ready, saying what is of interest, and tries that found nothing.
     pub asking_ns: f64,
-    /// `io_ns` over `cpu_ns`: no batching can remove more of the process's CPU.
+    /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
     pub share_max: f64,
     /// Share of the window the busiest thread was on a CPU.
     pub busiest_share: f64,

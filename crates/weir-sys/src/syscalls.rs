@@ -68,6 +68,9 @@ const OLDER: &[(libc::c_long, &str)] = named! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[(libc::c_long, &str)] = &[];
 
+/// A call that does nothing but read a number.
+pub const GETPPID: u32 = libc::SYS_getppid as u32;
+
 /// The name of a system call of this architecture; none for one that is younger than this list.
 pub fn name(number: u32) -> Option<&'static str> {
     let found = COMMON.iter().chain(OLDER).find(|(known, _)| *known == libc::c_long::from(number));

@@ -4,8 +4,10 @@
 //! kernel's tracepoints, which see every system call of any process, L3 `strace`, which sees the same and distorts it.
 //! [`rung`] decides from facts alone; [`tracer`] runs the programs of L2.
 
+pub mod cost;
 pub mod rung;
 pub mod tables;
+pub mod trace;
 pub mod tracer;
 
 mod assembler;

@@ -153,6 +153,24 @@ impl Tracer {
         Ok(())
     }
 
+    /// Takes a process out again, with all that is known of its threads.
+    pub(super) fn forget(&self, member: u32) -> io::Result<()> {
+        let members = self.table(Table::Members);
+        let key = (member / 64).to_ne_bytes();
+        let mut value = [0_u8; 8];
+        members.read(&key, &mut value)?;
+        let word = u64::from_ne_bytes(value) & !(1 << (member % 64));
+        members.write(&key, &word.to_ne_bytes())?;
+        let threads = self.table(Table::Threads);
+        let mut value = vec![0; threads.read_bytes()];
+        for key in threads.keys()? {
+            if threads.read(&key, &mut value)? && TracedThread::decode(&value).pid == member {
+                threads.remove(&key)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The sums now.
     pub fn read(&self) -> io::Result<KernelCounts> {
         let mut counts = KernelCounts { at_ns: monotonic_ns(), ..KernelCounts::default() };
