@@ -18,6 +18,7 @@ pub mod latency;
 pub mod load;
 pub mod machine;
 pub mod metric;
+pub mod observation;
 pub mod orders;
 pub mod slices;
 pub mod spec;

@@ -33,6 +33,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-judge",
         &[
+            "bound",
             "sample",
             "syn_ladder",
             "missing",
