@@ -71,7 +71,8 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: standards.map_or(spec.message_bytes, |standards| standards.content_bytes()),
+        message_bytes: standards
+            .map_or(spec.protocol.0.message_bytes(), |standards| standards.content_bytes()),
         workers: spec.workers,
         seed: spec.seed,
         rate_per_second: match spec.arrivals {

@@ -21,13 +21,19 @@ use crate::{
     orders::notes::OrderTotals,
     recorder::{Flight, Recorder},
     shared::Shared,
-    worker::{self, ConnectionSlot},
+    worker::{self, ConnectionSlot, Plan},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
 pub(crate) trait Workload: Sized + 'static {
+    /// What is asked of it.
+    type Spec: 'static;
+
     /// The state of one connection.
     type Dialogue;
+
+    /// A worker's part of a load.
+    fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
 
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.

@@ -10,26 +10,20 @@ mod ctl;
 mod documented;
 mod journal;
 mod load;
-mod load_http;
-mod load_orders;
 mod serve;
-mod serve_exchange;
-mod serve_gateway;
 mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use journal::JournalFlags;
-pub(crate) use load::{Arrivals, LoadEcho, LoadShared, MaxErrors};
-pub(crate) use load_http::LoadHttp;
-pub(crate) use load_orders::LoadOrders;
-pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, ServeHttp, ServeShared};
-pub(crate) use serve_exchange::ServeExchange;
-pub(crate) use serve_gateway::ServeGateway;
+pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
+pub(crate) use serve::{Accept, ServeShared};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
 pub(crate) use top::Top;
+
+use crate::protocol::{LoadProtocol, ServeProtocol};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -55,7 +49,7 @@ pub(crate) struct Arguments {
 }
 
 /// A whole number, refused in words that say what to write.
-fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
+pub(crate) fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| "write a whole number, 0 or more")
 }
 
@@ -225,30 +219,8 @@ pub(crate) struct Serve {
     pub(crate) protocol: ServeProtocol,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum ServeProtocol {
-    /// Send every byte back (RFC 862)
-    Echo(Box<ServeEcho>),
-    /// Answer HTTP/1.1 requests
-    Http(Box<ServeHttp>),
-    /// Take orders as an exchange does (SoupBinTCP with OUCH)
-    Exchange(Box<ServeExchange>),
-    /// Take orders of clients and send them to exchanges
-    Gateway(Box<ServeGateway>),
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Load {
     #[command(subcommand)]
     pub(crate) protocol: LoadProtocol,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LoadProtocol {
-    /// Send messages to an echo server and check every byte that comes back
-    Echo(Box<LoadEcho>),
-    /// Send requests of HTTP/1.1 to a server and check every response
-    Http(Box<LoadHttp>),
-    /// Send orders to a gateway or an exchange and check every answer
-    Orders(Box<LoadOrders>),
 }

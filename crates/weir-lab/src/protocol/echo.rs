@@ -1,12 +1,9 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
 
 use super::{
-    Factor, Generator, Kind, Protocol, Setting, Value, connected,
+    Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
     factor::{cpus, unusual},
 };
 use crate::{
@@ -115,8 +112,8 @@ impl Protocol for Echo {
         subject(arm)
     }
 
-    fn generator(&self) -> Option<&dyn Generator> {
-        Some(self)
+    fn generator(&self) -> Option<LoadWords> {
+        Some(words)
     }
 
     fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
@@ -132,16 +129,10 @@ impl Protocol for Echo {
     }
 }
 
-impl Generator for Echo {
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
-        let head = ["load", "echo", "--json", "--target", address];
-        let bytes = ("--message-bytes", cell.message_bytes.to_string());
-        super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
-    }
-
-    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
-        Some(SliceMessage::Echo { bytes: cell.message_bytes })
-    }
+fn words(cell: &CellSpec, address: &str) -> Vec<String> {
+    let head = ["load", "echo", "--json", "--target", address];
+    let bytes = ("--message-bytes", cell.message_bytes.to_string());
+    super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
 }
 
 /// A server on one of our drivers, or a command.

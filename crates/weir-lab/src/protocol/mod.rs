@@ -9,10 +9,7 @@ pub(crate) mod storage;
 
 use std::time::Duration;
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
 
 pub(crate) use echo::DRIVERS;
 pub(crate) use factor::{Factor, Kind, Machine, Value};
@@ -46,8 +43,13 @@ pub(crate) trait Protocol: Sync {
     /// Keys that a file may have for all of its cells, and a cell for itself.
     fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault>;
 
-    /// What a generator of it is told; `None` where what is measured is its own load.
-    fn generator(&self) -> Option<&dyn Generator>;
+    /// Words that only a generator of this protocol is told; `None` where what is measured is its own load.
+    fn generator(&self) -> Option<LoadWords>;
+
+    /// Words that only a server of this protocol is told, beside those that the arm has for it.
+    fn server_words(&self, _cell: &CellSpec, _own: &[String]) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Time before the warm-up in which connections are opened.
     fn ramp_up_ns(&self, _cell: &CellSpec) -> u64 {
@@ -104,14 +106,8 @@ pub(crate) trait Protocol: Sync {
     fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError>;
 }
 
-/// What loads a server of a protocol.
-pub(crate) trait Generator {
-    /// Words of `weir load` that only a generator of this protocol is told.
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String>;
-
-    /// What it sends in a slice; `None` where arms cannot take turns.
-    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage>;
-}
+/// Words of `weir load` that say what is sent, for a cell and the address of a server.
+pub(crate) type LoadWords = fn(&CellSpec, &str) -> Vec<String>;
 
 /// Words and their values as a command line has them.
 fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {

@@ -3,13 +3,10 @@
 
 use std::borrow::Cow;
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject};
 
 use super::{
-    Factor, Generator, Kind, Protocol, Setting, Value,
+    Factor, Kind, LoadWords, Protocol, Setting, Value,
     echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
 };
@@ -223,8 +220,8 @@ impl Protocol for Orders {
         }
     }
 
-    fn generator(&self) -> Option<&dyn Generator> {
-        Some(self)
+    fn generator(&self) -> Option<LoadWords> {
+        Some(words)
     }
 
     /// The same orders at the same rate for every way of handing over.
@@ -264,21 +261,15 @@ impl Protocol for Orders {
     }
 }
 
-impl Generator for Orders {
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
-        let head = ["load", "orders", "--json", "--target", address];
-        let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
-        let in_flight = match (cell.load, total) {
-            (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
-            (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
-            _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
-        };
-        super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
-    }
-
-    fn slice_message(&self, _cell: &CellSpec) -> Option<SliceMessage> {
-        None
-    }
+fn words(cell: &CellSpec, address: &str) -> Vec<String> {
+    let head = ["load", "orders", "--json", "--target", address];
+    let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
+    let in_flight = match (cell.load, total) {
+        (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
+        (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
+        _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
+    };
+    super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
 }
 
 fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {

@@ -23,7 +23,7 @@ pub(crate) fn add(
     ends: &[Outcome],
     written: Written,
 ) {
-    let (Some(http), Some(responses)) = (&spec.http, &gather.responses) else { return };
+    let (Some(http), Some(responses)) = (spec.http(), &gather.responses) else { return };
     let totals = || ends.iter().filter_map(|end| end.http.as_ref());
     let mut connections = ConnectionNotes::default();
     ends.iter().filter_map(|end| end.connections.as_ref()).for_each(|notes| connections.merge(notes));

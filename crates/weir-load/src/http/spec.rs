@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
+    sync::Arc,
 };
 
 use weir_engine::net::Address;
@@ -11,7 +12,13 @@ use weir_proto::http1::{
     encode::{AfterMessage, EncodeFault, Framing, HeadWriter},
 };
 
-use crate::spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX};
+use super::workload::Http;
+use crate::{
+    protocol::{Post, Protocol, ProtocolSpec},
+    recorder::Sections,
+    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX},
+    worker::Outcome,
+};
 
 /// Most URLs of one run.
 pub const URLS_MAX: usize = 4096;
@@ -82,28 +89,6 @@ impl HttpSpec {
             source_addresses: Vec::new(),
             jtl: None,
         }
-    }
-
-    /// Checks what is special to HTTP.
-    pub(crate) fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
-        if !matches!(target, Address::Tcp(_)) {
-            return invalid("url", "HTTP needs a host and a port");
-        }
-        if self.urls.is_empty() || self.urls.len() > URLS_MAX {
-            return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
-        }
-        if self.reads_as() == Method::Connect {
-            return invalid("method", "CONNECT ends HTTP on its connection; use another method");
-        }
-        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
-            return invalid("expect-status", "a status is a number from 100 to 999");
-        }
-        if self.connection_per_request && load.depth > 1 {
-            return invalid("depth", "with a connection for each request there is no pipeline; use 1");
-        }
-        self.validate_counts(load)?;
-        self.validate_sources(target)?;
-        self.requests().map(|_| ())
     }
 
     fn validate_counts(&self, load: &LoadSpec) -> Result<(), LoadError> {
@@ -199,6 +184,61 @@ impl HttpSpec {
     }
 }
 
+impl From<HttpSpec> for Protocol {
+    fn from(spec: HttpSpec) -> Self {
+        Self(Arc::new(spec))
+    }
+}
+
+impl ProtocolSpec for HttpSpec {
+    fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
+        if !matches!(target, Address::Tcp(_)) {
+            return invalid("url", "HTTP needs a host and a port");
+        }
+        if self.urls.is_empty() || self.urls.len() > URLS_MAX {
+            return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
+        }
+        if self.reads_as() == Method::Connect {
+            return invalid("method", "CONNECT ends HTTP on its connection; use another method");
+        }
+        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
+            return invalid("expect-status", "a status is a number from 100 to 999");
+        }
+        if self.connection_per_request && load.depth > 1 {
+            return invalid("depth", "with a connection for each request there is no pipeline; use 1");
+        }
+        self.validate_counts(load)?;
+        self.validate_sources(target)?;
+        self.requests().map(|_| ())
+    }
+
+    fn request_bytes_max(&self) -> (usize, &'static str) {
+        let requests = self.requests().unwrap_or_default();
+        (requests.iter().map(Vec::len).max().unwrap_or(0), "data")
+    }
+
+    /// Known when the first right response has come.
+    fn message_bytes(&self) -> u32 {
+        0
+    }
+
+    fn messages_each(&self) -> Option<u64> {
+        self.requests_each
+    }
+
+    fn sections(&self) -> Sections {
+        Sections { responses: true, ..Sections::default() }
+    }
+
+    fn has_slices(&self) -> bool {
+        !self.connection_per_request && self.jtl.is_none()
+    }
+
+    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
+        post.carry::<Http>()
+    }
+}
+
 /// Why a field that frames the request cannot be given.
 fn explain(name: &str, fault: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
@@ -228,7 +268,7 @@ pub(crate) mod tests {
         let mut load = crate::spec::tests::spec();
         let mut changed = http();
         change(&mut load, &mut changed);
-        load.http = Some(changed);
+        load.protocol = changed.into();
         load.validate().expect_err("an impossible value").to_string()
     }
 

@@ -35,6 +35,7 @@ use super::{
 use crate::{
     failure::{Class, Stage},
     recorder::Flight,
+    worker::Plan,
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -343,7 +344,13 @@ impl Dialogue {
 }
 
 impl Workload for Http {
+    type Spec = HttpSpec;
     type Dialogue = Dialogue;
+
+    fn of(plan: &Plan<'_>, spec: &HttpSpec) -> Self {
+        let Some(common) = &plan.http else { unreachable!("the workers of a load of HTTP share something") };
+        Self::new(spec, common.clone())
+    }
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
         // Contents are not kept, so they may be as long as they like.

@@ -8,7 +8,7 @@ use weir_record::{
 
 use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},
-    spec::ORDER_BYTES,
+    spec::OrdersSpec,
 };
 use crate::{gather::Gather, spec::LoadSpec, worker::Outcome};
 
@@ -18,10 +18,9 @@ const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
 
 /// Adds the orders' part to a report of everything else.
 pub(crate) fn add(report: &mut LoadReport, spec: &LoadSpec, gather: &Gather, ends: &[Outcome]) {
-    let (Some(orders), Some(notes)) = (&spec.orders, &gather.orders) else { return };
+    let (Some(orders), Some(notes)) = (spec.protocol.spec::<OrdersSpec>(), &gather.orders) else { return };
     let mut totals = OrderTotals::default();
     ends.iter().filter_map(|end| end.orders.as_ref()).for_each(|part| totals.merge(part));
-    report.message_bytes = ORDER_BYTES;
     report.orders = Some(OrdersLoadReport {
         sessions: totals.sessions,
         in_flight: orders.in_flight_total.unwrap_or(spec.depth),

@@ -1,11 +1,17 @@
 //! What a load of orders is asked to do besides what every load is asked. Plain data, checked as a whole.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
+use weir_engine::net::Address;
 use weir_proto::{ouch::Symbol, soup::Name};
 
-use super::notes::RequestKind;
-use crate::spec::{Arrivals, LoadError, LoadSpec};
+use super::{notes::RequestKind, workload::Orders};
+use crate::{
+    protocol::{Post, Protocol, ProtocolSpec},
+    recorder::Sections,
+    spec::{Arrivals, LoadError, LoadSpec},
+    worker::Outcome,
+};
 
 /// Most symbols that orders are for.
 pub const SYMBOLS_MAX: usize = 256;
@@ -136,36 +142,6 @@ impl OrdersSpec {
         }
     }
 
-    /// Checks what is special to orders.
-    pub(crate) fn validate(&self, load: &LoadSpec) -> Result<(), LoadError> {
-        self.validate_accounts(load)?;
-        self.validate_in_flight(load)?;
-        if self.symbols.is_empty() || self.symbols.len() > SYMBOLS_MAX {
-            let reason = format!("{} symbols are not possible; use 1 to {SYMBOLS_MAX}", self.symbols.len());
-            return invalid("symbols", reason);
-        }
-        for symbol in &self.symbols {
-            if symbol.trim().is_empty() {
-                return invalid("symbols", "a symbol has 1 to 8 letters");
-            }
-            if let Err(error) = symbol.parse::<Symbol>() {
-                return invalid("symbols", format!("{symbol:?} is {error}"));
-            }
-        }
-        let together = |each: u64| each.checked_mul(load.connections.into());
-        match self.orders_each {
-            Some(0) => return invalid("orders", "at least one order is needed"),
-            Some(each) if load.messages.is_none() || load.messages != together(each) => {
-                return invalid("orders", "the number of all must be that of each session times sessions");
-            }
-            _ => {}
-        }
-        match self.reconnect_every {
-            Some(0) => invalid("reconnect-every", "at least one answer is needed between two logins"),
-            _ => Ok(()),
-        }
-    }
-
     fn validate_accounts(&self, load: &LoadSpec) -> Result<(), LoadError> {
         let prefix = self.accounts_prefix.as_str();
         let is_text = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -227,6 +203,68 @@ impl OrdersSpec {
     }
 }
 
+impl From<OrdersSpec> for Protocol {
+    fn from(spec: OrdersSpec) -> Self {
+        Self(Arc::new(spec))
+    }
+}
+
+impl ProtocolSpec for OrdersSpec {
+    fn validate(&self, load: &LoadSpec, _target: &Address) -> Result<(), LoadError> {
+        self.validate_accounts(load)?;
+        self.validate_in_flight(load)?;
+        if self.symbols.is_empty() || self.symbols.len() > SYMBOLS_MAX {
+            let reason = format!("{} symbols are not possible; use 1 to {SYMBOLS_MAX}", self.symbols.len());
+            return invalid("symbols", reason);
+        }
+        for symbol in &self.symbols {
+            if symbol.trim().is_empty() {
+                return invalid("symbols", "a symbol has 1 to 8 letters");
+            }
+            if let Err(error) = symbol.parse::<Symbol>() {
+                return invalid("symbols", format!("{symbol:?} is {error}"));
+            }
+        }
+        let together = |each: u64| each.checked_mul(load.connections.into());
+        match self.orders_each {
+            Some(0) => return invalid("orders", "at least one order is needed"),
+            Some(each) if load.messages.is_none() || load.messages != together(each) => {
+                return invalid("orders", "the number of all must be that of each session times sessions");
+            }
+            _ => {}
+        }
+        match self.reconnect_every {
+            Some(0) => invalid("reconnect-every", "at least one answer is needed between two logins"),
+            _ => Ok(()),
+        }
+    }
+
+    fn request_bytes_max(&self) -> (usize, &'static str) {
+        (ORDER_BYTES as usize, "depth")
+    }
+
+    fn message_bytes(&self) -> u32 {
+        ORDER_BYTES
+    }
+
+    fn messages_each(&self) -> Option<u64> {
+        self.orders_each
+    }
+
+    fn sections(&self) -> Sections {
+        Sections { orders: true, ..Sections::default() }
+    }
+
+    /// Its sessions have to be kept alive between them.
+    fn has_slices(&self) -> bool {
+        false
+    }
+
+    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
+        post.carry::<Orders>()
+    }
+}
+
 fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
     Err(LoadError::Invalid { field, reason: reason.into() })
 }
@@ -241,7 +279,7 @@ pub(crate) mod tests {
         let mut load = crate::spec::tests::spec();
         let mut changed = OrdersSpec::demo();
         change(&mut load, &mut changed);
-        load.orders = Some(changed);
+        load.protocol = changed.into();
         load.validate().expect_err("an impossible value").to_string()
     }
 

@@ -33,8 +33,7 @@ use crate::{
     payload::Arrival,
     recorder::{Flight, Recorder},
     shared::{Pauses, Shared},
-    spec::LoadSpec,
-    worker::ConnectionSlot,
+    worker::{ConnectionSlot, Plan},
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -64,47 +63,7 @@ pub(crate) struct Orders {
     looked_ns: Cell<u64>,
 }
 
-/// One worker's part of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub(crate) worker: u32,
-    /// Sessions.
-    pub(crate) places: usize,
-    /// Requests of each.
-    pub(crate) quota: u64,
-    /// Of those in flight over the whole run.
-    pub(crate) in_flight_total: Option<u64>,
-}
-
 impl Orders {
-    pub(crate) fn new(load: &LoadSpec, spec: &OrdersSpec, part: Part) -> Self {
-        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
-        let kept =
-            (KEPT_TOGETHER / part.places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
-        let session = |place: usize| {
-            let number = place as u32 * load.workers + part.worker;
-            let manners = Manners {
-                account: spec.account(number),
-                // The specification was validated, so it fits.
-                password: spec.password.0.parse().unwrap_or_default(),
-                resume: spec.resume,
-                reconnect_every: spec.reconnect_every,
-            };
-            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
-            Rc::new(RefCell::new(Session::new(manners, trader)))
-        };
-        Self {
-            sessions: (0..part.places).map(session).collect(),
-            quotas: vec![Cell::new(part.quota); part.places],
-            connections: RefCell::new(vec![None; part.places]),
-            ring: part.in_flight_total.map(RoundRobin::new),
-            login_max: load.response_timeout,
-            scratch: RefCell::new(Vec::with_capacity(64)),
-            kind: Cell::new(RequestKind::Enter),
-            looked_ns: Cell::new(0),
-        }
-    }
-
     /// Sessions of this worker.
     pub(crate) fn places(&self) -> usize {
         self.sessions.len()
@@ -208,7 +167,36 @@ fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
 }
 
 impl Workload for Orders {
+    type Spec = OrdersSpec;
     type Dialogue = Rc<RefCell<Session>>;
+
+    fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
+        let (load, places) = (plan.spec, plan.connections());
+        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
+        let kept = (KEPT_TOGETHER / places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
+        let session = |place: usize| {
+            let number = place as u32 * load.workers + plan.worker;
+            let manners = Manners {
+                account: spec.account(number),
+                // The specification was validated, so it fits.
+                password: spec.password.0.parse().unwrap_or_default(),
+                resume: spec.resume,
+                reconnect_every: spec.reconnect_every,
+            };
+            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
+            Rc::new(RefCell::new(Session::new(manners, trader)))
+        };
+        Self {
+            sessions: (0..places).map(session).collect(),
+            quotas: vec![Cell::new(plan.quota()); places],
+            connections: RefCell::new(vec![None; places]),
+            ring: spec.in_flight_total.map(|total| RoundRobin::new(plan.part_of(total.into()))),
+            login_max: load.response_timeout,
+            scratch: RefCell::new(Vec::with_capacity(64)),
+            kind: Cell::new(RequestKind::Enter),
+            looked_ns: Cell::new(0),
+        }
+    }
 
     fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::Dialogue {
         Rc::clone(&self.sessions[place])

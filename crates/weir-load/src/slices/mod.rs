@@ -4,7 +4,7 @@
 //! the servers' clocks while these sleep. A slice is over when its last answer has come, and everything that was
 //! started in it belongs to it; so clocks read before and after it cover exactly its messages.
 
-mod worker;
+pub(crate) mod worker;
 
 use std::{
     sync::{
@@ -68,6 +68,10 @@ pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBo
         let reason = format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len());
         return Err(LoadError::Invalid { field: "targets", reason });
     };
+    if specs.iter().any(|spec| !spec.protocol.is_like(&first.protocol)) {
+        let reason = "all must be of one protocol".to_owned();
+        return Err(LoadError::Invalid { field: "targets", reason });
+    }
     let targets = specs.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
     let sockets = specs.iter().map(LoadSpec::sockets).sum();
     ensure_limits(first, sockets, &targets[0].address, connection_budget(), || raise_nofile().ok())?;
@@ -103,15 +107,13 @@ pub(crate) struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
         let address = spec.validate()?;
-        let has_no_slices = spec.orders.is_some()
-            || spec.http.as_ref().is_some_and(|http| http.connection_per_request || http.jtl.is_some());
-        if has_no_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+        if !spec.protocol.0.has_slices() || spec.messages.is_some() || !spec.ramp_up.is_zero() {
             let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
             return Err(LoadError::Invalid { field: "targets", reason });
         }
         let bounds = Arc::new(WindowBounds::default());
         let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
-        let http = spec.http.as_ref().map(common);
+        let http = spec.http().map(common);
         Ok(Self { spec, address, bounds, outbox: Outbox::default(), http })
     }
 }

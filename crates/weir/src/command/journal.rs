@@ -8,7 +8,7 @@ use weir_servers::journal::Level;
 use crate::{args::JournalFlags, exit::UsageError};
 
 /// Flags go before the file. `None`: nothing is kept.
-pub(super) fn place(
+pub(crate) fn place(
     flags: &JournalFlags,
     file: Option<(PathBuf, Level)>,
 ) -> Result<Option<(PathBuf, Level)>> {

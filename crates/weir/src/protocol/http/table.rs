@@ -5,7 +5,7 @@ use weir_record::{
     load::LoadReport,
 };
 
-use super::load_text::{
+use crate::command::load_text::{
     byte_rate, failure_first, failures, fit, fit_sentences, generator, histogram, latency, scaled, server,
     time, unreached,
 };
@@ -15,7 +15,7 @@ const SECONDS_SHOWN: usize = 60;
 /// Lines of a bad response that are shown; `--json` has all that was kept of it.
 const BAD_LINES_SHOWN: usize = 16;
 
-pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
+pub(super) fn table(report: &LoadReport, columns: usize) -> String {
     let http = report.http.clone().unwrap_or_default();
     let mut rows = head(report, &http);
     rows.push(String::new());
