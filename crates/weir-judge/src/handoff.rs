@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use weir_record::{
     gateway::{
-        AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, PairedDifference,
+        AnsweredLoad, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, OversubscribedCell,
+        PairedDifference,
     },
     machine::Fingerprint,
     metric::Metric,
@@ -33,7 +34,7 @@ use crate::{
 pub const BASELINE: &str = "owner";
 
 /// The document's way: a lock, and a wake for every task.
-pub const YARDSTICK: &str = "naive";
+pub const REFERENCE: &str = "naive";
 
 /// The document's way for the share of orders it handed over.
 pub const MODULO: &str = "naive-modulo";
@@ -50,9 +51,9 @@ pub struct DocumentRun {
     /// Arm that is its counterpart.
     pub arm: &'static str,
     /// Voluntary and involuntary switches a second, of all threads.
-    pub switches_per_second: Option<f64>,
+    pub context_switches_per_second: Option<f64>,
     /// The same for each order.
-    pub switches_per_order: Option<f64>,
+    pub context_switches_per_order: Option<f64>,
     /// Orders a second.
     pub orders_per_second: Option<f64>,
     /// Median round trip.
@@ -63,8 +64,8 @@ const UNPUBLISHED: DocumentRun = DocumentRun {
     name: "",
     load: "",
     arm: "",
-    switches_per_second: None,
-    switches_per_order: None,
+    context_switches_per_second: None,
+    context_switches_per_order: None,
     orders_per_second: None,
     p50_us: None,
 };
@@ -76,8 +77,8 @@ pub const DOCUMENT_RUNS: [DocumentRun; 8] = [
         name: "s1",
         load: "closed",
         arm: ONE_WORKER,
-        switches_per_second: Some(43_729.0),
-        switches_per_order: Some(2.0),
+        context_switches_per_second: Some(43_729.0),
+        context_switches_per_order: Some(2.0),
         p50_us: Some(32.0),
         ..UNPUBLISHED
     },
@@ -85,18 +86,18 @@ pub const DOCUMENT_RUNS: [DocumentRun; 8] = [
         name: "s2",
         load: "closed",
         arm: BASELINE,
-        switches_per_second: Some(43_722.0),
-        switches_per_order: Some(2.0),
+        context_switches_per_second: Some(43_722.0),
+        context_switches_per_order: Some(2.0),
         p50_us: Some(32.1),
         ..UNPUBLISHED
     },
-    DocumentRun { name: "s3", load: "closed", arm: YARDSTICK, ..UNPUBLISHED },
+    DocumentRun { name: "s3", load: "closed", arm: REFERENCE, ..UNPUBLISHED },
     DocumentRun {
         name: "s3-modulo",
         load: "closed",
         arm: MODULO,
-        switches_per_second: Some(59_692.0),
-        switches_per_order: Some(3.13),
+        context_switches_per_second: Some(59_692.0),
+        context_switches_per_order: Some(3.13),
         p50_us: Some(41.1),
         ..UNPUBLISHED
     },
@@ -118,7 +119,7 @@ pub const DOCUMENT_RUNS: [DocumentRun; 8] = [
     DocumentRun { name: "deep-2w", load: "flood", arm: BASELINE, ..UNPUBLISHED },
 ];
 
-/// The best way must cost at most this share of the yardstick.
+/// The best way must cost at most this share of the reference.
 pub const SHARE_MAX: f64 = 0.5;
 
 /// Everything beside the comparisons; `None` for a study of anything else.
@@ -136,7 +137,7 @@ pub(crate) fn find(
     Some(GatewayFindings {
         runs: runs(spec),
         answers: answers(spec, &costs, arms),
-        crowded: crowded(spec, fingerprint),
+        oversubscribed: oversubscribed_cells(spec, fingerprint),
         costs,
     })
 }
@@ -175,8 +176,8 @@ fn runs(spec: &StudySpec) -> Vec<NamedRun> {
                 driver: driver.to_owned(),
                 cell_id: cell.id.clone(),
                 arm: run.arm.to_owned(),
-                published_switches_per_second: run.switches_per_second,
-                published_switches_per_order: run.switches_per_order,
+                published_context_switches_per_second: run.context_switches_per_second,
+                published_context_switches_per_order: run.context_switches_per_order,
                 published_orders_per_second: run.orders_per_second,
                 published_p50_us: run.p50_us,
             });
@@ -207,7 +208,7 @@ fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Handoff
         let asked = cell.spec;
         let pairs =
             |arm: &str| gate.pairs(&cell.trials, &spec.arms[0].name, Against::Arm(arm), cell.state).used;
-        let yardstick = by_block(&pairs(YARDSTICK), Metric::ServerCpuPerMessage);
+        let reference = by_block(&pairs(REFERENCE), Metric::ServerCpuPerMessage);
         for arm in &spec.arms {
             let is_asked = asked.has_arm(&arm.name) && subject(spec, &arm.name).is_some_and(hands_over);
             let own = if is_asked { pairs(&arm.name) } else { continue };
@@ -219,7 +220,7 @@ fn costs(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<Handoff
             found.push(HandoffCost {
                 cell_id: asked.id.clone(),
                 arm: arm.name.clone(),
-                of_yardstick: if arm.name == YARDSTICK { None } else { share(&cpu, &yardstick, alpha) },
+                of_reference: if arm.name == REFERENCE { None } else { share(&cpu, &reference, alpha) },
                 cpu_us: difference(&cpu),
                 switches: difference(&by_block(&own, Metric::SwitchesPerMessage)),
                 p50_us: difference(&p50_us),
@@ -234,7 +235,7 @@ fn choices(spec: &StudySpec) -> impl Iterator<Item = &str> {
     spec.arms
         .iter()
         .map(|arm| arm.name.as_str())
-        .filter(|name| *name != YARDSTICK && subject(spec, name).is_some_and(hands_all_over))
+        .filter(|name| *name != REFERENCE && subject(spec, name).is_some_and(hands_all_over))
 }
 
 /// Differences of a figure between the two of a pair, by block.
@@ -255,9 +256,9 @@ fn difference(by_block: &BTreeMap<u32, f64>) -> Option<PairedDifference> {
 }
 
 /// One cost over the other, with confidence `1 - alpha`; `None` where the other cannot be told from zero.
-fn share(own: &BTreeMap<u32, f64>, yardstick: &BTreeMap<u32, f64>, alpha: f64) -> Option<PairedRatio> {
+fn share(own: &BTreeMap<u32, f64>, reference: &BTreeMap<u32, f64>, alpha: f64) -> Option<PairedRatio> {
     let both: Vec<(f64, f64)> =
-        own.iter().filter_map(|(block, cost)| Some((*cost, *yardstick.get(block)?))).collect();
+        own.iter().filter_map(|(block, cost)| Some((*cost, *reference.get(block)?))).collect();
     let found = quotient(&both, alpha)?;
     Some(PairedRatio {
         ratio: found.ratio,
@@ -284,7 +285,7 @@ fn answer(
         order_cells(spec).filter(|(cell, orders)| cell.workers > 1 && orders.driver == driver).collect();
     let cost = |cell: &str, arm: &str| costs.iter().find(|it| it.cell_id == cell && it.arm == arm);
     let worst_share = |arm: &str| {
-        let shares = asked.iter().filter_map(|(cell, _)| Some(cost(&cell.id, arm)?.of_yardstick?.ratio));
+        let shares = asked.iter().filter_map(|(cell, _)| Some(cost(&cell.id, arm)?.of_reference?.ratio));
         shares.reduce(f64::max)
     };
     let (best, _) = choices(spec)
@@ -297,21 +298,21 @@ fn answer(
     let loads: Vec<AnsweredLoad> = asked
         .iter()
         .filter_map(|(cell, orders)| {
-            let (yardstick, own) = (cost(&cell.id, YARDSTICK)?, cost(&cell.id, best)?);
+            let (reference, own) = (cost(&cell.id, REFERENCE)?, cost(&cell.id, best)?);
             Some(AnsweredLoad {
                 load: orders.load.clone(),
                 cell_id: cell.id.clone(),
-                yardstick_us: yardstick.cpu_us?.difference,
+                reference_us: reference.cpu_us?.difference,
                 best_us: own.cpu_us?.difference,
-                share: own.of_yardstick,
-                yardstick_wakes: wakes(&cell.id, YARDSTICK),
+                share: own.of_reference,
+                reference_wakes: wakes(&cell.id, REFERENCE),
                 best_wakes: wakes(&cell.id, best),
             })
         })
         .collect();
     Some(HandoffAnswer {
         driver: driver.to_owned(),
-        yardstick: YARDSTICK.to_owned(),
+        reference: REFERENCE.to_owned(),
         best: best.to_owned(),
         is_halved: is_halved(&loads),
         loads,
@@ -330,11 +331,11 @@ fn is_halved(loads: &[AnsweredLoad]) -> Option<bool> {
 }
 
 /// Cells in which gateway, exchange and generator have more threads than CPUs.
-fn crowded(spec: &StudySpec, fingerprint: &Fingerprint) -> Vec<CrowdedCell> {
+fn oversubscribed_cells(spec: &StudySpec, fingerprint: &Fingerprint) -> Vec<OversubscribedCell> {
     order_cells(spec)
         .filter_map(|(cell, _)| {
             let (threads, cpus) = oversubscribed(spec, cell, fingerprint.cpus_allowed.len())?;
-            Some(CrowdedCell { cell_id: cell.id.clone(), threads, cpus })
+            Some(OversubscribedCell { cell_id: cell.id.clone(), threads, cpus })
         })
         .collect()
 }
@@ -355,11 +356,11 @@ mod tests {
 
     /// Two drivers under four loads, with two workers on two CPUs.
     fn study() -> StudySpec {
-        let mut spec = sample::study(&[BASELINE, YARDSTICK, "edge", "mesh", MODULO, ONE_WORKER], 6, 7);
+        let mut spec = sample::study(&[BASELINE, REFERENCE, "edge", "mesh", MODULO, ONE_WORKER], 6, 7);
         for arm in &mut spec.arms {
             let (handoff, route, workers) = match arm.name.as_str() {
                 BASELINE => (BASELINE, "own", None),
-                MODULO => (YARDSTICK, "modulo", None),
+                MODULO => (REFERENCE, "modulo", None),
                 ONE_WORKER => (BASELINE, "own", Some(1)),
                 other => (other, "other", None),
             };
@@ -392,7 +393,7 @@ mod tests {
             response: LatencySummary { quantiles: vec![(0.5, 30_000)], ..LatencySummary::default() },
             observed: Some(ObservedWindow {
                 cpu_ns: (cpu_us * 1e6) as u64,
-                switches_voluntary: if arm == BASELINE { 2_000 } else { 3_100 },
+                context_switches_voluntary: if arm == BASELINE { 2_000 } else { 3_100 },
                 ..ObservedWindow::default()
             }),
             ..LoadReport::default()
@@ -446,9 +447,9 @@ mod tests {
         let (low, high) = naive.interval.expect("six pairs have one");
         // Half of t(0.995, 5) = 4.032 standard errors of 0.0611.
         assert!((low - 7.954).abs() < 0.01 && (high - 8.446).abs() < 0.01, "{low} {high}");
-        assert!((cost("mesh").of_yardstick.expect("both cost").ratio - 0.375).abs() < 0.001);
+        assert!((cost("mesh").of_reference.expect("both cost").ratio - 0.375).abs() < 0.001);
         assert!((cost("mesh").switches.expect("counted").difference - 1.1).abs() < 1e-9);
-        assert_eq!(cost("naive").of_yardstick, None, "it is the yardstick");
+        assert_eq!(cost("naive").of_reference, None, "it is the reference");
         assert!(found.costs.iter().all(|cost| cost.arm != "one-worker"), "it hands nothing over");
     }
 
@@ -461,15 +462,15 @@ mod tests {
             ("naive-modulo", [0.1, 0.1, 0.1]),
         ]);
         let answer = found.answers.iter().find(|answer| answer.driver == "uring").expect("it was measured");
-        assert_eq!((answer.best.as_str(), answer.yardstick.as_str()), ("mesh", "naive"));
+        assert_eq!((answer.best.as_str(), answer.reference.as_str()), ("mesh", "naive"));
         let loads: Vec<&str> = answer.loads.iter().map(|load| load.load.as_str()).collect();
         assert_eq!(loads, ["closed", "paced", "flood"]);
         assert_eq!(answer.is_halved, Some(true));
-        assert_eq!((answer.loads[2].best_wakes, answer.loads[2].yardstick_wakes), (Some(0.05), None));
+        assert_eq!((answer.loads[2].best_wakes, answer.loads[2].reference_wakes), (Some(0.05), None));
     }
 
     #[test]
-    fn more_than_half_under_one_load_is_no_and_a_yardstick_without_a_cost_leaves_it_open() {
+    fn more_than_half_under_one_load_is_no_and_a_reference_without_a_cost_leaves_it_open() {
         let no = findings(&[("naive", [8.0; 3]), ("mesh", [6.0, 1.0, 1.0])]);
         assert_eq!(no.answers[0].is_halved, Some(false));
         let open = findings(&[("naive", [8.0, 8.0, -0.5]), ("mesh", [1.0, 1.0, 1.0])]);
@@ -478,13 +479,13 @@ mod tests {
     }
 
     #[test]
-    fn two_cores_are_crowded_and_the_runs_of_the_document_are_named() {
+    fn two_cores_are_oversubscribed_and_the_runs_of_the_document_are_named() {
         let found = findings(&[]);
-        assert_eq!(found.crowded.len(), 8);
-        assert_eq!((found.crowded[0].threads, found.crowded[0].cpus), (5, 2));
+        assert_eq!(found.oversubscribed.len(), 8);
+        assert_eq!((found.oversubscribed[0].threads, found.oversubscribed[0].cpus), (5, 2));
         let names: Vec<&str> = found.runs.iter().take(8).map(|run| run.name.as_str()).collect();
         assert_eq!(names, ["s1", "s2", "s3", "s3-modulo", "tps-1w", "tps-2w", "deep-1w", "deep-2w"]);
         assert_eq!(found.runs[0].driver, "uring");
-        assert_eq!(found.runs[3].published_switches_per_order, Some(3.13));
+        assert_eq!(found.runs[3].published_context_switches_per_order, Some(3.13));
     }
 }

@@ -78,7 +78,7 @@ pub struct GatewayFindings {
     /// The answer to the document's wish, one for each driver.
     pub answers: Vec<HandoffAnswer>,
     /// Cells with more busy threads than CPUs.
-    pub crowded: Vec<CrowdedCell>,
+    pub oversubscribed: Vec<OversubscribedCell>,
 }
 
 /// A run of document 001 by its name, and where its counterpart is.
@@ -94,9 +94,9 @@ pub struct NamedRun {
     /// Arm of the counterpart.
     pub arm: String,
     /// Voluntary switches a second, as published.
-    pub published_switches_per_second: Option<f64>,
+    pub published_context_switches_per_second: Option<f64>,
     /// Voluntary switches an order, as the audit of the published figures found.
-    pub published_switches_per_order: Option<f64>,
+    pub published_context_switches_per_order: Option<f64>,
     /// Orders a second, as published.
     pub published_orders_per_second: Option<f64>,
     /// Median round trip, as published with the document's source.
@@ -129,9 +129,9 @@ pub struct HandoffCost {
     pub switches: Option<PairedDifference>,
     /// Median round trip beyond the baseline's, in microseconds.
     pub p50_us: Option<PairedDifference>,
-    /// `cpu_us` over that of the yardstick, as wide as for all ways together; absent where the yardstick's cost cannot
+    /// `cpu_us` over that of the reference, as wide as for all ways together; absent where the reference's cost cannot
     /// be told from zero.
-    pub of_yardstick: Option<PairedRatio>,
+    pub of_reference: Option<PairedRatio>,
 }
 
 /// The answer to the wish that handing tasks to another worker's queue should be optimised.
@@ -141,12 +141,12 @@ pub struct HandoffAnswer {
     /// Driver of the gateway.
     pub driver: String,
     /// The way the document does it: a lock, and a wake for every task.
-    pub yardstick: String,
-    /// The way whose worst share of the yardstick's cost, over all loads, is smallest.
+    pub reference: String,
+    /// The way whose worst share of the reference's cost, over all loads, is smallest.
     pub best: String,
     /// One line for each kind of load.
     pub loads: Vec<AnsweredLoad>,
-    /// Whether the best costs at most half of the yardstick under every load, intervals included; absent when the
+    /// Whether the best costs at most half of the reference under every load, intervals included; absent when the
     /// intervals leave it open.
     pub is_halved: Option<bool>,
 }
@@ -159,14 +159,14 @@ pub struct AnsweredLoad {
     pub load: String,
     /// Cell.
     pub cell_id: String,
-    /// Cost of handing over by the yardstick, in microseconds of server CPU an order.
-    pub yardstick_us: f64,
+    /// Cost of handing over by the reference, in microseconds of server CPU an order.
+    pub reference_us: f64,
     /// The same by the best.
     pub best_us: f64,
-    /// Best over yardstick.
+    /// Best over reference.
     pub share: Option<PairedRatio>,
-    /// Wakes for each message handed over, by the yardstick.
-    pub yardstick_wakes: Option<f64>,
+    /// Wakes for each message handed over, by the reference.
+    pub reference_wakes: Option<f64>,
     /// The same by the best.
     pub best_wakes: Option<f64>,
 }
@@ -174,7 +174,7 @@ pub struct AnsweredLoad {
 /// A cell whose threads have to share CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct CrowdedCell {
+pub struct OversubscribedCell {
     /// Cell.
     pub cell_id: String,
     /// Workers of the gateway and of the exchange, and the generator's thread.

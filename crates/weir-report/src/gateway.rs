@@ -3,7 +3,8 @@
 
 use weir_record::{
     gateway::{
-        AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, NamedRun, OrderFigures, PairedDifference,
+        AnsweredLoad, GatewayFindings, HandoffAnswer, NamedRun, OrderFigures, OversubscribedCell,
+        PairedDifference,
     },
     metric::Metric,
     study::{ArmSummary, PairedRatio, Spread},
@@ -24,7 +25,7 @@ fn findings<'a>(view: &View<'a>) -> Option<&'a GatewayFindings> {
     view.result.gateway.as_ref()
 }
 
-/// The answer of the headline's driver in one sentence; `None` where nothing was handed over.
+/// The answer of the primary comparison's driver in one sentence; `None` where nothing was handed over.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     findings(view)?.answers.first().map(|answer| told(view, answer))
 }
@@ -35,7 +36,7 @@ fn answers(view: &View<'_>) -> Vec<String> {
 }
 
 fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
-    let HandoffAnswer { driver, yardstick, best, loads, is_halved } = answer;
+    let HandoffAnswer { driver, reference, best, loads, is_halved } = answer;
     let lines = loads.iter().map(|load| of_load(view, load));
     match view.language {
         Language::English => {
@@ -52,7 +53,7 @@ fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
                 }
             };
             format!(
-                "On {driver}, handing an order to another worker adds server CPU as follows, with {yardstick} (a lock and a \
+                "On {driver}, handing an order to another worker adds server CPU as follows, with {reference} (a lock and a \
                  wake for every task, as document 001 does it) and with {best}, the best way found: {told}; {halved}."
             )
         }
@@ -70,7 +71,7 @@ fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
                 }
             };
             format!(
-                "{driver}에서 주문을 다른 워커로 넘길 때 더해지는 서버 CPU({yardstick}: 문서 001처럼 작업마다 잠금과 깨우기, \
+                "{driver}에서 주문을 다른 워커로 넘길 때 더해지는 서버 CPU({reference}: 문서 001처럼 작업마다 잠금과 깨우기, \
                  {best}: 가장 나은 방식): {told}. {halved}."
             )
         }
@@ -82,7 +83,7 @@ fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
                 None => "优化任务进入 TaskQueue 的过程能否在每种负载下把这一开销减半，尚无法判定",
             };
             format!(
-                "在 {driver} 上，把订单交给另一个工作线程所增加的服务器 CPU（{yardstick}：如文档 001，每个任务加锁并唤醒一次；\
+                "在 {driver} 上，把订单交给另一个工作线程所增加的服务器 CPU（{reference}：如文档 001，每个任务加锁并唤醒一次；\
                  {best}：所找到的最佳方式）：{told}；{halved}。"
             )
         }
@@ -92,7 +93,7 @@ fn told(view: &View<'_>, answer: &HandoffAnswer) -> String {
 /// `one order in flight 12.1 us against 5.2 us, 0.43x [0.40, 0.47]`, with the wakes where they were counted.
 fn of_load(view: &View<'_>, load: &AnsweredLoad) -> String {
     let name = load_name(view.language, &load.load);
-    let (yardstick, best) = (format::micros(load.yardstick_us), format::micros(load.best_us));
+    let (reference, best) = (format::micros(load.reference_us), format::micros(load.best_us));
     let share = load.share.map(|share| format::ratio_in_prose(share.ratio, share.interval));
     let share = match (share, view.language) {
         (None, _) => String::new(),
@@ -100,26 +101,26 @@ fn of_load(view: &View<'_>, load: &AnsweredLoad) -> String {
         (Some((number, range)), Language::Korean) => format!(", {number}배{range}"),
         (Some((number, range)), Language::Chinese) => format!("，{number} 倍{range}"),
     };
-    let wakes = load.yardstick_wakes.zip(load.best_wakes).map(|(yardstick, best)| {
-        let (yardstick, best) = (format::per_message_in_prose(yardstick), format::per_message_in_prose(best));
+    let wakes = load.reference_wakes.zip(load.best_wakes).map(|(reference, best)| {
+        let (reference, best) = (format::per_message_in_prose(reference), format::per_message_in_prose(best));
         match view.language {
-            Language::English => format!(" ({best} wakes a hand-off instead of {yardstick})"),
-            Language::Korean => format!("(전달당 깨우기 {yardstick}회 대신 {best}회)"),
-            Language::Chinese => format!("（每次交接唤醒 {best} 次，而不是 {yardstick} 次）"),
+            Language::English => format!(" ({best} wakes a hand-off instead of {reference})"),
+            Language::Korean => format!("(전달당 깨우기 {reference}회 대신 {best}회)"),
+            Language::Chinese => format!("（每次交接唤醒 {best} 次，而不是 {reference} 次）"),
         }
     });
     let wakes = wakes.unwrap_or_default();
     match view.language {
-        Language::English => format!("{name} {yardstick} and {best}{share}{wakes}"),
-        Language::Korean => format!("{name} {yardstick}와 {best}{share}{wakes}"),
-        Language::Chinese => format!("{name} {yardstick} 与 {best}{share}{wakes}"),
+        Language::English => format!("{name} {reference} and {best}{share}{wakes}"),
+        Language::Korean => format!("{name} {reference}와 {best}{share}{wakes}"),
+        Language::Chinese => format!("{name} {reference} 与 {best}{share}{wakes}"),
     }
 }
 
 /// What the cells have to share, where it is too little.
-fn crowded(view: &View<'_>) -> Option<String> {
-    let cells = &findings(view)?.crowded;
-    let CrowdedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
+fn oversubscribed(view: &View<'_>) -> Option<String> {
+    let cells = &findings(view)?.oversubscribed;
+    let OversubscribedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
     let (count, all) = (cells.len(), view.result.spec.cells.len());
     Some(match view.language {
         Language::English => format!(
@@ -142,7 +143,7 @@ fn crowded(view: &View<'_>) -> Option<String> {
 /// The runs of the document, with the answer to its wish.
 pub(crate) fn runs(view: &View<'_>) -> Content {
     Content::unless(findings(view).is_none(), || Section {
-        texts: answers(view).into_iter().chain(crowded(view)).collect(),
+        texts: answers(view).into_iter().chain(oversubscribed(view)).collect(),
         ..Section::of_table(Word::RunsTitle, Word::RunsHelp, runs_table(view))
     })
 }
@@ -166,8 +167,8 @@ fn runs_table(view: &View<'_>) -> Table {
             name.clone(),
             driver.clone(),
             arm.clone(),
-            published(run.published_switches_per_second, format::grouped),
-            published(run.published_switches_per_order, format::per_message),
+            published(run.published_context_switches_per_second, format::grouped),
+            published(run.published_context_switches_per_order, format::per_message),
             own(Metric::SwitchesPerMessage),
             own(Metric::InvoluntarySwitchesPerMessage),
             published(run.published_orders_per_second, format::grouped),
@@ -269,13 +270,13 @@ fn costs_table(view: &View<'_>) -> Table {
             view.cell_label(&cost.cell_id),
             cost.arm.clone(),
             difference(cost.cpu_us, format::micros),
-            share(cost.of_yardstick),
+            share(cost.of_reference),
             difference(cost.switches, format::per_message),
             difference(cost.p50_us, format::micros),
             cost.cpu_us.map_or(0, |cost| cost.pairs).to_string(),
         ]
     });
-    let numbers = [Word::OwnCpu, Word::OfYardstick, Word::OwnSwitches, Word::OwnRoundTrip, Word::Pairs];
+    let numbers = [Word::OwnCpu, Word::OfReference, Word::OwnSwitches, Word::OwnRoundTrip, Word::Pairs];
     Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows.collect())
 }
 

@@ -8,12 +8,11 @@ use weir_record::{
 
 use crate::{
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, gateway, goals, metrics, notes, published,
+    format, frontier, gateway, goals, io_models, metrics, notes, published,
     section::Content,
     sentence,
     table::Table,
     view::{View, bound},
-    ways,
     words::{self, Word},
 };
 
@@ -372,7 +371,7 @@ fn handoff(view: &View<'_>, out: &mut Output) {
         section.tables.iter().for_each(|table| lines(view, out, table));
         texts.extend(section.texts);
     }
-    // The first is the headline.
+    // The first is the primary comparison.
     for text in texts.iter().skip(1) {
         out.blank();
         out.wrapped(text, "");
@@ -397,13 +396,13 @@ fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
 }
 
 fn ways(view: &View<'_>, out: &mut Output) {
-    if !ways::has_ways(view) {
+    if !io_models::has_io_models(view) {
         return;
     }
     out.blank();
-    out.styled(Style::Bold, view.word(Word::WaysTitle));
-    for way in &view.result.spec.ways {
-        out.wrapped(&format!("- {} · {}", way.name, ways::here(view, way)), "  ");
+    out.styled(Style::Bold, view.word(Word::IoModelsTitle));
+    for way in &view.result.spec.io_models {
+        out.wrapped(&format!("- {} · {}", way.name, io_models::here(view, way)), "  ");
     }
 }
 

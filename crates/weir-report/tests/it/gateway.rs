@@ -3,8 +3,8 @@
 use weir_record::{
     finding::Finding,
     gateway::{
-        AnsweredLoad, CrowdedCell, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, OrderFigures,
-        PairedDifference,
+        AnsweredLoad, GatewayFindings, HandoffAnswer, HandoffCost, NamedRun, OrderFigures,
+        OversubscribedCell, PairedDifference,
     },
     spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, Subject},
     study::{ArmSummary, Check, MetricFigures, PairedRatio, Spread, StudyResult},
@@ -32,14 +32,14 @@ fn difference(difference: f64) -> Option<PairedDifference> {
     Some(PairedDifference { difference, interval: Some((difference - 0.25, difference + 0.25)), pairs: 6 })
 }
 
-fn load(load: &str, yardstick_us: f64, best_us: f64, wakes: Option<(f64, f64)>) -> AnsweredLoad {
+fn load(load: &str, reference_us: f64, best_us: f64, wakes: Option<(f64, f64)>) -> AnsweredLoad {
     AnsweredLoad {
         load: load.to_owned(),
         cell_id: format!("{load}-epoll-w2"),
-        yardstick_us,
+        reference_us,
         best_us,
-        share: (yardstick_us > 0.0).then(|| share(best_us / yardstick_us)).flatten(),
-        yardstick_wakes: wakes.map(|(yardstick, _)| yardstick),
+        share: (reference_us > 0.0).then(|| share(best_us / reference_us)).flatten(),
+        reference_wakes: wakes.map(|(reference, _)| reference),
         best_wakes: wakes.map(|(_, best)| best),
     }
 }
@@ -50,22 +50,22 @@ fn findings() -> GatewayFindings {
         driver: "epoll".to_owned(),
         cell_id: CELL.to_owned(),
         arm: "naive".to_owned(),
-        published_switches_per_second: Some(59_692.0),
-        published_switches_per_order: Some(3.13),
+        published_context_switches_per_second: Some(59_692.0),
+        published_context_switches_per_order: Some(3.13),
         published_p50_us: Some(41.1),
         ..NamedRun::default()
     };
-    let cost = |arm: &str, cpu_us: f64, of_yardstick| HandoffCost {
+    let cost = |arm: &str, cpu_us: f64, of_reference| HandoffCost {
         cell_id: CELL.to_owned(),
         arm: arm.to_owned(),
         cpu_us: difference(cpu_us),
         switches: difference(2.0),
         p50_us: difference(9.0),
-        of_yardstick,
+        of_reference,
     };
     let answer = HandoffAnswer {
         driver: "epoll".to_owned(),
-        yardstick: "naive".to_owned(),
+        reference: "naive".to_owned(),
         best: "mesh".to_owned(),
         loads: vec![
             load("closed", 12.0, 4.8, Some((1.0, 1.0))),
@@ -78,7 +78,7 @@ fn findings() -> GatewayFindings {
         runs: vec![run],
         costs: vec![cost("naive", 12.0, None), cost("mesh", 4.8, share(0.4))],
         answers: vec![answer],
-        crowded: vec![CrowdedCell { cell_id: CELL.to_owned(), threads: 5, cpus: 2 }],
+        oversubscribed: vec![OversubscribedCell { cell_id: CELL.to_owned(), threads: 5, cpus: 2 }],
     }
 }
 
@@ -108,7 +108,7 @@ fn study() -> StudyResult {
     };
     let cell = CellSpec {
         id: CELL.to_owned(),
-        role: CellRole::Headline,
+        role: CellRole::Primary,
         connections: 10,
         workers: 2,
         blocks: 6,
@@ -176,7 +176,7 @@ fn a_wish_that_is_open_or_denied_says_so() {
 
 #[test]
 fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
-    for (language, runs, crowded) in [
+    for (language, runs, oversubscribed) in [
         (Language::English, "The runs of document 001", "Over-subscribed: 1 of 1 cells"),
         (Language::Korean, "문서 001의 실행", "CPU 부족"),
         (Language::Chinese, "文档 001 的各次运行", "CPU 不足"),
@@ -185,7 +185,7 @@ fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
         for text in
             [markdown(&result, language), html(&result, language), terminal(&result, language, 120, false)]
         {
-            for told in [runs, crowded, "s3-modulo", "59,692", "3.13", "41.1", "0.400"] {
+            for told in [runs, oversubscribed, "s3-modulo", "59,692", "3.13", "41.1", "0.400"] {
                 assert!(text.contains(told), "{language:?}: no {told} in {text}");
             }
         }
