@@ -3,7 +3,7 @@
 use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
 
 use super::{
-    Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
+    Factor, Kind, LoadWords, Protocol, Value, connected,
     factor::{cpus, unusual},
 };
 use crate::{
@@ -47,7 +47,7 @@ pub(super) const DEPTH: Factor = Factor {
     shown: |cell| Some(format!("d{}", cell.depth)),
 };
 
-const MESSAGE_BYTES: Factor = Factor {
+pub(super) const MESSAGE_BYTES: Factor = Factor {
     key: "message_bytes",
     kind: Kind::Number(Level::MessageBytes),
     default: Some(Value::Number(64)),
@@ -102,30 +102,8 @@ impl Protocol for Echo {
         &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS, LOAD_WORKERS, LOAD_CPUS]
     }
 
-    fn begin(&self, _cell: &mut CellSpec) {}
-
-    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
-        Ok(Vec::new())
-    }
-
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
-        subject(arm)
-    }
-
     fn generator(&self) -> Option<LoadWords> {
         Some(words)
-    }
-
-    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
-        None
-    }
-
-    fn check_cell(&self, _cell: &CellSpec) -> Result<(), SpecError> {
-        Ok(())
-    }
-
-    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
-        check_servers(spec)
     }
 }
 

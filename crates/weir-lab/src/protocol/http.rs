@@ -1,11 +1,11 @@
 //! Requests and their responses. Arms are those of echo.
 
 use weir_proto::content::Content;
-use weir_record::spec::{CellSpec, HttpCell, StudySpec, Subject};
+use weir_record::spec::{CellSpec, HttpCell};
 
 use super::{
     Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
-    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, WORKERS},
+    echo::{CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, WORKERS},
     seconds,
 };
 use crate::{
@@ -127,10 +127,6 @@ impl Protocol for Http {
         Ok(settings)
     }
 
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
-        echo::subject(arm)
-    }
-
     fn generator(&self) -> Option<LoadWords> {
         Some(words)
     }
@@ -171,10 +167,6 @@ impl Protocol for Http {
             return Err(SpecError::new("factors", message));
         }
         Ok(())
-    }
-
-    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
-        echo::check_servers(spec)
     }
 }
 

@@ -331,14 +331,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_key() {
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
             (|spec| first_arm(spec).handoff = "pigeon".to_owned(), "arm.handoff: "),
             (|spec| first_arm(spec).route = "scenic".to_owned(), "arm.route: "),
             (|spec| first_arm(spec).driver = Some("blocking".to_owned()), "arm.driver: "),
             (|spec| first_arm(spec).driver = Some("auto".to_owned()), "arm.driver: "),
             (|spec| first_arm(spec).handoff = "msgring".to_owned(), "arm.handoff: naive in closed-epoll-w2"),
             (|spec| first_arm(spec).arguments = vec!["--listen".to_owned()], "arm.arguments: "),
-            (|spec| spec.cells[0].orders = None, "protocol: "),
+            (|spec| "echo".clone_into(&mut spec.cells[0].protocol), "protocol: "),
+            (|spec| "smtp".clone_into(&mut spec.cells[0].protocol), "protocol: there is no protocol"),
             (
                 |spec| spec.arms[1].subject = Subject::Command { argv: vec!["{port}".to_owned()] },
                 "arm: naive",
