@@ -6,7 +6,6 @@ use std::{
     io,
     pin::pin,
     rc::Rc,
-    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -15,7 +14,7 @@ use weir_engine::net::{Address, Stream};
 use crate::{
     failure::{Class, Stage},
     payload::{Codec, Tape, Verifier},
-    protocol::{Post, Protocol, ProtocolSpec},
+    protocol::{Post, ProtocolSpec},
     spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, within},
     worker::{Outcome, Plan},
     workload::{Accepted, End, Failure, Notes, Workload},
@@ -30,12 +29,6 @@ const COPIED_BYTES_MAX: usize = 2048;
 pub struct EchoSpec {
     /// Bytes of a message.
     pub message_bytes: u32,
-}
-
-impl From<EchoSpec> for Protocol {
-    fn from(spec: EchoSpec) -> Self {
-        Self(Arc::new(spec))
-    }
 }
 
 impl ProtocolSpec for EchoSpec {

@@ -17,6 +17,12 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Protocol(pub(crate) Arc<dyn ProtocolSpec>);
 
+impl<S: ProtocolSpec> From<S> for Protocol {
+    fn from(spec: S) -> Self {
+        Self(Arc::new(spec))
+    }
+}
+
 impl Protocol {
     /// Its specification, if it is of this kind.
     pub fn spec<S: 'static>(&self) -> Option<&S> {

@@ -65,9 +65,11 @@ pub(crate) enum Command {
     /// What this machine can run and measure, what it cannot, and what would unlock it
     Doctor(Doctor),
     /// Run a server on any driver
-    Serve(Serve),
+    #[command(subcommand)]
+    Serve(ServeProtocol),
     /// Load a server and check every byte
-    Load(Load),
+    #[command(subcommand)]
+    Load(LoadProtocol),
     /// Wait for a disk in every way, on a file or in a simulator
     Storage(Storage),
     /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
@@ -211,16 +213,4 @@ pub(crate) struct Supervise {
     /// Program and arguments
     #[arg(last = true, required = true)]
     pub(crate) argv: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    #[command(subcommand)]
-    pub(crate) protocol: ServeProtocol,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Load {
-    #[command(subcommand)]
-    pub(crate) protocol: LoadProtocol,
 }

@@ -17,8 +17,8 @@ fn main() -> std::process::ExitCode {
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),
         Command::Doctor(doctor) => command::doctor::run(doctor),
-        Command::Serve(serve) => serve.protocol.run(),
-        Command::Load(load) => command::load::run(load.protocol.command()),
+        Command::Serve(serve) => serve.run(),
+        Command::Load(load) => command::load::run(load.command()),
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Ctl(ctl) => command::ctl::run(ctl),

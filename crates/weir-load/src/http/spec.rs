@@ -3,7 +3,6 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::Arc,
 };
 
 use weir_engine::net::Address;
@@ -14,7 +13,7 @@ use weir_proto::http1::{
 
 use super::workload::Http;
 use crate::{
-    protocol::{Post, Protocol, ProtocolSpec},
+    protocol::{Post, ProtocolSpec},
     recorder::Sections,
     spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX},
     worker::Outcome,
@@ -181,12 +180,6 @@ impl HttpSpec {
         let ours = OURS.into_iter().filter(move |(name, _)| !is_given(name));
         let given = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
         ours.chain(given.filter(|(name, _)| !name.eq_ignore_ascii_case("host")))
-    }
-}
-
-impl From<HttpSpec> for Protocol {
-    fn from(spec: HttpSpec) -> Self {
-        Self(Arc::new(spec))
     }
 }
 

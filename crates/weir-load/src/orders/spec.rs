@@ -1,13 +1,13 @@
 //! What a load of orders is asked to do besides what every load is asked. Plain data, checked as a whole.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr};
 
 use weir_engine::net::Address;
 use weir_proto::{ouch::Symbol, soup::Name};
 
 use super::{notes::RequestKind, workload::Orders};
 use crate::{
-    protocol::{Post, Protocol, ProtocolSpec},
+    protocol::{Post, ProtocolSpec},
     recorder::Sections,
     spec::{Arrivals, LoadError, LoadSpec},
     worker::Outcome,
@@ -200,12 +200,6 @@ impl OrdersSpec {
     /// The symbols as they go over the wire.
     pub(crate) fn symbols(&self) -> Vec<Symbol> {
         self.symbols.iter().filter_map(|symbol| symbol.parse().ok()).collect()
-    }
-}
-
-impl From<OrdersSpec> for Protocol {
-    fn from(spec: OrdersSpec) -> Self {
-        Self(Arc::new(spec))
     }
 }
 

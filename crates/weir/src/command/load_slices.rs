@@ -56,7 +56,7 @@ fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
         let Command::Load(load) = &arguments.command else {
             return Err(usage(format!("{words:?} is no load")));
         };
-        let load = load.protocol.command();
+        let load = load.command();
         let mut spec = load.spec()?;
         match specs.first() {
             Some(first) => spec.engine.clone_from(&first.engine),

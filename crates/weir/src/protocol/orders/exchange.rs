@@ -74,16 +74,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        args::{Arguments, Command, Serve},
+        args::{Arguments, Command},
         protocol::ServeProtocol,
     };
 
     #[test]
     fn a_demonstration_has_accounts_for_clients_and_for_gateways() {
         let arguments = Arguments::try_parse_from(["weir", "serve", "exchange", "--demo", "3"]);
-        let Ok(Arguments { command: Command::Serve(Serve { protocol: ServeProtocol::Exchange(exchange) }) }) =
-            arguments
-        else {
+        let Ok(Arguments { command: Command::Serve(ServeProtocol::Exchange(exchange)) }) = arguments else {
             panic!("it is a command")
         };
         let names: Vec<String> = config(&exchange)

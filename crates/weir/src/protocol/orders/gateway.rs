@@ -161,14 +161,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        args::{Arguments, Command, Serve},
+        args::{Arguments, Command},
         protocol::ServeProtocol,
     };
 
     fn typed(flags: &[&str]) -> Result<(GatewayConfig, Listeners)> {
         let line = ["weir", "serve", "gateway"].iter().chain(flags);
         match Arguments::try_parse_from(line)?.command {
-            Command::Serve(Serve { protocol: ServeProtocol::Gateway(gateway) }) => config(&gateway),
+            Command::Serve(ServeProtocol::Gateway(gateway)) => config(&gateway),
             _ => panic!("it serves a gateway"),
         }
     }
