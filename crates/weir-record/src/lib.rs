@@ -8,6 +8,7 @@
 
 mod encoding;
 pub mod engine;
+pub mod evidence;
 pub mod finding;
 pub mod frontier;
 pub mod gateway;
@@ -17,6 +18,7 @@ pub mod latency;
 pub mod load;
 pub mod machine;
 pub mod metric;
+pub mod observation;
 pub mod orders;
 pub mod slices;
 pub mod spec;

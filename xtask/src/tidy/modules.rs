@@ -33,6 +33,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-judge",
         &[
+            "bound",
             "sample",
             "syn_ladder",
             "missing",
@@ -70,6 +71,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "findings",
             "csv",
             "slices_csv",
+            "evidence_csv",
             "view",
             "metrics",
             "table",
