@@ -14,7 +14,7 @@ use weir_engine::net::{Address, Stream};
 use crate::{
     failure::{Class, Stage},
     payload::{Codec, Tape, Verifier},
-    protocol::{Post, ProtocolSpec},
+    protocol::{Facts, Post, ProtocolSpec},
     spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, within},
     worker::{Outcome, Plan},
     workload::{Accepted, End, Failure, Notes, Workload},
@@ -40,8 +40,8 @@ impl ProtocolSpec for EchoSpec {
         (self.message_bytes as usize, "message-bytes")
     }
 
-    fn message_bytes(&self) -> u32 {
-        self.message_bytes
+    fn facts(&self) -> Facts {
+        Facts::plain(self.message_bytes)
     }
 
     fn carry(&self, post: Post<'_>) -> Option<Outcome> {

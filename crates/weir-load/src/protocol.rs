@@ -3,9 +3,12 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use weir_engine::net::Address;
+use weir_record::load::LoadReport;
 
 use crate::{
+    gather::Gather,
     recorder::Sections,
+    report::Ends,
     slices::worker::Bench,
     spec::{LoadError, LoadSpec},
     worker::{Outcome, Stage},
@@ -45,26 +48,33 @@ pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
     /// Bytes of the largest message that is sent, and the field of the specification that makes them many in flight.
     fn request_bytes_max(&self) -> (usize, &'static str);
 
-    /// Bytes of a message as the report has them.
-    fn message_bytes(&self) -> u32;
+    /// What a load has to know of it.
+    fn facts(&self) -> Facts;
 
-    /// Messages that each connection of a counted run may start; none counts all connections together.
-    fn messages_each(&self) -> Option<u64> {
-        None
-    }
-
-    /// What is noted besides the times that every message has.
-    fn sections(&self) -> Sections {
-        Sections::default()
-    }
-
-    /// Whether its servers can be loaded in slices: its connections stay, and what it writes aside needs no order.
-    fn has_slices(&self) -> bool {
-        true
-    }
+    /// Adds a part of its own to the report of everything else.
+    fn add_part(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
 
     /// Has its workload carry a load: `post.carry::<W>()`.
     fn carry(&self, post: Post<'_>) -> Option<Outcome>;
+}
+
+/// What a load has to know of a protocol.
+pub(crate) struct Facts {
+    /// Bytes of a message as the report has them.
+    pub(crate) message_bytes: u32,
+    /// Messages that each connection of a counted run may start; absent where all connections are counted together.
+    pub(crate) messages_each: Option<u64>,
+    /// What is noted besides the times that every message has.
+    pub(crate) sections: Sections,
+    /// Whether its servers can be loaded in slices: its connections stay, and outlive what is between two slices.
+    pub(crate) has_slices: bool,
+}
+
+impl Facts {
+    /// Those of a protocol that has nothing of its own.
+    pub(crate) fn plain(message_bytes: u32) -> Self {
+        Self { message_bytes, messages_each: None, sections: Sections::default(), has_slices: true }
+    }
 }
 
 /// Where a workload is carried: in a run of its own, or in the slices of several servers.

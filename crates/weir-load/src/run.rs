@@ -97,7 +97,7 @@ pub fn run(
         let (measured, mut gather) = outcome?;
         take_parts(&outbox, &mut gather);
         let written = writer.and_then(|writer| writer.join().ok()).unwrap_or_default();
-        Ok(report::build(spec, &measured, gather, report::Ends { outcomes: &ends, standards, written }))
+        Ok(report::build(spec, &measured, gather, &report::Ends { outcomes: &ends, standards, written }))
     })
 }
 

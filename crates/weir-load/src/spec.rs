@@ -245,7 +245,7 @@ impl LoadSpec {
 
     /// What the run keeps besides service times.
     pub(crate) fn sections(&self) -> Sections {
-        Sections { paced: matches!(self.arrivals, Arrivals::Open { .. }), ..self.protocol.0.sections() }
+        Sections { paced: matches!(self.arrivals, Arrivals::Open { .. }), ..self.protocol.0.facts().sections }
     }
 }
 

@@ -5,6 +5,7 @@
 //! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     rc::Rc,
     sync::{
@@ -29,12 +30,8 @@ use crate::{
     connection::Connection,
     connector::Connector,
     failure,
-    http::{
-        notes::{ConnectionNotes, HttpTotals},
-        workload::HttpCommon,
-    },
+    http::{notes::ConnectionNotes, workload::HttpCommon},
     open::{self, OpenLoop},
-    orders::notes::OrderTotals,
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
     protocol::Post,
     recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
@@ -103,11 +100,10 @@ pub(crate) struct Outcome {
     /// Messages completed since the beginning.
     pub(crate) completed: u64,
     pub(crate) failure_first: Option<FirstFailure>,
-    /// HTTP only.
+    /// Where what becomes of connections is kept.
     pub(crate) connections: Option<ConnectionNotes>,
-    pub(crate) http: Option<HttpTotals>,
-    /// Orders only.
-    pub(crate) orders: Option<OrderTotals>,
+    /// What only the protocol counted.
+    pub(crate) totals: Option<Box<dyn Any + Send>>,
 }
 
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
@@ -238,7 +234,7 @@ impl Plan<'_> {
 
     /// Messages that one connection of a closed loop, and those that follow it in its place, may start.
     pub(crate) fn quota(&self) -> u64 {
-        self.spec.protocol.0.messages_each().unwrap_or(u64::MAX)
+        self.spec.protocol.0.facts().messages_each.unwrap_or(u64::MAX)
     }
 
     /// Messages that this worker may start.
@@ -342,8 +338,7 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
         completed: recorder.completed(),
         failure_first: opened.failure_first.or_else(|| recorder.failure_first().cloned()),
         connections: recorder.connections().map(|notes| notes.clone()),
-        http: shared.workload.http_totals(),
-        orders: shared.workload.order_totals(),
+        totals: shared.workload.totals(),
     }
 }
 

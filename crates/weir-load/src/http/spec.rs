@@ -10,11 +10,14 @@ use weir_proto::http1::{
     Method,
     encode::{AfterMessage, EncodeFault, Framing, HeadWriter},
 };
+use weir_record::load::LoadReport;
 
-use super::workload::Http;
+use super::{notes::ResponseNotes, outcome, workload::Http};
 use crate::{
-    protocol::{Post, ProtocolSpec},
+    gather::Gather,
+    protocol::{Facts, Post, ProtocolSpec},
     recorder::Sections,
+    report::Ends,
     spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX},
     worker::Outcome,
 };
@@ -210,21 +213,24 @@ impl ProtocolSpec for HttpSpec {
         (requests.iter().map(Vec::len).max().unwrap_or(0), "data")
     }
 
-    /// Known when the first right response has come.
-    fn message_bytes(&self) -> u32 {
-        0
+    fn facts(&self) -> Facts {
+        Facts {
+            // Known when the first right response has come.
+            message_bytes: 0,
+            messages_each: self.requests_each,
+            sections: Sections {
+                connections: true,
+                own: Some(|| Box::new(ResponseNotes::default())),
+                ..Sections::default()
+            },
+            has_slices: !self.connection_per_request && self.jtl.is_none(),
+        }
     }
 
-    fn messages_each(&self) -> Option<u64> {
-        self.requests_each
-    }
-
-    fn sections(&self) -> Sections {
-        Sections { responses: true, ..Sections::default() }
-    }
-
-    fn has_slices(&self) -> bool {
-        !self.connection_per_request && self.jtl.is_none()
+    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        if let Some(responses) = gather.section() {
+            report.http = Some(outcome::part(self, report, load, (responses, gather.window.errors), ends));
+        }
     }
 
     fn carry(&self, post: Post<'_>) -> Option<Outcome> {

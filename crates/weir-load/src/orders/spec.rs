@@ -4,11 +4,18 @@ use std::{fmt, str::FromStr};
 
 use weir_engine::net::Address;
 use weir_proto::{ouch::Symbol, soup::Name};
+use weir_record::load::LoadReport;
 
-use super::{notes::RequestKind, workload::Orders};
+use super::{
+    notes::{OrderNotes, RequestKind},
+    outcome,
+    workload::Orders,
+};
 use crate::{
-    protocol::{Post, ProtocolSpec},
+    gather::Gather,
+    protocol::{Facts, Post, ProtocolSpec},
     recorder::Sections,
+    report::Ends,
     spec::{Arrivals, LoadError, LoadSpec},
     worker::Outcome,
 };
@@ -237,21 +244,18 @@ impl ProtocolSpec for OrdersSpec {
         (ORDER_BYTES as usize, "depth")
     }
 
-    fn message_bytes(&self) -> u32 {
-        ORDER_BYTES
+    fn facts(&self) -> Facts {
+        Facts {
+            messages_each: self.orders_each,
+            sections: Sections { own: Some(|| Box::new(OrderNotes::default())), ..Sections::default() },
+            // Its sessions have to be kept alive between them.
+            has_slices: false,
+            ..Facts::plain(ORDER_BYTES)
+        }
     }
 
-    fn messages_each(&self) -> Option<u64> {
-        self.orders_each
-    }
-
-    fn sections(&self) -> Sections {
-        Sections { orders: true, ..Sections::default() }
-    }
-
-    /// Its sessions have to be kept alive between them.
-    fn has_slices(&self) -> bool {
-        false
+    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        report.orders = gather.section().map(|notes| outcome::part(self, load, notes, ends));
     }
 
     fn carry(&self, post: Post<'_>) -> Option<Outcome> {

@@ -1,6 +1,7 @@
 //! One worker's side of orders: writes requests, notes what became of them, and keeps silent sessions alive.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::Future,
@@ -20,7 +21,7 @@ use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, Name};
 use super::{
     generator::{OrderGenerator, since_midnight_ns},
     keep,
-    notes::{OrderTotals, RequestKind},
+    notes::{OrderNotes, OrderTotals, RequestKind},
     round_robin::RoundRobin,
     session::{Manners, Message, Moment, Session},
     spec::OrdersSpec,
@@ -148,14 +149,18 @@ fn take(flights: &mut VecDeque<Flight>, place: usize) -> Option<Flight> {
 /// Notes a message.
 #[inline]
 fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
-    notes.recorder.order_received(message.letter);
+    if let Some(orders) = notes.recorder.section::<OrderNotes>() {
+        orders.received(message.letter);
+    }
     match message.verdict {
         Verdict::Aside => {}
         Verdict::Right { place, hop } => {
             let arrival = Arrival { messages: 1, bytes: message.bytes as u64, wrong: None };
             let flight = take(notes.flights, place);
             notes.recorder.arrived(notes.now_ns, &arrival, flight.into_iter());
-            notes.recorder.order_hop(hop);
+            if let Some(orders) = notes.recorder.section::<OrderNotes>() {
+                orders.hop(hop);
+            }
             accepted.messages += 1;
         }
         Verdict::Wrong { place, failure } => {
@@ -250,7 +255,9 @@ impl Workload for Orders {
 
     #[inline]
     fn started(&self, recorder: &mut Recorder) {
-        recorder.order_sent(self.kind.get());
+        if let Some(orders) = recorder.section::<OrderNotes>() {
+            orders.sent(self.kind.get());
+        }
     }
 
     #[inline]
@@ -311,9 +318,9 @@ impl Workload for Orders {
         }
     }
 
-    fn order_totals(&self) -> Option<OrderTotals> {
+    fn totals(&self) -> Option<Box<dyn Any + Send>> {
         let mut sum = OrderTotals::default();
         self.sessions.iter().for_each(|session| sum.merge(&session.borrow().totals()));
-        Some(sum)
+        Some(Box::new(sum))
     }
 }

@@ -107,7 +107,7 @@ pub(crate) struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
         let address = spec.validate()?;
-        if !spec.protocol.0.has_slices() || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+        if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
             let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
             return Err(LoadError::Invalid { field: "targets", reason });
         }
@@ -345,7 +345,7 @@ impl Session<'_> {
                 standards,
                 written: crate::http::journal::Written::default(),
             };
-            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, ends);
+            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &ends);
             // The seconds of different slices are not one after the other.
             report.seconds.clear();
             report

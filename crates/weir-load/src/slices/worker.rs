@@ -278,8 +278,7 @@ fn leave<W: Workload>(
             completed: recorder.completed(),
             failure_first: recorder.failure_first().cloned(),
             connections: recorder.connections().map(|notes| notes.clone()),
-            http: shared.workload.http_totals(),
-            orders: None,
+            totals: shared.workload.totals(),
         },
     }
 }
