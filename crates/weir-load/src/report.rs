@@ -48,6 +48,11 @@ impl Ends<'_> {
     pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
         self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
     }
+
+    fn message_bytes(&self, spec: &LoadSpec) -> u32 {
+        let of_content = self.standards.as_ref().map(|standards| standards.content_bytes());
+        of_content.unwrap_or(spec.protocol.0.facts().message_bytes)
+    }
 }
 
 pub(crate) fn build(
@@ -82,10 +87,7 @@ pub(crate) fn build(
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: parts
-            .standards
-            .as_ref()
-            .map_or_else(|| spec.protocol.0.facts().message_bytes, |standards| standards.content_bytes()),
+        message_bytes: parts.message_bytes(spec),
         workers: spec.workers,
         seed: spec.seed,
         rate_per_second: match spec.arrivals {

@@ -192,7 +192,7 @@ impl LoadSpec {
                 "connections times depth times message size is {in_flight_bytes} bytes in flight; \
                  the most is {IN_FLIGHT_BYTES_MAX}"
             );
-            return Err(LoadError::Invalid { field, reason });
+            return invalid(field, reason);
         }
         self.validate_times()?;
         self.validate_arrivals()?;
@@ -218,7 +218,7 @@ impl LoadSpec {
 
     fn validate_arrivals(&self) -> Result<(), LoadError> {
         match self.arrivals {
-            Arrivals::Closed { think } => duration_within("think-time", think, Duration::ZERO),
+            Arrivals::Closed { think } => duration_within("think", think, Duration::ZERO),
             Arrivals::Open { rate_per_second, spin, .. } => {
                 if !(rate_per_second > 0.0 && rate_per_second <= RATE_PER_SECOND_MAX) {
                     return invalid("rate", "must be above 0 and at most 100000000 messages a second");
@@ -254,7 +254,7 @@ fn more_ports(has_sources: bool) -> &'static str {
     if has_sources { ", or spread them over more local addresses with --source-addresses" } else { "" }
 }
 
-fn invalid(field: &'static str, reason: &str) -> Result<(), LoadError> {
+pub(crate) fn invalid<T>(field: &'static str, reason: impl Into<String>) -> Result<T, LoadError> {
     Err(LoadError::Invalid { field, reason: reason.into() })
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn within(field: &'static str, value: u32, least: u32, most: u32) -> 
     } else {
         format!("{value} is not possible; use {least} to {most}")
     };
-    Err(LoadError::Invalid { field, reason })
+    invalid(field, reason)
 }
 
 fn duration_within(field: &'static str, value: Duration, least: Duration) -> Result<(), LoadError> {
@@ -275,7 +275,7 @@ fn duration_within(field: &'static str, value: Duration, least: Duration) -> Res
         return Ok(());
     }
     let reason = format!("{value:?} is not possible; use {least:?} to {DURATION_MAX:?}");
-    Err(LoadError::Invalid { field, reason })
+    invalid(field, reason)
 }
 
 #[cfg(test)]
@@ -336,7 +336,7 @@ pub(crate) mod tests {
         assert!(refused(|spec| spec.arrivals = open(f64::NAN)).starts_with("rate: "));
         assert!(refused(|spec| spec.arrivals = open(f64::INFINITY)).starts_with("rate: "));
         let think = Duration::from_secs(86_401);
-        assert!(refused(|spec| spec.arrivals = Arrivals::Closed { think }).starts_with("think-time: "));
+        assert!(refused(|spec| spec.arrivals = Arrivals::Closed { think }).starts_with("think: "));
     }
 
     #[test]

@@ -8,14 +8,12 @@ use clap_complete::Shell;
 mod ctl;
 #[cfg(test)]
 mod documented;
-mod journal;
 mod load;
 mod serve;
 mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
-pub(crate) use journal::JournalFlags;
 pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use serve::{Accept, ServeShared};
 pub(crate) use storage::{

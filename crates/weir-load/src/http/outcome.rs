@@ -19,7 +19,7 @@ const RATE_ERROR_MAX: f64 = 0.05;
 /// Two standard errors on each side are about 95 %.
 const STANDARD_ERRORS: f64 = 2.0;
 
-/// The HTTP part of a report, from everything else in it, and from what responses said and how many failures there were.
+/// The HTTP part of a report, from everything else in it, what responses said, and how many failures there were.
 pub(crate) fn part(
     http: &HttpSpec,
     report: &LoadReport,

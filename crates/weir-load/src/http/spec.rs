@@ -18,7 +18,7 @@ use crate::{
     protocol::{Facts, Post, ProtocolSpec},
     recorder::Sections,
     report::Ends,
-    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX},
+    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, invalid},
     worker::Outcome,
 };
 
@@ -245,10 +245,6 @@ fn explain(name: &str, fault: &str) -> String {
         "content-length" | "transfer-encoding" => "the length follows from the content given".into(),
         _ => fault.to_owned(),
     }
-}
-
-fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
-    Err(LoadError::Invalid { field, reason: reason.into() })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::{
     protocol::{Facts, Post, ProtocolSpec},
     recorder::Sections,
     report::Ends,
-    spec::{Arrivals, LoadError, LoadSpec},
+    spec::{Arrivals, LoadError, LoadSpec, invalid},
     worker::Outcome,
 };
 
@@ -190,7 +190,7 @@ impl OrdersSpec {
                 invalid(FIELD, "an open loop starts orders when they are due, not in turn")
             }
             Arrivals::Closed { think } if !think.is_zero() => {
-                invalid("think-time", "orders that go round the sessions have no pause; use 0")
+                invalid("think", "orders that go round the sessions have no pause; use 0")
             }
             Arrivals::Closed { .. } => Ok(()),
         }
@@ -263,10 +263,6 @@ impl ProtocolSpec for OrdersSpec {
     }
 }
 
-fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
-    Err(LoadError::Invalid { field, reason: reason.into() })
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::time::Duration;
@@ -322,7 +318,7 @@ pub(crate) mod tests {
             orders.in_flight_total = Some(1);
             load.arrivals = Arrivals::Closed { think: Duration::from_millis(1) };
         };
-        assert!(refused(thinks).starts_with("think-time: "));
+        assert!(refused(thinks).starts_with("think: "));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::{
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     run::{Pinned, ensure_limits, take_parts},
-    spec::{Arrivals, LoadError, LoadSpec},
+    spec::{Arrivals, LoadError, LoadSpec, invalid},
     worker::Outcome,
 };
 use worker::{Done, Event, Order, Started};
@@ -65,12 +65,10 @@ pub trait Control {
 /// When the session cannot begin, or a worker died. A server that fails is counted, not an error.
 pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBool) -> Result<(), LoadError> {
     let Some(first) = specs.first().filter(|_| specs.len() <= TARGETS_MAX) else {
-        let reason = format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len());
-        return Err(LoadError::Invalid { field: "targets", reason });
+        return invalid("targets", format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len()));
     };
     if specs.iter().any(|spec| !spec.protocol.is_like(&first.protocol)) {
-        let reason = "all must be of one protocol".to_owned();
-        return Err(LoadError::Invalid { field: "targets", reason });
+        return invalid("targets", "all must be of one protocol");
     }
     let targets = specs.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
     let sockets = specs.iter().map(LoadSpec::sockets).sum();
@@ -108,8 +106,7 @@ impl<'a> Target<'a> {
     fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
         let address = spec.validate()?;
         if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
-            let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
-            return Err(LoadError::Invalid { field: "targets", reason });
+            return invalid("targets", "only echo and HTTP on connections that stay can be loaded in slices");
         }
         let bounds = Arc::new(WindowBounds::default());
         let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
@@ -352,10 +349,6 @@ impl Session<'_> {
         };
         tallies.into_iter().enumerate().map(report).collect()
     }
-}
-
-fn invalid<T>(field: &'static str, reason: String) -> Result<T, LoadError> {
-    Err(LoadError::Invalid { field, reason })
 }
 
 fn nanoseconds(length: Duration) -> u64 {

@@ -42,8 +42,7 @@ pub(crate) trait LoadCommand {
 
     /// An impossible value of a specification, told with the flag that gave it.
     fn refusal(&self, field: &'static str, reason: String) -> String {
-        let flag = if field == "think-time" { "think" } else { field };
-        format!("--{flag}: {reason}")
+        format!("--{field}: {reason}")
     }
 
     /// Opens what else takes the report: a path that cannot be written is known before the load, not after it.
@@ -148,8 +147,8 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: &str) -> 
     ))
 }
 
-/// What a load is asked, from the flags that every load has and what only its protocol is asked; `flag` gave the target, and `messages` is the
-/// number of a counted run.
+/// What a load is asked, from the flags that every load has and what only its protocol is asked; `flag` gave the
+/// target, and `messages` is the number of a counted run.
 pub(crate) fn spec(
     shared: &LoadShared,
     protocol: Protocol,

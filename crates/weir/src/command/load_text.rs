@@ -214,6 +214,18 @@ pub(crate) fn failure_first(report: &LoadReport) -> Option<String> {
     report.failure_first.as_ref().map(|first| format!("first failure {}", first.text))
 }
 
+/// What only an open loop has.
+pub(crate) fn paced(report: &LoadReport) -> Vec<String> {
+    if report.rate_per_second.is_none() {
+        return Vec::new();
+    }
+    vec![
+        format!("service time  {}", latency(&report.service)),
+        format!("send lag      {}", latency(&report.send_lag)),
+        format!("missed starts {}", report.missed_starts),
+    ]
+}
+
 /// The report as people read it, of messages that have nothing of their own to say.
 pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
     let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
@@ -228,11 +240,7 @@ pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
         format!("throughput    {:.0} messages/s{bound}", report.throughput_per_second),
         format!("response time {}", latency(&report.response)),
     ];
-    if report.rate_per_second.is_some() {
-        rows.push(format!("service time  {}", latency(&report.service)));
-        rows.push(format!("send lag      {}", latency(&report.send_lag)));
-        rows.push(format!("missed starts {}", report.missed_starts));
-    }
+    rows.extend(paced(report));
     rows.push(format!("failures      {}", failures(report)));
     rows.extend(failure_first(report));
     rows.push(generator(report, "message"));

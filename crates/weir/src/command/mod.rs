@@ -4,7 +4,6 @@ pub(crate) mod ctl;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod export;
-pub(crate) mod journal;
 pub(crate) mod load;
 pub(crate) mod load_slices;
 pub(crate) mod load_text;

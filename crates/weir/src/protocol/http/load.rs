@@ -44,7 +44,6 @@ impl LoadCommand for LoadHttp {
     fn refusal(&self, field: &'static str, reason: String) -> String {
         let flag = match field {
             "url" => return reason,
-            "think-time" => "think",
             "messages" => "requests",
             field => field,
         };

@@ -4,7 +4,19 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, builder::RangedU64ValueParser};
 
-use crate::args::{JournalFlags, LoadShared, ServeShared, number};
+use crate::args::{LoadShared, ServeShared, number};
+
+/// Flags of the journal, the same for everything that keeps one.
+#[derive(Debug, Args)]
+pub(crate) struct JournalFlags {
+    /// What an acknowledged message must survive: none, os (the end of the process) or disk (a loss of power) [default:
+    /// that of the file, or disk; none with --demo and no --journal-dir]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) journal: Option<String>,
+    /// Folder of the journals [default: that of the file]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal_dir: Option<PathBuf>,
+}
 
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]

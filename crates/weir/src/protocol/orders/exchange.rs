@@ -9,12 +9,9 @@ use weir_servers::{
     orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
 };
 
-use super::arguments::ServeExchange;
+use super::{arguments::ServeExchange, journal};
 use crate::{
-    command::{
-        journal,
-        serve::{self, Running},
-    },
+    command::serve::{self, Running},
     exit::{Exit, UsageError},
     output,
 };

@@ -9,10 +9,10 @@ use weir_servers::gateway::{
     self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort,
 };
 
-use super::arguments::ServeGateway;
+use super::{arguments::ServeGateway, journal};
 use crate::{
     command::{
-        engine, journal,
+        engine,
         serve::{self, Running},
     },
     exit::{Exit, UsageError},

@@ -9,7 +9,7 @@ use crate::{
     args::LoadShared,
     command::{
         load::{self, LoadCommand},
-        load_text::{failure_first, failures, fit, generator, latency, server, time, unreached},
+        load_text::{failure_first, failures, fit, generator, latency, paced, server, time, unreached},
     },
     exit::UsageError,
 };
@@ -52,7 +52,6 @@ impl LoadCommand for LoadOrders {
             "connections" => "sessions",
             "depth" => "in-flight",
             "messages" => "orders",
-            "think-time" => "think",
             field => field,
         };
         format!("--{flag}: {reason}")
@@ -84,11 +83,7 @@ fn table(report: &LoadReport, columns: usize) -> String {
         };
         rows.push(format!("{name}      {text}"));
     }
-    if report.rate_per_second.is_some() {
-        rows.push(format!("service time  {}", latency(&report.service)));
-        rows.push(format!("send lag      {}", latency(&report.send_lag)));
-        rows.push(format!("missed starts {}", report.missed_starts));
-    }
+    rows.extend(paced(report));
     rows.extend(checks(&orders));
     rows.push(format!("failures      {}", failures(report)));
     rows.extend(failure_first(report));

@@ -3,6 +3,7 @@
 mod arguments;
 mod exchange;
 mod gateway;
+mod journal;
 mod load;
 
 pub(crate) use arguments::{LoadOrders, ServeExchange, ServeGateway};

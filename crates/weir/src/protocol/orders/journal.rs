@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use weir_servers::journal::Level;
 
-use crate::{args::JournalFlags, exit::UsageError};
+use super::arguments::JournalFlags;
+use crate::exit::UsageError;
 
 /// Flags go before the file. `None`: nothing is kept.
-pub(crate) fn place(
+pub(super) fn place(
     flags: &JournalFlags,
     file: Option<(PathBuf, Level)>,
 ) -> Result<Option<(PathBuf, Level)>> {
