@@ -7,16 +7,21 @@ use std::{collections::BTreeMap, io, time::Duration};
 
 use weir_record::{
     engine::EngineStats,
-    evidence::{Reading, Rung},
+    evidence::Reading,
+    observation::{ProbeCost, Rung, Trace},
 };
 
 use crate::{
-    process::{ProcessTree, ThreadSample},
+    ladder::{Group, rung, trace::trace, tracer::Tracer},
+    process::{ProcessTree, ThreadSample, family_of},
     stats::StatsClient,
 };
 
 /// Most thread names that have rows of their own; the others share one.
 pub const THREAD_NAMES_MAX: usize = 64;
+
+/// From the end of an observed slice until another may begin.
+const GRACE: Duration = Duration::from_millis(50);
 
 /// Source of the rows that say what an observer itself took.
 pub const OBSERVER: &str = "observer";
@@ -58,11 +63,6 @@ impl Observers {
         self.list.push(Entry { observer, begun: None });
     }
 
-    /// The highest rung among them.
-    pub fn rung(&self) -> Rung {
-        self.list.iter().map(|entry| entry.observer.rung()).max().unwrap_or_default()
-    }
-
     /// The slice is about to begin.
     pub fn begin(&mut self) {
         for entry in &mut self.list {
@@ -71,17 +71,21 @@ impl Observers {
         }
     }
 
-    /// The slice has ended: all rows, among them the CPU each observer took.
-    pub fn end(&mut self) -> Vec<Reading> {
-        let mut readings = Vec::new();
+    /// The slice has ended: the highest rung that saw it (clocks are always read), and all rows, among them the CPU
+    /// each observer took.
+    pub fn end(&mut self) -> (Rung, Vec<Reading>) {
+        let (mut rung, mut readings) = (Rung::Process, Vec::new());
         for entry in self.list.iter_mut().rev() {
             let Some(begun) = entry.begun.take() else { continue };
             let (found, cost) = costing(|| entry.observer.end());
+            if found.is_ok() {
+                rung = rung.max(entry.observer.rung());
+            }
             let key = format!("{}-cpu-ns", entry.observer.rung().key());
             readings.extend(found.unwrap_or_default());
             readings.push(reading(OBSERVER, &key, (begun + cost).as_nanos() as f64));
         }
-        readings
+        (rung, readings)
     }
 }
 
@@ -191,6 +195,117 @@ impl Observer for Processes {
     }
 }
 
+/// L2: programs of our own at the kernel's tracepoints, for the length of the slice.
+#[derive(Debug)]
+pub struct Programs {
+    pid: u32,
+    began_ns: u64,
+    tracer: Option<Tracer>,
+}
+
+impl Programs {
+    /// Observes a process and everything below it.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, began_ns: 0, tracer: None }
+    }
+
+    /// Whether this process may let programs into the kernel.
+    pub fn are_allowed() -> bool {
+        rung::highest(&rung::ladder(&rung::Facts::read()), Rung::Programs) == Rung::Programs
+    }
+}
+
+impl Observer for Programs {
+    fn rung(&self) -> Rung {
+        Rung::Programs
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let tracer = Tracer::start(&family_of(self.pid)?, &Group::ALL).map_err(io::Error::other)?;
+        self.began_ns = tracer.read()?.at_ns;
+        self.tracer = Some(tracer);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
+        let is_split = !tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
+        let counts = tracer.finish()?;
+        // Calls go on being slower for a moment after the last program is gone.
+        std::thread::sleep(GRACE);
+        Ok(trace_rows(&trace(&counts, self.began_ns, is_split, ProbeCost::default())))
+    }
+}
+
+fn trace_rows(trace: &Trace) -> Vec<Reading> {
+    let mut rows = Vec::new();
+    let mut add = |source: &str, keys: &[(&str, u64)]| {
+        rows.extend(keys.iter().map(|(key, value)| reading(source, key, *value as f64)));
+    };
+    for call in &trace.calls {
+        let source = format!("call {}", call.name);
+        add(
+            &source,
+            &[
+                ("count", call.count),
+                ("errors", call.errors),
+                ("again", call.again),
+                ("returned", call.returned),
+                ("on-cpu-ns", call.on_cpu_ns),
+                ("blocked-ns", call.blocked_ns),
+                ("queued-ns", call.queued_ns),
+                ("in-flight", call.in_flight),
+                ("unreturned", call.unreturned),
+            ],
+        );
+        for (power, count) in call.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            add(&source, &[(format!("took-2^{power}-ns").as_str(), *count)]);
+        }
+    }
+    for softirq in &trace.softirqs {
+        let keys = [
+            ("count", softirq.count),
+            ("ns", softirq.ns),
+            ("elsewhere-count", softirq.elsewhere_count),
+            ("elsewhere-ns", softirq.elsewhere_ns),
+        ];
+        add(&format!("softirq {}", softirq.kind), &keys);
+    }
+    for event in &trace.uring {
+        let keys = [("count", event.count), ("elsewhere-count", event.elsewhere_count)];
+        add(&format!("io_uring {}", event.event), &keys);
+    }
+    for (waker, (count, blocked_ns)) in wakers(trace) {
+        add(&format!("wake {waker}"), &[("count", count), ("blocked-ns", blocked_ns)]);
+    }
+    add(
+        "trace",
+        &[
+            ("calls-cut", trace.calls_cut),
+            ("threads-lost", trace.threads_lost),
+            ("wakes-lost", trace.wakes_lost),
+            ("wakes-left-out", trace.wakes_left_out),
+            ("misses", trace.misses),
+            ("is-split", u64::from(trace.is_split)),
+        ],
+    );
+    rows
+}
+
+/// Wakes and the sleeps they ended, by who woke: a thread's name, or a softirq.
+fn wakers(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
+    let mut wakers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for wake in &trace.wakes {
+        let name =
+            wake.softirq.as_ref().map_or_else(|| wake.waker_name.clone(), |kind| format!("softirq {kind}"));
+        let full = wakers.len() >= THREAD_NAMES_MAX && !wakers.contains_key(&name);
+        let sums = wakers.entry(if full { "others".to_owned() } else { name }).or_default();
+        sums.0 += wake.count;
+        sums.1 += wake.blocked_ns;
+    }
+    wakers
+}
+
 /// Rows of the threads, by name: what threads of one name did together.
 fn threads(before: &ProcessTree, after: &ProcessTree) -> Vec<Reading> {
     let all = |tree: &'_ ProcessTree| -> BTreeMap<(u32, u64, u32), ThreadSample> {
@@ -267,20 +382,19 @@ mod tests {
     fn the_last_is_closest_to_the_slice_and_one_that_cannot_begin_has_no_rows() {
         let said = Rc::new(RefCell::new(Vec::new()));
         let mut observers = Observers::default();
-        assert_eq!(observers.rung(), Rung::Process, "clocks are always read");
         for (name, rung, can) in
-            [("a", Rung::Engine, true), ("b", Rung::Programs, false), ("c", Rung::Process, true)]
+            [("a", Rung::Engine, true), ("b", Rung::Strace, false), ("c", Rung::Programs, true)]
         {
             observers.push(Box::new(Said(name, rung, can, Rc::clone(&said))));
         }
-        assert_eq!(observers.rung(), Rung::Programs);
         observers.begin();
-        let rows = observers.end();
+        let (rung, rows) = observers.end();
+        assert_eq!(rung, Rung::Programs, "b saw nothing");
         assert_eq!(*said.borrow(), ["begin a", "begin b", "begin c", "end c", "end a"]);
         let names: Vec<_> = rows.iter().map(|row| (row.source.as_str(), row.key.as_str())).collect();
         let cost = |key| (OBSERVER, key);
-        assert_eq!(names, [("c", "count"), cost("process-cpu-ns"), ("a", "count"), cost("engine-cpu-ns")]);
-        assert!(observers.end().is_empty(), "nothing has begun");
+        assert_eq!(names, [("c", "count"), cost("programs-cpu-ns"), ("a", "count"), cost("engine-cpu-ns")]);
+        assert_eq!(observers.end(), (Rung::Process, Vec::new()), "nothing has begun");
     }
 
     #[test]

@@ -14,10 +14,11 @@ use std::{
 use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
-    evidence::{EvidenceSlice, Reading, Rung},
+    evidence::{EvidenceSlice, Reading},
     gateway::ChainTotals,
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
+    observation::Rung,
     spec::{LoadMode, Subject},
     storage_trial::StorageTrial,
     trial::{ObservedWindow, SliceRecord},

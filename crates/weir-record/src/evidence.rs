@@ -5,34 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::trial::SliceRecord;
-
-/// How evidence is come by, the cheapest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rung {
-    /// L0: what an engine counts of itself.
-    Engine,
-    /// L1: what the kernel keeps of every process and thread.
-    #[default]
-    Process,
-    /// L2: programs at the kernel's tracepoints.
-    Programs,
-    /// L3: `strace`, which distorts what it sees.
-    Strace,
-}
-
-impl Rung {
-    /// Its name in records and exports.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Process => "process",
-            Self::Programs => "programs",
-            Self::Strace => "strace",
-        }
-    }
-}
+use crate::{observation::Rung, trial::SliceRecord};
 
 /// One number, over one slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

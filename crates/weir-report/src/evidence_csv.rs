@@ -43,7 +43,10 @@ pub(crate) fn lines(trials: &[TrialRecord]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::evidence::{EvidenceSlice, Reading, Rung};
+    use weir_record::{
+        evidence::{EvidenceSlice, Reading},
+        observation::Rung,
+    };
 
     use super::*;
 

@@ -16,7 +16,7 @@ use std::{
 
 use weir_evidence::{
     observe::Edge,
-    observer::{EngineCounters, Observers, Processes},
+    observer::{EngineCounters, Observers, Processes, Programs},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
@@ -55,6 +55,8 @@ pub(super) struct Round<'a> {
     pub(super) deadlines: &'a Deadlines,
     /// Number of the first server.
     pub(super) number: u64,
+    /// Whether slices of evidence may let programs into the kernel.
+    pub(super) may_trace: bool,
 }
 
 /// One arm in a round.
@@ -177,14 +179,23 @@ impl Round<'_> {
             if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
                 continue;
             }
-            let waited = self.prime(generator, arm, target)?;
-            let mut observers = arm.observers();
-            observers.begin();
-            let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
-            let readings = observers.end();
-            arm.leave(&waited);
-            arm.evidence.push(EvidenceSlice { rung: observers.rung(), slice: ran.record(&waited), readings });
-            arm.look_after();
+            // Neither of the two goes first always.
+            let first = derived_seed(self.request.seed, u64::from(number(target)) + 2).is_multiple_of(2);
+            let pair: &[bool] = if self.may_trace { &[first, !first] } else { &[false] };
+            for (place, is_traced) in (0_u32..).zip(pair) {
+                let (waited, mut observers) =
+                    (self.prime(generator, arm, target)?, arm.observers(*is_traced));
+                observers.begin();
+                let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
+                let (rung, readings) = observers.end();
+                arm.leave(&waited);
+                let slice = SliceRecord { place, ..ran.record(&waited) };
+                arm.evidence.push(EvidenceSlice { rung, slice, readings });
+                arm.look_after();
+                if arm.failure.is_some() {
+                    break;
+                }
+            }
         }
         Ok(())
     }
@@ -340,14 +351,17 @@ impl Arm {
         }
     }
 
-    /// All that can be observed of it: what it says of itself first, because asking wakes it.
-    fn observers(&self) -> Observers {
+    /// All that can be observed of it, or what costs it nothing: what it says of itself first, because asking wakes it.
+    fn observers(&self, is_traced: bool) -> Observers {
         let mut observers = Observers::default();
         let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
             observers.push(Box::new(EngineCounters::new(stats)));
         }
         observers.push(Box::new(Processes::new(self.pid)));
+        if is_traced {
+            observers.push(Box::new(Programs::new(self.pid)));
+        }
         observers
     }
 

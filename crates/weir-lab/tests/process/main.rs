@@ -8,6 +8,7 @@ mod leftovers;
 mod roles;
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{BufRead, BufReader, Write},
     path::PathBuf,
@@ -18,6 +19,7 @@ use std::{
 };
 
 use leftovers::{MARK, expect_none};
+use weir_evidence::observer::Programs;
 use weir_judge::sample::study;
 use weir_lab::{
     launch::{
@@ -26,6 +28,7 @@ use weir_lab::{
     process::{Deadlines, ProcessLauncher},
 };
 use weir_record::{
+    observation::Rung,
     spec::{Alternation, ArmSpec, NeighbourSpec, StudySpec, Subject},
     trial::SliceRecord,
 };
@@ -344,7 +347,11 @@ fn each_arm_gives_evidence_once() {
     let arms = outcome.expect("the session goes on").arms;
     let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
     assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
-    assert_eq!(arms.iter().map(|arm| arm.evidence.len()).collect::<Vec<_>>(), [1, 1, 0]);
+    // Once observed by its clocks alone, and once by the kernel's programs where they may run.
+    let slices = if Programs::are_allowed() { 2 } else { 1 };
+    assert_eq!(arms.iter().map(|arm| arm.evidence.len()).collect::<Vec<_>>(), [slices, slices, 0]);
+    let rungs: BTreeSet<Rung> = arms.iter().flat_map(|arm| &arm.evidence).map(|slice| slice.rung).collect();
+    assert_eq!(rungs.contains(&Rung::Programs), slices == 2);
     for slice in arms.iter().flat_map(|arm| &arm.evidence) {
         assert_eq!((u128::from(slice.slice.length_ns), slice.slice.messages), (length.as_nanos(), 100));
         let of = |source: &str| slice.readings.iter().any(|row| row.source == source && row.key == "cpu-ns");

@@ -6,9 +6,10 @@ use std::{
 };
 
 use weir_record::{
-    evidence::{EvidenceSlice, Reading, Rung},
+    evidence::{EvidenceSlice, Reading},
     load::LoadReport,
     machine::{CrossCoreReading, Fingerprint},
+    observation::Rung,
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::{ObservedWindow, TrialRecord},
 };
