@@ -21,7 +21,10 @@ pub(crate) use storage::{
 };
 pub(crate) use top::Top;
 
-use crate::protocol::{LoadProtocol, ServeProtocol};
+use crate::{
+    command::study_plan::study_names,
+    protocol::{LoadProtocol, ServeProtocol},
+};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -93,9 +96,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
-    /// Built-in study (quick, http, http-confounders, survey, peers, polling, gateway) or a study file (NAME.toml); not
-    /// needed with --resume
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(
+        required_unless_present = "resume",
+        conflicts_with = "resume",
+        help = format!(
+            "Built-in study ({}) or a study file (NAME.toml); not needed with --resume",
+            study_names().join(", ")
+        )
+    )]
     pub(crate) study: Option<String>,
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]

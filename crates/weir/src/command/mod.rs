@@ -13,7 +13,7 @@ pub(crate) mod serve;
 pub(crate) mod storage;
 pub(crate) mod study;
 mod study_launcher;
-mod study_plan;
+pub(crate) mod study_plan;
 mod study_storage;
 pub(crate) mod supervise;
 pub(crate) mod top;
