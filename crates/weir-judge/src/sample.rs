@@ -22,6 +22,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         arms: arms.iter().map(arm).collect(),
         cells: vec![CellSpec {
             id: "c100-d1-m64-closed".to_owned(),
+            protocol: String::new(),
             role: CellRole::Primary,
             connections: 100,
             depth: 1,

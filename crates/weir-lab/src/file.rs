@@ -17,7 +17,7 @@ use crate::{
     io_models,
     limits::{self, SMALLEST_EFFECT, instead},
     protocol::{self, Protocol},
-    table::{Entry, Fault, Table},
+    table::{At, Entry, Fault, Table},
     validate,
 };
 
@@ -202,13 +202,8 @@ fn choose_variants(
 }
 
 fn read_protocol(entry: Entry<'_>) -> Result<&'static dyn Protocol, Fault> {
-    let (at, key) = (entry.at, entry.key.clone());
-    let name = entry.text()?;
-    let found = protocol::ALL.into_iter().find(|protocol| protocol.name() == name);
-    found.ok_or_else(|| {
-        let names = protocol::ALL.map(Protocol::name);
-        Fault::new(at, &key, format!("there is no protocol {name:?}; {}", instead(&name, &names)))
-    })
+    let at = entry.at;
+    protocol::named(&entry.text()?).at(at)
 }
 
 fn read_seed(entry: Entry<'_>) -> Result<u64, Fault> {

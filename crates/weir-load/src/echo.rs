@@ -9,17 +9,45 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use weir_engine::net::Stream;
+use weir_engine::net::{Address, Stream};
 
 use crate::{
     failure::{Class, Stage},
     payload::{Codec, Tape, Verifier},
+    protocol::{Facts, Post, ProtocolSpec},
+    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, within},
+    worker::{Outcome, Plan},
     workload::{Accepted, End, Failure, Notes, Workload},
 };
 
 /// Messages up to this size are copied behind what is queued, so that many leave as one and none is allocated. For
 /// larger ones copying costs more than an allocation.
 const COPIED_BYTES_MAX: usize = 2048;
+
+/// What a load of echo is asked besides what every load is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoSpec {
+    /// Bytes of a message.
+    pub message_bytes: u32,
+}
+
+impl ProtocolSpec for EchoSpec {
+    fn validate(&self, _load: &LoadSpec, _target: &Address) -> Result<(), LoadError> {
+        within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)
+    }
+
+    fn request_bytes_max(&self) -> (usize, &'static str) {
+        (self.message_bytes as usize, "message-bytes")
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::plain(self.message_bytes)
+    }
+
+    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
+        post.carry::<Echo>()
+    }
+}
 
 /// The messages of one worker.
 pub(crate) struct Echo {
@@ -28,14 +56,16 @@ pub(crate) struct Echo {
     scratch: RefCell<Vec<u8>>,
 }
 
-impl Echo {
-    pub(crate) fn new(seed: u64, message_bytes: u32) -> Self {
-        Self { tape: Rc::new(Tape::new(seed, message_bytes)), scratch: RefCell::new(Vec::new()) }
-    }
-}
-
 impl Workload for Echo {
+    type Spec = EchoSpec;
     type Dialogue = Verifier;
+
+    fn of(plan: &Plan<'_>, spec: &EchoSpec) -> Self {
+        Self {
+            tape: Rc::new(Tape::new(plan.spec.seed, spec.message_bytes)),
+            scratch: RefCell::new(Vec::new()),
+        }
+    }
 
     fn open(&self, _place: usize, connection: u32, _connect_ns: u64) -> Verifier {
         Verifier::new(Codec::new(Rc::clone(&self.tape), connection))

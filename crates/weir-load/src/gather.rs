@@ -2,15 +2,13 @@
 //!
 //! Seconds are kept apart only until every worker has passed them, so memory does not grow with the run.
 
-use std::collections::BTreeMap;
+use std::{any::Any, collections::BTreeMap};
 
 use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, load::SecondRow};
 
 use crate::{
-    http::notes::ResponseNotes,
-    orders::notes::OrderNotes,
-    recorder::{Interval, PacedTimes, Part, Sections},
+    recorder::{Interval, PacedTimes, Part, Section, Sections},
     summary::second_row,
     warmup::Bucket,
 };
@@ -22,10 +20,8 @@ pub struct Gather {
     pub window: Sum,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
-    /// HTTP only.
-    pub responses: Option<ResponseNotes>,
-    /// Orders only.
-    pub orders: Option<OrderNotes>,
+    /// What only its protocol counts.
+    section: Option<Box<dyn Section>>,
     /// Finished seconds, oldest first.
     pub seconds: Vec<SecondRow>,
     /// Seconds that some worker has not finished.
@@ -73,13 +69,18 @@ impl Gather {
         Self {
             window: Sum::default(),
             paced: sections.paced.then(paced),
-            responses: sections.responses.then(ResponseNotes::default),
-            orders: sections.orders.then(OrderNotes::default),
+            section: sections.own.map(|new| new()),
             seconds: Vec::new(),
             open_seconds: BTreeMap::new(),
             buckets: BTreeMap::new(),
             passed: vec![0; workers],
         }
+    }
+
+    /// What the protocol counted in the window, if it is of this kind.
+    pub fn section<S: Section>(&self) -> Option<&S> {
+        let section: &dyn Any = &**self.section.as_ref()?;
+        section.downcast_ref()
     }
 
     /// Adds one part. The parts of a worker come in order.
@@ -92,11 +93,8 @@ impl Gather {
                     add(&mut sum.response, &paced.response);
                     add(&mut sum.lag, &paced.lag);
                 }
-                if let (Some(sum), Some(responses)) = (&mut self.responses, &part.responses) {
-                    sum.merge(responses);
-                }
-                if let (Some(sum), Some(orders)) = (&mut self.orders, &part.orders) {
-                    sum.merge(orders);
+                if let (Some(sum), Some(section)) = (&mut self.section, &part.section) {
+                    sum.add(&**section);
                 }
                 self.open_seconds.entry(second).or_default().add(part);
                 self.passed[part.worker] = second + 1;
@@ -155,8 +153,7 @@ mod tests {
             errors: 0,
             service,
             paced: None,
-            responses: None,
-            orders: None,
+            section: None,
         }
     }
 

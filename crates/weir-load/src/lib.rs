@@ -15,14 +15,13 @@
 //!
 //! ```no_run
 //! use std::{sync::atomic::AtomicBool, time::Duration};
-//! use weir_load::{Arrivals, LoadSpec, run};
+//! use weir_load::{Arrivals, EchoSpec, LoadSpec, run};
 //!
 //! let spec = LoadSpec {
 //!     target: "127.0.0.1:7007".into(),
 //!     connections: 100,
 //!     idle_connections: 0,
 //!     depth: 1,
-//!     message_bytes: 64,
 //!     arrivals: Arrivals::Closed { think: Duration::ZERO },
 //!     workers: 1,
 //!     pin: vec![1],
@@ -36,8 +35,7 @@
 //!     engine: weir_engine::Config::default(),
 //!     observe_pid: None,
 //!     observe_stats: None,
-//!     http: None,
-//!     orders: None,
+//!     protocol: EchoSpec { message_bytes: 64 }.into(),
 //! };
 //! let report = run(&spec, &mut |_| {}, &AtomicBool::new(false))?;
 //! assert_eq!(report.failures.errors(), 0);
@@ -48,6 +46,7 @@
 
 mod spec;
 
+mod protocol;
 mod workload;
 
 mod closed;
@@ -80,9 +79,11 @@ mod recorder;
 mod report;
 mod summary;
 
+pub use echo::EchoSpec;
 pub use http::spec::{ExpectedContent, HEADERS_MAX, HttpSpec, HttpUrl, SOURCE_ADDRESSES_MAX, URLS_MAX};
 pub use orders::spec::{MixError, ORDER_BYTES, OrderMix, OrdersSpec, Password, SHARE_MAX, SYMBOLS_MAX};
 pub use progress::{Phase, Progress};
+pub use protocol::Protocol;
 pub use run::run;
 pub use slices::{Control, DRAIN_MAX, PRIME_MESSAGES_MAX, SLICE_MAX, TARGETS_MAX, run_slices};
 pub use spec::{

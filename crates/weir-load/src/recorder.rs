@@ -8,9 +8,13 @@
 //!
 //! Pure but for the shared bounds: time is an argument. Work per message: one histogram entry and a few additions.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use hdrhistogram::Histogram;
@@ -18,9 +22,8 @@ use weir_record::{latency::empty_histogram, load::FailureCounts};
 
 use crate::{
     failure::{self, Class},
-    http::notes::{ConnectionNotes, ResponseNotes, Right},
+    http::notes::ConnectionNotes,
     little::InFlight,
-    orders::notes::{Hop, OrderNotes, RequestKind},
     payload::Arrival,
     warmup,
 };
@@ -105,7 +108,7 @@ pub enum Interval {
 }
 
 /// What one worker saw in one interval.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Part {
     /// Worker, from 0.
     pub worker: usize,
@@ -123,21 +126,25 @@ pub struct Part {
     pub service: Histogram<u64>,
     /// Open loop only.
     pub paced: Option<PacedTimes>,
-    /// HTTP only.
-    pub responses: Option<ResponseNotes>,
-    /// Orders only.
-    pub orders: Option<OrderNotes>,
+    /// What only its protocol counts.
+    pub section: Option<Box<dyn Section>>,
+}
+
+/// What only one protocol counts, interval by interval.
+pub trait Section: Any + fmt::Debug + Send {
+    /// Adds what was counted elsewhere, in a section of the same kind.
+    fn add(&mut self, other: &dyn Section);
 }
 
 /// What is kept besides service times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sections {
     /// Times from intended starts: an open loop.
     pub paced: bool,
-    /// What responses of HTTP say.
-    pub responses: bool,
-    /// What answers to orders say.
-    pub orders: bool,
+    /// What becomes of connections.
+    pub connections: bool,
+    /// A section of the protocol's own, with nothing counted yet.
+    pub own: Option<fn() -> Box<dyn Section>>,
 }
 
 /// What only a paced load has.
@@ -226,7 +233,7 @@ impl Recorder {
             completed_ns: 0,
             failure_first: None,
             failure_last: None,
-            connections: sections.responses.then(ConnectionNotes::default),
+            connections: sections.connections.then(ConnectionNotes::default),
         };
         (recorder.part.interval, recorder.part_end_ns) = recorder.interval_at(origin_ns);
         recorder
@@ -271,46 +278,11 @@ impl Recorder {
         }
     }
 
-    /// Notes a right response, which ended the oldest request in flight; call [`Self::advance`] first.
+    /// What the protocol counts in this interval, if it is of this kind; call [`Self::advance`] first.
     #[inline]
-    pub fn responded(&mut self, now_ns: u64, flight: Flight, right: &Right) {
-        let arrival = Arrival { messages: 1, bytes: right.content_bytes, wrong: None };
-        self.arrived(now_ns, &arrival, std::iter::once(flight));
-        if let Some(responses) = &mut self.part.responses {
-            responses.right(right, flight.started_ns);
-        }
-    }
-
-    /// Notes the status of a complete response, right or wrong; call [`Self::advance`] first.
-    #[inline]
-    pub fn answered(&mut self, status: u16) {
-        if let Some(responses) = &mut self.part.responses {
-            responses.statuses.add(status, 1);
-        }
-    }
-
-    /// Notes what kind of request the message is that was just started.
-    #[inline]
-    pub fn order_sent(&mut self, kind: RequestKind) {
-        if let Some(orders) = &mut self.part.orders {
-            orders.sent(kind);
-        }
-    }
-
-    /// Notes a sequenced message of an order session; call [`Self::advance`] first.
-    #[inline]
-    pub fn order_received(&mut self, letter: u8) {
-        if let Some(orders) = &mut self.part.orders {
-            orders.received(letter);
-        }
-    }
-
-    /// Notes how long the answer to an order was on its ways; call [`Self::advance`] first.
-    #[inline]
-    pub fn order_hop(&mut self, hop: Hop) {
-        if let Some(orders) = &mut self.part.orders {
-            orders.hop(hop);
-        }
+    pub fn section<S: Section>(&mut self) -> Option<&mut S> {
+        let section: &mut dyn Any = &mut **self.part.section.as_mut()?;
+        section.downcast_mut()
     }
 
     /// Notes messages in flight that are taken back: they neither came back nor failed, and will start again.
@@ -425,8 +397,7 @@ fn empty_part(worker: usize, interval: Interval, sections: Sections) -> Part {
         errors: 0,
         service: empty_histogram(),
         paced: sections.paced.then(paced),
-        responses: sections.responses.then(ResponseNotes::default),
-        orders: sections.orders.then(OrderNotes::default),
+        section: sections.own.map(|new| new()),
     }
 }
 
@@ -440,7 +411,7 @@ mod tests {
 
     fn recorder(bounds: &Arc<WindowBounds>, is_paced: bool) -> (Recorder, Outbox) {
         let outbox = Outbox::default();
-        let sections = Sections { paced: is_paced, responses: true, orders: false };
+        let sections = Sections { paced: is_paced, connections: true, own: None };
         (Recorder::new(0, sections, Arc::clone(bounds), 1000, Arc::clone(&outbox)), outbox)
     }
 
@@ -554,28 +525,6 @@ mod tests {
         let parts = outbox.lock().expect("no thread panicked");
         let paced = parts[0].paced.as_ref().expect("an open loop");
         assert_eq!((parts[0].service.max(), paced.response.max(), paced.lag.max()), (500, 800, 300));
-    }
-
-    #[test]
-    fn a_right_response_is_noted_with_its_first_byte_and_a_wrong_one_with_its_status_alone() {
-        let bounds = Arc::new(WindowBounds::default());
-        bounds.open(0);
-        let (mut recorder, outbox) = recorder(&bounds, false);
-        let flights = [start(&mut recorder, 2000, 2000), start(&mut recorder, 2100, 2100)];
-        recorder.answered(200);
-        recorder.responded(
-            2900,
-            flights[0],
-            &Right { first_byte_ns: 2400, content_bytes: 70, compared: true },
-        );
-        recorder.answered(404);
-        recorder.failed(3000, Class::WrongStatus, 1, "status 404".into());
-        assert_eq!(recorder.finish(3100).failures.errors(), 1);
-        let parts = outbox.lock().expect("no thread panicked");
-        let responses = parts[0].responses.as_ref().expect("they are kept");
-        assert_eq!((parts[0].messages, parts[0].bytes, parts[0].errors), (1, 70, 1));
-        assert_eq!((responses.first_byte.max(), responses.compared), (400, 1));
-        assert_eq!((responses.statuses.of(200), responses.statuses.of(404)), (1, 1));
     }
 
     #[test]

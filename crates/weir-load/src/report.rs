@@ -10,9 +10,8 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
-    http::{self, journal::Written, standard::Standards},
+    http::{journal::Written, standard::Standards},
     little::littles_law,
-    orders,
     spec::{Arrivals, LoadSpec},
     worker::Outcome,
 };
@@ -44,8 +43,25 @@ pub(crate) struct Ends<'a> {
     pub(crate) written: Written,
 }
 
-pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, ends: Ends<'_>) -> LoadReport {
-    let Ends { outcomes: ends, standards, written } = ends;
+impl Ends<'_> {
+    /// What only the protocol counted, of each worker.
+    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
+        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
+    }
+
+    fn message_bytes(&self, spec: &LoadSpec) -> u32 {
+        let of_content = self.standards.as_ref().map(|standards| standards.content_bytes());
+        of_content.unwrap_or(spec.protocol.0.facts().message_bytes)
+    }
+}
+
+pub(crate) fn build(
+    spec: &LoadSpec,
+    measured: &Measured,
+    mut gather: Gather,
+    parts: &Ends<'_>,
+) -> LoadReport {
+    let ends = parts.outcomes;
     let window_ns = measured.window_ns;
     gather.finish(window_ns);
     let mut failures = FailureCounts::default();
@@ -71,7 +87,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: standards.map_or(spec.message_bytes, |standards| standards.content_bytes()),
+        message_bytes: parts.message_bytes(spec),
         workers: spec.workers,
         seed: spec.seed,
         rate_per_second: match spec.arrivals {
@@ -105,8 +121,7 @@ pub(crate) fn build(spec: &LoadSpec, measured: &Measured, mut gather: Gather, en
         orders: None,
         storage: None,
     };
-    http::outcome::add(&mut report, spec, &gather, ends, written);
-    orders::outcome::add(&mut report, spec, &gather, ends);
+    spec.protocol.0.add_part(&mut report, spec, &gather, parts);
     report
 }
 

@@ -63,7 +63,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let target = spec.validate()?;
-    spec.http.as_ref().map_or(Ok(()), HttpSpec::ensure_sources)?;
+    spec.http().map_or(Ok(()), HttpSpec::ensure_sources)?;
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let observer = Observer::new(spec)?;
@@ -97,7 +97,7 @@ pub fn run(
         let (measured, mut gather) = outcome?;
         take_parts(&outbox, &mut gather);
         let written = writer.and_then(|writer| writer.join().ok()).unwrap_or_default();
-        Ok(report::build(spec, &measured, gather, report::Ends { outcomes: &ends, standards, written }))
+        Ok(report::build(spec, &measured, gather, &report::Ends { outcomes: &ends, standards, written }))
     })
 }
 
@@ -106,7 +106,7 @@ fn http_common(
     spec: &LoadSpec,
     bounds: &Arc<WindowBounds>,
 ) -> Result<Option<(HttpCommon, Option<Writer>)>, LoadError> {
-    let Some(http) = &spec.http else { return Ok(None) };
+    let Some(http) = spec.http() else { return Ok(None) };
     let columns = || -> Result<Columns, LoadError> {
         Ok(Columns {
             urls: http.urls.iter().map(|url| url.text.clone()).collect(),
@@ -131,7 +131,7 @@ pub(crate) fn ensure_limits(
     budget: ConnectionBudget,
     raise: impl FnOnce() -> Option<u64>,
 ) -> Result<(), LoadError> {
-    let sources = spec.http.as_ref().map(|http| http.source_addresses.len().max(1) as u64);
+    let sources = spec.http().map(|http| http.source_addresses.len().max(1) as u64);
     let ports = budget.local_ports * sources.unwrap_or(1);
     if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
         return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });

@@ -5,11 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use weir_engine::{Config, StartError, net::Address};
 use weir_record::load::FailureCounts;
 
-use crate::{
-    http::spec::HttpSpec,
-    orders::spec::{ORDER_BYTES, OrdersSpec},
-    recorder::Sections,
-};
+use crate::{http::spec::HttpSpec, protocol::Protocol, recorder::Sections};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -57,8 +53,6 @@ pub struct LoadSpec {
     pub idle_connections: u32,
     /// Messages in flight per connection; in an open loop, at most.
     pub depth: u32,
-    /// Bytes per message of echo; of no meaning otherwise.
-    pub message_bytes: u32,
     /// How messages are started.
     pub arrivals: Arrivals,
     /// Threads, each with a runtime and its part of the connections.
@@ -85,10 +79,8 @@ pub struct LoadSpec {
     pub observe_pid: Option<u32>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
-    /// The messages are requests of HTTP.
-    pub http: Option<HttpSpec>,
-    /// The messages are orders. Without this and `http` messages are echoed.
-    pub orders: Option<OrdersSpec>,
+    /// What is sent.
+    pub protocol: Protocol,
 }
 
 /// Why there is no report.
@@ -192,25 +184,15 @@ impl LoadSpec {
         within("idle-connections", self.idle_connections, 0, CONNECTIONS_MAX - self.connections)?;
         within("depth", self.depth, 1, DEPTH_MAX)?;
         within("workers", self.workers, 1, WORKERS_MAX.min(self.connections))?;
-        match (&self.http, &self.orders) {
-            (Some(_), Some(_)) => invalid("orders", "a run has one kind of message")?,
-            (Some(http), None) => http.validate(self, &target)?,
-            (None, Some(orders)) => orders.validate(self)?,
-            (None, None) => within("message-bytes", self.message_bytes, 1, MESSAGE_BYTES_MAX)?,
-        }
-        let in_flight_bytes =
-            u64::from(self.connections) * u64::from(self.depth) * self.request_bytes_max() as u64;
+        self.protocol.0.validate(self, &target)?;
+        let (request_bytes, field) = self.protocol.0.request_bytes_max();
+        let in_flight_bytes = u64::from(self.connections) * u64::from(self.depth) * request_bytes as u64;
         if in_flight_bytes > IN_FLIGHT_BYTES_MAX {
             let reason = format!(
                 "connections times depth times message size is {in_flight_bytes} bytes in flight; \
                  the most is {IN_FLIGHT_BYTES_MAX}"
             );
-            let field = match (&self.http, &self.orders) {
-                (Some(_), _) => "data",
-                (None, Some(_)) => "depth",
-                (None, None) => "message-bytes",
-            };
-            return Err(LoadError::Invalid { field, reason });
+            return invalid(field, reason);
         }
         self.validate_times()?;
         self.validate_arrivals()?;
@@ -236,7 +218,7 @@ impl LoadSpec {
 
     fn validate_arrivals(&self) -> Result<(), LoadError> {
         match self.arrivals {
-            Arrivals::Closed { think } => duration_within("think-time", think, Duration::ZERO),
+            Arrivals::Closed { think } => duration_within("think", think, Duration::ZERO),
             Arrivals::Open { rate_per_second, spin, .. } => {
                 if !(rate_per_second > 0.0 && rate_per_second <= RATE_PER_SECOND_MAX) {
                     return invalid("rate", "must be above 0 and at most 100000000 messages a second");
@@ -251,25 +233,19 @@ impl LoadSpec {
         self.connections + self.idle_connections
     }
 
+    /// What a load of HTTP is asked.
+    pub(crate) fn http(&self) -> Option<&HttpSpec> {
+        self.protocol.spec()
+    }
+
     /// Bytes of the largest message that is sent.
     pub(crate) fn request_bytes_max(&self) -> usize {
-        match (&self.http, &self.orders) {
-            (None, None) => self.message_bytes as usize,
-            (None, Some(_)) => ORDER_BYTES as usize,
-            (Some(http), _) => {
-                let requests = http.requests().unwrap_or_default();
-                requests.iter().map(Vec::len).max().unwrap_or(0)
-            }
-        }
+        self.protocol.0.request_bytes_max().0
     }
 
     /// What the run keeps besides service times.
     pub(crate) fn sections(&self) -> Sections {
-        Sections {
-            paced: matches!(self.arrivals, Arrivals::Open { .. }),
-            responses: self.http.is_some(),
-            orders: self.orders.is_some(),
-        }
+        Sections { paced: matches!(self.arrivals, Arrivals::Open { .. }), ..self.protocol.0.facts().sections }
     }
 }
 
@@ -278,11 +254,11 @@ fn more_ports(has_sources: bool) -> &'static str {
     if has_sources { ", or spread them over more local addresses with --source-addresses" } else { "" }
 }
 
-fn invalid(field: &'static str, reason: &str) -> Result<(), LoadError> {
+pub(crate) fn invalid<T>(field: &'static str, reason: impl Into<String>) -> Result<T, LoadError> {
     Err(LoadError::Invalid { field, reason: reason.into() })
 }
 
-fn within(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), LoadError> {
+pub(crate) fn within(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), LoadError> {
     if (least..=most).contains(&value) {
         return Ok(());
     }
@@ -291,7 +267,7 @@ fn within(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), 
     } else {
         format!("{value} is not possible; use {least} to {most}")
     };
-    Err(LoadError::Invalid { field, reason })
+    invalid(field, reason)
 }
 
 fn duration_within(field: &'static str, value: Duration, least: Duration) -> Result<(), LoadError> {
@@ -299,12 +275,13 @@ fn duration_within(field: &'static str, value: Duration, least: Duration) -> Res
         return Ok(());
     }
     let reason = format!("{value:?} is not possible; use {least:?} to {DURATION_MAX:?}");
-    Err(LoadError::Invalid { field, reason })
+    invalid(field, reason)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::echo::EchoSpec;
 
     pub(crate) fn spec() -> LoadSpec {
         LoadSpec {
@@ -312,7 +289,6 @@ pub(crate) mod tests {
             connections: 10,
             idle_connections: 0,
             depth: 1,
-            message_bytes: 64,
             arrivals: Arrivals::Closed { think: Duration::ZERO },
             workers: 1,
             pin: Vec::new(),
@@ -326,8 +302,7 @@ pub(crate) mod tests {
             engine: Config::default(),
             observe_pid: None,
             observe_stats: None,
-            http: None,
-            orders: None,
+            protocol: EchoSpec { message_bytes: 64 }.into(),
         }
     }
 
@@ -349,7 +324,8 @@ pub(crate) mod tests {
         assert_eq!(refused(|spec| spec.connections = 0), "connections: 0 is not possible; use 1 to 100000");
         assert!(refused(|spec| spec.idle_connections = CONNECTIONS_MAX).starts_with("idle-connections: "));
         assert!(refused(|spec| spec.depth = 4097).starts_with("depth: "));
-        assert!(refused(|spec| spec.message_bytes = 0).starts_with("message-bytes: "));
+        let empty = EchoSpec { message_bytes: 0 };
+        assert!(refused(|spec| spec.protocol = empty.into()).starts_with("message-bytes: "));
         assert!(
             refused(|spec| spec.workers = 11).starts_with("workers: 11 is not possible; each worker needs")
         );
@@ -360,7 +336,7 @@ pub(crate) mod tests {
         assert!(refused(|spec| spec.arrivals = open(f64::NAN)).starts_with("rate: "));
         assert!(refused(|spec| spec.arrivals = open(f64::INFINITY)).starts_with("rate: "));
         let think = Duration::from_secs(86_401);
-        assert!(refused(|spec| spec.arrivals = Arrivals::Closed { think }).starts_with("think-time: "));
+        assert!(refused(|spec| spec.arrivals = Arrivals::Closed { think }).starts_with("think: "));
     }
 
     #[test]
@@ -370,7 +346,9 @@ pub(crate) mod tests {
             spec.warmup_max = Duration::from_secs(1);
         };
         assert!(refused(counted).starts_with("warmup-max: a counted run has no warm-up"));
-        let large = |spec: &mut LoadSpec| (spec.message_bytes, spec.depth) = (MESSAGE_BYTES_MAX, 100);
+        let large = |spec: &mut LoadSpec| {
+            (spec.protocol, spec.depth) = (EchoSpec { message_bytes: MESSAGE_BYTES_MAX }.into(), 100);
+        };
         assert!(refused(large).contains("bytes in flight"));
     }
 }

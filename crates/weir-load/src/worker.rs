@@ -5,6 +5,7 @@
 //! Whatever is in flight then has a short time to come back, so that servers see an orderly end.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     rc::Rc,
     sync::{
@@ -28,18 +29,11 @@ use crate::{
     closed,
     connection::Connection,
     connector::Connector,
-    echo::Echo,
     failure,
-    http::{
-        notes::{ConnectionNotes, HttpTotals},
-        workload::{Http, HttpCommon},
-    },
+    http::{notes::ConnectionNotes, workload::HttpCommon},
     open::{self, OpenLoop},
-    orders::{
-        notes::OrderTotals,
-        workload::{Orders, Part},
-    },
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
+    protocol::Post,
     recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
     shared::{Connected, Pauses, Shared},
     single::{Trigger, run_per_request},
@@ -106,11 +100,10 @@ pub(crate) struct Outcome {
     /// Messages completed since the beginning.
     pub(crate) completed: u64,
     pub(crate) failure_first: Option<FirstFailure>,
-    /// HTTP only.
+    /// Where what becomes of connections is kept.
     pub(crate) connections: Option<ConnectionNotes>,
-    pub(crate) http: Option<HttpTotals>,
-    /// Orders only.
-    pub(crate) orders: Option<OrderTotals>,
+    /// What only the protocol counted.
+    pub(crate) totals: Option<Box<dyn Any + Send>>,
 }
 
 /// Connections opened before the beginning, by place; a place is empty when opening failed or comes later.
@@ -139,15 +132,11 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
     };
     events.send(ready).ok()?;
     let stage = Stage { plan, runtime: &runtime, events, begin };
-    match (&plan.spec.http, &plan.http, &plan.spec.orders) {
-        (Some(spec), Some(common), _) => stage.perform(Http::new(spec, common.clone())),
-        (_, _, Some(spec)) => stage.perform(Orders::new(plan.spec, spec, plan.orders_part())),
-        _ => stage.perform(Echo::new(plan.spec.seed, plan.spec.message_bytes)),
-    }
+    plan.spec.protocol.0.carry(Post::Run(stage))
 }
 
 /// A worker that is ready for whatever it carries.
-struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     plan: &'a Plan<'a>,
     runtime: &'a Runtime,
     events: &'a Sender<Event>,
@@ -156,10 +145,10 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     /// Opens the connections, waits for the common beginning, and carries the load.
-    fn perform<W: Workload>(&self, workload: W) -> Option<Outcome> {
+    pub(crate) fn perform<W: Workload>(&self) -> Option<Outcome> {
         let Stage { plan, runtime, .. } = self;
-        let workload = Rc::new(workload);
-        let sources = plan.spec.http.as_ref().map(|http| http.source_addresses.clone()).unwrap_or_default();
+        let workload = Rc::new(plan.workload::<W>());
+        let sources = plan.spec.http().map(|http| http.source_addresses.clone()).unwrap_or_default();
         let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
         let opened = runtime.block_on(open_connections(plan, &connector, &workload));
         let count = opened.connections.iter().flatten().count();
@@ -209,8 +198,16 @@ fn engine_config(spec: &LoadSpec, targets: usize) -> Config {
 }
 
 impl Plan<'_> {
+    /// This worker's part of the load, carried by the workload of the plan's own protocol.
+    pub(crate) fn workload<W: Workload>(&self) -> W {
+        let Some(spec) = self.spec.protocol.spec() else {
+            panic!("a workload carries what its own specification asks")
+        };
+        W::of(self, spec)
+    }
+
     /// Numbers of a total that fall to this worker when they are dealt in turn.
-    fn part_of(&self, total: u64) -> u64 {
+    pub(crate) fn part_of(&self, total: u64) -> u64 {
         let workers = u64::from(self.spec.workers);
         total / workers + u64::from(u64::from(self.worker) < total % workers)
     }
@@ -232,25 +229,12 @@ impl Plan<'_> {
 
     /// Whether every message has a connection of its own.
     fn is_single(&self) -> bool {
-        self.spec.http.as_ref().is_some_and(|http| http.connection_per_request)
+        self.spec.http().is_some_and(|http| http.connection_per_request)
     }
 
     /// Messages that one connection of a closed loop, and those that follow it in its place, may start.
-    fn quota(&self) -> u64 {
-        let http = self.spec.http.as_ref().and_then(|http| http.requests_each);
-        let orders = self.spec.orders.as_ref().and_then(|orders| orders.orders_each);
-        http.or(orders).unwrap_or(u64::MAX)
-    }
-
-    /// This worker's part of a load of orders.
-    fn orders_part(&self) -> Part {
-        let total = self.spec.orders.as_ref().and_then(|orders| orders.in_flight_total);
-        Part {
-            worker: self.worker,
-            places: self.connections(),
-            quota: self.quota(),
-            in_flight_total: total.map(|total| self.part_of(total.into())),
-        }
+    pub(crate) fn quota(&self) -> u64 {
+        self.spec.protocol.0.facts().messages_each.unwrap_or(u64::MAX)
     }
 
     /// Messages that this worker may start.
@@ -354,8 +338,7 @@ async fn load<W: Workload>(plan: &Plan<'_>, workload: Rc<W>, start: Start) -> Ou
         completed: recorder.completed(),
         failure_first: opened.failure_first.or_else(|| recorder.failure_first().cloned()),
         connections: recorder.connections().map(|notes| notes.clone()),
-        http: shared.workload.http_totals(),
-        orders: shared.workload.order_totals(),
+        totals: shared.workload.totals(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! clock.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     future::Future,
     io,
@@ -17,17 +18,21 @@ use weir_engine::net::Stream;
 use crate::{
     connector::{Connected, Connector},
     failure::{Class, Stage, classify},
-    http::notes::HttpTotals,
-    orders::notes::OrderTotals,
     recorder::{Flight, Recorder},
     shared::Shared,
-    worker::{self, ConnectionSlot},
+    worker::{self, ConnectionSlot, Plan},
 };
 
 /// A kind of message, and what the connections of one worker share for it.
 pub(crate) trait Workload: Sized + 'static {
+    /// What is asked of it.
+    type Spec: 'static;
+
     /// The state of one connection.
     type Dialogue;
+
+    /// A worker's part of a load.
+    fn of(plan: &Plan<'_>, spec: &Self::Spec) -> Self;
 
     /// The state of a connection that was just opened at `place` of its worker, the number `connection` of the run,
     /// after an attempt of `connect_ns`.
@@ -75,13 +80,8 @@ pub(crate) trait Workload: Sized + 'static {
     /// Does what is due on connections that are silent, when the worker looks up.
     fn tick(&self) {}
 
-    /// What became of all orders.
-    fn order_totals(&self) -> Option<OrderTotals> {
-        None
-    }
-
-    /// What became of all responses of HTTP.
-    fn http_totals(&self) -> Option<HttpTotals> {
+    /// What only this protocol counted over the whole run, for the part of its own in the report.
+    fn totals(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
 }

@@ -486,22 +486,17 @@ pub enum MessageKind {
 impl MessageKind {
     /// What is counted in a cell.
     pub fn of_cell(cell: &CellSpec) -> Self {
-        match cell {
-            _ if cell.storage.is_some() => Self::Operation,
-            _ if cell.http.is_some() => Self::Request,
-            _ if cell.orders.is_some() => Self::Order,
+        match cell.protocol() {
+            "storage" => Self::Operation,
+            "http" => Self::Request,
+            "orders" => Self::Order,
             _ => Self::Message,
         }
     }
 
     /// What is counted in a study.
     pub fn of_study(spec: &StudySpec) -> Self {
-        match spec {
-            _ if spec.is_http() => Self::Request,
-            _ if spec.is_storage() => Self::Operation,
-            _ if spec.is_orders() => Self::Order,
-            _ => Self::Message,
-        }
+        spec.cells.first().map_or_else(Self::default, Self::of_cell)
     }
 }
 

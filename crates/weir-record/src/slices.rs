@@ -5,60 +5,16 @@
 //! thing for each command and answers when nothing is in flight any more. While it waits for a command it sleeps, so
 //! that the laboratory may read clocks: no server has anything to do then.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::load::{FailureCounts, LoadReport};
 
 /// The first line a generator reads: what it will load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SliceSetup {
-    /// Addresses of the servers, each with connections of its own.
-    pub targets: Vec<String>,
-    /// What is sent.
-    pub message: SliceMessage,
-    /// Connections to each server.
-    pub connections: u32,
-    /// Further connections to each server that stay silent.
-    pub idle_connections: u32,
-    /// Messages in flight on each connection; in an open loop, at most.
-    pub depth: u32,
-    /// Messages a second over all connections of the server whose turn it is, and whether their gaps are exponential;
-    /// absent in a closed loop.
-    pub rate: Option<(f64, bool)>,
-    /// Generator threads.
-    pub workers: u32,
-    /// CPUs of the threads, in turn; empty does not pin.
-    pub pin: Vec<usize>,
-    /// Seed of payloads and arrivals.
-    pub seed: u64,
-    /// Driver of the generator.
-    pub driver: String,
-    /// Engine options of the generator.
-    pub options: BTreeMap<String, String>,
-    /// Longest wait for a connection; zero for the generator's own.
-    pub connect_timeout_ns: u64,
-    /// Longest wait for a response; zero for the generator's own.
-    pub response_timeout_ns: u64,
-}
-
-/// What is sent in a slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SliceMessage {
-    /// Bytes that must come back.
-    Echo {
-        /// Bytes of a message.
-        bytes: u32,
-    },
-    /// GET requests.
-    Http {
-        /// Path and query.
-        path: String,
-        /// Content that is right, as `weir load http --expect-content` takes it.
-        content: String,
-    },
+pub struct SliceSetup {
+    /// For each server what `weir load` is told to load it, beginning with `load`. All are of one protocol and of one
+    /// shape; how long and with what warm-up a load is has no meaning here.
+    pub loads: Vec<Vec<String>>,
 }
 
 /// What a generator is told to do next.

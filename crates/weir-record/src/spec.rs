@@ -191,6 +191,9 @@ pub struct NeighbourSpec {
 pub struct CellSpec {
     /// Stable identifier, e.g. `c100-d1-m64-closed`, `c100-d1-html-closed` for HTTP, `randread-b4096-qd1` for storage.
     pub id: String,
+    /// What is spoken, as a study file names it; empty in earlier studies ([`CellSpec::protocol`] is right for all).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub protocol: String,
     /// What a verdict on this cell may claim.
     pub role: CellRole,
     /// Open connections.
@@ -242,6 +245,17 @@ fn one() -> u32 {
 }
 
 impl CellSpec {
+    /// Its protocol; of a cell that names none the one whose side it has.
+    pub fn protocol(&self) -> &str {
+        match self {
+            _ if !self.protocol.is_empty() => &self.protocol,
+            _ if self.storage.is_some() => "storage",
+            _ if self.orders.is_some() => "orders",
+            _ if self.http.is_some() => "http",
+            _ => "echo",
+        }
+    }
+
     /// Whether its trials are computed, and nothing in them depends on this machine.
     pub fn is_simulated(&self) -> bool {
         self.storage.as_ref().is_some_and(|storage| storage.device.is_simulated())

@@ -8,28 +8,23 @@ use clap_complete::Shell;
 mod ctl;
 #[cfg(test)]
 mod documented;
-mod journal;
 mod load;
-mod load_http;
-mod load_orders;
 mod serve;
-mod serve_exchange;
-mod serve_gateway;
 mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
-pub(crate) use journal::JournalFlags;
-pub(crate) use load::{Arrivals, LoadEcho, LoadShared, MaxErrors};
-pub(crate) use load_http::LoadHttp;
-pub(crate) use load_orders::LoadOrders;
-pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, ServeHttp, ServeShared};
-pub(crate) use serve_exchange::ServeExchange;
-pub(crate) use serve_gateway::ServeGateway;
+pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
+pub(crate) use serve::{Accept, ServeShared};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };
 pub(crate) use top::Top;
+
+use crate::{
+    command::study_plan::study_names,
+    protocol::{LoadProtocol, ServeProtocol},
+};
 
 /// What the first screen ends with.
 const AFTER_HELP: &str = "\
@@ -55,7 +50,7 @@ pub(crate) struct Arguments {
 }
 
 /// A whole number, refused in words that say what to write.
-fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
+pub(crate) fn number<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| "write a whole number, 0 or more")
 }
 
@@ -71,9 +66,11 @@ pub(crate) enum Command {
     /// What this machine can run and measure, what it cannot, and what would unlock it
     Doctor(Doctor),
     /// Run a server on any driver
-    Serve(Serve),
+    #[command(subcommand)]
+    Serve(ServeProtocol),
     /// Load a server and check every byte
-    Load(Load),
+    #[command(subcommand)]
+    Load(LoadProtocol),
     /// Wait for a disk in every way, on a file or in a simulator
     Storage(Storage),
     /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
@@ -99,9 +96,14 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Study {
-    /// Built-in study (quick, http, http-confounders, survey, peers, polling, gateway) or a study file (NAME.toml); not
-    /// needed with --resume
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(
+        required_unless_present = "resume",
+        conflicts_with = "resume",
+        help = format!(
+            "Built-in study ({}) or a study file (NAME.toml); not needed with --resume",
+            study_names().join(", ")
+        )
+    )]
     pub(crate) study: Option<String>,
     /// Protocol of the peers study: echo or http
     #[arg(long, value_name = "PROTOCOL")]
@@ -219,38 +221,4 @@ pub(crate) struct Supervise {
     /// Program and arguments
     #[arg(last = true, required = true)]
     pub(crate) argv: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Serve {
-    #[command(subcommand)]
-    pub(crate) protocol: ServeProtocol,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ServeProtocol {
-    /// Send every byte back (RFC 862)
-    Echo(Box<ServeEcho>),
-    /// Answer HTTP/1.1 requests
-    Http(Box<ServeHttp>),
-    /// Take orders as an exchange does (SoupBinTCP with OUCH)
-    Exchange(Box<ServeExchange>),
-    /// Take orders of clients and send them to exchanges
-    Gateway(Box<ServeGateway>),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Load {
-    #[command(subcommand)]
-    pub(crate) protocol: LoadProtocol,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LoadProtocol {
-    /// Send messages to an echo server and check every byte that comes back
-    Echo(Box<LoadEcho>),
-    /// Send requests of HTTP/1.1 to a server and check every response
-    Http(Box<LoadHttp>),
-    /// Send orders to a gateway or an exchange and check every answer
-    Orders(Box<LoadOrders>),
 }

@@ -6,6 +6,7 @@ mod command;
 mod exit;
 mod orphans;
 mod output;
+mod protocol;
 mod signals;
 
 use args::{Arguments, Command};
@@ -16,8 +17,8 @@ fn main() -> std::process::ExitCode {
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),
         Command::Doctor(doctor) => command::doctor::run(doctor),
-        Command::Serve(serve) => command::serve::run(serve),
-        Command::Load(load) => command::load::run(load),
+        Command::Serve(serve) => serve.run(),
+        Command::Load(load) => command::load::run(load.command()),
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Ctl(ctl) => command::ctl::run(ctl),

@@ -178,6 +178,7 @@ impl File {
     fn cell(&self, shape: &Shape, role: CellRole, load: Option<LoadMode>, own: &Settings) -> CellSpec {
         let mut cell = CellSpec {
             id: String::new(),
+            protocol: self.protocol.name().to_owned(),
             role,
             connections: 1,
             depth: 1,

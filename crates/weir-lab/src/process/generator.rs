@@ -17,7 +17,7 @@ use super::{
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol::{self, Generator, seconds},
+    protocol::{self, seconds},
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
@@ -37,11 +37,8 @@ pub(crate) fn load(
     deadlines: &Deadlines,
 ) -> Result<Loaded, LaunchError> {
     let protocol = protocol::of(request.cell);
-    let generator = protocol.generator().ok_or_else(|| {
-        LaunchError::Usage(format!("{}: a cell of {} has no generator", request.cell.id, protocol.name()))
-    })?;
     let mut command = Command::new(weir);
-    command.args(arguments(request, generator, server));
+    command.args(words(request, &server.address)?).args(of_trial(request, server));
     super::vary_environment(&mut command, request, "generator");
     let mut group = Group::start(&mut command, Bond::Dies)
         .map_err(|error| LaunchError::Environment(format!("cannot start {}: {error}", weir.display())))?;
@@ -91,18 +88,24 @@ fn blame(server: &mut Server, reason: String) -> TrialFailure {
     TrialFailure::Load { reason }
 }
 
-fn arguments(request: &TrialRequest<'_>, generator: &dyn Generator, server: &Server) -> Vec<String> {
-    let cell = request.cell;
-    let mut arguments = generator.words(cell, &server.address);
-    let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
-    option("--duration", seconds(cell.window_ns));
-    option("--warmup-max", seconds(cell.warmup_ns_max));
+/// What `weir load` is told to load a server, for a whole trial or for slices.
+pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<String>, LaunchError> {
+    let (cell, protocol) = (request.cell, protocol::of(request.cell));
+    let of_protocol = protocol.generator().ok_or_else(|| {
+        LaunchError::Usage(format!("{}: a cell of {} has no generator", cell.id, protocol.name()))
+    })?;
+    let mut words = of_protocol(cell, address);
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
     option("--seed", request.seed.to_string());
-    option("--observe-pid", server.observed_pid().to_string());
-    // Shares have become rates before any trial runs.
-    if let LoadMode::Open { rate_per_second, poisson } = cell.load {
-        option("--rate", rate_per_second.to_string());
-        option("--arrivals", if poisson { "poisson" } else { "uniform" }.to_owned());
+    match cell.load {
+        LoadMode::Closed => {}
+        LoadMode::Open { rate_per_second, poisson } => {
+            option("--rate", rate_per_second.to_string());
+            option("--arrivals", if poisson { "poisson" } else { "uniform" }.to_owned());
+        }
+        LoadMode::OpenShare { .. } => {
+            return Err(LaunchError::Usage(format!("{}: a share became no rate", cell.id)));
+        }
     }
     if cell.load_workers > 1 {
         option("--workers", cell.load_workers.to_string());
@@ -113,13 +116,23 @@ fn arguments(request: &TrialRequest<'_>, generator: &dyn Generator, server: &Ser
     if !request.load_cpus.is_empty() {
         option("--pin", cpu_list(request.load_cpus));
     }
-    if let Some(name) = &server.stats_socket {
-        option("--observe-stats", name.clone());
-    }
     for (name, value) in &request.arm.load_options {
         option("--option", format!("{name}={value}"));
     }
-    arguments
+    Ok(words)
+}
+
+/// What only a whole trial has: its length, and whom the generator observes.
+fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+    option("--duration", seconds(request.cell.window_ns));
+    option("--warmup-max", seconds(request.cell.warmup_ns_max));
+    option("--observe-pid", server.observed_pid().to_string());
+    if let Some(name) = &server.stats_socket {
+        option("--observe-stats", name.clone());
+    }
+    words
 }
 
 #[cfg(test)]

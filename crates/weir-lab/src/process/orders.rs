@@ -198,7 +198,7 @@ mod tests {
         [
             exchange_arguments(&request, subject, orders, ("@x", &TrialFiles::default())),
             gateway_arguments(&request, subject, orders, "127.0.0.1:9", ("@g", &TrialFiles::default())),
-            protocol::of(&cell).generator().expect("orders have one").words(&cell, "127.0.0.1:8"),
+            protocol::of(&cell).generator().expect("orders have one")(&cell, "127.0.0.1:8"),
         ]
         .map(|words| words.join(" "))
     }

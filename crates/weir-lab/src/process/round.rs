@@ -25,7 +25,6 @@ use weir_record::{
     evidence::EvidenceSlice,
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
-    spec::LoadMode,
     trial::{ObservedWindow, SliceRecord},
 };
 use weir_stats::random::derived_seed;
@@ -33,15 +32,12 @@ use weir_stats::random::derived_seed;
 use super::{
     Deadlines,
     files::{Files, TrialFiles},
-    generator::{EXIT_ENVIRONMENT, EXIT_USAGE},
+    generator::{self, EXIT_ENVIRONMENT, EXIT_USAGE},
     group::{Bond, Group},
     server::{self, NoServer, Server},
     stopping,
 };
-use crate::{
-    launch::{LaunchError, RoundRequest, Sliced, TrialFailure},
-    protocol,
-};
+use crate::launch::{LaunchError, RoundRequest, Sliced, TrialFailure};
 
 /// From the last answer of a slice until its server sleeps.
 const SETTLE: Duration = Duration::from_micros(300);
@@ -517,37 +513,11 @@ impl Generator {
     }
 }
 
+/// What the generator is told of the servers that are there.
 fn setup(round: &Round<'_>, arms: &[Arm], there: &[usize]) -> Result<SliceSetup, Broken> {
-    let cell = round.request.cell;
-    let address = |index: &usize| arms[*index].server.as_ref().map(|server| server.address.clone());
-    let http = cell.http.as_ref();
-    let message = protocol::of(cell).generator().and_then(|generator| generator.slice_message(cell));
-    let Some(message) = message else {
-        let reason = format!("{}: nothing can be sent in a slice", cell.id);
-        return Err(Broken::Stop(LaunchError::Usage(reason)));
+    let servers = there.iter().filter_map(|index| Some((*index, arms[*index].server.as_ref()?)));
+    let words = |(index, server): (usize, &Server)| {
+        generator::words(&round.request.of_arm(round.request.arms[index], 0), &server.address)
     };
-    let rate = match cell.load {
-        LoadMode::Closed => None,
-        LoadMode::Open { rate_per_second, poisson } => Some((rate_per_second, poisson)),
-        LoadMode::OpenShare { .. } => {
-            let reason = format!("{}: a share became no rate", cell.id);
-            return Err(Broken::Stop(LaunchError::Usage(reason)));
-        }
-    };
-    Ok(SliceSetup {
-        targets: there.iter().filter_map(address).collect(),
-        message,
-        connections: cell.connections,
-        idle_connections: cell.idle_connections,
-        depth: cell.depth,
-        rate,
-        workers: cell.load_workers,
-        pin: round.request.load_cpus.to_vec(),
-        seed: round.request.seed,
-        driver: "auto".to_owned(),
-        // One generator loads all arms, so they share its options; who plans a round has made sure of that.
-        options: round.request.arms.first().map(|arm| arm.load_options.clone()).unwrap_or_default(),
-        connect_timeout_ns: http.map_or(0, |http| http.connect_timeout_ns),
-        response_timeout_ns: http.map_or(0, |http| http.response_timeout_ns),
-    })
+    Ok(SliceSetup { loads: servers.map(words).collect::<Result<_, _>>().map_err(Broken::Stop)? })
 }

@@ -320,7 +320,8 @@ pub(crate) fn words(subject: &Subject) -> &[String] {
 
 /// What the laboratory says to `weir serve`.
 fn own_arguments(request: &TrialRequest<'_>, driver: &str, stats_socket: &str) -> Vec<String> {
-    let listen = ["serve", protocol::of(request.cell).name(), "--driver", driver, "--listen", "127.0.0.1:0"];
+    let protocol = protocol::of(request.cell);
+    let listen = ["serve", protocol.name(), "--driver", driver, "--listen", "127.0.0.1:0"];
     let mut arguments: Vec<String> = listen.map(str::to_owned).to_vec();
     let mut option = |name: &str, value: String| arguments.extend([name.to_owned(), value]);
     option("--workers", request.cell.workers.to_string());
@@ -328,11 +329,7 @@ fn own_arguments(request: &TrialRequest<'_>, driver: &str, stats_socket: &str) -
     if !request.server_cpus.is_empty() {
         option("--pin", cpu_list(request.server_cpus));
     }
-    // A server of files has no one body.
-    let serves_files = words(&request.arm.subject).iter().any(|word| word == "--root");
-    if let Some(http) = request.cell.http.as_ref().filter(|_| !serves_files) {
-        option("--body", http.content.clone());
-    }
+    arguments.extend(protocol.server_words(request.cell, words(&request.arm.subject)));
     arguments
 }
 

@@ -1,12 +1,9 @@
 //! Messages that come back as they are, and the arms that serve connections, which HTTP has too.
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, StudySpec, Subject};
 
 use super::{
-    Factor, Generator, Kind, Protocol, Setting, Value, connected,
+    Factor, Kind, LoadWords, Protocol, Value, connected,
     factor::{cpus, unusual},
 };
 use crate::{
@@ -50,7 +47,7 @@ pub(super) const DEPTH: Factor = Factor {
     shown: |cell| Some(format!("d{}", cell.depth)),
 };
 
-const MESSAGE_BYTES: Factor = Factor {
+pub(super) const MESSAGE_BYTES: Factor = Factor {
     key: "message_bytes",
     kind: Kind::Number(Level::MessageBytes),
     default: Some(Value::Number(64)),
@@ -105,43 +102,15 @@ impl Protocol for Echo {
         &[CONNECTIONS, DEPTH, MESSAGE_BYTES, WORKERS, IDLE_CONNECTIONS, LOAD_WORKERS, LOAD_CPUS]
     }
 
-    fn begin(&self, _cell: &mut CellSpec) {}
-
-    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
-        Ok(Vec::new())
-    }
-
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
-        subject(arm)
-    }
-
-    fn generator(&self) -> Option<&dyn Generator> {
-        Some(self)
-    }
-
-    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
-        None
-    }
-
-    fn check_cell(&self, _cell: &CellSpec) -> Result<(), SpecError> {
-        Ok(())
-    }
-
-    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
-        check_servers(spec)
+    fn generator(&self) -> Option<LoadWords> {
+        Some(words)
     }
 }
 
-impl Generator for Echo {
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
-        let head = ["load", "echo", "--json", "--target", address];
-        let bytes = ("--message-bytes", cell.message_bytes.to_string());
-        super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
-    }
-
-    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
-        Some(SliceMessage::Echo { bytes: cell.message_bytes })
-    }
+fn words(cell: &CellSpec, address: &str) -> Vec<String> {
+    let head = ["load", "echo", "--json", "--target", address];
+    let bytes = ("--message-bytes", cell.message_bytes.to_string());
+    super::options(&head, &[&[bytes], connected(cell).as_slice()].concat())
 }
 
 /// A server on one of our drivers, or a command.

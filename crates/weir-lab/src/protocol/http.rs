@@ -1,14 +1,11 @@
 //! Requests and their responses. Arms are those of echo.
 
 use weir_proto::content::Content;
-use weir_record::{
-    slices::SliceMessage,
-    spec::{CellSpec, HttpCell, StudySpec, Subject},
-};
+use weir_record::spec::{CellSpec, HttpCell};
 
 use super::{
-    Factor, Generator, Kind, Protocol, Setting, Value, connected,
-    echo::{self, CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, WORKERS},
+    Factor, Kind, LoadWords, Protocol, Setting, Value, connected,
+    echo::{CONNECTIONS, DEPTH, IDLE_CONNECTIONS, LOAD_CPUS, LOAD_WORKERS, WORKERS},
     seconds,
 };
 use crate::{
@@ -77,28 +74,21 @@ fn url_path(http: &HttpCell) -> String {
     }
 }
 
-impl Generator for Http {
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
-        let http = cell.http.clone().unwrap_or_default();
-        let url = format!("http://{address}{}", url_path(&http));
-        let mut said = vec![("--expect-content", http.content.clone())];
-        said.extend(connected(cell));
-        let lengths = [
-            ("--ramp-up", http.ramp_up_ns),
-            ("--connect-timeout", http.connect_timeout_ns),
-            ("--response-timeout", http.response_timeout_ns),
-        ];
-        let given = lengths.into_iter().filter(|(_, length_ns)| *length_ns > 0);
-        said.extend(given.map(|(name, length_ns)| (name, seconds(length_ns))));
-        let mut words = super::options(&["load", "http", "--json", &url], &said);
-        words.extend(http.close.then(|| "--close".to_owned()));
-        words
-    }
-
-    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage> {
-        let http = cell.http.as_ref()?;
-        Some(SliceMessage::Http { path: url_path(http), content: http.content.clone() })
-    }
+fn words(cell: &CellSpec, address: &str) -> Vec<String> {
+    let http = cell.http.clone().unwrap_or_default();
+    let url = format!("http://{address}{}", url_path(&http));
+    let mut said = vec![("--expect-content", http.content.clone())];
+    said.extend(connected(cell));
+    let lengths = [
+        ("--ramp-up", http.ramp_up_ns),
+        ("--connect-timeout", http.connect_timeout_ns),
+        ("--response-timeout", http.response_timeout_ns),
+    ];
+    let given = lengths.into_iter().filter(|(_, length_ns)| *length_ns > 0);
+    said.extend(given.map(|(name, length_ns)| (name, seconds(length_ns))));
+    let mut words = super::options(&["load", "http", "--json", &url], &said);
+    words.extend(http.close.then(|| "--close".to_owned()));
+    words
 }
 
 /// Requests and their responses.
@@ -137,12 +127,14 @@ impl Protocol for Http {
         Ok(settings)
     }
 
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
-        echo::subject(arm)
+    fn generator(&self) -> Option<LoadWords> {
+        Some(words)
     }
 
-    fn generator(&self) -> Option<&dyn Generator> {
-        Some(self)
+    /// A server of files has no one body.
+    fn server_words(&self, cell: &CellSpec, own: &[String]) -> Vec<String> {
+        let http = cell.http.as_ref().filter(|_| own.iter().all(|word| word != "--root"));
+        http.map_or(Vec::new(), |http| vec!["--body".to_owned(), http.content.clone()])
     }
 
     fn ramp_up_ns(&self, cell: &CellSpec) -> u64 {
@@ -175,10 +167,6 @@ impl Protocol for Http {
             return Err(SpecError::new("factors", message));
         }
         Ok(())
-    }
-
-    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
-        echo::check_servers(spec)
     }
 }
 

@@ -9,17 +9,14 @@ pub(crate) mod storage;
 
 use std::time::Duration;
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
 
 pub(crate) use echo::DRIVERS;
 pub(crate) use factor::{Factor, Kind, Machine, Value};
 
 use crate::{
     host_defaults::HostDefaults,
-    limits::SpecError,
+    limits::{SpecError, instead},
     table::{Fault, Table},
 };
 
@@ -35,7 +32,7 @@ pub(crate) trait Protocol: Sync {
     fn factors(&self) -> &'static [Factor];
 
     /// Gives a cell the side that only this protocol has, with nothing asked yet.
-    fn begin(&self, cell: &mut CellSpec);
+    fn begin(&self, _cell: &mut CellSpec) {}
 
     /// Longest warm-up of a cell that says none.
     fn warmup_ns_max(&self) -> u64 {
@@ -44,10 +41,17 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// Keys that a file may have for all of its cells, and a cell for itself.
-    fn settings(&self, table: &mut Table<'_>) -> Result<Vec<Setting>, Fault>;
+    fn settings(&self, _table: &mut Table<'_>) -> Result<Vec<Setting>, Fault> {
+        Ok(Vec::new())
+    }
 
-    /// What a generator of it is told; `None` where what is measured is its own load.
-    fn generator(&self) -> Option<&dyn Generator>;
+    /// Words that only a generator of this protocol is told; `None` where what is measured is its own load.
+    fn generator(&self) -> Option<LoadWords>;
+
+    /// Words that only a server of this protocol is told, beside those that the arm has for it.
+    fn server_words(&self, _cell: &CellSpec, _own: &[String]) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Time before the warm-up in which connections are opened.
     fn ramp_up_ns(&self, _cell: &CellSpec) -> u64 {
@@ -59,8 +63,10 @@ pub(crate) trait Protocol: Sync {
         false
     }
 
-    /// What an arm runs, from its keys.
-    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
+    /// What an arm runs, from its keys: a server, unless the protocol says otherwise.
+    fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault> {
+        echo::subject(arm)
+    }
 
     /// CPUs and drivers that the file leaves to the machine.
     fn place(&self, spec: &mut StudySpec, host_defaults: &HostDefaults) {
@@ -74,7 +80,9 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// Why the arms of such a cell cannot take turns, if the protocol is the reason.
-    fn obstacle(&self, cell: &CellSpec) -> Option<&'static str>;
+    fn obstacle(&self, _cell: &CellSpec) -> Option<&'static str> {
+        None
+    }
 
     /// The same of an arm.
     fn obstacle_of_arm(&self, _arm: &ArmSpec) -> Option<&'static str> {
@@ -98,20 +106,18 @@ pub(crate) trait Protocol: Sync {
     }
 
     /// What must hold in a cell beyond the ranges of its levels.
-    fn check_cell(&self, cell: &CellSpec) -> Result<(), SpecError>;
+    fn check_cell(&self, _cell: &CellSpec) -> Result<(), SpecError> {
+        Ok(())
+    }
 
     /// What must hold between arms and cells.
-    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError>;
+    fn check_arms(&self, spec: &StudySpec) -> Result<(), SpecError> {
+        echo::check_servers(spec)
+    }
 }
 
-/// What loads a server of a protocol.
-pub(crate) trait Generator {
-    /// Words of `weir load` that only a generator of this protocol is told.
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String>;
-
-    /// What it sends in a slice; `None` where arms cannot take turns.
-    fn slice_message(&self, cell: &CellSpec) -> Option<SliceMessage>;
-}
+/// Words of `weir load` that say what is sent, for a cell and the address of a server.
+pub(crate) type LoadWords = fn(&CellSpec, &str) -> Vec<String>;
 
 /// Words and their values as a command line has them.
 fn options(head: &[&str], options: &[(&str, String)]) -> Vec<String> {
@@ -132,27 +138,31 @@ pub(crate) fn seconds(nanoseconds: u64) -> String {
 /// All there are.
 pub(crate) const ALL: [&dyn Protocol; 4] = [&echo::Echo, &http::Http, &storage::Storage, &orders::Orders];
 
-/// The protocol of a cell.
+/// The protocol of this name.
+pub(crate) fn named(name: &str) -> Result<&'static dyn Protocol, SpecError> {
+    let found = ALL.into_iter().find(|protocol| protocol.name() == name);
+    found.ok_or_else(|| {
+        let message = format!("there is no protocol {name:?}; {}", instead(name, &ALL.map(Protocol::name)));
+        SpecError::new("protocol", message)
+    })
+}
+
+/// The protocol of a cell. One that is not there was refused with its study.
 pub(crate) fn of(cell: &CellSpec) -> &'static dyn Protocol {
-    match cell {
-        CellSpec { storage: Some(_), .. } => &storage::Storage,
-        CellSpec { orders: Some(_), .. } => &orders::Orders,
-        CellSpec { http: Some(_), .. } => &http::Http,
-        _ => &echo::Echo,
-    }
+    named(cell.protocol()).unwrap_or(&echo::Echo)
 }
 
 /// Checks that a study has one protocol, and what that asks of its arms.
 pub(crate) fn check(spec: &StudySpec) -> Result<&'static dyn Protocol, SpecError> {
     let Some(first) = spec.cells.first() else { return Ok(&echo::Echo) };
-    let protocol = of(first);
-    if let Some(cell) = spec.cells.iter().find(|cell| of(cell).name() != protocol.name()) {
+    let protocol = named(first.protocol())?;
+    if let Some(cell) = spec.cells.iter().find(|cell| cell.protocol() != protocol.name()) {
         let message = format!(
             "{} is of {} and {} of {}; a study has one protocol",
             first.id,
             protocol.name(),
             cell.id,
-            of(cell).name()
+            cell.protocol()
         );
         return Err(SpecError::new("protocol", message));
     }

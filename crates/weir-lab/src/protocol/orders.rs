@@ -3,13 +3,10 @@
 
 use std::borrow::Cow;
 
-use weir_record::{
-    slices::SliceMessage,
-    spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject},
-};
+use weir_record::spec::{ArmSpec, CellSpec, GatewaySubject, LoadMode, OrdersCell, StudySpec, Subject};
 
 use super::{
-    Factor, Generator, Kind, Protocol, Setting, Value,
+    Factor, Kind, LoadWords, Protocol, Setting, Value,
     echo::{LOAD_CPUS, LOAD_WORKERS, check_arguments, check_driver},
     factor::{load_shown, unusual},
 };
@@ -224,8 +221,8 @@ impl Protocol for Orders {
         }
     }
 
-    fn generator(&self) -> Option<&dyn Generator> {
-        Some(self)
+    fn generator(&self) -> Option<LoadWords> {
+        Some(words)
     }
 
     /// The same orders at the same rate for every way of handing over.
@@ -265,21 +262,15 @@ impl Protocol for Orders {
     }
 }
 
-impl Generator for Orders {
-    fn words(&self, cell: &CellSpec, address: &str) -> Vec<String> {
-        let head = ["load", "orders", "--json", "--target", address];
-        let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
-        let in_flight = match (cell.load, total) {
-            (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
-            (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
-            _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
-        };
-        super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
-    }
-
-    fn slice_message(&self, _cell: &CellSpec) -> Option<SliceMessage> {
-        None
-    }
+fn words(cell: &CellSpec, address: &str) -> Vec<String> {
+    let head = ["load", "orders", "--json", "--target", address];
+    let total = cell.orders.as_ref().and_then(|orders| orders.in_flight_total);
+    let in_flight = match (cell.load, total) {
+        (LoadMode::Closed, Some(total)) => ("--in-flight-total", total.to_string()),
+        (LoadMode::Closed, None) => ("--in-flight", cell.depth.to_string()),
+        _ => ("--in-flight", cell.depth.max(OPEN_IN_FLIGHT).to_string()),
+    };
+    super::options(&head, &[("--sessions", cell.connections.to_string()), in_flight])
 }
 
 fn check_arm(spec: &StudySpec, arm: &ArmSpec) -> Result<(), SpecError> {
@@ -340,14 +331,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused_with_its_key() {
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
             (|spec| first_arm(spec).handoff = "pigeon".to_owned(), "arm.handoff: "),
             (|spec| first_arm(spec).route = "scenic".to_owned(), "arm.route: "),
             (|spec| first_arm(spec).driver = Some("blocking".to_owned()), "arm.driver: "),
             (|spec| first_arm(spec).driver = Some("auto".to_owned()), "arm.driver: "),
             (|spec| first_arm(spec).handoff = "msgring".to_owned(), "arm.handoff: naive in closed-epoll-w2"),
             (|spec| first_arm(spec).arguments = vec!["--listen".to_owned()], "arm.arguments: "),
-            (|spec| spec.cells[0].orders = None, "protocol: "),
+            (|spec| "echo".clone_into(&mut spec.cells[0].protocol), "protocol: "),
+            (|spec| "smtp".clone_into(&mut spec.cells[0].protocol), "protocol: there is no protocol"),
             (
                 |spec| spec.arms[1].subject = Subject::Command { argv: vec!["{port}".to_owned()] },
                 "arm: naive",

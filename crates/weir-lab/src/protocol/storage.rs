@@ -10,7 +10,7 @@ use weir_record::{
     },
 };
 
-use super::{Factor, Generator, Kind, Protocol, Setting, Value, is_closed};
+use super::{Factor, Kind, LoadWords, Protocol, Setting, Value, is_closed};
 use crate::{
     limits::{Level, SpecError, instead, level, one_of},
     table::{At, Entry, Fault, Table},
@@ -158,7 +158,7 @@ impl Protocol for Storage {
         Ok(settings)
     }
 
-    fn generator(&self) -> Option<&dyn Generator> {
+    fn generator(&self) -> Option<LoadWords> {
         None
     }
 

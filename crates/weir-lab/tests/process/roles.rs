@@ -188,10 +188,12 @@ fn load(words: &[&str]) {
 fn load_slices() {
     let mut lines = stdin().lines().map(|line| line.expect("its input is readable"));
     let setup: SliceSetup = parse(&lines.next().expect("it is told what to load"));
+    let words: Vec<&str> = setup.loads[0].iter().map(String::as_str).collect();
+    let connections = option(&words, "--connections").parse().expect("a number");
     // The last server takes no connection, where that is asked for.
-    let mut opened = vec![setup.connections; setup.targets.len()];
-    let mut failures = vec![None; setup.targets.len()];
-    if setup.connections == REFUSED
+    let mut opened = vec![connections; setup.loads.len()];
+    let mut failures = vec![None; setup.loads.len()];
+    if connections == REFUSED
         && let (Some(opened), Some(failure)) = (opened.last_mut(), failures.last_mut())
     {
         (*opened, *failure) = (0, Some("connection refused".to_owned()));
@@ -206,7 +208,7 @@ fn load_slices() {
             }
             SliceCommand::Run { length_ns, .. } => {
                 slices += 1;
-                match setup.connections {
+                match connections {
                     FAILS if slices == 3 => end(1, "out of luck"),
                     HANGS if slices == 3 => linger(),
                     GARBAGE if slices == 3 => super::say("not JSON"),
@@ -222,7 +224,7 @@ fn load_slices() {
             }
             SliceCommand::Finish => {
                 let report = LoadReport { messages: 100, ..LoadReport::default() };
-                tell(&SliceAnswer::Finished(vec![report; setup.targets.len()]));
+                tell(&SliceAnswer::Finished(vec![report; setup.loads.len()]));
                 return;
             }
         }

@@ -1,10 +1,12 @@
 //! What is noted about responses and connections of HTTP besides times every message has. Pure.
 
+use std::any::Any;
+
 use hdrhistogram::Histogram;
 use weir_record::{http::StatusCount, latency::empty_histogram};
 
 use super::sample::Sample;
-use crate::gather::add;
+use crate::{gather::add, recorder::Section};
 
 /// A response that is what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +43,11 @@ impl ResponseNotes {
         self.first_byte.saturating_record(right.first_byte_ns.saturating_sub(started_ns));
         self.compared += u64::from(right.compared);
     }
+}
 
-    /// Adds what was noted elsewhere.
-    pub fn merge(&mut self, other: &Self) {
+impl Section for ResponseNotes {
+    fn add(&mut self, other: &dyn Section) {
+        let Some(other) = (other as &dyn Any).downcast_ref::<Self>() else { return };
         add(&mut self.first_byte, &other.first_byte);
         other.statuses.list().iter().for_each(|entry| self.statuses.add(entry.status, entry.count));
         self.compared += other.compared;
@@ -133,7 +137,7 @@ mod tests {
         other.right(&Right { compared: false, ..right }, 1200);
         other.statuses.add(404, 2);
         other.statuses.add(200, 5);
-        sum.merge(&other);
+        sum.add(&other);
         assert_eq!((sum.first_byte.len(), sum.first_byte.max(), sum.compared), (2, 500, 1));
         assert_eq!((sum.statuses.of(200), sum.statuses.of(404), sum.statuses.of(500)), (6, 2, 0));
 

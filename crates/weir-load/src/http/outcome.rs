@@ -5,8 +5,12 @@ use weir_record::{
     load::{LatencySummary, LoadReport, SecondRow},
 };
 
-use super::{journal::Written, notes::ConnectionNotes, workload::is_redirect};
-use crate::{gather::Gather, spec::LoadSpec, worker::Outcome};
+use super::{
+    notes::{ConnectionNotes, HttpTotals, ResponseNotes},
+    spec::HttpSpec,
+    workload::is_redirect,
+};
+use crate::{report::Ends, spec::LoadSpec};
 
 /// Fewer whole seconds than this show too little of how a rate varies.
 const SECONDS_MIN: usize = 5;
@@ -15,24 +19,26 @@ const RATE_ERROR_MAX: f64 = 0.05;
 /// Two standard errors on each side are about 95 %.
 const STANDARD_ERRORS: f64 = 2.0;
 
-/// Adds the HTTP part to a report of everything else.
-pub(crate) fn add(
-    report: &mut LoadReport,
+/// The HTTP part of a report, from everything else in it, what responses said, and how many failures there were.
+pub(crate) fn part(
+    http: &HttpSpec,
+    report: &LoadReport,
     spec: &LoadSpec,
-    gather: &Gather,
-    ends: &[Outcome],
-    written: Written,
-) {
-    let (Some(http), Some(responses)) = (&spec.http, &gather.responses) else { return };
-    let totals = || ends.iter().filter_map(|end| end.http.as_ref());
+    (responses, errors): (&ResponseNotes, u64),
+    ends: &Ends<'_>,
+) -> HttpLoadReport {
+    let totals = || ends.totals::<HttpTotals>();
     let mut connections = ConnectionNotes::default();
-    ends.iter().filter_map(|end| end.connections.as_ref()).for_each(|notes| connections.merge(notes));
+    ends.outcomes
+        .iter()
+        .filter_map(|end| end.connections.as_ref())
+        .for_each(|notes| connections.merge(notes));
     let mut statuses = responses.statuses.list().to_vec();
     statuses.sort_unstable_by_key(|entry| entry.status);
     let redirects = statuses.iter().filter(|entry| is_redirect(entry.status)).map(|entry| entry.count).sum();
     let connect = LatencySummary::from_histogram(&connections.connect);
     let ramp_seconds = ramp_seconds(spec);
-    report.http = Some(HttpLoadReport {
+    HttpLoadReport {
         urls: http.urls.iter().map(|url| url.text.clone()).collect(),
         method: http.method.clone(),
         connection_per_request: http.connection_per_request,
@@ -62,11 +68,11 @@ pub(crate) fn add(
         } else {
             report.bytes_verified as f64 * 1e9 / report.window_ns as f64
         },
-        rows: rows(report, gather.window.errors, ramp_seconds),
+        rows: rows(report, errors, ramp_seconds),
         too_short: too_short(steady(&report.seconds, ramp_seconds)),
-        jtl_rows: written.rows,
-        jtl_rows_dropped: written.dropped,
-    });
+        jtl_rows: ends.written.rows,
+        jtl_rows_dropped: ends.written.dropped,
+    }
 }
 
 /// Seconds of the window in which connections were still being added.

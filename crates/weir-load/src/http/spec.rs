@@ -10,8 +10,17 @@ use weir_proto::http1::{
     Method,
     encode::{AfterMessage, EncodeFault, Framing, HeadWriter},
 };
+use weir_record::load::LoadReport;
 
-use crate::spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX};
+use super::{notes::ResponseNotes, outcome, workload::Http};
+use crate::{
+    gather::Gather,
+    protocol::{Facts, Post, ProtocolSpec},
+    recorder::Sections,
+    report::Ends,
+    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, invalid},
+    worker::Outcome,
+};
 
 /// Most URLs of one run.
 pub const URLS_MAX: usize = 4096;
@@ -82,28 +91,6 @@ impl HttpSpec {
             source_addresses: Vec::new(),
             jtl: None,
         }
-    }
-
-    /// Checks what is special to HTTP.
-    pub(crate) fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
-        if !matches!(target, Address::Tcp(_)) {
-            return invalid("url", "HTTP needs a host and a port");
-        }
-        if self.urls.is_empty() || self.urls.len() > URLS_MAX {
-            return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
-        }
-        if self.reads_as() == Method::Connect {
-            return invalid("method", "CONNECT ends HTTP on its connection; use another method");
-        }
-        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
-            return invalid("expect-status", "a status is a number from 100 to 999");
-        }
-        if self.connection_per_request && load.depth > 1 {
-            return invalid("depth", "with a connection for each request there is no pipeline; use 1");
-        }
-        self.validate_counts(load)?;
-        self.validate_sources(target)?;
-        self.requests().map(|_| ())
     }
 
     fn validate_counts(&self, load: &LoadSpec) -> Result<(), LoadError> {
@@ -199,6 +186,58 @@ impl HttpSpec {
     }
 }
 
+impl ProtocolSpec for HttpSpec {
+    fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError> {
+        if !matches!(target, Address::Tcp(_)) {
+            return invalid("url", "HTTP needs a host and a port");
+        }
+        if self.urls.is_empty() || self.urls.len() > URLS_MAX {
+            return invalid("url", format!("{} URLs are not possible; use 1 to {URLS_MAX}", self.urls.len()));
+        }
+        if self.reads_as() == Method::Connect {
+            return invalid("method", "CONNECT ends HTTP on its connection; use another method");
+        }
+        if self.expect_status.is_empty() || self.expect_status.iter().any(|it| !(100..=999).contains(it)) {
+            return invalid("expect-status", "a status is a number from 100 to 999");
+        }
+        if self.connection_per_request && load.depth > 1 {
+            return invalid("depth", "with a connection for each request there is no pipeline; use 1");
+        }
+        self.validate_counts(load)?;
+        self.validate_sources(target)?;
+        self.requests().map(|_| ())
+    }
+
+    fn request_bytes_max(&self) -> (usize, &'static str) {
+        let requests = self.requests().unwrap_or_default();
+        (requests.iter().map(Vec::len).max().unwrap_or(0), "data")
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            // Known when the first right response has come.
+            message_bytes: 0,
+            messages_each: self.requests_each,
+            sections: Sections {
+                connections: true,
+                own: Some(|| Box::new(ResponseNotes::default())),
+                ..Sections::default()
+            },
+            has_slices: !self.connection_per_request && self.jtl.is_none(),
+        }
+    }
+
+    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        if let Some(responses) = gather.section() {
+            report.http = Some(outcome::part(self, report, load, (responses, gather.window.errors), ends));
+        }
+    }
+
+    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
+        post.carry::<Http>()
+    }
+}
+
 /// Why a field that frames the request cannot be given.
 fn explain(name: &str, fault: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
@@ -206,10 +245,6 @@ fn explain(name: &str, fault: &str) -> String {
         "content-length" | "transfer-encoding" => "the length follows from the content given".into(),
         _ => fault.to_owned(),
     }
-}
-
-fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
-    Err(LoadError::Invalid { field, reason: reason.into() })
 }
 
 #[cfg(test)]
@@ -228,7 +263,7 @@ pub(crate) mod tests {
         let mut load = crate::spec::tests::spec();
         let mut changed = http();
         change(&mut load, &mut changed);
-        load.http = Some(changed);
+        load.protocol = changed.into();
         load.validate().expect_err("an impossible value").to_string()
     }
 

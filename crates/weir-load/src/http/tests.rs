@@ -1,17 +1,19 @@
 //! The HTTP workload without sockets: bytes in, notes out.
 
-use std::{cell::Cell, collections::VecDeque, sync::Arc};
+use std::{any::Any, cell::Cell, collections::VecDeque, sync::Arc};
 
 use proptest::prelude::*;
 
 use super::{
+    notes::ResponseNotes,
     spec::{ExpectedContent, HttpSpec, tests::http},
     standard::Standards,
     workload::{Dialogue, Http, HttpCommon},
 };
 use crate::{
     failure::Class,
-    recorder::{Flight, Outbox, Part, Recorder, Sections, WindowBounds},
+    protocol::ProtocolSpec,
+    recorder::{Flight, Outbox, Part, Recorder, WindowBounds},
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -38,7 +40,7 @@ impl Rig {
         let common = HttpCommon { standards, journal: None };
         let http = Http::new(&spec, common);
         let outbox = Outbox::default();
-        let keeps = Sections { paced: false, responses: true, orders: false };
+        let keeps = spec.facts().sections;
         let mut recorder = Recorder::new(0, keeps, bounds, 0, Arc::clone(&outbox));
         let flight = Flight { intended_ns: 0, started_ns: 0 };
         let flights: VecDeque<Flight> = std::iter::repeat_n(flight, in_flight).collect();
@@ -75,8 +77,28 @@ impl Rig {
     }
 }
 
+/// What responses said.
+fn responses(part: &Part) -> &ResponseNotes {
+    let section: &dyn Any = &**part.section.as_ref().expect("it is kept");
+    section.downcast_ref().expect("it is of HTTP")
+}
+
 fn expecting(content: &[u8]) -> HttpSpec {
     HttpSpec { expect_content: ExpectedContent::Bytes(content.to_vec()), ..http() }
+}
+
+#[test]
+fn a_right_response_is_noted_with_its_first_byte_and_a_wrong_one_with_its_status_alone() {
+    let mut rig = Rig::new(expecting(PAGE), 2);
+    let absent = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    for (piece, messages) in [(&USUAL[..20], 0), (&USUAL[20..], 1), (absent, 1)] {
+        assert_eq!(rig.accept(piece).expect("framed right").messages, messages);
+    }
+    let part = rig.part();
+    assert_eq!((part.messages, part.bytes, part.errors), (1, 10, 1));
+    let responses = responses(&part);
+    assert_eq!((part.service.max(), responses.first_byte.max(), responses.compared), (200, 100, 1));
+    assert_eq!((responses.statuses.of(200), responses.statuses.of(404)), (1, 1));
 }
 
 #[test]
@@ -89,7 +111,7 @@ fn the_same_responses_are_noted_the_same_whether_or_not_their_head_is_known() {
         assert_eq!(rig.accept(piece).expect("right").messages, messages);
     }
     let part = rig.part();
-    let responses = part.responses.as_ref().expect("they are kept");
+    let responses = responses(&part);
     assert_eq!((part.messages, part.bytes, part.errors), (5, 50, 0));
     assert_eq!((responses.compared, responses.statuses.of(200), responses.first_byte.len()), (5, 5, 5));
     assert!(responses.first_byte.mean() < part.service.mean(), "the fourth began before it ended");
@@ -162,12 +184,12 @@ fn every_byte_of_a_large_content_is_compared() {
     }
     assert_eq!(rig.recorder.failures().wrong_bytes, 4);
     let part = rig.part();
-    assert_eq!((part.messages, part.responses.expect("they are kept").compared), (36, 36));
+    assert_eq!((part.messages, responses(&part).compared), (36, 36));
 }
 
 /// Bytes of a sample, its failure, and how it begins.
 fn sample(rig: &Rig) -> Option<(u64, String, String)> {
-    let totals = rig.http.http_totals().expect("a load of HTTP");
+    let totals = rig.http.noted();
     let report = totals.bad_response.map(|sample| sample.report(&http()))?;
     assert_eq!(report.url, http().urls[0].text);
     Some((report.bytes, report.failure.class, report.start))
@@ -225,7 +247,7 @@ fn a_redirect_says_where_to_and_steers_no_terminal() {
         last,
         "status 301 Moved Permanently instead of 200, a redirect to /\u{fffd}2J; redirects are not followed"
     );
-    let totals = rig.http.http_totals().expect("a load of HTTP");
+    let totals = rig.http.noted();
     assert_eq!(totals.redirect_location.as_deref(), Some("/new"));
 }
 

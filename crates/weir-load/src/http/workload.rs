@@ -12,6 +12,7 @@
 //! connection: where the next response begins is not known any more.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::Future,
@@ -27,14 +28,16 @@ use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecod
 
 use super::{
     journal::{Journal, Row},
-    notes::{HttpTotals, Right},
+    notes::{HttpTotals, ResponseNotes, Right},
     sample::{Sample, Start},
     spec::HttpSpec,
     standard::{Content, Standards},
 };
 use crate::{
     failure::{Class, Stage},
-    recorder::Flight,
+    payload::Arrival,
+    recorder::{Flight, Recorder},
+    worker::Plan,
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -127,6 +130,14 @@ impl Http {
         }
     }
 
+    /// What is known of the whole run.
+    pub(crate) fn noted(&self) -> HttpTotals {
+        HttpTotals {
+            redirect_location: self.redirect_location.borrow().clone(),
+            bad_response: self.bad_response.borrow().clone(),
+        }
+    }
+
     /// Which URL a request of a connection is for.
     #[inline]
     fn url(&self, connection: u32, number: u64) -> usize {
@@ -153,10 +164,10 @@ impl Http {
         }
         let flight = notes.flights.pop_front()?;
         let size = head.len() + standard.len();
-        notes.recorder.answered(known.status);
+        answered(notes.recorder, known.status);
         let right =
             Right { first_byte_ns: notes.now_ns, content_bytes: standard.len() as u64, compared: true };
-        notes.recorder.responded(notes.now_ns, flight, &right);
+        responded(notes, flight, &right);
         if self.common.journal.is_some() {
             let answer = Answer {
                 status: known.status,
@@ -282,12 +293,12 @@ impl Http {
         };
         let Response { status, keeps_alive, content, location } = response;
         let content_bytes = content.bytes() as u64;
-        notes.recorder.answered(status);
+        answered(notes.recorder, status);
         let failure = if self.expect_status.contains(&status) {
             match content.finish(&self.common.standards, url) {
                 Ok(compared) => {
                     let right = Right { first_byte_ns, content_bytes, compared };
-                    notes.recorder.responded(notes.now_ns, flight, &right);
+                    responded(notes, flight, &right);
                     None
                 }
                 Err(mismatch) => Some(Failure { class: Class::WrongBytes, text: mismatch.to_string() }),
@@ -343,7 +354,13 @@ impl Dialogue {
 }
 
 impl Workload for Http {
+    type Spec = HttpSpec;
     type Dialogue = Dialogue;
+
+    fn of(plan: &Plan<'_>, spec: &HttpSpec) -> Self {
+        let Some(common) = &plan.http else { unreachable!("the workers of a load of HTTP share something") };
+        Self::new(spec, common.clone())
+    }
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
         // Contents are not kept, so they may be as long as they like.
@@ -461,11 +478,26 @@ impl Workload for Http {
         }
     }
 
-    fn http_totals(&self) -> Option<HttpTotals> {
-        Some(HttpTotals {
-            redirect_location: self.redirect_location.borrow().clone(),
-            bad_response: self.bad_response.borrow().clone(),
-        })
+    fn totals(&self) -> Option<Box<dyn Any + Send>> {
+        Some(Box::new(self.noted()))
+    }
+}
+
+/// Notes the status of a complete response, right or wrong.
+#[inline]
+fn answered(recorder: &mut Recorder, status: u16) {
+    if let Some(responses) = recorder.section::<ResponseNotes>() {
+        responses.statuses.add(status, 1);
+    }
+}
+
+/// Notes a right response, which ended the oldest request in flight.
+#[inline]
+fn responded(notes: &mut Notes<'_>, flight: Flight, right: &Right) {
+    let arrival = Arrival { messages: 1, bytes: right.content_bytes, wrong: None };
+    notes.recorder.arrived(notes.now_ns, &arrival, std::iter::once(flight));
+    if let Some(responses) = notes.recorder.section::<ResponseNotes>() {
+        responses.right(right, flight.started_ns);
     }
 }
 

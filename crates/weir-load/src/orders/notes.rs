@@ -1,11 +1,11 @@
 //! What is noted about orders besides times every message has. Pure.
 
-use std::collections::BTreeMap;
+use std::{any::Any, collections::BTreeMap};
 
 use hdrhistogram::Histogram;
 use weir_record::{latency::empty_histogram, orders::ShareBalance};
 
-use crate::gather::add;
+use crate::{gather::add, recorder::Section};
 
 /// What a client asks of a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,9 +103,11 @@ impl OrderNotes {
         let letters = (b'A'..=b'Z').map(|letter| char::from(letter).to_string());
         letters.zip(self.received).filter(|(_, count)| *count > 0).collect()
     }
+}
 
-    /// Adds what was noted elsewhere.
-    pub fn merge(&mut self, other: &Self) {
+impl Section for OrderNotes {
+    fn add(&mut self, other: &dyn Section) {
+        let Some(other) = (other as &dyn Any).downcast_ref::<Self>() else { return };
         self.sent.iter_mut().zip(other.sent).for_each(|(sum, more)| *sum += more);
         self.received.iter_mut().zip(other.received).for_each(|(sum, more)| *sum += more);
         add(&mut self.out, &other.out);
@@ -161,7 +163,7 @@ mod tests {
         other.received(b'C');
         other.hop(Hop::Implausible);
         other.hop(Hop::Untimed);
-        sum.merge(&other);
+        sum.add(&other);
         let sent = [RequestKind::Enter, RequestKind::Replace, RequestKind::Cancel].map(|it| sum.count(it));
         assert_eq!(sent, [2, 0, 1]);
         assert_eq!(sum.by_letter(), BTreeMap::from([("A".into(), 2), ("C".into(), 1)]));

@@ -1,30 +1,30 @@
 //! The orders' part of a report, from what was gathered. Pure.
 
 use hdrhistogram::Histogram;
-use weir_record::{
-    load::{LatencySummary, LoadReport},
-    orders::OrdersLoadReport,
-};
+use weir_record::{load::LatencySummary, orders::OrdersLoadReport};
 
 use super::{
     notes::{OrderNotes, OrderTotals, RequestKind},
-    spec::ORDER_BYTES,
+    spec::OrdersSpec,
 };
-use crate::{gather::Gather, spec::LoadSpec, worker::Outcome};
+use crate::{report::Ends, spec::LoadSpec};
 
 /// More time stamps than one in so many that lie outside their order's way mean that the peer has another clock. Some
 /// may, when a clock is set meanwhile.
 const STAMPS_PER_IMPLAUSIBLE: u64 = 1000;
 
-/// Adds the orders' part to a report of everything else.
-pub(crate) fn add(report: &mut LoadReport, spec: &LoadSpec, gather: &Gather, ends: &[Outcome]) {
-    let (Some(orders), Some(notes)) = (&spec.orders, &gather.orders) else { return };
+/// The orders' part of a report.
+pub(crate) fn part(
+    orders: &OrdersSpec,
+    load: &LoadSpec,
+    notes: &OrderNotes,
+    ends: &Ends<'_>,
+) -> OrdersLoadReport {
     let mut totals = OrderTotals::default();
-    ends.iter().filter_map(|end| end.orders.as_ref()).for_each(|part| totals.merge(part));
-    report.message_bytes = ORDER_BYTES;
-    report.orders = Some(OrdersLoadReport {
+    ends.totals().for_each(|part| totals.merge(part));
+    OrdersLoadReport {
         sessions: totals.sessions,
-        in_flight: orders.in_flight_total.unwrap_or(spec.depth),
+        in_flight: orders.in_flight_total.unwrap_or(load.depth),
         in_flight_scope: if orders.in_flight_total.is_some() { "total" } else { "session" }.into(),
         entered: notes.count(RequestKind::Enter),
         cancels: notes.count(RequestKind::Cancel),
@@ -36,7 +36,7 @@ pub(crate) fn add(report: &mut LoadReport, spec: &LoadSpec, gather: &Gather, end
         reconnects: totals.reconnects,
         out: way(notes, &notes.out),
         back: way(notes, &notes.back),
-    });
+    }
 }
 
 /// One of the two ways, unless the time stamps tell nothing about it.

@@ -2,10 +2,23 @@
 
 use std::{fmt, str::FromStr};
 
+use weir_engine::net::Address;
 use weir_proto::{ouch::Symbol, soup::Name};
+use weir_record::load::LoadReport;
 
-use super::notes::RequestKind;
-use crate::spec::{Arrivals, LoadError, LoadSpec};
+use super::{
+    notes::{OrderNotes, RequestKind},
+    outcome,
+    workload::Orders,
+};
+use crate::{
+    gather::Gather,
+    protocol::{Facts, Post, ProtocolSpec},
+    recorder::Sections,
+    report::Ends,
+    spec::{Arrivals, LoadError, LoadSpec, invalid},
+    worker::Outcome,
+};
 
 /// Most symbols that orders are for.
 pub const SYMBOLS_MAX: usize = 256;
@@ -136,36 +149,6 @@ impl OrdersSpec {
         }
     }
 
-    /// Checks what is special to orders.
-    pub(crate) fn validate(&self, load: &LoadSpec) -> Result<(), LoadError> {
-        self.validate_accounts(load)?;
-        self.validate_in_flight(load)?;
-        if self.symbols.is_empty() || self.symbols.len() > SYMBOLS_MAX {
-            let reason = format!("{} symbols are not possible; use 1 to {SYMBOLS_MAX}", self.symbols.len());
-            return invalid("symbols", reason);
-        }
-        for symbol in &self.symbols {
-            if symbol.trim().is_empty() {
-                return invalid("symbols", "a symbol has 1 to 8 letters");
-            }
-            if let Err(error) = symbol.parse::<Symbol>() {
-                return invalid("symbols", format!("{symbol:?} is {error}"));
-            }
-        }
-        let together = |each: u64| each.checked_mul(load.connections.into());
-        match self.orders_each {
-            Some(0) => return invalid("orders", "at least one order is needed"),
-            Some(each) if load.messages.is_none() || load.messages != together(each) => {
-                return invalid("orders", "the number of all must be that of each session times sessions");
-            }
-            _ => {}
-        }
-        match self.reconnect_every {
-            Some(0) => invalid("reconnect-every", "at least one answer is needed between two logins"),
-            _ => Ok(()),
-        }
-    }
-
     fn validate_accounts(&self, load: &LoadSpec) -> Result<(), LoadError> {
         let prefix = self.accounts_prefix.as_str();
         let is_text = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -207,7 +190,7 @@ impl OrdersSpec {
                 invalid(FIELD, "an open loop starts orders when they are due, not in turn")
             }
             Arrivals::Closed { think } if !think.is_zero() => {
-                invalid("think-time", "orders that go round the sessions have no pause; use 0")
+                invalid("think", "orders that go round the sessions have no pause; use 0")
             }
             Arrivals::Closed { .. } => Ok(()),
         }
@@ -227,8 +210,57 @@ impl OrdersSpec {
     }
 }
 
-fn invalid(field: &'static str, reason: impl Into<String>) -> Result<(), LoadError> {
-    Err(LoadError::Invalid { field, reason: reason.into() })
+impl ProtocolSpec for OrdersSpec {
+    fn validate(&self, load: &LoadSpec, _target: &Address) -> Result<(), LoadError> {
+        self.validate_accounts(load)?;
+        self.validate_in_flight(load)?;
+        if self.symbols.is_empty() || self.symbols.len() > SYMBOLS_MAX {
+            let reason = format!("{} symbols are not possible; use 1 to {SYMBOLS_MAX}", self.symbols.len());
+            return invalid("symbols", reason);
+        }
+        for symbol in &self.symbols {
+            if symbol.trim().is_empty() {
+                return invalid("symbols", "a symbol has 1 to 8 letters");
+            }
+            if let Err(error) = symbol.parse::<Symbol>() {
+                return invalid("symbols", format!("{symbol:?} is {error}"));
+            }
+        }
+        let together = |each: u64| each.checked_mul(load.connections.into());
+        match self.orders_each {
+            Some(0) => return invalid("orders", "at least one order is needed"),
+            Some(each) if load.messages.is_none() || load.messages != together(each) => {
+                return invalid("orders", "the number of all must be that of each session times sessions");
+            }
+            _ => {}
+        }
+        match self.reconnect_every {
+            Some(0) => invalid("reconnect-every", "at least one answer is needed between two logins"),
+            _ => Ok(()),
+        }
+    }
+
+    fn request_bytes_max(&self) -> (usize, &'static str) {
+        (ORDER_BYTES as usize, "depth")
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            messages_each: self.orders_each,
+            sections: Sections { own: Some(|| Box::new(OrderNotes::default())), ..Sections::default() },
+            // Its sessions have to be kept alive between them.
+            has_slices: false,
+            ..Facts::plain(ORDER_BYTES)
+        }
+    }
+
+    fn add_part(&self, report: &mut LoadReport, load: &LoadSpec, gather: &Gather, ends: &Ends<'_>) {
+        report.orders = gather.section().map(|notes| outcome::part(self, load, notes, ends));
+    }
+
+    fn carry(&self, post: Post<'_>) -> Option<Outcome> {
+        post.carry::<Orders>()
+    }
 }
 
 #[cfg(test)]
@@ -241,7 +273,7 @@ pub(crate) mod tests {
         let mut load = crate::spec::tests::spec();
         let mut changed = OrdersSpec::demo();
         change(&mut load, &mut changed);
-        load.orders = Some(changed);
+        load.protocol = changed.into();
         load.validate().expect_err("an impossible value").to_string()
     }
 
@@ -286,7 +318,7 @@ pub(crate) mod tests {
             orders.in_flight_total = Some(1);
             load.arrivals = Arrivals::Closed { think: Duration::from_millis(1) };
         };
-        assert!(refused(thinks).starts_with("think-time: "));
+        assert!(refused(thinks).starts_with("think: "));
     }
 
     #[test]

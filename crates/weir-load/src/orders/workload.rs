@@ -1,6 +1,7 @@
 //! One worker's side of orders: writes requests, notes what became of them, and keeps silent sessions alive.
 
 use std::{
+    any::Any,
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::Future,
@@ -20,7 +21,7 @@ use weir_proto::soup::{CLIENT_HEARTBEAT_FRAME, Name};
 use super::{
     generator::{OrderGenerator, since_midnight_ns},
     keep,
-    notes::{OrderTotals, RequestKind},
+    notes::{OrderNotes, OrderTotals, RequestKind},
     round_robin::RoundRobin,
     session::{Manners, Message, Moment, Session},
     spec::OrdersSpec,
@@ -33,8 +34,7 @@ use crate::{
     payload::Arrival,
     recorder::{Flight, Recorder},
     shared::{Pauses, Shared},
-    spec::LoadSpec,
-    worker::ConnectionSlot,
+    worker::{ConnectionSlot, Plan},
     workload::{Accepted, End, Failure, Loss, Notes, Workload},
 };
 
@@ -64,47 +64,7 @@ pub(crate) struct Orders {
     looked_ns: Cell<u64>,
 }
 
-/// One worker's part of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub(crate) worker: u32,
-    /// Sessions.
-    pub(crate) places: usize,
-    /// Requests of each.
-    pub(crate) quota: u64,
-    /// Of those in flight over the whole run.
-    pub(crate) in_flight_total: Option<u64>,
-}
-
 impl Orders {
-    pub(crate) fn new(load: &LoadSpec, spec: &OrdersSpec, part: Part) -> Self {
-        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
-        let kept =
-            (KEPT_TOGETHER / part.places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
-        let session = |place: usize| {
-            let number = place as u32 * load.workers + part.worker;
-            let manners = Manners {
-                account: spec.account(number),
-                // The specification was validated, so it fits.
-                password: spec.password.0.parse().unwrap_or_default(),
-                resume: spec.resume,
-                reconnect_every: spec.reconnect_every,
-            };
-            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
-            Rc::new(RefCell::new(Session::new(manners, trader)))
-        };
-        Self {
-            sessions: (0..part.places).map(session).collect(),
-            quotas: vec![Cell::new(part.quota); part.places],
-            connections: RefCell::new(vec![None; part.places]),
-            ring: part.in_flight_total.map(RoundRobin::new),
-            login_max: load.response_timeout,
-            scratch: RefCell::new(Vec::with_capacity(64)),
-            kind: Cell::new(RequestKind::Enter),
-            looked_ns: Cell::new(0),
-        }
-    }
-
     /// Sessions of this worker.
     pub(crate) fn places(&self) -> usize {
         self.sessions.len()
@@ -189,14 +149,18 @@ fn take(flights: &mut VecDeque<Flight>, place: usize) -> Option<Flight> {
 /// Notes a message.
 #[inline]
 fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
-    notes.recorder.order_received(message.letter);
+    if let Some(orders) = notes.recorder.section::<OrderNotes>() {
+        orders.received(message.letter);
+    }
     match message.verdict {
         Verdict::Aside => {}
         Verdict::Right { place, hop } => {
             let arrival = Arrival { messages: 1, bytes: message.bytes as u64, wrong: None };
             let flight = take(notes.flights, place);
             notes.recorder.arrived(notes.now_ns, &arrival, flight.into_iter());
-            notes.recorder.order_hop(hop);
+            if let Some(orders) = notes.recorder.section::<OrderNotes>() {
+                orders.hop(hop);
+            }
             accepted.messages += 1;
         }
         Verdict::Wrong { place, failure } => {
@@ -208,7 +172,36 @@ fn note(message: Message, notes: &mut Notes<'_>, accepted: &mut Accepted) {
 }
 
 impl Workload for Orders {
+    type Spec = OrdersSpec;
     type Dialogue = Rc<RefCell<Session>>;
+
+    fn of(plan: &Plan<'_>, spec: &OrdersSpec) -> Self {
+        let (load, places) = (plan.spec, plan.connections());
+        let tape = Rc::new(OrderGenerator::new(load.seed, spec.symbols()));
+        let kept = (KEPT_TOGETHER / places.max(1)).max(4 * load.depth as usize).clamp(KEPT_MIN, KEPT_MAX);
+        let session = |place: usize| {
+            let number = place as u32 * load.workers + plan.worker;
+            let manners = Manners {
+                account: spec.account(number),
+                // The specification was validated, so it fits.
+                password: spec.password.0.parse().unwrap_or_default(),
+                resume: spec.resume,
+                reconnect_every: spec.reconnect_every,
+            };
+            let trader = Trader::new(Rc::clone(&tape), number, spec.mix, kept);
+            Rc::new(RefCell::new(Session::new(manners, trader)))
+        };
+        Self {
+            sessions: (0..places).map(session).collect(),
+            quotas: vec![Cell::new(plan.quota()); places],
+            connections: RefCell::new(vec![None; places]),
+            ring: spec.in_flight_total.map(|total| RoundRobin::new(plan.part_of(total.into()))),
+            login_max: load.response_timeout,
+            scratch: RefCell::new(Vec::with_capacity(64)),
+            kind: Cell::new(RequestKind::Enter),
+            looked_ns: Cell::new(0),
+        }
+    }
 
     fn open(&self, place: usize, _connection: u32, _connect_ns: u64) -> Self::Dialogue {
         Rc::clone(&self.sessions[place])
@@ -262,7 +255,9 @@ impl Workload for Orders {
 
     #[inline]
     fn started(&self, recorder: &mut Recorder) {
-        recorder.order_sent(self.kind.get());
+        if let Some(orders) = recorder.section::<OrderNotes>() {
+            orders.sent(self.kind.get());
+        }
     }
 
     #[inline]
@@ -323,9 +318,9 @@ impl Workload for Orders {
         }
     }
 
-    fn order_totals(&self) -> Option<OrderTotals> {
+    fn totals(&self) -> Option<Box<dyn Any + Send>> {
         let mut sum = OrderTotals::default();
         self.sessions.iter().for_each(|session| sum.merge(&session.borrow().totals()));
-        Some(sum)
+        Some(Box::new(sum))
     }
 }

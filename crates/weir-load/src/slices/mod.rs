@@ -4,7 +4,7 @@
 //! the servers' clocks while these sleep. A slice is over when its last answer has come, and everything that was
 //! started in it belongs to it; so clocks read before and after it cover exactly its messages.
 
-mod worker;
+pub(crate) mod worker;
 
 use std::{
     sync::{
@@ -30,7 +30,7 @@ use crate::{
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     run::{Pinned, ensure_limits, take_parts},
-    spec::{Arrivals, LoadError, LoadSpec},
+    spec::{Arrivals, LoadError, LoadSpec, invalid},
     worker::Outcome,
 };
 use worker::{Done, Event, Order, Started};
@@ -65,9 +65,11 @@ pub trait Control {
 /// When the session cannot begin, or a worker died. A server that fails is counted, not an error.
 pub fn run_slices(specs: &[LoadSpec], control: &mut dyn Control, stop: &AtomicBool) -> Result<(), LoadError> {
     let Some(first) = specs.first().filter(|_| specs.len() <= TARGETS_MAX) else {
-        let reason = format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len());
-        return Err(LoadError::Invalid { field: "targets", reason });
+        return invalid("targets", format!("{} are not possible; use 1 to {TARGETS_MAX}", specs.len()));
     };
+    if specs.iter().any(|spec| !spec.protocol.is_like(&first.protocol)) {
+        return invalid("targets", "all must be of one protocol");
+    }
     let targets = specs.iter().map(Target::new).collect::<Result<Vec<_>, _>>()?;
     let sockets = specs.iter().map(LoadSpec::sockets).sum();
     ensure_limits(first, sockets, &targets[0].address, connection_budget(), || raise_nofile().ok())?;
@@ -103,15 +105,12 @@ pub(crate) struct Target<'a> {
 impl<'a> Target<'a> {
     fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
         let address = spec.validate()?;
-        let has_no_slices = spec.orders.is_some()
-            || spec.http.as_ref().is_some_and(|http| http.connection_per_request || http.jtl.is_some());
-        if has_no_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
-            let reason = "only echo and HTTP on connections that stay can be loaded in slices".to_owned();
-            return Err(LoadError::Invalid { field: "targets", reason });
+        if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
+            return invalid("targets", "only echo and HTTP on connections that stay can be loaded in slices");
         }
         let bounds = Arc::new(WindowBounds::default());
         let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
-        let http = spec.http.as_ref().map(common);
+        let http = spec.http().map(common);
         Ok(Self { spec, address, bounds, outbox: Outbox::default(), http })
     }
 }
@@ -343,17 +342,13 @@ impl Session<'_> {
                 standards,
                 written: crate::http::journal::Written::default(),
             };
-            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, ends);
+            let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &ends);
             // The seconds of different slices are not one after the other.
             report.seconds.clear();
             report
         };
         tallies.into_iter().enumerate().map(report).collect()
     }
-}
-
-fn invalid<T>(field: &'static str, reason: String) -> Result<T, LoadError> {
-    Err(LoadError::Invalid { field, reason })
 }
 
 fn nanoseconds(length: Duration) -> u64 {

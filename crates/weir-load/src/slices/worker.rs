@@ -19,9 +19,8 @@ use weir_engine::{
 use super::Target;
 use crate::{
     connector::Connector,
-    echo::Echo,
-    http::workload::Http,
     open::OpenLoop,
+    protocol::Post,
     shared::{Connected, Shared},
     single::Trigger,
     spec::{Arrivals, LoadError, LoadSpec},
@@ -87,15 +86,7 @@ pub(super) fn run(number: u32, targets: &[Target<'_>], orders: &Receiver<Order>,
         }
     };
     let bench = Bench { number, targets, runtime: &runtime, orders, events };
-    match &first.http {
-        Some(_) => bench.work(|target| {
-            let (Some(spec), Some(common)) = (&target.spec.http, &target.http) else {
-                unreachable!("all targets are of one kind")
-            };
-            Http::new(spec, common.clone())
-        }),
-        None => bench.work(|target| Echo::new(target.spec.seed, target.spec.message_bytes)),
-    }
+    first.spec.protocol.0.carry(Post::Slices(bench));
 }
 
 fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
@@ -111,7 +102,7 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
 }
 
 /// A worker that is ready for orders.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     number: u32,
     targets: &'a [Target<'a>],
     runtime: &'a Runtime,
@@ -129,12 +120,12 @@ struct Side<'a, W: Workload> {
 }
 
 impl Bench<'_> {
-    fn work<W: Workload>(&self, workload: impl Fn(&Target<'_>) -> W) {
+    pub(crate) fn work<W: Workload>(&self) {
         let mut sides = Vec::with_capacity(self.targets.len());
         let mut connections = Vec::with_capacity(self.targets.len());
         for target in self.targets {
             let plan = session_plan(target, self.number);
-            let workload = Rc::new(workload(target));
+            let workload = Rc::new(plan.workload::<W>());
             let connector =
                 Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, Vec::new()));
             let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
@@ -287,8 +278,7 @@ fn leave<W: Workload>(
             completed: recorder.completed(),
             failure_first: recorder.failure_first().cloned(),
             connections: recorder.connections().map(|notes| notes.clone()),
-            http: shared.workload.http_totals(),
-            orders: None,
+            totals: shared.workload.totals(),
         },
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use weir_load::{Arrivals, LoadError, LoadSpec};
+use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::load::{FailureCounts, LoadReport};
 
 use crate::servers::{echo_stream, report, run, serve, serve_messages, spec};
@@ -355,7 +355,7 @@ fn a_pipeline_is_in_flight_in_full_although_the_server_takes_nothing() {
     let address = serve(move |_, stream| held.send(stream).expect("kept until the test ends"));
     let spec = LoadSpec {
         depth: 12,
-        message_bytes: 1 << 20,
+        protocol: EchoSpec { message_bytes: 1 << 20 }.into(),
         messages: None,
         // Twelve megabytes are made within it, on a busy machine too.
         duration: Duration::from_secs(1),

@@ -126,13 +126,14 @@ pub fn page(content: &'static [u8]) -> SocketAddr {
 pub fn spec(target: SocketAddr) -> LoadSpec {
     let url = HttpUrl { text: format!("http://{target}/"), host: target.to_string(), path: "/".into() };
     let http = HttpSpec::get(vec![url]);
-    LoadSpec { http: Some(http), message_bytes: 0, ..servers::spec(target) }
+    LoadSpec { protocol: http.into(), ..servers::spec(target) }
 }
 
 /// A specification whose part for HTTP is changed.
-pub fn with(mut spec: LoadSpec, change: impl FnOnce(&mut HttpSpec)) -> LoadSpec {
-    change(spec.http.as_mut().expect("a load of HTTP"));
-    spec
+pub fn with(spec: LoadSpec, change: impl FnOnce(&mut HttpSpec)) -> LoadSpec {
+    let mut http = spec.protocol.spec::<HttpSpec>().expect("a load of HTTP").clone();
+    change(&mut http);
+    LoadSpec { protocol: http.into(), ..spec }
 }
 
 /// Runs, expects a report, and checks what must hold for every report whatever the server did.

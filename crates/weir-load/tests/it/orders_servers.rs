@@ -57,17 +57,16 @@ pub fn spec(target: SocketAddr, sessions: u32, each: u64) -> LoadSpec {
     LoadSpec {
         connections: sessions,
         messages: Some(u64::from(sessions) * each),
-        orders: Some(OrdersSpec { orders_each: Some(each), ..OrdersSpec::demo() }),
-        message_bytes: 0,
+        protocol: OrdersSpec { orders_each: Some(each), ..OrdersSpec::demo() }.into(),
         ..servers::spec(target)
     }
 }
 
 /// Changes what is special to orders.
 pub fn with(spec: LoadSpec, change: impl FnOnce(&mut OrdersSpec)) -> LoadSpec {
-    let mut orders = spec.orders.clone().expect("orders");
+    let mut orders = spec.protocol.spec::<OrdersSpec>().expect("orders").clone();
     change(&mut orders);
-    LoadSpec { orders: Some(orders), ..spec }
+    LoadSpec { protocol: orders.into(), ..spec }
 }
 
 /// Runs, expects a report, and checks what must hold for every report whatever the exchange did.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use weir_engine::{Config, Driver, probe};
-use weir_load::{Arrivals, LoadError, LoadSpec};
+use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::{
     engine::{EngineStats, ServerStats},
     load::{FailureCounts, LoadReport},
@@ -51,7 +51,12 @@ fn every_driver_that_runs_here_carries_a_counted_load() {
 fn messages_of_every_size_come_back_right_in_number_and_bytes() {
     let address = echo();
     for message_bytes in [1, 7, 8, 23, 24, 25, 1000, 100_000] {
-        let spec = LoadSpec { message_bytes, connections: 3, depth: 5, ..spec(address) };
+        let spec = LoadSpec {
+            protocol: EchoSpec { message_bytes }.into(),
+            connections: 3,
+            depth: 5,
+            ..spec(address)
+        };
         assert_all_right(&report(&spec), 100);
     }
 }
@@ -59,7 +64,12 @@ fn messages_of_every_size_come_back_right_in_number_and_bytes() {
 #[test]
 fn a_pipeline_larger_than_all_socket_buffers_does_not_lock_up() {
     let address = echo();
-    let spec = LoadSpec { message_bytes: 4 << 20, depth: 16, messages: Some(40), ..spec(address) };
+    let spec = LoadSpec {
+        protocol: EchoSpec { message_bytes: 4 << 20 }.into(),
+        depth: 16,
+        messages: Some(40),
+        ..spec(address)
+    };
     assert_all_right(&report(&spec), 40);
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use weir_engine::{Config, Driver};
-use weir_load::{Arrivals, LoadError, LoadSpec};
+use weir_load::{Arrivals, EchoSpec, LoadError, LoadSpec};
 use weir_record::load::LoadReport;
 
 /// Starts a server whose connections are each handled by `handle`, which gets the number of the connection.
@@ -69,7 +69,6 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         connections: 1,
         idle_connections: 0,
         depth: 1,
-        message_bytes: 64,
         arrivals: Arrivals::Closed { think: Duration::ZERO },
         workers: 1,
         pin: Vec::new(),
@@ -83,8 +82,7 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         engine: Config::with_driver(Driver::Epoll),
         observe_pid: None,
         observe_stats: None,
-        http: None,
-        orders: None,
+        protocol: EchoSpec { message_bytes: 64 }.into(),
     }
 }
 
@@ -97,7 +95,7 @@ pub fn run(spec: &LoadSpec) -> Result<LoadReport, LoadError> {
 pub fn report(spec: &LoadSpec) -> LoadReport {
     let report = run(spec).expect("a report");
     assert_eq!(report.failures.unexplained, 0, "{:?}", report.failures);
-    assert_eq!(report.bytes_verified, report.messages * u64::from(spec.message_bytes));
+    assert_eq!(report.bytes_verified, report.messages * u64::from(report.message_bytes));
     assert_eq!(report.service.count, report.messages);
     report
 }

@@ -260,6 +260,8 @@ fn what_cannot_be_loaded_in_slices_is_refused_by_name() {
         ..http_servers::with(http_servers::spec(address), |http| http.connection_per_request = true)
     };
     assert_eq!(refusal(&[close], &[]), "targets");
+    let other = LoadSpec { messages: None, ..http_servers::spec(address) };
+    assert_eq!(refusal(&[sliced(address), other], &[]), "targets");
     assert_eq!(refusal(&[sliced(address)], &[run(1)]), "target");
     let long = SliceCommand::Run { target: 0, length_ns: u64::MAX, is_timed: true };
     assert_eq!(refusal(&[sliced(address)], &[long]), "length_ns");

@@ -41,6 +41,7 @@ fn cell(connections: u32, role: CellRole, load: LoadMode, blocks: u32) -> CellSp
     let kind = if load == LoadMode::Closed { "closed" } else { "open" };
     CellSpec {
         id: format!("c{connections}-d1-m64-{kind}"),
+        protocol: String::new(),
         role,
         connections,
         depth: 1,

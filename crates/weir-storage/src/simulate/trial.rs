@@ -162,6 +162,7 @@ mod tests {
     fn cell(device: StorageDevice, background_cores: u32) -> CellSpec {
         CellSpec {
             id: device.to_string(),
+            protocol: String::new(),
             role: CellRole::Primary,
             connections: 1,
             depth: 1,

@@ -38,6 +38,7 @@ pub fn study() -> NewStudy {
         arms: vec![arm("epoll"), arm("uring")],
         cells: vec![CellSpec {
             id: "c1-d1-m64-closed".to_owned(),
+            protocol: String::new(),
             role: CellRole::Primary,
             connections: 1,
             depth: 1,

@@ -1,4 +1,4 @@
-//! `weir load` as it is typed: what every load has in common, and the echo's own.
+//! `weir load` as it is typed: what every load has in common.
 
 use std::{fmt, str::FromStr};
 
@@ -108,22 +108,6 @@ pub(crate) struct LoadShared {
     /// Print the report as one line of JSON and no progress
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(allow_negative_numbers = true)]
-pub(crate) struct LoadEcho {
-    /// Address of the server: HOST:PORT, unix:/path or @name
-    #[arg(long, default_value = "127.0.0.1:7007", value_name = "ADDR")]
-    pub(crate) target: String,
-    /// Bytes of a message
-    #[arg(long, default_value_t = 64)]
-    pub(crate) message_bytes: u32,
-    /// Send exactly this many messages, without a warm-up; --duration is then the limit
-    #[arg(long, short = 'n')]
-    pub(crate) messages: Option<u64>,
-    #[command(flatten)]
-    pub(crate) shared: LoadShared,
 }
 
 #[cfg(test)]

@@ -10,15 +10,15 @@ use std::{
 
 use anyhow::Result;
 use weir_engine::{Driver, DriverChoice};
-use weir_load::{LoadError, LoadSpec, Phase, Progress};
+use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
 
 use super::{
-    engine, load_http, load_orders,
-    load_text::{columns, failure_first, failures, fit, generator, latency, scaled, server, time, unreached},
+    engine,
+    load_text::{self, columns, failures, scaled},
 };
 use crate::{
-    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared, MaxErrors},
+    args::{Arrivals, LoadShared, MaxErrors},
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -27,40 +27,66 @@ use crate::{
 /// takes on a virtual machine.
 pub(crate) const PACER_SPIN: Duration = Duration::from_micros(60);
 
-pub(crate) fn run(load: &Load) -> Result<Exit> {
-    match &load.protocol {
-        LoadProtocol::Echo(echo) => run_echo(echo),
-        LoadProtocol::Http(http) => load_http::run(http),
-        LoadProtocol::Orders(orders) => load_orders::run(orders),
+/// What `weir load` has of a protocol.
+pub(crate) trait LoadCommand {
+    /// The flags that every load has.
+    fn shared(&self) -> &LoadShared;
+
+    /// What is asked, complete.
+    fn spec(&self) -> Result<LoadSpec>;
+
+    /// What comes back and is counted.
+    fn unit(&self) -> &'static str {
+        "messages"
+    }
+
+    /// An impossible value of a specification, told with the flag that gave it.
+    fn refusal(&self, field: &'static str, reason: String) -> String {
+        format!("--{field}: {reason}")
+    }
+
+    /// Opens what else takes the report: a path that cannot be written is known before the load, not after it.
+    fn open(&self) -> Result<Option<Sink>> {
+        Ok(None)
+    }
+
+    /// The report as people read it.
+    fn table(&self, report: &LoadReport, columns: usize) -> String {
+        load_text::table(report, columns)
     }
 }
 
-fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
-    let LoadEcho { target, message_bytes, messages, shared } = arguments;
-    let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, "--target", target, *messages)? };
+/// What takes a report beside standard output.
+pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
+
+pub(crate) fn run(load: &dyn LoadCommand) -> Result<Exit> {
+    let shared = load.shared();
+    let mut spec = load.spec()?;
     check(&mut spec, shared)?;
-    let (report, ending) = carry_out(&spec, shared.json, "messages", with_flag)?;
-    let columns = columns(output::width_columns());
-    let text = if shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
+    let sink = load.open()?;
+    let (report, ending) = carry_out(&spec, load)?;
+    let text = if shared.json {
+        serde_json::to_string(&report)?
+    } else {
+        load.table(&report, columns(output::width_columns()))
+    };
     output::print(&text)?;
-    Ok(conclude(&report, ending, shared.max_errors, "messages"))
+    let exit = conclude(&report, ending, shared.max_errors, load.unit());
+    // Last, so that a full disk costs the file and not the report.
+    sink.map_or(Ok(()), |sink| sink(&report))?;
+    Ok(exit)
 }
 
 /// How a run that has a report came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+enum Ending {
     Complete,
     /// By a signal.
     Interrupted,
 }
 
 /// Runs a load until its end or a signal, showing its progress unless the output is for a program.
-pub(super) fn carry_out(
-    spec: &LoadSpec,
-    is_quiet: bool,
-    unit: &str,
-    explain: impl Fn(LoadError) -> anyhow::Error,
-) -> Result<(LoadReport, Ending)> {
+fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand) -> Result<(LoadReport, Ending)> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |count| {
@@ -70,22 +96,20 @@ pub(super) fn carry_out(
         }
     })?;
     let mut show = |progress: Progress| {
-        if !is_quiet {
-            output::tell(&line(&progress, unit));
+        if !load.shared().json {
+            output::tell(&line(&progress, load.unit()));
         }
     };
-    let report = weir_load::run(spec, &mut show, &stop).map_err(explain)?;
+    let report = weir_load::run(spec, &mut show, &stop).map_err(|error| match error {
+        LoadError::Invalid { field, reason } => UsageError(load.refusal(field, reason)).into(),
+        other => anyhow::Error::new(other),
+    })?;
     let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
     Ok((report, ending))
 }
 
 /// Chooses the exit code of a run that was reported, and says why when it is none of success.
-pub(super) fn conclude(
-    report: &LoadReport,
-    ending: Ending,
-    max_errors: Option<MaxErrors>,
-    unit: &str,
-) -> Exit {
+fn conclude(report: &LoadReport, ending: Ending, max_errors: Option<MaxErrors>, unit: &str) -> Exit {
     if ending == Ending::Interrupted {
         return Exit::Interrupted;
     }
@@ -123,9 +147,15 @@ fn objection(report: &LoadReport, max_errors: Option<MaxErrors>, unit: &str) -> 
     ))
 }
 
-/// What every load is asked, without what is special to a protocol; `flag` gave the target, and `messages` is the
-/// number of a counted run.
-pub(super) fn spec(shared: &LoadShared, flag: &str, target: &str, messages: Option<u64>) -> Result<LoadSpec> {
+/// What a load is asked, from the flags that every load has and what only its protocol is asked; `flag` gave the
+/// target, and `messages` is the number of a counted run.
+pub(crate) fn spec(
+    shared: &LoadShared,
+    protocol: Protocol,
+    flag: &str,
+    target: &str,
+    messages: Option<u64>,
+) -> Result<LoadSpec> {
     let arrivals = match shared.rate {
         Some(rate_per_second) => weir_load::Arrivals::Open {
             rate_per_second,
@@ -141,7 +171,6 @@ pub(super) fn spec(shared: &LoadShared, flag: &str, target: &str, messages: Opti
         connections: shared.connections,
         idle_connections: shared.idle_connections,
         depth: shared.depth,
-        message_bytes: 0,
         arrivals,
         workers: shared.workers,
         pin: shared.pin.clone(),
@@ -155,8 +184,7 @@ pub(super) fn spec(shared: &LoadShared, flag: &str, target: &str, messages: Opti
         engine: engine::config(&shared.driver, &shared.options)?,
         observe_pid: shared.observe_pid,
         observe_stats: shared.observe_stats.clone(),
-        http: None,
-        orders: None,
+        protocol,
     })
 }
 
@@ -164,7 +192,7 @@ pub(super) fn spec(shared: &LoadShared, flag: &str, target: &str, messages: Opti
 const DESCRIPTORS_BESIDE: u64 = 48;
 
 /// What only the command line can know to be impossible.
-pub(super) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
+pub(crate) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
     engine::check_pin(&shared.pin)?;
     if shared.observe_stats.as_ref().is_some_and(|name| !name.starts_with('@')) {
         return Err(UsageError("--observe-stats takes an abstract name: @name".into()).into());
@@ -189,17 +217,6 @@ pub(super) fn check(spec: &mut LoadSpec, shared: &LoadShared) -> Result<()> {
 /// Descriptors that select(2) can name (`FD_SETSIZE`).
 const SELECT_DESCRIPTORS: u64 = 1024;
 
-/// An impossible value, told with the flag that gave it.
-fn with_flag(error: LoadError) -> anyhow::Error {
-    match error {
-        LoadError::Invalid { field, reason } => {
-            let flag = if field == "think-time" { "think" } else { field };
-            UsageError(format!("--{flag}: {reason}")).into()
-        }
-        other => other.into(),
-    }
-}
-
 fn line(progress: &Progress, unit: &str) -> String {
     let phase = match progress.phase {
         Phase::Connecting => "connecting",
@@ -220,33 +237,6 @@ fn line(progress: &Progress, unit: &str) -> String {
         percentiles.unwrap_or_default(),
         failure.unwrap_or_default(),
     )
-}
-
-/// The report as people read it.
-fn table(report: &LoadReport, columns: usize) -> String {
-    let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
-    let mut rows = vec![
-        format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
-        format!(
-            "load          {} connections x {} in flight, {} B messages",
-            report.connections, report.depth, report.message_bytes
-        ),
-        time(report),
-        format!("messages      {} ({} bytes compared)", report.messages, report.bytes_verified),
-        format!("throughput    {:.0} messages/s{bound}", report.throughput_per_second),
-        format!("response time {}", latency(&report.response)),
-    ];
-    if report.rate_per_second.is_some() {
-        rows.push(format!("service time  {}", latency(&report.service)));
-        rows.push(format!("send lag      {}", latency(&report.send_lag)));
-        rows.push(format!("missed starts {}", report.missed_starts));
-    }
-    rows.push(format!("failures      {}", failures(report)));
-    rows.extend(failure_first(report));
-    rows.push(generator(report, "message"));
-    rows.extend(server(report, "message"));
-    rows.extend(unreached(report, "messages").map(|text| format!("asked for     {text}")));
-    fit(rows, columns).join("\n")
 }
 
 #[cfg(test)]

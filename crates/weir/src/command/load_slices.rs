@@ -7,22 +7,20 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use anyhow::Result;
+use clap::Parser;
 use serde::de::DeserializeOwned;
-use weir_load::{Arrivals, Control, HttpSpec, HttpUrl, LoadError, LoadSpec};
-use weir_record::slices::{SliceAnswer, SliceCommand, SliceMessage, SliceSetup};
+use weir_load::{Control, LoadError, LoadSpec};
+use weir_record::slices::{SliceAnswer, SliceCommand, SliceSetup};
 
-use super::{engine, load::PACER_SPIN, load_http};
+use super::load;
 use crate::{
+    args::{Arguments, Command},
     exit::{Exit, UsageError},
     signals,
 };
-
-/// Longest wait for a connection or a response where the laboratory names none: as `weir load` has it.
-const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run() -> Result<Exit> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -48,51 +46,25 @@ fn usage(reason: String) -> anyhow::Error {
     UsageError(reason).into()
 }
 
-/// One load for each target.
+/// One load for each target. They share a driver, which is settled once.
 fn specs(setup: &SliceSetup) -> Result<Vec<LoadSpec>> {
-    let options: Vec<String> = setup.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut engine = engine::config(&setup.driver, &options)?;
-    engine::resolve(&mut engine, &options)?;
-    let or_default = |length_ns: u64| if length_ns == 0 { TIMEOUT } else { Duration::from_nanos(length_ns) };
-    let arrivals = match setup.rate {
-        Some((rate_per_second, poisson)) => Arrivals::Open { rate_per_second, poisson, spin: PACER_SPIN },
-        None => Arrivals::Closed { think: Duration::ZERO },
-    };
-    let spec = |target: &String| {
-        let (message_bytes, http) = match &setup.message {
-            SliceMessage::Echo { bytes } => (*bytes, None),
-            SliceMessage::Http { path, content } => (0, Some(http(target, path, content)?)),
+    let mut specs: Vec<LoadSpec> = Vec::with_capacity(setup.loads.len());
+    for words in &setup.loads {
+        let arguments =
+            Arguments::try_parse_from(std::iter::once("weir").chain(words.iter().map(String::as_str)))
+                .map_err(|error| usage(error.to_string()))?;
+        let Command::Load(load) = &arguments.command else {
+            return Err(usage(format!("{words:?} is no load")));
         };
-        Ok(LoadSpec {
-            target: target.clone(),
-            connections: setup.connections,
-            idle_connections: setup.idle_connections,
-            depth: setup.depth,
-            message_bytes,
-            arrivals,
-            workers: setup.workers,
-            pin: setup.pin.clone(),
-            seed: setup.seed,
-            duration: Duration::from_secs(1),
-            messages: None,
-            warmup_max: Duration::ZERO,
-            ramp_up: Duration::ZERO,
-            connect_timeout: or_default(setup.connect_timeout_ns),
-            response_timeout: or_default(setup.response_timeout_ns),
-            engine: engine.clone(),
-            observe_pid: None,
-            observe_stats: None,
-            http,
-            orders: None,
-        })
-    };
-    setup.targets.iter().map(spec).collect()
-}
-
-fn http(target: &str, path: &str, content: &str) -> Result<HttpSpec> {
-    let url =
-        HttpUrl { text: format!("http://{target}{path}"), host: target.to_owned(), path: path.to_owned() };
-    Ok(HttpSpec { expect_content: load_http::expected(Some(content))?, ..HttpSpec::get(vec![url]) })
+        let load = load.command();
+        let mut spec = load.spec()?;
+        match specs.first() {
+            Some(first) => spec.engine.clone_from(&first.engine),
+            None => load::check(&mut spec, load.shared())?,
+        }
+        specs.push(spec);
+    }
+    Ok(specs)
 }
 
 /// JSON values, one a line.

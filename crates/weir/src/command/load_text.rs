@@ -14,17 +14,17 @@ const BARS_MAX: usize = 12;
 const BAR_AT: usize = 37;
 
 /// The width of a report on a terminal of this width.
-pub(super) fn columns(terminal: usize) -> usize {
+pub(crate) fn columns(terminal: usize) -> usize {
     terminal.clamp(COLUMNS_MIN, COLUMNS_MAX)
 }
 
 /// Breaks rows that are too long between words, and goes on where the texts of rows begin.
-pub(super) fn fit(rows: Vec<String>, columns: usize) -> Vec<String> {
+pub(crate) fn fit(rows: Vec<String>, columns: usize) -> Vec<String> {
     rows.into_iter().flat_map(|row| broken(&row, columns, INDENT)).collect()
 }
 
 /// The same for sentences without a name in front.
-pub(super) fn fit_sentences(sentences: Vec<String>, columns: usize) -> Vec<String> {
+pub(crate) fn fit_sentences(sentences: Vec<String>, columns: usize) -> Vec<String> {
     sentences.into_iter().flat_map(|sentence| broken(&sentence, columns, 2)).collect()
 }
 
@@ -47,13 +47,13 @@ fn broken(row: &str, columns: usize, indent: usize) -> Vec<String> {
 }
 
 /// A time in the unit that fits it.
-pub(super) fn scaled(nanoseconds: f64) -> String {
+pub(crate) fn scaled(nanoseconds: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     in_unit(nanoseconds, &UNITS)
 }
 
 /// Bytes a second in the unit that fits.
-pub(super) fn byte_rate(bytes_per_second: f64) -> String {
+pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)];
     in_unit(bytes_per_second, &UNITS)
 }
@@ -83,7 +83,7 @@ fn seconds(nanoseconds: u64) -> String {
 }
 
 /// How long it took, and how much of that was measured.
-pub(super) fn time(report: &LoadReport) -> String {
+pub(crate) fn time(report: &LoadReport) -> String {
     let measured = seconds(report.window_ns);
     if report.warmup_ns == 0 {
         return format!("time          {measured}, all of it measured");
@@ -94,7 +94,7 @@ pub(super) fn time(report: &LoadReport) -> String {
 }
 
 /// What a counted run did not reach.
-pub(super) fn unreached(report: &LoadReport, unit: &str) -> Option<String> {
+pub(crate) fn unreached(report: &LoadReport, unit: &str) -> Option<String> {
     let asked = report.messages_asked.filter(|asked| report.messages < *asked)?;
     let started = report.messages_started.min(asked);
     Some(format!(
@@ -107,7 +107,7 @@ pub(super) fn unreached(report: &LoadReport, unit: &str) -> Option<String> {
 }
 
 /// What the generator itself cost.
-pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
+pub(crate) fn generator(report: &LoadReport, unit: &str) -> String {
     let cpu_ns = report.generator_cpu_ns as f64;
     let busy = report.generator_busy_max * 100.0;
     let cost = match report.messages {
@@ -118,7 +118,7 @@ pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
 }
 
 /// What the server cost, when it was observed.
-pub(super) fn server(report: &LoadReport, unit: &str) -> Option<String> {
+pub(crate) fn server(report: &LoadReport, unit: &str) -> Option<String> {
     let observed = report.observed.as_ref()?;
     let (cpu_ns, threads) = (observed.cpu_ns as f64, observed.threads);
     let switches = (observed.context_switches_voluntary + observed.context_switches_involuntary) as f64;
@@ -152,7 +152,7 @@ pub(crate) fn latency(summary: &LatencySummary) -> String {
 }
 
 /// A bar for each of equal steps of the logarithm between the shortest and the longest time; empty without samples.
-pub(super) fn histogram(summary: &LatencySummary, unit: &str, columns: usize) -> Vec<String> {
+pub(crate) fn histogram(summary: &LatencySummary, unit: &str, columns: usize) -> Vec<String> {
     // One that cannot be read is not ours; the quantiles stand above.
     let Ok(histogram) = summary.histogram() else { return Vec::new() };
     if histogram.is_empty() {
@@ -186,7 +186,7 @@ fn edges(min: u64, max: u64) -> Vec<u64> {
     edges
 }
 
-pub(super) fn failures(report: &LoadReport) -> String {
+pub(crate) fn failures(report: &LoadReport) -> String {
     let counts = &report.failures;
     let classes = [
         ("refused", counts.refused),
@@ -210,8 +210,43 @@ pub(super) fn failures(report: &LoadReport) -> String {
 }
 
 /// What went wrong first.
-pub(super) fn failure_first(report: &LoadReport) -> Option<String> {
+pub(crate) fn failure_first(report: &LoadReport) -> Option<String> {
     report.failure_first.as_ref().map(|first| format!("first failure {}", first.text))
+}
+
+/// What only an open loop has.
+pub(crate) fn paced(report: &LoadReport) -> Vec<String> {
+    if report.rate_per_second.is_none() {
+        return Vec::new();
+    }
+    vec![
+        format!("service time  {}", latency(&report.service)),
+        format!("send lag      {}", latency(&report.send_lag)),
+        format!("missed starts {}", report.missed_starts),
+    ]
+}
+
+/// The report as people read it, of messages that have nothing of their own to say.
+pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
+    let bound = if report.generator_bound { " (the generator was the limit: a lower bound)" } else { "" };
+    let mut rows = vec![
+        format!("target        {} ({} loop, generator on {})", report.target, report.mode, report.driver),
+        format!(
+            "load          {} connections x {} in flight, {} B messages",
+            report.connections, report.depth, report.message_bytes
+        ),
+        time(report),
+        format!("messages      {} ({} bytes compared)", report.messages, report.bytes_verified),
+        format!("throughput    {:.0} messages/s{bound}", report.throughput_per_second),
+        format!("response time {}", latency(&report.response)),
+    ];
+    rows.extend(paced(report));
+    rows.push(format!("failures      {}", failures(report)));
+    rows.extend(failure_first(report));
+    rows.push(generator(report, "message"));
+    rows.extend(server(report, "message"));
+    rows.extend(unreached(report, "messages").map(|text| format!("asked for     {text}")));
+    fit(rows, columns).join("\n")
 }
 
 #[cfg(test)]

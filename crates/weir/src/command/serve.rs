@@ -18,24 +18,15 @@ use weir_servers::{
     stats::{NodeSource, StatsSocket},
 };
 
-use super::{engine, serve_echo, serve_exchange, serve_gateway, serve_http};
+use super::engine;
 use crate::{
-    args::{Accept, Serve, ServeProtocol, ServeShared},
-    exit::{Exit, UsageError},
+    args::{Accept, ServeShared},
+    exit::UsageError,
     output, signals,
 };
 
-pub(crate) fn run(serve: &Serve) -> Result<Exit> {
-    match &serve.protocol {
-        ServeProtocol::Echo(echo) => serve_echo::run(echo),
-        ServeProtocol::Http(http) => serve_http::run(http),
-        ServeProtocol::Exchange(exchange) => serve_exchange::run(exchange),
-        ServeProtocol::Gateway(gateway) => serve_gateway::run(gateway),
-    }
-}
-
 /// A server that can be started: its flags are checked, and its names are taken.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     config: ServerConfig,
     /// Why this driver, if it was not named.
     why: Option<String>,
@@ -43,7 +34,7 @@ pub(super) struct Prepared {
 }
 
 /// Checks the flags that every server has.
-pub(super) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
+pub(crate) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
     // A low soft limit is raised to the hard one; if that fails the server runs with what it has.
     let _ = weir_evidence::limits::raise_nofile();
     let (config, why) = config(shared, listen)?;
@@ -52,7 +43,7 @@ pub(super) fn prepare(shared: &ServeShared, listen: &str) -> Result<Prepared> {
 }
 
 /// A server that runs.
-pub(super) struct Running {
+pub(crate) struct Running {
     address: Address,
     control: ServerControl,
     node: Option<NodeSource>,
@@ -76,7 +67,7 @@ impl Running {
     }
 
     /// A server of order sessions. `until_ready` comes back when it may be said where it listens.
-    pub(super) fn orders(
+    pub(crate) fn orders(
         server: OrdersServer,
         node: NodeSource,
         until_ready: impl FnOnce() + 'static,
@@ -96,7 +87,7 @@ impl Running {
 impl Prepared {
     /// Starts a server with this handler, says where it listens, and comes back when it has drained. `node` is what the
     /// server has to say beside the engine's counters.
-    pub(super) fn run<H, F>(self, node: Option<NodeSource>, handler: H) -> Result<()>
+    pub(crate) fn run<H, F>(self, node: Option<NodeSource>, handler: H) -> Result<()>
     where
         H: Fn(Stream) -> F + Clone + Send + 'static,
         F: Future<Output = ()> + 'static,
@@ -105,7 +96,7 @@ impl Prepared {
     }
 
     /// As [`Self::run`], for a server that is started in another way.
-    pub(super) fn run_server(
+    pub(crate) fn run_server(
         self,
         start: impl FnOnce(ServerConfig) -> Result<Running, ServeError>,
     ) -> Result<()> {
@@ -133,18 +124,18 @@ impl Prepared {
     }
 
     /// Leaves half of the descriptors to files: each connection may have one open.
-    pub(super) fn reserve_for_files(&mut self) {
+    pub(crate) fn reserve_for_files(&mut self) {
         self.config.engine.limits.descriptors_reserved = usize::MAX;
     }
 
     /// How many workers there will be.
-    pub(super) fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         self.config.workers
     }
 
     /// Refuses to listen where others can reach it, unless that is insisted on: passwords and orders cross the wire as
     /// they are.
-    pub(super) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
+    pub(crate) fn refuse_insecure(&self, is_insisted: bool) -> Result<()> {
         match &self.config.listen {
             Address::Tcp(address) if !address.ip().is_loopback() && !is_insisted => Err(UsageError(format!(
                 "--listen {address}: passwords and orders would cross the network unprotected; listen on 127.0.0.1 \

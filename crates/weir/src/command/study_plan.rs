@@ -75,12 +75,14 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     Ok(Written { name, path, text: Cow::Owned(text) })
 }
 
+/// Studies that need no file.
+pub(crate) fn study_names() -> Vec<&'static str> {
+    builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect()
+}
+
 fn unknown(name: &str) -> UsageError {
-    let names: Vec<&str> = builtin::ALL.iter().map(|study| study.name).chain([PEERS]).collect();
-    UsageError(format!(
-        "there is no study {name:?}; use {}, or a study file ending in .toml",
-        names.join(", ")
-    ))
+    let names = study_names().join(", ");
+    UsageError(format!("there is no study {name:?}; use {names}, or a study file ending in .toml"))
 }
 
 impl Written {

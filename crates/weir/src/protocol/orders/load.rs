@@ -1,17 +1,17 @@
 //! `weir load orders`.
 
 use anyhow::Result;
-use weir_load::{LoadError, LoadSpec, OrderMix, OrdersSpec, Password};
+use weir_load::{LoadSpec, OrderMix, OrdersSpec, Password};
 use weir_record::{load::LoadReport, orders::OrdersLoadReport};
 
-use super::{
-    load,
-    load_text::{columns, failure_first, failures, fit, generator, latency, server, time, unreached},
-};
+use super::arguments::LoadOrders;
 use crate::{
-    args::LoadOrders,
-    exit::{Exit, UsageError},
-    output,
+    args::LoadShared,
+    command::{
+        load::{self, LoadCommand},
+        load_text::{failure_first, failures, fit, generator, latency, paced, server, time, unreached},
+    },
+    exit::UsageError,
 };
 
 /// Environment variable with the password of every account.
@@ -19,33 +19,47 @@ const PASSWORD_VARIABLE: &str = "WEIR_PASSWORD";
 /// Password of the accounts of a demonstration.
 const PASSWORD_DEMO: &str = "DEMO";
 
-pub(crate) fn run(arguments: &LoadOrders) -> Result<Exit> {
-    let mut spec = spec(arguments)?;
-    load::check(&mut spec, &arguments.shared)?;
-    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
-    let columns = columns(output::width_columns());
-    let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
-    output::print(&text)?;
-    Ok(load::conclude(&report, ending, arguments.shared.max_errors, "orders"))
-}
+impl LoadCommand for LoadOrders {
+    fn shared(&self) -> &LoadShared {
+        &self.shared
+    }
 
-fn spec(arguments: &LoadOrders) -> Result<LoadSpec> {
-    let sessions = arguments.shared.connections.into();
-    let messages = arguments.orders.map(|each| each.saturating_mul(sessions));
-    let orders = OrdersSpec {
-        accounts_prefix: arguments.accounts_prefix.clone(),
-        password: Password(password(arguments.password.as_deref())),
-        in_flight_total: arguments.in_flight_total,
-        orders_each: arguments.orders,
-        mix: mix(&arguments.mix)?,
-        symbols: arguments.symbols.clone(),
-        reconnect_every: arguments.reconnect_every,
-        resume: arguments.resume,
-    };
-    let shared = load::spec(&arguments.shared, "--target", &arguments.target, messages)?;
-    // All that is in flight may be on one session.
-    let depth = arguments.in_flight_total.map_or(shared.depth, |total| total.max(1));
-    Ok(LoadSpec { depth, orders: Some(orders), ..shared })
+    fn spec(&self) -> Result<LoadSpec> {
+        let sessions = self.shared.connections.into();
+        let messages = self.orders.map(|each| each.saturating_mul(sessions));
+        let orders = OrdersSpec {
+            accounts_prefix: self.accounts_prefix.clone(),
+            password: Password(password(self.password.as_deref())),
+            in_flight_total: self.in_flight_total,
+            orders_each: self.orders,
+            mix: mix(&self.mix)?,
+            symbols: self.symbols.clone(),
+            reconnect_every: self.reconnect_every,
+            resume: self.resume,
+        };
+        let shared = load::spec(&self.shared, orders.into(), "--target", &self.target, messages)?;
+        // All that is in flight may be on one session.
+        let depth = self.in_flight_total.map_or(shared.depth, |total| total.max(1));
+        Ok(LoadSpec { depth, ..shared })
+    }
+
+    fn unit(&self) -> &'static str {
+        "orders"
+    }
+
+    fn refusal(&self, field: &'static str, reason: String) -> String {
+        let flag = match field {
+            "connections" => "sessions",
+            "depth" => "in-flight",
+            "messages" => "orders",
+            field => field,
+        };
+        format!("--{flag}: {reason}")
+    }
+
+    fn table(&self, report: &LoadReport, columns: usize) -> String {
+        table(report, columns)
+    }
 }
 
 fn password(given: Option<&str>) -> String {
@@ -55,23 +69,6 @@ fn password(given: Option<&str>) -> String {
 
 fn mix(text: &str) -> Result<OrderMix> {
     text.parse().map_err(|error| UsageError(format!("--mix {error}")).into())
-}
-
-/// An impossible value, told with the flag that gave it.
-fn with_flag(error: LoadError) -> anyhow::Error {
-    match error {
-        LoadError::Invalid { field, reason } => {
-            let flag = match field {
-                "connections" => "sessions",
-                "depth" => "in-flight",
-                "messages" => "orders",
-                "think-time" => "think",
-                field => field,
-            };
-            UsageError(format!("--{flag}: {reason}")).into()
-        }
-        other => other.into(),
-    }
 }
 
 /// The report as people read it.
@@ -86,11 +83,7 @@ fn table(report: &LoadReport, columns: usize) -> String {
         };
         rows.push(format!("{name}      {text}"));
     }
-    if report.rate_per_second.is_some() {
-        rows.push(format!("service time  {}", latency(&report.service)));
-        rows.push(format!("send lag      {}", latency(&report.send_lag)));
-        rows.push(format!("missed starts {}", report.missed_starts));
-    }
+    rows.extend(paced(report));
     rows.extend(checks(&orders));
     rows.push(format!("failures      {}", failures(report)));
     rows.extend(failure_first(report));
@@ -249,7 +242,13 @@ mod tests {
 
     #[test]
     fn an_impossible_value_is_told_with_its_flag() {
-        let told = |field| with_flag(LoadError::Invalid { field, reason: "no".into() }).to_string();
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            load: LoadOrders,
+        }
+        let load = <Line as clap::Parser>::parse_from(["orders"]).load;
+        let told = |field| load.refusal(field, "no".into());
         assert_eq!(told("connections"), "--sessions: no");
         assert_eq!(told("depth"), "--in-flight: no");
         assert_eq!(told("accounts-prefix"), "--accounts-prefix: no");

@@ -9,12 +9,9 @@ use weir_servers::{
     orders::{OrdersConfig, OrdersServer, accounts_named, demo_accounts},
 };
 
-use super::{
-    journal,
-    serve::{self, Running},
-};
+use super::{arguments::ServeExchange, journal};
 use crate::{
-    args::ServeExchange,
+    command::serve::{self, Running},
     exit::{Exit, UsageError},
     output,
 };
@@ -25,7 +22,7 @@ const LISTEN_DEFAULT: &str = "127.0.0.1:9101";
 /// Accounts for the workers of a demonstration gateway.
 const GATEWAY_ACCOUNTS: u32 = 256;
 
-pub(super) fn run(arguments: &ServeExchange) -> Result<Exit> {
+pub(crate) fn run(arguments: &ServeExchange) -> Result<Exit> {
     let file = config(arguments)?;
     let listen = arguments.listen.as_deref().or(file.listen.as_deref()).unwrap_or(LISTEN_DEFAULT);
     let prepared = serve::prepare(&arguments.shared, listen)?;
@@ -73,14 +70,15 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Arguments, Command, Serve, ServeProtocol};
+    use crate::{
+        args::{Arguments, Command},
+        protocol::ServeProtocol,
+    };
 
     #[test]
     fn a_demonstration_has_accounts_for_clients_and_for_gateways() {
         let arguments = Arguments::try_parse_from(["weir", "serve", "exchange", "--demo", "3"]);
-        let Ok(Arguments { command: Command::Serve(Serve { protocol: ServeProtocol::Exchange(exchange) }) }) =
-            arguments
-        else {
+        let Ok(Arguments { command: Command::Serve(ServeProtocol::Exchange(exchange)) }) = arguments else {
             panic!("it is a command")
         };
         let names: Vec<String> = config(&exchange)

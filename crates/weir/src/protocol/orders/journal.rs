@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use weir_servers::journal::Level;
 
-use crate::{args::JournalFlags, exit::UsageError};
+use super::arguments::JournalFlags;
+use crate::exit::UsageError;
 
 /// Flags go before the file. `None`: nothing is kept.
 pub(super) fn place(

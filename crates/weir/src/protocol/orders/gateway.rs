@@ -9,12 +9,12 @@ use weir_servers::gateway::{
     self, ControlPath, ControlSocket, GatewayConfig, GatewayServer, Listeners, MetricsPort,
 };
 
-use super::{
-    engine, journal,
-    serve::{self, Running},
-};
+use super::{arguments::ServeGateway, journal};
 use crate::{
-    args::ServeGateway,
+    command::{
+        engine,
+        serve::{self, Running},
+    },
     exit::{Exit, UsageError},
     output,
 };
@@ -26,7 +26,7 @@ const UPSTREAM_DEFAULT: &str = "127.0.0.1:9101";
 /// How long the start waits for exchanges.
 const UPSTREAM_PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(arguments: &ServeGateway) -> Result<Exit> {
+pub(crate) fn run(arguments: &ServeGateway) -> Result<Exit> {
     let (config, listeners) = config(arguments)?;
     let listen = arguments.listen.as_deref().or(listeners.orders.as_deref()).unwrap_or(LISTEN_DEFAULT);
     let prepared = serve::prepare(&arguments.shared, listen)?;
@@ -160,12 +160,15 @@ mod tests {
     use weir_servers::journal::Level;
 
     use super::*;
-    use crate::args::{Arguments, Command, Serve, ServeProtocol};
+    use crate::{
+        args::{Arguments, Command},
+        protocol::ServeProtocol,
+    };
 
     fn typed(flags: &[&str]) -> Result<(GatewayConfig, Listeners)> {
         let line = ["weir", "serve", "gateway"].iter().chain(flags);
         match Arguments::try_parse_from(line)?.command {
-            Command::Serve(Serve { protocol: ServeProtocol::Gateway(gateway) }) => config(&gateway),
+            Command::Serve(ServeProtocol::Gateway(gateway)) => config(&gateway),
             _ => panic!("it serves a gateway"),
         }
     }

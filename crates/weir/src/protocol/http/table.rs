@@ -5,9 +5,9 @@ use weir_record::{
     load::LoadReport,
 };
 
-use super::load_text::{
-    byte_rate, failure_first, failures, fit, fit_sentences, generator, histogram, latency, scaled, server,
-    time, unreached,
+use crate::command::load_text::{
+    byte_rate, failure_first, failures, fit, fit_sentences, generator, histogram, latency, paced, scaled,
+    server, time, unreached,
 };
 
 /// Seconds that are shown; `--csv` has all of them.
@@ -15,7 +15,7 @@ const SECONDS_SHOWN: usize = 60;
 /// Lines of a bad response that are shown; `--json` has all that was kept of it.
 const BAD_LINES_SHOWN: usize = 16;
 
-pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
+pub(super) fn table(report: &LoadReport, columns: usize) -> String {
     let http = report.http.clone().unwrap_or_default();
     let mut rows = head(report, &http);
     rows.push(String::new());
@@ -28,11 +28,7 @@ pub(crate) fn table(report: &LoadReport, columns: usize) -> String {
     rows.push(String::new());
     rows.push(format!("first byte    {}", latency(&http.first_byte)));
     rows.push(format!("connect       {}", latency(&http.connect)));
-    if report.rate_per_second.is_some() {
-        rows.push(format!("service time  {}", latency(&report.service)));
-        rows.push(format!("send lag      {}", latency(&report.send_lag)));
-        rows.push(format!("missed starts {}", report.missed_starts));
-    }
+    rows.extend(paced(report));
     rows.push(format!("statuses      {}", statuses(&http)));
     rows.push(format!("failures      {}", failures(report)));
     rows.extend(failure_first(report));

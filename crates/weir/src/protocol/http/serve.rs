@@ -20,9 +20,9 @@ use weir_servers::http::{
     ReplyHeaders, Root, Timeouts,
 };
 
-use super::{engine, serve};
+use super::arguments::{self, ServeHttp};
 use crate::{
-    args::{self, ServeHttp},
+    command::{engine, serve},
     exit::{Exit, UsageError},
     output,
 };
@@ -30,7 +30,7 @@ use crate::{
 /// How often a running server looks for lost lines of its logs. Whoever reads the log wants to know before the end.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) fn run(arguments: &ServeHttp) -> Result<Exit> {
+pub(crate) fn run(arguments: &ServeHttp) -> Result<Exit> {
     let config = config(arguments)?;
     let mut prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
     if arguments.root.is_some() {
@@ -77,8 +77,8 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
     Ok(HttpConfig {
         body: body(arguments)?,
         large_content: match arguments.large_content {
-            args::LargeContent::Memory => LargeContent::Memory,
-            args::LargeContent::PageCache => LargeContent::PageCache,
+            arguments::LargeContent::Memory => LargeContent::Memory,
+            arguments::LargeContent::PageCache => LargeContent::PageCache,
         },
         limits: Limits {
             first_line_bytes: defaults.first_line_bytes.min(arguments.head_bytes_max),
@@ -96,9 +96,9 @@ fn config(arguments: &ServeHttp) -> Result<HttpConfig> {
         client_connections_max: arguments.connections_max_per_client,
         headers: headers(&arguments.headers)?,
         log_format: match arguments.log_format {
-            args::LogFormat::Common => LogFormat::Common,
-            args::LogFormat::Combined => LogFormat::Combined,
-            args::LogFormat::Timed => LogFormat::Timed,
+            arguments::LogFormat::Common => LogFormat::Common,
+            arguments::LogFormat::Combined => LogFormat::Combined,
+            arguments::LogFormat::Timed => LogFormat::Timed,
         },
         say_close: arguments.say_close,
         handler_time: engine::time("--handler-time", &arguments.handler_time)?,
@@ -115,8 +115,8 @@ fn body(arguments: &ServeHttp) -> Result<Body> {
         let root = if arguments.dotfiles { root.with_dotfiles() } else { root };
         let root = if arguments.precompressed { root.with_precompressed() } else { root };
         let io = match arguments.file_io {
-            args::FileIo::Read => FileIo::Read,
-            args::FileIo::Sendfile => FileIo::Sendfile,
+            arguments::FileIo::Read => FileIo::Read,
+            arguments::FileIo::Sendfile => FileIo::Sendfile,
         };
         return Ok(Body::Files { root, io, cache: file_cache(arguments)? });
     }

@@ -8,48 +8,58 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use weir_load::{ExpectedContent, HttpSpec, HttpUrl, LoadError, LoadSpec};
+use weir_load::{ExpectedContent, HttpSpec, HttpUrl, LoadSpec};
 use weir_proto::{
     content::Content,
     http1::{Method, url::Url},
 };
 use weir_record::load::{LoadReport, SecondRow};
 
-use super::{load, load_http_table, load_text::columns};
+use super::{arguments::LoadHttp, table};
 use crate::{
-    args::LoadHttp,
-    exit::{Exit, UsageError},
-    output,
+    args::LoadShared,
+    command::load::{self, LoadCommand, Sink},
+    exit::UsageError,
 };
 
-pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
-    let mut spec = spec(arguments)?;
-    load::check(&mut spec, &arguments.shared)?;
-    // A path that cannot be written is known before the load, not after it.
-    let csv = arguments.csv.as_deref().map(|path| open_csv(path).map(|file| (path, file))).transpose()?;
-    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "responses", with_flag)?;
-    let text = if arguments.shared.json {
-        serde_json::to_string(&report)?
-    } else {
-        load_http_table::table(&report, columns(output::width_columns()))
-    };
-    output::print(&text)?;
-    let exit = load::conclude(&report, ending, arguments.shared.max_errors, "responses");
-    // Last, so that a full disk costs the file and not the report.
-    if let Some((path, file)) = csv {
-        write_csv(file, &report).with_context(|| format!("--csv {}: cannot write", path.display()))?;
+impl LoadCommand for LoadHttp {
+    fn shared(&self) -> &LoadShared {
+        &self.shared
     }
-    Ok(exit)
-}
 
-fn spec(arguments: &LoadHttp) -> Result<LoadSpec> {
-    let urls = urls(&arguments.urls)?;
-    let connections = arguments.shared.connections.into();
-    let messages = arguments.requests.map(|each| each.saturating_mul(connections));
-    let http = Some(http(arguments, &urls)?);
-    let (text, target) = target(&urls)?;
-    // A host without an address is told with its URL, as it was written.
-    Ok(LoadSpec { http, ..load::spec(&arguments.shared, text, &target, messages)? })
+    fn spec(&self) -> Result<LoadSpec> {
+        let urls = urls(&self.urls)?;
+        let connections = self.shared.connections.into();
+        let messages = self.requests.map(|each| each.saturating_mul(connections));
+        let http = http(self, &urls)?.into();
+        let (text, target) = target(&urls)?;
+        // A host without an address is told with its URL, as it was written.
+        load::spec(&self.shared, http, text, &target, messages)
+    }
+
+    fn unit(&self) -> &'static str {
+        "responses"
+    }
+
+    fn refusal(&self, field: &'static str, reason: String) -> String {
+        let flag = match field {
+            "url" => return reason,
+            "messages" => "requests",
+            field => field,
+        };
+        format!("--{flag}: {reason}")
+    }
+
+    fn open(&self) -> Result<Option<Sink>> {
+        let Some(path) = &self.csv else { return Ok(None) };
+        let unwritten = format!("--csv {}: cannot write", path.display());
+        let file = fs::File::create(path).context(unwritten.clone())?;
+        Ok(Some(Box::new(|report| write_csv(file, report).context(unwritten))))
+    }
+
+    fn table(&self, report: &LoadReport, columns: usize) -> String {
+        table::table(report, columns)
+    }
 }
 
 fn http(arguments: &LoadHttp, urls: &[(String, Url)]) -> Result<HttpSpec> {
@@ -132,7 +142,7 @@ fn read(flag: &str, path: &Path) -> Result<Vec<u8>> {
 }
 
 /// The content that is right, from how it is typed.
-pub(super) fn expected(content: Option<&str>) -> Result<ExpectedContent> {
+fn expected(content: Option<&str>) -> Result<ExpectedContent> {
     let Some(text) = content else { return Ok(ExpectedContent::AsFirst) };
     if text == "any" {
         return Ok(ExpectedContent::Anything);
@@ -173,27 +183,7 @@ fn source_addresses(text: &str) -> Result<Vec<IpAddr>> {
     Ok(addresses)
 }
 
-/// An impossible value, told with the flag that gave it.
-fn with_flag(error: LoadError) -> anyhow::Error {
-    match error {
-        LoadError::Invalid { field, reason } => {
-            let flag = match field {
-                "url" => return usage(reason),
-                "think-time" => "think",
-                "messages" => "requests",
-                field => field,
-            };
-            usage(format!("--{flag}: {reason}"))
-        }
-        other => other.into(),
-    }
-}
-
 /// A row for each whole second.
-fn open_csv(path: &Path) -> Result<fs::File> {
-    fs::File::create(path).with_context(|| format!("--csv {}: cannot write", path.display()))
-}
-
 fn write_csv(mut file: fs::File, report: &LoadReport) -> std::io::Result<()> {
     let mut text = String::from("second,responses,errors,p50_ns,p99_ns\n");
     for (second, row) in report.seconds.iter().enumerate() {

@@ -1,0 +1,97 @@
+//! The seam between a load and what it sends: a protocol says what is asked of it, and which workload carries that.
+
+use std::{any::Any, fmt, sync::Arc};
+
+use weir_engine::net::Address;
+use weir_record::load::LoadReport;
+
+use crate::{
+    gather::Gather,
+    recorder::Sections,
+    report::Ends,
+    slices::worker::Bench,
+    spec::{LoadError, LoadSpec},
+    worker::{Outcome, Stage},
+    workload::Workload,
+};
+
+/// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
+/// [`HttpSpec`](crate::HttpSpec) or [`OrdersSpec`](crate::OrdersSpec).
+#[derive(Clone, Debug)]
+pub struct Protocol(pub(crate) Arc<dyn ProtocolSpec>);
+
+impl<S: ProtocolSpec> From<S> for Protocol {
+    fn from(spec: S) -> Self {
+        Self(Arc::new(spec))
+    }
+}
+
+impl Protocol {
+    /// Its specification, if it is of this kind.
+    pub fn spec<S: 'static>(&self) -> Option<&S> {
+        let spec: &dyn Any = &*self.0;
+        spec.downcast_ref()
+    }
+
+    /// Whether both are of one kind, whatever is asked.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let kind = |of: &Self| Any::type_id(&*of.0);
+        kind(self) == kind(other)
+    }
+}
+
+/// What only a load of one protocol is asked.
+pub(crate) trait ProtocolSpec: fmt::Debug + Any + Send + Sync {
+    /// Checks what is special to it.
+    fn validate(&self, load: &LoadSpec, target: &Address) -> Result<(), LoadError>;
+
+    /// Bytes of the largest message that is sent, and the field of the specification that makes them many in flight.
+    fn request_bytes_max(&self) -> (usize, &'static str);
+
+    /// What a load has to know of it.
+    fn facts(&self) -> Facts;
+
+    /// Adds a part of its own to the report of everything else.
+    fn add_part(&self, _report: &mut LoadReport, _load: &LoadSpec, _gather: &Gather, _ends: &Ends<'_>) {}
+
+    /// Has its workload carry a load: `post.carry::<W>()`.
+    fn carry(&self, post: Post<'_>) -> Option<Outcome>;
+}
+
+/// What a load has to know of a protocol.
+pub(crate) struct Facts {
+    /// Bytes of a message as the report has them.
+    pub(crate) message_bytes: u32,
+    /// Messages that each connection of a counted run may start; absent where all connections are counted together.
+    pub(crate) messages_each: Option<u64>,
+    /// What is noted besides the times that every message has.
+    pub(crate) sections: Sections,
+    /// Whether its servers can be loaded in slices: its connections stay, and outlive what is between two slices.
+    pub(crate) has_slices: bool,
+}
+
+impl Facts {
+    /// Those of a protocol that has nothing of its own.
+    pub(crate) fn plain(message_bytes: u32) -> Self {
+        Self { message_bytes, messages_each: None, sections: Sections::default(), has_slices: true }
+    }
+}
+
+/// Where a workload is carried: in a run of its own, or in the slices of several servers.
+pub(crate) enum Post<'a> {
+    Run(Stage<'a>),
+    Slices(Bench<'a>),
+}
+
+impl Post<'_> {
+    /// Carries a workload to its end. Slices hand their outcomes over one by one.
+    pub(crate) fn carry<W: Workload>(&self) -> Option<Outcome> {
+        match self {
+            Self::Run(stage) => stage.perform::<W>(),
+            Self::Slices(bench) => {
+                bench.work::<W>();
+                None
+            }
+        }
+    }
+}
