@@ -89,6 +89,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
+            "observation",
         ],
     ),
 ];

@@ -12,6 +12,7 @@ mod load_orders;
 pub(crate) mod load_slices;
 mod load_text;
 pub(crate) mod manual;
+pub(crate) mod observe;
 pub(crate) mod report;
 pub(crate) mod serve;
 mod serve_echo;
