@@ -256,7 +256,7 @@ pub struct Trace {
     pub window_ns: u64,
     /// By kind, those with most time on a CPU first.
     pub calls: Vec<CallFigures>,
-    /// Calls that had begun before the window.
+    /// Calls at the edges of the window, whose end was seen and whose begin was not.
     pub calls_cut: u64,
     /// Whether times are split by what the scheduler did; otherwise all is wall time.
     pub is_split: bool,
@@ -391,7 +391,7 @@ pub struct ProbeCost {
     pub traced_ns: f64,
     /// Of that, what the programs themselves take for the call.
     pub inside_ns: f64,
-    /// Smallest and largest difference between the two over the repetitions.
+    /// Range of the difference, between the quartiles of the repetitions.
     pub added_ns: (f64, f64),
 }
 
@@ -408,7 +408,7 @@ pub struct Bound {
     pub asking_ns: f64,
     /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
     pub share_max: f64,
-    /// Share of the window the busiest thread was on a CPU.
+    /// Share of the window in which the busiest thread had a CPU or waited for one.
     pub busiest_share: f64,
     /// What follows.
     pub conclusion: Conclusion,

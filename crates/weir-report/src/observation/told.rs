@@ -50,11 +50,11 @@ pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<S
         ),
         Conclusion::NotBusy => told!(
             language,
-            "Its busiest thread was on a CPU {busy} of the time, so its CPU did not limit it: batching system calls \
-             could save at most {share} of that CPU, not raise the throughput.",
-            "가장 바쁜 스레드도 {busy}만 CPU에 있었으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
+            "Its busiest thread wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
+             save at most {share} of that CPU, not raise the throughput.",
+            "가장 바쁜 스레드도 시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
              늘지 않습니다.",
-            "最忙的线程也只有 {busy} 的时间在 CPU 上，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
+            "最忙的线程也只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
         ),
         Conclusion::AlreadyBatched => told!(
             language,
@@ -111,7 +111,8 @@ pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     let window = Window(trace.window_ns);
     let waits = trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
     let (waited, events) = waits.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
-    if waited > 0 {
+    // One that hardly ever happens says nothing of how a program waits.
+    if waited as f64 * 1e9 >= trace.window_ns as f64 && waited > 0 {
         let (each, rate) = (format::per_message(events as f64 / waited as f64), window.rate(waited));
         lines.push(told!(
             language,
@@ -159,9 +160,9 @@ pub(super) fn losses(trace: &Trace, language: Language) -> Vec<String> {
         let cut = count(trace.calls_cut);
         lines.push(told!(
             language,
-            "Begun before the window, and not counted: {cut} calls.",
-            "관찰 전에 시작되어 세지 않은 호출: {cut}건.",
-            "在观察前开始、未计数的调用：{cut} 个。",
+            "At the edges of the window, begun unseen and not counted: {cut} calls.",
+            "관찰 구간의 경계에서 시작을 보지 못해 세지 않은 호출: {cut}건.",
+            "处于观察窗口边缘、未看到开始因而未计数的调用：{cut} 个。",
         ));
     }
     let (threads, wakes, misses) = (trace.threads_lost, trace.wakes_lost, trace.misses);

@@ -23,7 +23,7 @@ use weir_judge::bound::bound;
 use weir_monitor::{live, snapshot::Monitor, target::Target};
 use weir_record::{
     SCHEMA_VERSION,
-    observation::{Ending, Observation, Rung},
+    observation::{Ending, Note, Observation, Rung},
 };
 use weir_report::Language;
 use weir_sys::child;
@@ -150,7 +150,10 @@ fn of_command(
     let mut watch = watch?;
     let ending = watch.run(length, stop);
     // Before it is waited for, so that its last figures are there.
-    let observation = watch.end(ending);
+    let mut observation = watch.end(ending);
+    // That the child became the program is no news, and it had no command line of its own before.
+    observation.notes.retain(|note| !matches!(note, Note::BecameAnother { .. }));
+    observation.command = arguments.command.join(" ");
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
     let exit = match ending {
         Ending::TargetEnded => Exit::Supervised(code(status)),
