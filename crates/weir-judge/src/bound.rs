@@ -10,7 +10,7 @@
 //! least that was measured, of the whole process, for all its calls and switches, the median. So the share without
 //! tracing is not larger than the one that is told, as far as that cost is known.
 
-use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose};
+use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose, Totals};
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
@@ -42,14 +42,21 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     let added_ns = events as f64 * (trace.cost.traced_ns - trace.cost.untraced_ns).max(0.0);
     let share_max = if io_ns > 0.0 { io_ns / (cpu_ns as f64 - added_ns).max(io_ns) } else { 0.0 };
     let window_ns = observation.window_ns.max(1) as f64;
-    // Waiting for a CPU that others have is being limited by CPU as well.
-    let wanted = observation.threads.iter().map(|thread| thread.cpu_ns + thread.run_delay_ns);
-    let busiest_ns = wanted.max().unwrap_or(0);
-    // A thread that ended may have been the busiest one.
-    let busiest_share = busiest_ns.max(observation.totals.ended_cpu_ns) as f64 / window_ns;
+    let busiest_share = wanted_ns(observation) / window_ns;
     let bound =
         Bound { cpu_ns, calls, io_ns, asking_ns, share_max, busiest_share, conclusion: Conclusion::Idle };
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
+}
+
+/// How long the busiest thread had a CPU or waited for one; or all threads by the CPUs there are, if that is longer:
+/// runtimes move their work between threads, so that none of them is busy and the process is.
+fn wanted_ns(observation: &Observation) -> f64 {
+    let Totals { cpu_ns, run_delay_ns, ended_cpu_ns, .. } = observation.totals;
+    let threads = observation.threads.iter().map(|thread| thread.cpu_ns + thread.run_delay_ns);
+    // A thread that ended may have been the busiest one.
+    let busiest_ns = threads.max().unwrap_or(0).max(ended_cpu_ns);
+    let cpus = f64::from(observation.fingerprint.cpus_online.max(1));
+    (busiest_ns as f64).max((cpu_ns + run_delay_ns) as f64 / cpus)
 }
 
 /// Calls with the way into the kernel and out of it.
@@ -89,7 +96,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, ProbeCost, Rung, ThreadFigures, Totals, Trace},
+        observation::{Ending, ProbeCost, Rung, ThreadFigures, Trace},
     };
 
     use super::*;
@@ -106,7 +113,7 @@ mod tests {
             ProbeCost { untraced_ns: 150.0, traced_ns: 400.0, inside_ns: 100.0, added_ns: (200.0, 300.0) };
         Observation {
             schema_version: SCHEMA_VERSION,
-            fingerprint: Fingerprint::default(),
+            fingerprint: Fingerprint { cpus_online: 2, ..Fingerprint::default() },
             began_unix_s: 0,
             pid: 7,
             command: "server".to_owned(),
@@ -152,6 +159,9 @@ mod tests {
         let mut starved = observed(300_000_000, calls(200_000_000));
         starved.threads[0].run_delay_ns = 600_000_000;
         assert_eq!(bound(&starved).expect("it was traced").conclusion, Conclusion::AtMost);
+        let mut spread = observed(300_000_000, calls(200_000_000));
+        spread.totals.run_delay_ns = 1_300_000_000;
+        assert_eq!(bound(&spread).expect("it was traced").conclusion, Conclusion::AtMost);
         let futexes = vec![call("futex", Purpose::Other, 1_000_000, 800_000_000)];
         assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
     }

@@ -408,7 +408,8 @@ pub struct Bound {
     pub asking_ns: f64,
     /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
     pub share_max: f64,
-    /// Share of the window in which the busiest thread had a CPU or waited for one.
+    /// Share of the window in which the busiest thread had a CPU or waited for one; or all threads, by CPU of the
+    /// machine, if that is more.
     pub busiest_share: f64,
     /// What follows.
     pub conclusion: Conclusion,

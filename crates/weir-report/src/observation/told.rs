@@ -50,11 +50,11 @@ pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<S
         ),
         Conclusion::NotBusy => told!(
             language,
-            "Its busiest thread wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
+            "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
              save at most {share} of that CPU, not raise the throughput.",
-            "가장 바쁜 스레드도 시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
+            "시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
              늘지 않습니다.",
-            "最忙的线程也只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
+            "它只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
         ),
         Conclusion::AlreadyBatched => told!(
             language,
@@ -298,15 +298,13 @@ pub(super) fn note(note: &Note, language: Language) -> String {
                 "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
             )
         }
-        Note::NotTraced { obstacle } => {
-            let why = self::obstacle(obstacle, language);
-            told!(
-                language,
-                "Tracing was asked for and could not be had: {why}. The next lower rung was used.",
-                "추적을 요청했지만 할 수 없었습니다: {why}. 한 단계 아래를 사용했습니다.",
-                "要求跟踪但无法实现：{why}。已改用下一级。",
-            )
-        }
+        // Why, and the command that unlocks it, stand with the rung.
+        Note::NotTraced { .. } => told!(
+            language,
+            "Tracing was asked for and could not be had; the next lower rung was used.",
+            "추적을 요청했지만 할 수 없어 한 단계 아래를 사용했습니다.",
+            "要求跟踪但无法实现，已改用下一级。",
+        ),
         Note::Miscounted { made, counted } => told!(
             language,
             "The programs counted {counted} of {made} calls that were made to try them: do not trust the counts.",

@@ -16,8 +16,8 @@ pub(crate) struct Observe {
     /// How long [default: 10s, or until the command ends; a command that still runs then is ended]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
-    /// Count and time every system call with programs in the kernel. It slows system calls of the whole machine a little
-    /// while it runs
+    /// Count and time every system call with programs in the kernel. Those of the whole machine are a little slower
+    /// meanwhile
     #[arg(long)]
     pub(crate) trace: bool,
     /// Leave this out of the trace; repeatable
