@@ -10,6 +10,7 @@
 pub mod foreign;
 pub mod network;
 pub mod observe;
+pub mod observer;
 pub mod process;
 pub mod stats;
 pub mod system;

@@ -8,6 +8,7 @@
 
 mod encoding;
 pub mod engine;
+pub mod evidence;
 pub mod finding;
 pub mod frontier;
 pub mod gateway;

@@ -14,17 +14,30 @@ pub const THREAD_ROWS_MAX: usize = 4096;
 pub const WAKE_ROWS_MAX: usize = 256;
 
 /// A rung of the ladder of evidence, lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
     /// L0: what an engine counts of itself.
     Engine,
     /// L1: what the kernel always keeps of a process.
+    #[default]
     Process,
     /// L2: programs at the kernel's tracepoints.
     Programs,
     /// L3: `strace`, to be shown, never to measure.
     Strace,
+}
+
+impl Rung {
+    /// Its name in records and exports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Process => "process",
+            Self::Programs => "programs",
+            Self::Strace => "strace",
+        }
+    }
 }
 
 /// Whether a rung can be used.

@@ -17,6 +17,7 @@ mod chart;
 mod csv;
 mod definitions;
 mod display;
+mod evidence_csv;
 mod findings;
 mod format;
 mod frontier;
@@ -71,6 +72,11 @@ pub fn csv(result: &StudyResult) -> String {
 /// Every slice of a study whose arms took turns, one per line; the header alone where none did.
 pub fn slices_csv(trials: &[TrialRecord]) -> String {
     slices_csv::lines(trials)
+}
+
+/// Every reading of every slice of evidence, one per line; the header alone where a study has none.
+pub fn evidence_csv(trials: &[TrialRecord]) -> String {
+    evidence_csv::lines(trials)
 }
 
 /// The primary verdict in one sentence.

@@ -71,6 +71,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "findings",
             "csv",
             "slices_csv",
+            "evidence_csv",
             "view",
             "metrics",
             "table",
