@@ -239,6 +239,7 @@ impl Watch {
             threads_left_out,
             trace: traced,
             bound: None,
+            strace: None,
         }
     }
 

@@ -16,6 +16,7 @@ use rustix::{
 use weir_evidence::{
     ladder::{
         Group,
+        strace::Strace,
         tracer::{KernelCounts, Tracer},
     },
     process::ProcessTree,
@@ -194,6 +195,26 @@ fn ten_kinds_of_calls_are_counted_exactly() {
     let counts = tracer.finish().expect("tables can be read");
     assert_exact(&counts.since(&first), 1);
     assert_exact(&counts.since(&before), 2);
+    child.end();
+}
+
+#[test]
+fn strace_counts_the_same_calls() {
+    let mut child = Observed::start("calls");
+    let strace = match Strace::attach(child.pid()) {
+        Ok(strace) => strace,
+        Err(error) => {
+            println!("skipped: {error}");
+            return child.end();
+        }
+    };
+    child.go_on();
+    let rows = strace.finish().expect("a table");
+    for (number, times) in TIMES {
+        let name = weir_sys::syscalls::name(number as u32).expect("it has one");
+        let calls = rows.iter().find(|row| row.name == name).map_or(0, |row| row.calls);
+        assert_eq!(calls, times, "{name}: {rows:?}");
+    }
     child.end();
 }
 

@@ -128,6 +128,7 @@ mod tests {
             threads_left_out: 0,
             trace: Some(Trace { calls, is_split: true, cost, ..Trace::default() }),
             bound: None,
+            strace: None,
         }
     }
 

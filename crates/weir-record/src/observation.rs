@@ -138,6 +138,31 @@ pub struct Observation {
     pub trace: Option<Trace>,
     /// What batching could bring at most.
     pub bound: Option<Bound>,
+    /// The same process under `strace` for as long, afterwards, where that was asked for.
+    #[serde(default)]
+    pub strace: Option<StraceTable>,
+}
+
+/// What `strace -c -f -w` said: right counts, and times of a program that it slowed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StraceTable {
+    /// Length of its window.
+    pub window_ns: u64,
+    /// By kind, most time first.
+    pub rows: Vec<StraceRow>,
+}
+
+/// A kind of system call under `strace`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StraceRow {
+    /// Name.
+    pub name: String,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of them, failed for whatever reason.
+    pub errors: u64,
+    /// Time between begin and end as strace saw it, waiting and its own stops included.
+    pub time_ns: u64,
 }
 
 /// Why an observation ended.
@@ -191,6 +216,11 @@ pub enum Note {
         made: u64,
         /// Calls that were counted.
         counted: u64,
+    },
+    /// Tracing with strace was asked for and could not be had.
+    NoStrace {
+        /// Why.
+        error: String,
     },
     /// A part of the trace could not be had.
     PartLeftOut {

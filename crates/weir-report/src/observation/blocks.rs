@@ -1,6 +1,6 @@
 //! What a view of an observation shows, in order: sentences and tables, in one language.
 
-use weir_record::observation::{Observation, Rung, Trace};
+use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
 use super::{tables, told};
 use crate::{
@@ -49,6 +49,9 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
         blocks.push(wakes(observation, trace, language));
         blocks.push(softirqs(trace, language));
         blocks.push(uring(trace, language));
+    }
+    if let Some(strace) = &observation.strace {
+        blocks.push(under_strace(observation, strace, language));
     }
     blocks.push(evidence(observation, language));
     blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
@@ -229,6 +232,38 @@ fn uring(trace: &Trace, language: Language) -> Block {
     let title = language.choose(["io_uring", "io_uring", "io_uring"]);
     let table = tables::uring(trace, language);
     Block { title: title.to_owned(), table, ..Block::default() }
+}
+
+fn under_strace(observation: &Observation, strace: &StraceTable, language: Language) -> Block {
+    let title =
+        language.choose(["The same under strace", "strace로 본 같은 프로세스", "strace 下的同一进程"]);
+    let help = language.choose([
+        "strace stops a process twice in each call. Its counts are right for the slowed process; its times add up \
+         waiting and its own stops, and say nothing of what the calls cost without it.",
+        "strace는 호출마다 프로세스를 두 번 멈춥니다. 느려진 프로세스에 대한 횟수는 맞지만, 시간은 대기와 strace 자체의 정지까지 더한 것이라 strace 없이 든 비용을 \
+         말해 주지 않습니다.",
+        "strace 在每次调用中让进程停两次。对变慢后的进程，次数是对的；时间则把等待和它自身的停顿都加了进来，不能说明没有它时调用的开销。",
+    ]);
+    let rate = |calls: u64, window_ns: u64| calls as f64 * 1e9 / window_ns as f64;
+    let mut lines = Vec::new();
+    if let Some(trace) = &observation.trace {
+        let traced = rate(trace.calls.iter().map(|call| call.count).sum(), trace.window_ns);
+        let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
+        let (traced, slowed, kept) =
+            (format::rate(traced), format::rate(slowed), format::percent(slowed / traced));
+        lines.push(told!(
+            language,
+            "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
+            "strace 아래에서는 시스템 콜 {slowed}, 커널 프로그램 아래에서는 {traced}로 {kept} 수준입니다.",
+            "在 strace 下该进程每秒系统调用为 {slowed}，在内核程序下为 {traced}：只有后者的 {kept}。",
+        ));
+    }
+    Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        lines,
+        table: tables::strace(observation, strace, language),
+    }
 }
 
 /// How it is known, and what would show more.

@@ -27,7 +27,8 @@ mod tests {
         machine::Fingerprint,
         observation::{
             Bound, CallFigures, Conclusion, Descriptors, Ending, Note, Obstacle, ProbeCost, Purpose, Rung,
-            RungState, SoftirqFigures, ThreadFigures, Totals, Trace, UringFigures, WakeFigures,
+            RungState, SoftirqFigures, StraceRow, StraceTable, ThreadFigures, Totals, Trace, UringFigures,
+            WakeFigures,
         },
     };
 
@@ -87,6 +88,12 @@ mod tests {
         }
     }
 
+    fn strace() -> StraceTable {
+        let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, errors: 0, time_ns };
+        let rows = vec![row("epoll_wait", 9_000, 1_700_000_000), row("sendto", 9_000, 290_000_000)];
+        StraceTable { window_ns: 2_000_000_000, rows }
+    }
+
     fn observed(trace: Option<Trace>) -> Observation {
         let traced = trace.is_some();
         let bound = Bound {
@@ -139,6 +146,7 @@ mod tests {
             threads_left_out: 5,
             trace,
             bound: traced.then_some(bound),
+            strace: traced.then(strace),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The tables of an observation.
 
-use weir_record::observation::{CallFigures, Observation, Purpose, Trace};
+use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, Trace};
 
 use super::blocks::{Columns, Window};
 use crate::{
@@ -151,6 +151,37 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
         ]
     });
     columns(&head, 3, rows.collect(), &[4])
+}
+
+/// strace's time beside what the kernel's programs say, each as a share of its window.
+pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["call", "strace: calls", "time", "each", "kernel: on CPU", "asleep", "each"],
+        Language::Korean => ["호출", "strace: 횟수", "시간", "1회", "커널: CPU", "대기", "1회"],
+        Language::Chinese => ["调用", "strace：次数", "时间", "每次", "内核：CPU", "睡眠", "每次"],
+    };
+    let window = Window(strace.window_ns);
+    let rows = strace.rows.iter().map(|row| {
+        let trace = observation.trace.as_ref();
+        let own = trace.and_then(|trace| trace.calls.iter().find(|call| call.name == row.name));
+        let share = |ns: fn(&CallFigures) -> u64| match (trace, own) {
+            (Some(trace), Some(call)) => Window(trace.window_ns).share(ns(call)),
+            _ => ABSENT.to_owned(),
+        };
+        vec![
+            printable(&row.name),
+            window.rate(row.calls),
+            window.share(row.time_ns),
+            format::nanos(row.time_ns as f64 / row.calls as f64),
+            share(|call| call.on_cpu_ns),
+            share(|call| call.blocked_ns),
+            own.map_or_else(
+                || ABSENT.to_owned(),
+                |call| format::nanos(call.on_cpu_ns as f64 / call.count as f64),
+            ),
+        ]
+    });
+    columns(&head, 1, rows.collect(), &[5])
 }
 
 pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {

@@ -311,6 +311,10 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             "시험 삼아 한 호출 {made}회 중 {counted}회만 세었습니다. 횟수를 믿지 마십시오.",
             "试探性的 {made} 次调用只计到 {counted} 次：请勿相信计数。",
         ),
+        Note::NoStrace { error } => {
+            let error = printable(error);
+            told!(language, "Without strace: {error}.", "strace 없음: {error}.", "没有 strace：{error}。")
+        }
         Note::PartLeftOut { tracepoint, error } => {
             let (tracepoint, error) = (printable(tracepoint), printable(error));
             told!(

@@ -23,6 +23,9 @@ pub(crate) struct Observe {
     /// Leave this out of the trace; repeatable
     #[arg(long, value_name = "PART", value_enum, requires = "trace")]
     pub(crate) without: Vec<ObservedGroup>,
+    /// Afterwards, watch it for as long under strace, to see what that makes of it. It may slow it a hundredfold
+    #[arg(long, requires = "pid")]
+    pub(crate) strace: bool,
     /// Print the record as JSON instead of a report
     #[arg(long)]
     pub(crate) json: bool,

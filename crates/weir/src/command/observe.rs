@@ -10,20 +10,20 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::{
-    ladder::Group,
+    ladder::{Group, strace::Strace},
     watch::{Plan, Watch, WatchError},
 };
 use weir_judge::bound::bound;
 use weir_monitor::{live, snapshot::Monitor, target::Target};
 use weir_record::{
     SCHEMA_VERSION,
-    observation::{Ending, Note, Observation, Rung},
+    observation::{Ending, Note, Observation, Rung, StraceTable},
 };
 use weir_report::Language;
 use weir_sys::child;
@@ -86,7 +86,26 @@ fn of_process(
         !arguments.plain && !arguments.json && io::stdout().is_terminal() && io::stdin().is_terminal();
     let ending =
         if is_shown { watch_live(&mut watch, pid, length, stop)? } else { watch.run(Some(length), stop) };
-    Ok(watch.end(ending))
+    let mut observation = watch.end(ending);
+    if arguments.strace && ending == Ending::Time {
+        match under_strace(pid, length, stop) {
+            Ok(table) => observation.strace = Some(table),
+            Err(error) => observation.notes.push(Note::NoStrace { error: error.to_string() }),
+        }
+    }
+    Ok(observation)
+}
+
+/// The process under strace, for as long.
+fn under_strace(pid: u32, length: Duration, stop: &AtomicBool) -> io::Result<StraceTable> {
+    output::tell("strace: the process is stopped twice in each system call until this ends");
+    let strace = Strace::attach(pid)?;
+    let begun = Instant::now();
+    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
+        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
+    }
+    let window_ns = begun.elapsed().as_nanos() as u64;
+    Ok(StraceTable { window_ns, rows: strace.finish()? })
 }
 
 fn usage(error: WatchError) -> anyhow::Error {
@@ -168,7 +187,7 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
         // Fails only for one that has ended.
         let _ = kill_process(pid, Signal::TERM);
     }
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while begun.elapsed() < FAREWELL {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
