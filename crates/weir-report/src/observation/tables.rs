@@ -181,7 +181,7 @@ pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: 
             ),
         ]
     });
-    columns(&head, 1, rows.collect(), &[5])
+    columns(&head, 1, rows.collect(), &[6, 3, 5])
 }
 
 pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
