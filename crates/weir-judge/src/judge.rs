@@ -44,7 +44,7 @@ use weir_stats::{
 use crate::{
     answers, attribution,
     cell_trials::{self, CellTrials},
-    check, equal_rate, frontier,
+    check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
     handoff, listening, obstacle,
     progress::Progress,
@@ -117,6 +117,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         attributions: attribution::all(spec, &gate, &cells),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
+        evidence: evidence::all(spec, &planned),
         gateway,
         frontier,
         frontier_answers,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    evidence::ArmEvidence,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
     gateway::{GatewayFindings, OrderFigures},
@@ -58,6 +59,9 @@ pub struct StudyResult {
     /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syn_ladder_s: Vec<u32>,
+    /// What the slices of evidence come to, by cell and arm; empty where the study has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ArmEvidence>,
     /// What only a study of the order gateway concludes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<GatewayFindings>,

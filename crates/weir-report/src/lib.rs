@@ -17,6 +17,7 @@ mod chart;
 mod csv;
 mod definitions;
 mod display;
+mod evidence;
 mod evidence_csv;
 mod findings;
 mod format;

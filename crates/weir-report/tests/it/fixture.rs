@@ -358,6 +358,7 @@ pub fn quick() -> StudyResult {
         spec,
         attributions: Vec::new(),
         listening: Vec::new(),
+        evidence: Vec::new(),
         syn_ladder_s: Vec::new(),
         gateway: None,
         answers: Vec::new(),
