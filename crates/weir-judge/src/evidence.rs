@@ -14,6 +14,9 @@ use weir_record::{
 };
 use weir_stats::decide::estimate;
 
+/// With fewer rounds what observing costs has no interval that says anything.
+const TAX_ROUNDS_MIN: usize = 4;
+
 /// What engines count of their calls for I/O (`EngineStats`), as rows name it.
 const ENGINE_CALLS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
 
@@ -63,7 +66,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
             of_process("context-switches-involuntary"),
         ),
         calls: calls(&sums),
-        coverage: coverage(cell, &sums, highest.len()),
+        coverage: coverage(&sums),
         tax: tax(&own),
     })
 }
@@ -127,7 +130,7 @@ fn calls(sums: &Sums<'_>) -> Vec<CallEvidence> {
 }
 
 /// `None` unless both counted.
-fn coverage(cell: &CellSpec, sums: &Sums<'_>, slices: usize) -> Option<Coverage> {
+fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     let counted = |rows: f64| rows.round() as u64;
     let has = |source: &str| sums.rows.keys().any(|(own, _)| own.starts_with(source));
     if !has("engine") || !has("call ") {
@@ -135,8 +138,9 @@ fn coverage(cell: &CellSpec, sums: &Sums<'_>, slices: usize) -> Option<Coverage>
     }
     let engine = ENGINE_CALLS.iter().map(|key| sums.value("engine", key)).sum::<f64>();
     let kernel = KERNEL_CALLS.iter().map(|name| sums.value(&format!("call {name}"), "count")).sum::<f64>();
-    // Each worker waits in a call when a slice begins and when it ends.
-    let at_edges = 2 * slices as u64 * u64::from(cell.workers);
+    // Threads wait in a call when a slice begins, and when it ends. The kernel saw how many.
+    let under_way: f64 = sums.calls().map(|name| sums.value(&format!("call {name}"), "in-flight")).sum();
+    let at_edges = counted(sums.value("trace", "calls-cut") + under_way);
     Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges })
 }
 
@@ -151,8 +155,8 @@ fn tax(trials: &[&TrialRecord]) -> Option<PairedRatio> {
     };
     let logs: Vec<f64> =
         trials.iter().filter_map(|trial| Some(log_cpu(trial, true)? - log_cpu(trial, false)?)).collect();
-    let found = estimate(&logs)?;
-    let interval = (logs.len() > 1).then(|| (found.low.exp(), found.high.exp()));
+    let found = estimate(&logs).filter(|_| logs.len() >= TAX_ROUNDS_MIN)?;
+    let interval = Some((found.low.exp(), found.high.exp()));
     Some(PairedRatio {
         ratio: found.mean.exp(),
         interval,
@@ -191,6 +195,8 @@ mod tests {
                 row("call sendto", "returned", 64.0 * kernel_sends),
                 row("call getpid", "count", 5.0),
                 row("process", "context-switches-voluntary", 10.0),
+                row("trace", "calls-cut", 1.0),
+                row("call recvfrom", "in-flight", 1.0),
             ]
         };
         let trial = |block| TrialRecord {

@@ -51,14 +51,16 @@ pub struct ArmEvidence {
     pub calls: Vec<CallEvidence>,
     /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
     pub coverage: Option<Coverage>,
-    /// Server CPU of slices the programs saw over that of those they did not, of the same rounds.
+    /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
+    /// are few.
     pub tax: Option<PairedRatio>,
 }
 
 impl ArmEvidence {
-    /// Server CPU for each message that is in none of the calls.
+    /// Server CPU for each message that is in none of the calls. Less than nothing says that the calls' times are
+    /// wrong by as much.
     pub fn outside_ns(&self) -> f64 {
-        (self.server_cpu_ns - self.calls.iter().map(|call| call.on_cpu_ns).sum::<f64>()).max(0.0)
+        self.server_cpu_ns - self.calls.iter().map(|call| call.on_cpu_ns).sum::<f64>()
     }
 
     /// What part of the server CPU of these slices that is.

@@ -134,7 +134,7 @@ fn calls(view: &View<'_>) -> Table {
 }
 
 fn call_row(view: &View<'_>, arm: &ArmEvidence, call: &CallEvidence) -> Vec<String> {
-    let time = |ns: f64| if ns > 0.0 { format::nanos(ns) } else { format::ABSENT.to_owned() };
+    let time = |ns: f64| if ns != 0.0 { format::nanos(ns) } else { format::ABSENT.to_owned() };
     let is_call = call.count > 0.0;
     let number =
         |value: f64, text: fn(f64) -> String| if is_call { text(value) } else { format::ABSENT.to_owned() };
