@@ -148,11 +148,16 @@ impl Watch {
 
     /// Watches until the time is over, the process ends, or the flag is set.
     pub fn run(&mut self, length: Option<Duration>, stop: &AtomicBool) -> Ending {
+        self.run_until(length, || stop.load(Ordering::Relaxed))
+    }
+
+    /// The same with any way to be stopped, which is asked ten times a second.
+    pub fn run_until(&mut self, length: Option<Duration>, is_stopped: impl Fn() -> bool) -> Ending {
         let deadline = length.and_then(|length| self.began.checked_add(length));
         let mut due = self.began + INTERVAL;
         loop {
             let now = Instant::now();
-            if stop.load(Ordering::Relaxed) {
+            if is_stopped() {
                 return Ending::Interrupted;
             }
             if deadline.is_some_and(|deadline| now >= deadline) {
@@ -210,6 +215,9 @@ impl Watch {
         let window_ns = (self.last.at - self.began).as_nanos() as u64;
         let totals = self.totals(window_ns);
         self.note_what_changed();
+        if traced.is_some() && is_of_32_bits(self.pid) {
+            self.notes.push(Note::Became32Bits);
+        }
         let mut rows = thread_rows(&self.before, &self.last.tree, threads.as_ref());
         rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
         let threads_left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;
@@ -231,6 +239,7 @@ impl Watch {
             threads_left_out,
             trace: traced,
             bound: None,
+            strace: None,
         }
     }
 

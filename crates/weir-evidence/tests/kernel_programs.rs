@@ -3,6 +3,8 @@
 //! Where the kernel takes no programs the tests are skipped, by name and with the reason; with
 //! `WEIR_REQUIRE_EVIDENCE=programs` that is a failure.
 
+#![expect(clippy::print_stdout, reason = "says why a test was skipped")]
+
 use std::{
     io::{Read, Write},
     process::{Child, Command, Stdio},
@@ -16,6 +18,7 @@ use rustix::{
 use weir_evidence::{
     ladder::{
         Group,
+        strace::Strace,
         tracer::{KernelCounts, Tracer},
     },
     process::ProcessTree,
@@ -198,6 +201,26 @@ fn ten_kinds_of_calls_are_counted_exactly() {
 }
 
 #[test]
+fn strace_counts_the_same_calls() {
+    let mut child = Observed::start("calls");
+    let strace = match Strace::attach(child.pid()) {
+        Ok(strace) => strace,
+        Err(error) => {
+            println!("skipped: {error}");
+            return child.end();
+        }
+    };
+    child.go_on();
+    let rows = strace.finish().expect("a table");
+    for (number, times) in TIMES {
+        let name = weir_sys::syscalls::name(number as u32).expect("it has one");
+        let calls = rows.iter().find(|row| row.name == name).map_or(0, |row| row.calls);
+        assert_eq!(calls, times, "{name}: {rows:?}");
+    }
+    child.end();
+}
+
+#[test]
 fn threads_that_come_and_go_are_counted() {
     let mut child = Observed::start("threads");
     let Some(tracer) = tracer(&[child.pid()]) else { return };
@@ -228,7 +251,7 @@ fn what_others_do_is_not_counted() {
     let before = tracer.read().expect("tables can be read");
     child.go_on();
     let counts = tracer.finish().expect("tables can be read").since(&before);
-    assert!(counts.calls.get(&(libc::SYS_getppid as u32)).is_none(), "{counts:?}");
+    assert!(!counts.calls.contains_key(&(libc::SYS_getppid as u32)), "{counts:?}");
     child.end();
 }
 

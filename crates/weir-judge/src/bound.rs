@@ -6,17 +6,17 @@
 //! gain is smaller. That part of it which is asking (what is ready, what is of interest, tries that found nothing) is
 //! what batching removes first.
 //!
-//! A traced process is slower. What tracing added to the calls for I/O stays in the numerator; what it added to all
-//! calls and switches, by the cost that was measured beside, is taken out of the denominator. So the share without
-//! tracing is not larger than the one that is told.
+//! A traced process is slower, by a cost a call that was measured beside. It is taken out: of the calls for I/O the
+//! least that was measured, of the whole process, for all its calls and switches, the median. So the share without
+//! tracing is not larger than the one that is told, as far as that cost is known.
 
-use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose};
+use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose, Totals};
 
 /// Below this share of a CPU a process is idle.
 const IDLE_SHARE: f64 = 0.01;
 /// Below this share of the CPU, system calls for I/O are not the bottleneck.
 const SMALL_SHARE: f64 = 0.10;
-/// A thread below this share of the window was not limited by its CPU.
+/// A thread that wanted a CPU for less of the window was not limited by it.
 const BUSY_SHARE: f64 = 0.70;
 /// With so many operations a submission, a ring is used in batches.
 const BATCH: f64 = 4.0;
@@ -28,11 +28,12 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     if !trace.is_split {
         return None;
     }
-    let way_ns = (trace.cost.traced_ns - trace.cost.inside_ns).max(0.0);
+    // Outside of what the programs see of a call, and without what they add to it.
+    let way_ns = trace.cost.traced_ns - trace.cost.inside_ns - trace.cost.added_ns.0.max(0.0);
     let concerned: Vec<&CallFigures> =
         trace.calls.iter().filter(|call| call.purpose != Purpose::Other).collect();
     let calls: u64 = concerned.iter().map(|call| call.count).sum();
-    let io_ns = concerned.iter().map(|call| call.on_cpu_ns as f64 + call.count as f64 * way_ns).sum::<f64>();
+    let io_ns = concerned.iter().map(|call| whole_ns(call.on_cpu_ns, call.count, way_ns)).sum::<f64>();
     let asking_ns = concerned.iter().map(|call| asking_ns(call, way_ns)).sum();
     let cpu_ns = observation.totals.cpu_ns;
     let events = trace.calls.iter().map(|call| call.count).sum::<u64>()
@@ -41,17 +42,32 @@ pub fn bound(observation: &Observation) -> Option<Bound> {
     let added_ns = events as f64 * (trace.cost.traced_ns - trace.cost.untraced_ns).max(0.0);
     let share_max = if io_ns > 0.0 { io_ns / (cpu_ns as f64 - added_ns).max(io_ns) } else { 0.0 };
     let window_ns = observation.window_ns.max(1) as f64;
-    let busiest_ns = observation.threads.iter().map(|thread| thread.cpu_ns).max().unwrap_or(0);
-    let busiest_share = busiest_ns as f64 / window_ns;
+    let busiest_share = wanted_ns(observation) / window_ns;
     let bound =
         Bound { cpu_ns, calls, io_ns, asking_ns, share_max, busiest_share, conclusion: Conclusion::Idle };
     Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
 }
 
+/// How long the busiest thread had a CPU or waited for one; or all threads by the CPUs there are, if that is longer:
+/// runtimes move their work between threads, so that none of them is busy and the process is.
+fn wanted_ns(observation: &Observation) -> f64 {
+    let Totals { cpu_ns, run_delay_ns, ended_cpu_ns, .. } = observation.totals;
+    let threads = observation.threads.iter().map(|thread| thread.cpu_ns + thread.run_delay_ns);
+    // A thread that ended may have been the busiest one.
+    let busiest_ns = threads.max().unwrap_or(0).max(ended_cpu_ns);
+    let cpus = f64::from(observation.fingerprint.cpus_online.max(1));
+    (busiest_ns as f64).max((cpu_ns + run_delay_ns) as f64 / cpus)
+}
+
+/// Calls with the way into the kernel and out of it.
+fn whole_ns(on_cpu_ns: u64, count: u64, way_ns: f64) -> f64 {
+    (on_cpu_ns as f64 + count as f64 * way_ns).max(0.0)
+}
+
 fn asking_ns(call: &CallFigures, way_ns: f64) -> f64 {
     match call.purpose {
-        Purpose::Readiness | Purpose::Interest => call.on_cpu_ns as f64 + call.count as f64 * way_ns,
-        Purpose::Transfer => call.again_ns as f64 + call.again as f64 * way_ns,
+        Purpose::Readiness | Purpose::Interest => whole_ns(call.on_cpu_ns, call.count, way_ns),
+        Purpose::Transfer => whole_ns(call.again_ns, call.again, way_ns),
         Purpose::Ring | Purpose::Other => 0.0,
     }
 }
@@ -80,7 +96,7 @@ mod tests {
     use weir_record::{
         SCHEMA_VERSION,
         machine::Fingerprint,
-        observation::{Ending, ProbeCost, Rung, ThreadFigures, Totals, Trace},
+        observation::{Ending, ProbeCost, Rung, ThreadFigures, Trace},
     };
 
     use super::*;
@@ -97,7 +113,7 @@ mod tests {
             ProbeCost { untraced_ns: 150.0, traced_ns: 400.0, inside_ns: 100.0, added_ns: (200.0, 300.0) };
         Observation {
             schema_version: SCHEMA_VERSION,
-            fingerprint: Fingerprint::default(),
+            fingerprint: Fingerprint { cpus_online: 2, ..Fingerprint::default() },
             began_unix_s: 0,
             pid: 7,
             command: "server".to_owned(),
@@ -112,6 +128,7 @@ mod tests {
             threads_left_out: 0,
             trace: Some(Trace { calls, is_split: true, cost, ..Trace::default() }),
             bound: None,
+            strace: None,
         }
     }
 
@@ -122,12 +139,12 @@ mod tests {
         receives.again_ns = 2_000_000;
         let waits = call("epoll_wait", Purpose::Readiness, 100_000, 40_000_000);
         let found = bound(&observed(900_000_000, vec![receives, waits])).expect("it was traced");
-        // 300 ns outside the programs' own measure for each of 200,000 calls.
-        assert_eq!((found.io_ns, found.cpu_ns), (100e6 + 200_000.0 * 300.0, 900_000_000));
-        assert_eq!(found.asking_ns, 40e6 + 100_000.0 * 300.0 + 2e6 + 10_000.0 * 300.0);
+        // 300 ns outside the programs' own measure for each of 200,000 calls, of which tracing added 200 at least.
+        assert_eq!((found.io_ns, found.cpu_ns), (100e6 + 200_000.0 * 100.0, 900_000_000));
+        assert_eq!(found.asking_ns, 40e6 + 100_000.0 * 100.0 + 2e6 + 10_000.0 * 100.0);
         assert_eq!((found.calls, found.conclusion), (200_000, Conclusion::AtMost));
         // Tracing added 250 ns to each.
-        assert!((found.share_max - 160.0 / (900.0 - 50.0)).abs() < 1e-9, "{}", found.share_max);
+        assert!((found.share_max - 120.0 / (900.0 - 50.0)).abs() < 1e-9, "{}", found.share_max);
     }
 
     #[test]
@@ -140,6 +157,12 @@ mod tests {
         let mut enters = call("io_uring_enter", Purpose::Ring, 1_000, 700_000_000);
         enters.returned = 50_000;
         assert_eq!(conclusion(900_000_000, vec![enters]), Conclusion::AlreadyBatched);
+        let mut starved = observed(300_000_000, calls(200_000_000));
+        starved.threads[0].run_delay_ns = 600_000_000;
+        assert_eq!(bound(&starved).expect("it was traced").conclusion, Conclusion::AtMost);
+        let mut spread = observed(300_000_000, calls(200_000_000));
+        spread.totals.run_delay_ns = 1_300_000_000;
+        assert_eq!(bound(&spread).expect("it was traced").conclusion, Conclusion::AtMost);
         let futexes = vec![call("futex", Purpose::Other, 1_000_000, 800_000_000)];
         assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
     }

@@ -138,6 +138,31 @@ pub struct Observation {
     pub trace: Option<Trace>,
     /// What batching could bring at most.
     pub bound: Option<Bound>,
+    /// The same process under `strace` for as long, afterwards, where that was asked for.
+    #[serde(default)]
+    pub strace: Option<StraceTable>,
+}
+
+/// What `strace -c -f -w` said: right counts, and times of a program that it slowed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StraceTable {
+    /// Length of its window.
+    pub window_ns: u64,
+    /// By kind, most time first.
+    pub rows: Vec<StraceRow>,
+}
+
+/// A kind of system call under `strace`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StraceRow {
+    /// Name.
+    pub name: String,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Of them, failed for whatever reason.
+    pub errors: u64,
+    /// Time between begin and end as strace saw it, waiting and its own stops included.
+    pub time_ns: u64,
 }
 
 /// Why an observation ended.
@@ -173,6 +198,8 @@ pub enum Note {
         /// Its name at the end.
         to: String,
     },
+    /// It became a program of 32 bits, whose system calls have other numbers: names in the trace may be wrong.
+    Became32Bits,
     /// It ended, and figures are of its last reading, so long before the end at most.
     EndedBetween {
         /// Time between two readings.
@@ -189,6 +216,11 @@ pub enum Note {
         made: u64,
         /// Calls that were counted.
         counted: u64,
+    },
+    /// Tracing with strace was asked for and could not be had.
+    NoStrace {
+        /// Why.
+        error: String,
     },
     /// A part of the trace could not be had.
     PartLeftOut {
@@ -267,7 +299,7 @@ pub struct Trace {
     pub window_ns: u64,
     /// By kind, those with most time on a CPU first.
     pub calls: Vec<CallFigures>,
-    /// Calls that had begun before the window.
+    /// Calls at the edges of the window, whose end was seen and whose begin was not.
     pub calls_cut: u64,
     /// Whether times are split by what the scheduler did; otherwise all is wall time.
     pub is_split: bool,
@@ -402,7 +434,7 @@ pub struct ProbeCost {
     pub traced_ns: f64,
     /// Of that, what the programs themselves take for the call.
     pub inside_ns: f64,
-    /// Smallest and largest difference between the two over the repetitions.
+    /// Range of the difference, between the quartiles of the repetitions.
     pub added_ns: (f64, f64),
 }
 
@@ -419,7 +451,8 @@ pub struct Bound {
     pub asking_ns: f64,
     /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
     pub share_max: f64,
-    /// Share of the window the busiest thread was on a CPU.
+    /// Share of the window in which the busiest thread had a CPU or waited for one; or all threads, by CPU of the
+    /// machine, if that is more.
     pub busiest_share: f64,
     /// What follows.
     pub conclusion: Conclusion,

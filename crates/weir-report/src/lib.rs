@@ -30,6 +30,7 @@ mod language;
 mod markdown;
 mod metrics;
 mod notes;
+pub mod observation;
 mod published;
 mod section;
 mod sections;

@@ -27,7 +27,7 @@ const GAP: usize = 2;
 /// The document.
 pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> String {
     let width = width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX);
-    let mut out = Output { text: String::new(), width, color };
+    let mut out = Output::new(width, color);
     title(view, &mut out);
     let rows: Vec<_> = view.cells.iter().map(|cell| (*cell, cell_rows(view, cell))).collect();
     let layout = Layout::fitting(view, rows.iter().flat_map(|(_, rows)| rows), width);
@@ -91,13 +91,12 @@ fn title(view: &View<'_>, out: &mut Output) {
 }
 
 /// A table of few columns, as wide as its texts; nothing where it is empty.
-fn columns_of(table: &Table, out: &mut Output) {
+pub(crate) fn columns_of(table: &Table, out: &mut Output) {
     if table.rows.is_empty() {
         return;
     }
     let all = || std::iter::once(&table.head).chain(&table.rows);
-    let width_of = |column: usize| all().map(|row| columns(&row[column])).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..table.head.len()).map(width_of).collect();
+    let widths = widths_of(table);
     for (index, row) in all().enumerate() {
         let fields = row.iter().zip(&widths).enumerate().map(|(column, (text, width))| {
             if column < table.text_columns { pad_end(text, *width) } else { pad_start(text, *width) }
@@ -105,6 +104,18 @@ fn columns_of(table: &Table, out: &mut Output) {
         let line = fields.collect::<Vec<_>>().join(&" ".repeat(GAP));
         if index == 0 { out.styled(Style::Faint, &line) } else { out.line(line.trim_end()) }
     }
+}
+
+fn widths_of(table: &Table) -> Vec<usize> {
+    let all = || std::iter::once(&table.head).chain(&table.rows);
+    let width = |column: usize| all().map(|row| columns(&row[column])).max().unwrap_or(0);
+    (0..table.head.len()).map(width).collect()
+}
+
+/// How wide [`columns_of`] draws a table.
+pub(crate) fn width_of(table: &Table) -> usize {
+    let widths = widths_of(table);
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
 /// One line of a cell's table.
@@ -427,7 +438,7 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
 
 /// ANSI styles; each goes with a word that says the same.
 #[derive(Clone, Copy)]
-enum Style {
+pub(crate) enum Style {
     Bold,
     Faint,
     Good,
@@ -460,29 +471,41 @@ impl Style {
     }
 }
 
-struct Output {
+pub(crate) struct Output {
     text: String,
     width: usize,
     color: bool,
 }
 
 impl Output {
+    pub(crate) fn new(width: usize, color: bool) -> Self {
+        Self { text: String::new(), width, color }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(crate) fn finish(self) -> String {
+        self.text
+    }
+
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.text.push('\n');
     }
 
-    fn styled(&mut self, style: Style, line: &str) {
+    pub(crate) fn styled(&mut self, style: Style, line: &str) {
         let line = if self.color { style.paint(line) } else { line.to_owned() };
         self.line(&line);
     }
 
     /// Breaks into lines; all but the first are indented.
-    fn wrapped(&mut self, text: &str, indent: &str) {
+    pub(crate) fn wrapped(&mut self, text: &str, indent: &str) {
         let text = printable(text);
         let own_indent = &text[..text.len() - text.trim_start().len()];
         for (index, line) in wrap(text.trim_start(), self.width - columns(indent)).iter().enumerate() {

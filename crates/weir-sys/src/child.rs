@@ -1,4 +1,4 @@
-//! Child processes that cannot outlive the thread that started them.
+//! Child processes that cannot outlive the thread that started them, and children that wait before they begin.
 //!
 //! Invariants:
 //! 1. Between fork and exec a child runs only system calls that are safe after a fork: no allocation, no lock.
@@ -6,8 +6,11 @@
 //!    check; one that dies later is noticed by the kernel.
 
 use std::{
-    io,
-    os::unix::process::CommandExt,
+    io::{self, PipeReader, PipeWriter, Read, Write},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
     process::{Child, Command},
 };
 
@@ -37,6 +40,55 @@ fn bind(parent: Pid) -> io::Result<()> {
     Err(io::Error::from_raw_os_error(libc::ESRCH))
 }
 
+/// Holds a child between fork and exec.
+#[derive(Debug)]
+pub struct Gate {
+    number: PipeReader,
+    go: PipeWriter,
+}
+
+/// Makes the command's child wait before it becomes the program, until its gate is opened; if the gate is dropped it
+/// ends instead. The command is to be spawned once, on another thread than the one that opens the gate: spawning
+/// returns when the program begins.
+pub fn hold(command: &mut Command) -> io::Result<Gate> {
+    let (number, number_of_child) = io::pipe()?;
+    let (go_of_child, go) = io::pipe()?;
+    let gates_end = go.as_raw_fd();
+    // SAFETY: invariant 1: the closure makes system calls alone (close, getpid, write, read), and an error of it is
+    // made from a number, which does not allocate. The descriptor it closes is the child's copy of the gate's end,
+    // which nothing in the child uses.
+    unsafe { command.pre_exec(move || wait_at_gate(gates_end, &number_of_child, &go_of_child)) };
+    Ok(Gate { number, go })
+}
+
+/// Runs in the child, between fork and exec.
+fn wait_at_gate(gates_end: i32, mut number: &PipeWriter, mut go: &PipeReader) -> io::Result<()> {
+    // With this end open here as well, the death of the parent would not show.
+    // SAFETY: see `hold`: the number is this process's own copy, and nobody else closes it.
+    drop(unsafe { OwnedFd::from_raw_fd(gates_end) });
+    let own = getpid().as_raw_nonzero().get().to_ne_bytes();
+    let sent = number.write(&own)?;
+    let mut byte = [0];
+    if sent == own.len() && go.read(&mut byte)? == 1 {
+        return Ok(());
+    }
+    Err(io::Error::from_raw_os_error(libc::ECANCELED))
+}
+
+impl Gate {
+    /// Waits for the child and gives its number; an error when it could not be started.
+    pub fn wait_for_child(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.number.read_exact(&mut bytes)?;
+        u32::try_from(i32::from_ne_bytes(bytes)).map_err(io::Error::other)
+    }
+
+    /// Lets the child become its program.
+    pub fn open(mut self) -> io::Result<()> {
+        self.go.write_all(b".")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::{os::unix::process::ExitStatusExt, process::Stdio, thread};
@@ -52,6 +104,33 @@ mod tests {
         let status = child.wait().expect("it can be reaped");
         drop(input);
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()));
+    }
+
+    #[test]
+    fn a_child_is_held_until_its_gate_is_opened() {
+        let mut command = Command::new("true");
+        let mut gate = hold(&mut command).expect("pipes");
+        let held = thread::spawn(move || {
+            let pid = gate.wait_for_child().expect("it was forked");
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("it lives");
+            gate.open().expect("it waits");
+            (pid, name)
+        });
+        let mut child = command.spawn().expect("true starts");
+        let (pid, name) = held.join().expect("the thread ends");
+        assert_eq!(pid, child.id());
+        assert_ne!(name, "true\n", "it was no program yet");
+        assert!(child.wait().expect("it can be reaped").success());
+    }
+
+    #[test]
+    fn a_child_whose_gate_is_dropped_never_begins() {
+        let mut command = Command::new("true");
+        let mut gate = hold(&mut command).expect("pipes");
+        let dropped = thread::spawn(move || gate.wait_for_child().map(drop));
+        let error = command.spawn().expect_err("the gate was dropped");
+        assert_eq!(error.raw_os_error(), Some(libc::ECANCELED));
+        dropped.join().expect("the thread ends").expect("it was forked");
     }
 
     #[test]

@@ -9,12 +9,14 @@ mod ctl;
 #[cfg(test)]
 mod documented;
 mod load;
+mod observe;
 mod serve;
 mod storage;
 mod top;
 
 pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
+pub(crate) use observe::Observe;
 pub(crate) use serve::{Accept, ServeShared};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
@@ -34,6 +36,7 @@ Begin with:
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
   weir top                          what it does, thread by thread
+  weir observe -p PID --trace       where the time of any process goes, call by call
   weir help serve gateway           about a command
 
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, \
@@ -75,9 +78,12 @@ pub(crate) enum Command {
     Storage(Storage),
     /// Watch running servers: message rates, switches and CPU of each thread, hand-off, sessions
     Top(Top),
+    /// Observe any process: its threads, and with --trace every system call, where time goes, and what batching could
+    /// bring at most
+    Observe(Observe),
     /// Change a running gateway: limits, kill switches, drain
     Ctl(Ctl),
-    /// Write a study's report again
+    /// Write the report of a study, or of an observation, again
     Report(Report),
     /// Print a study's data
     Export(Export),
@@ -151,12 +157,12 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Folder of a study's results
+    /// Folder of a study's results, or the file of an observation
     pub(crate) run: PathBuf,
     /// Language: en, ko or zh
     #[arg(long, default_value = "en")]
     pub(crate) lang: String,
-    /// Folder for report.html and report.md [default: the study's own]
+    /// Folder for report.html and, of a study, report.md [default: the study's own, or the observation's]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }

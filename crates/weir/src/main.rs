@@ -21,6 +21,7 @@ fn main() -> std::process::ExitCode {
         Command::Load(load) => command::load::run(load.command()),
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
+        Command::Observe(observe) => command::observe::run(observe),
         Command::Ctl(ctl) => command::ctl::run(ctl),
         Command::Report(report) => command::report::run(report),
         Command::Export(export) => command::export::run(export),

@@ -92,6 +92,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "markdown",
             "terminal",
             "html",
+            "observation",
         ],
     ),
 ];

@@ -46,19 +46,19 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     Ok(Tried { cost: cost(untraced, &traced, inside_ns), made, counted: call.count })
 }
 
-/// Medians, and the range of what was added: the smallest less the largest, and the other way round.
+/// Medians, and the range of what was added: from the lower quartile less the upper one to the other way round, so
+/// that two repetitions that were disturbed on either side do not widen it.
 fn cost(untraced: &[f64], traced: &[f64], inside_ns: f64) -> ProbeCost {
     let (without, with) = (sorted(untraced), sorted(traced));
-    let median = |values: &[f64]| values.get(values.len() / 2).copied().unwrap_or_default();
-    let end = |values: &[f64], last: bool| {
-        let value = if last { values.last() } else { values.first() };
-        value.copied().unwrap_or_default()
+    let quartile = |values: &[f64], number: usize| {
+        let last = values.len().saturating_sub(1);
+        values.get(number * last / 4).copied().unwrap_or_default()
     };
     ProbeCost {
-        untraced_ns: median(&without),
-        traced_ns: median(&with),
+        untraced_ns: quartile(&without, 2),
+        traced_ns: quartile(&with, 2),
         inside_ns,
-        added_ns: (end(&with, false) - end(&without, true), end(&with, true) - end(&without, false)),
+        added_ns: (quartile(&with, 1) - quartile(&without, 3), quartile(&with, 3) - quartile(&without, 1)),
     }
 }
 
@@ -86,10 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn one_repetition_that_was_disturbed_does_not_move_the_cost() {
-        let untraced = [100.0, 101.0, 99.0];
-        let cost = cost(&untraced, &[300.0, 9_000.0, 301.0], 40.0);
+    fn a_repetition_that_was_disturbed_does_not_move_the_cost() {
+        let untraced = [100.0, 101.0, 99.0, 98.0, 7_000.0];
+        let cost = cost(&untraced, &[300.0, 9_000.0, 301.0, 302.0, 299.0], 40.0);
         assert_eq!((cost.untraced_ns, cost.traced_ns, cost.inside_ns), (100.0, 301.0, 40.0));
-        assert_eq!(cost.added_ns, (300.0 - 101.0, 9_000.0 - 99.0));
+        assert_eq!(cost.added_ns, (300.0 - 101.0, 302.0 - 99.0));
+        assert_eq!(super::cost(&[], &[], 0.0), ProbeCost::default());
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod cost;
 pub mod rung;
+pub mod strace;
 pub mod tables;
 pub mod trace;
 pub mod tracer;

@@ -27,6 +27,10 @@ const WAKE_KEY: i16 = NUMBER - size_of::<WakeKey>() as i16;
 /// A value that is made new.
 const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
 
+// The kernel gives a program 512 bytes of stack, and reads numbers there at multiples of their size.
+const _: () = assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
+const _: () = assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
+
 /// `task_struct.__state` of a thread that will not run again.
 const TASK_DEAD: i32 = 0x80;
 /// The answer of a call that found nothing to do (`EAGAIN`).
@@ -546,11 +550,5 @@ mod tests {
             assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
             assert_eq!(words.last().map(|word| word & 0xff), Some(0x95), "{name}");
         }
-    }
-
-    #[test]
-    fn what_lies_on_the_stack_fits_and_is_aligned() {
-        assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0, "{FRESH} {WAKE_KEY}");
-        assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
     }
 }

@@ -20,7 +20,7 @@ const SOFTIRQS: [&str; 10] =
 pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCost) -> Trace {
     let wakes_left_out = counts.wakes.len().saturating_sub(WAKE_ROWS_MAX);
     let mut wakes: Vec<WakeFigures> = counts.wakes.iter().map(wake).collect();
-    wakes.sort_by(|one, other| other.count.cmp(&one.count));
+    wakes.sort_by_key(|wake| std::cmp::Reverse(wake.count));
     wakes.truncate(WAKE_ROWS_MAX);
     Trace {
         window_ns: counts.at_ns.saturating_sub(began_ns),

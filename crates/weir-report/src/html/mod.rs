@@ -13,7 +13,7 @@ use crate::{
     words::{self, Word},
 };
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// The document.
 pub(crate) fn page(view: &View<'_>) -> String {

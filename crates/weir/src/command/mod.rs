@@ -8,6 +8,7 @@ pub(crate) mod load;
 pub(crate) mod load_slices;
 pub(crate) mod load_text;
 pub(crate) mod manual;
+pub(crate) mod observe;
 pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod storage;

@@ -1,4 +1,4 @@
-//! `weir report`: a study's pages, from its store.
+//! `weir report`: a study's pages, from its store, or the page of an observation, from its file.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use weir_record::{study::StudyResult, trial::TrialRecord};
 use weir_report::Language;
 use weir_store::Store;
 
+use super::observe;
 use crate::{
     args::Report,
     exit::{Exit, UsageError},
@@ -19,6 +20,9 @@ use crate::{
 
 pub(crate) fn run(arguments: &Report) -> Result<Exit> {
     let language = language(&arguments.lang)?;
+    if arguments.run.is_file() {
+        return observe::report(&arguments.run, language, arguments.out.as_deref());
+    }
     let (result, _) = read(&arguments.run)?;
     write(&result, language, arguments.out.as_deref().unwrap_or(&arguments.run))?;
     Ok(Exit::Ok)

@@ -13,6 +13,7 @@ mod killed;
 mod load_http;
 mod load_orders;
 mod mistakes;
+mod observe;
 mod order_kill;
 mod orders_limits;
 mod refused;

@@ -16,8 +16,10 @@ Commands:
   storage      Wait for a disk in every way, on a file or in a simulator
   top          Watch running servers: message rates, switches and CPU of each thread, hand-off,
                sessions
+  observe      Observe any process: its threads, and with --trace every system call, where time
+               goes, and what batching could bring at most
   ctl          Change a running gateway: limits, kill switches, drain
-  report       Write a study's report again
+  report       Write the report of a study, or of an observation, again
   export       Print a study's data
   completions  Print what completes commands in a shell
   man          Print a manual page, or write all of them
@@ -33,6 +35,7 @@ Begin with:
   weir serve echo --driver epoll    a server, and in another terminal
   weir load echo -c 100             its load, with every byte checked
   weir top                          what it does, thread by thread
+  weir observe -p PID --trace       where the time of any process goes, call by call
   weir help serve gateway           about a command
 
 Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 11 inconclusive, 12
@@ -56,6 +59,7 @@ fn every_command_explains_itself_and_hidden_ones_stay_hidden() {
         &["serve", "echo"],
         &["serve", "http"],
         &["load", "echo"],
+        &["observe"],
         &["storage", "run"],
         &["storage", "simulate"],
         &["storage", "capture"],

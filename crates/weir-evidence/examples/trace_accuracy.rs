@@ -1,0 +1,82 @@
+//! How the times of a trace compare with a clock around the same calls, and what being traced costs. For a machine that
+//! does nothing else; needs what `weir observe --trace` needs.
+//!
+//! ```sh
+//! cargo run --release -p weir-evidence --example trace_accuracy
+//! ```
+
+use std::{fs::File, hint::black_box, io::Read, time::Duration};
+
+use rustix::{
+    process::getppid,
+    thread::{NanosleepRelativeResult, clock_nanosleep_relative},
+    time::{ClockId, Timespec, clock_gettime},
+};
+use weir_evidence::ladder::{Group, cost, tracer::Tracer};
+
+/// Calls of each kind.
+const CALLS: u64 = 500;
+
+/// A kind of call that only one of the workloads makes.
+struct Workload {
+    what: &'static str,
+    call: &'static str,
+    run: fn(&mut [u8]),
+}
+
+fn read_zeros(buffer: &mut [u8]) {
+    thread_local! { static ZEROS: File = File::open("/dev/zero").expect("every Linux has it"); }
+    ZEROS.with(|mut zeros| zeros.read_exact(buffer)).expect("it never ends");
+}
+
+fn sleep(length: Duration) {
+    let request = Timespec::try_from(length).expect("a short time");
+    let slept = clock_nanosleep_relative(ClockId::Monotonic, &request);
+    assert!(matches!(slept, NanosleepRelativeResult::Ok), "no signal comes");
+}
+
+const WORKLOADS: [Workload; 3] = [
+    Workload { what: "reading 4 MiB of zeros", call: "read", run: read_zeros },
+    Workload {
+        what: "sleeping 100 µs", call: "clock_nanosleep", run: |_| sleep(Duration::from_micros(100))
+    },
+    Workload { what: "a call that does nothing", call: "getppid", run: |_| _ = black_box(getppid()) },
+];
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[expect(clippy::print_stdout, reason = "an example prints what it found")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let untraced = cost::untraced();
+    let tracer = Tracer::start(&[], &Group::ALL)?;
+    let tried = cost::tried(&tracer, &untraced)?;
+    println!("{:?}, {} of {} calls counted", tried.cost, tried.counted, tried.made);
+    tracer.observe(&[std::process::id()])?;
+    let mut buffer = vec![0; 4 << 20];
+    for Workload { what, call, run } in WORKLOADS {
+        run(&mut buffer);
+        let before = tracer.read()?;
+        let mut clock_ns = 0;
+        for _ in 0..CALLS {
+            let start_ns = now_ns();
+            run(&mut buffer);
+            clock_ns += now_ns() - start_ns;
+        }
+        let counts = tracer.read()?.since(&before);
+        let found = counts.calls.iter().find(|(number, _)| weir_sys::syscalls::name(**number) == Some(call));
+        let (_, traced) = found.ok_or("the call was not counted")?;
+        let mean = |ns: u64| ns as f64 / CALLS as f64;
+        let (clock, wall) = (mean(clock_ns), mean(traced.wall_ns));
+        println!(
+            "{what}: {} calls, clock {clock:.0} ns, trace {wall:.0} ns ({:+.2} %, {:+.0} ns), on a CPU {:.0} ns",
+            traced.count,
+            100.0 * (wall - clock) / clock,
+            wall - clock,
+            mean(traced.on_cpu_ns()),
+        );
+    }
+    Ok(())
+}

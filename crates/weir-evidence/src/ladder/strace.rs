@@ -1,0 +1,138 @@
+//! Rung L3: `strace -c -f -w` on a running process, for those who want to see what it does to one. It stops each call
+//! twice, so its times are those of a program that it slowed, and waiting counts as work. Its counts are right.
+
+use std::{
+    io::{self, Read},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_record::observation::StraceRow;
+use weir_sys::child::spawn_bound;
+
+use crate::{files, parse, process::family_of};
+
+/// Longest wait until every thread is held.
+const ATTACH_MAX: Duration = Duration::from_secs(5);
+/// Kinds of calls that are read.
+const ROWS_MAX: usize = 1024;
+/// Longest table that is read.
+const TABLE_BYTES_MAX: u64 = 1 << 20;
+
+/// `strace` at work on a process and its children.
+#[derive(Debug)]
+pub struct Strace {
+    child: Child,
+}
+
+impl Strace {
+    /// Starts it and waits until it holds every thread. To be called from a thread that lives as long as it should.
+    pub fn attach(pid: u32) -> io::Result<Self> {
+        let mut command = Command::new("strace");
+        command.args(["-c", "-f", "-w", "-qq"]).env("LC_ALL", "C");
+        for member in family_of(pid)? {
+            command.args(["-p", &member.to_string()]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut strace = Self { child: spawn_bound(&mut command)? };
+        let begun = Instant::now();
+        while !is_held(pid) {
+            if strace.child.try_wait()?.is_some() {
+                let text = strace.rest()?;
+                return Err(io::Error::other(text.lines().last().unwrap_or("strace ended").to_owned()));
+            }
+            if begun.elapsed() > ATTACH_MAX {
+                return Err(io::Error::other("strace could not attach to it; only one tracer can at a time"));
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        Ok(strace)
+    }
+
+    /// Lets the process go, and gives the table.
+    pub fn finish(mut self) -> io::Result<Vec<StraceRow>> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.ok_or(io::ErrorKind::NotFound)?, Signal::INT)?;
+        let text = self.rest()?;
+        self.child.wait()?;
+        Ok(table(&text))
+    }
+
+    /// What it says until its end.
+    fn rest(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        let stderr = self.child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        stderr.take(TABLE_BYTES_MAX).read_to_string(&mut text)?;
+        Ok(text)
+    }
+}
+
+impl Drop for Strace {
+    fn drop(&mut self) {
+        // Fails only when it has ended. The process that it held goes on.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether every thread of a process has a tracer.
+fn is_held(pid: u32) -> bool {
+    let is_traced = |tid: u32| {
+        let status = files::read_text(format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
+        // One that ended meanwhile needs none.
+        parse::number_field(&status, "TracerPid") != Some(0)
+    };
+    files::numbered_entries(format!("/proc/{pid}/task")).into_iter().all(is_traced)
+}
+
+/// The rows of `strace -c`: share, seconds, microseconds a call, calls, errors if any, name.
+fn table(text: &str) -> Vec<StraceRow> {
+    let body = text.lines().skip_while(|line| !line.starts_with("------")).skip(1);
+    let rows = body.take_while(|line| !line.starts_with("------")).filter_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (errors, name) = match fields[..] {
+            [_, _, _, _, name] => (0, name),
+            [_, _, _, _, errors, name] => (errors.parse().ok()?, name),
+            _ => return None,
+        };
+        let seconds: f64 = fields[1].parse().ok()?;
+        Some(StraceRow {
+            name: name.to_owned(),
+            calls: fields[3].parse().ok()?,
+            errors,
+            time_ns: (seconds * 1e9) as u64,
+        })
+    });
+    rows.take(ROWS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_with_and_without_errors() {
+        let text = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 61.90    0.284321          14     20000           writev
+ 34.89    0.160268           7     20050        50 recvfrom
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.459334          11     40893           total
+";
+        let row =
+            |name: &str, calls, errors, time_ns| StraceRow { name: name.to_owned(), calls, errors, time_ns };
+        let expected = [row("writev", 20_000, 0, 284_321_000), row("recvfrom", 20_050, 50, 160_268_000)];
+        assert_eq!(table(text), expected);
+        for cut in 0..text.len() {
+            assert!(table(&text[..cut]).len() <= 2);
+        }
+    }
+
+    #[test]
+    fn this_process_is_held_by_nobody_or_by_a_debugger() {
+        let status = files::read_text("/proc/self/status").expect("it lives");
+        assert_eq!(is_held(std::process::id()), parse::number_field(&status, "TracerPid") != Some(0));
+    }
+}

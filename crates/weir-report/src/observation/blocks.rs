@@ -1,0 +1,282 @@
+//! What a view of an observation shows, in order: sentences and tables, in one language.
+
+use weir_record::observation::{Observation, Rung, StraceTable, Trace};
+
+use super::{tables, told};
+use crate::{
+    display::printable,
+    format,
+    language::{Language, told},
+    table::Table,
+};
+
+/// A part of the view.
+#[derive(Default)]
+pub(super) struct Block {
+    /// Heading; none for the first part.
+    pub title: String,
+    /// What it is, in a sentence.
+    pub help: String,
+    /// Sentences.
+    pub lines: Vec<String>,
+    /// Figures.
+    pub table: Option<Columns>,
+}
+
+/// A table whose less important columns may be left out where there is no room.
+pub(super) struct Columns {
+    pub table: Table,
+    /// Columns that may go, the least important first.
+    pub optional: Vec<usize>,
+}
+
+/// The parts of a view.
+pub(super) struct Blocks {
+    /// What was observed, in a line.
+    pub title: String,
+    /// What follows for who thinks of another I/O model.
+    pub conclusion: Vec<String>,
+    pub blocks: Vec<Block>,
+}
+
+pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
+    let mut blocks = vec![process(observation, language)];
+    if let Some(trace) = &observation.trace {
+        blocks.push(calls(observation, trace, language));
+    }
+    blocks.push(threads(observation, language));
+    if let Some(trace) = &observation.trace {
+        blocks.push(wakes(observation, trace, language));
+        blocks.push(softirqs(trace, language));
+        blocks.push(uring(trace, language));
+    }
+    if let Some(strace) = &observation.strace {
+        blocks.push(under_strace(observation, strace, language));
+    }
+    blocks.push(evidence(observation, language));
+    blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
+    Blocks {
+        title: title(observation, language),
+        conclusion: told::conclusion(observation, language),
+        blocks,
+    }
+}
+
+fn title(observation: &Observation, language: Language) -> String {
+    let (pid, command) = (observation.pid, printable(&observation.command));
+    let length = language.duration(observation.window_ns);
+    let ending = told::ending(observation.ending, language);
+    let rung = told::rung(observation.rung, language);
+    told!(
+        language,
+        "process {pid} ({command}), {length}{ending}, {rung}",
+        "프로세스 {pid} ({command}), {length}{ending}, {rung}",
+        "进程 {pid}（{command}），{length}{ending}，{rung}",
+    )
+}
+
+/// A rate over the window, and a share of it.
+pub(super) struct Window(pub u64);
+
+impl Window {
+    pub(super) fn rate(&self, count: u64) -> String {
+        format::rate(count as f64 * 1e9 / self.0 as f64)
+    }
+
+    pub(super) fn share(&self, ns: u64) -> String {
+        format::percent(ns as f64 / self.0 as f64)
+    }
+}
+
+fn process(observation: &Observation, language: Language) -> Block {
+    let totals = &observation.totals;
+    let window = Window(observation.window_ns);
+    let cpu = window.share(totals.cpu_ns);
+    let delay = window.share(totals.run_delay_ns);
+    let mut lines = vec![match totals.system_ns {
+        Some(system_ns) => {
+            let kernel = format::percent(system_ns as f64 / totals.cpu_ns as f64);
+            told!(
+                language,
+                "CPU: {cpu} of one, {kernel} of it in the kernel; {delay} runnable without a CPU",
+                "CPU: 코어 하나의 {cpu}, 그중 커널이 {kernel}. CPU를 기다린 시간 {delay}",
+                "CPU：一个核的 {cpu}，其中 {kernel} 在内核中；可运行但在等 CPU {delay}",
+            )
+        }
+        None => told!(
+            language,
+            "CPU: {cpu} of one; {delay} runnable without a CPU",
+            "CPU: 코어 하나의 {cpu}. CPU를 기다린 시간 {delay}",
+            "CPU：一个核的 {cpu}；可运行但在等 CPU {delay}",
+        ),
+    }];
+    let voluntary = window.rate(totals.context_switches_voluntary);
+    let involuntary = window.rate(totals.context_switches_involuntary);
+    lines.push(told!(
+        language,
+        "context switches: {voluntary} voluntary (it waited), {involuntary} involuntary (another was given the CPU)",
+        "컨텍스트 스위치: 자발적(스스로 대기) {voluntary}, 비자발적(CPU를 빼앗김) {involuntary}",
+        "上下文切换：主动（自身等待）{voluntary}，被动（CPU 被让给别人）{involuntary}",
+    ));
+    let (processes, threads) = (totals.processes, totals.threads);
+    let memory = format::bytes(totals.rss_anon_bytes);
+    lines.push(told!(
+        language,
+        "at the end: processes {processes}, threads {threads}, memory of their own {memory}",
+        "종료 시점: 프로세스 {processes}개, 스레드 {threads}개, 익명 메모리 {memory}",
+        "结束时：{processes} 个进程，{threads} 个线程，匿名内存 {memory}",
+    ));
+    if let Some(open) = observation.descriptors {
+        let (all, sockets, epolls, rings) = (open.open, open.sockets, open.epolls, open.rings);
+        lines.push(told!(
+            language,
+            "open descriptors: {all}, of them {sockets} sockets, {epolls} epoll, {rings} io_uring",
+            "열린 디스크립터: {all}개, 그중 소켓 {sockets}, epoll {epolls}, io_uring {rings}",
+            "打开的描述符：{all}，其中套接字 {sockets}、epoll {epolls}、io_uring {rings}",
+        ));
+    }
+    if totals.kernel_thread_cpu_ns > 0 {
+        let share = window.share(totals.kernel_thread_cpu_ns);
+        lines.push(told!(
+            language,
+            "io_uring's own threads in the kernel: {share} of a CPU, within the sum",
+            "io_uring의 커널 스레드: 코어 하나의 {share} (합계에 포함)",
+            "io_uring 的内核线程：一个核的 {share}（已计入合计）",
+        ));
+    }
+    let title = language.choose(["The process and its children", "프로세스와 자식", "进程及其子进程"]);
+    Block { title: title.to_owned(), lines, ..Block::default() }
+}
+
+fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block {
+    let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
+    let help = language.choose([
+        "Counted by the kernel, none sampled. Share: of the process's CPU. Each: time on a CPU a call, interrupts \
+         included. Asleep: all calls together. Queued: runnable without a CPU. Empty: found nothing to do (EAGAIN). \
+         Answer: bytes of a transfer, events of a wait, operations of a submission. The curve shows calls by wall \
+         time, each step twice the one before.",
+        "커널이 모두 세었으며 표본 추출이 아닙니다. 비중: 프로세스 CPU 중 몫. 1회: 호출당 CPU 시간(인터럽트 포함). 대기: 모든 호출이 잠든 시간의 합. CPU 대기: \
+         실행 가능하지만 CPU를 기다린 시간. 빈손: 할 일이 없던 호출(EAGAIN). 반환: 전송은 바이트, 대기는 이벤트, 제출은 작업 수. 곡선은 실제 경과 시간별 호출 수이며 한 \
+         칸은 앞 칸의 두 배입니다.",
+        "由内核逐一计数，并非抽样。占比：占该进程 CPU。每次：每次调用的 CPU 时间（含中断）。睡眠：所有调用合计。排队：可运行但在等 CPU。空手：无事可做（EAGAIN）。\
+         返回：传输为字节，等待为事件，提交为操作数。曲线为按实际耗时分布的调用次数，每格是前一格的两倍。",
+    ]);
+    let mut lines = told::about_calls(trace, language);
+    lines.extend(told::losses(trace, language));
+    Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        lines,
+        table: tables::calls(observation, trace, language),
+    }
+}
+
+fn threads(observation: &Observation, language: Language) -> Block {
+    let title = language.choose(["Threads", "스레드", "线程"]);
+    let mut lines = Vec::new();
+    if observation.threads_left_out > 0 {
+        let count = observation.threads_left_out;
+        lines.push(told!(
+            language,
+            "{count} threads with less CPU are not kept.",
+            "CPU를 덜 쓴 스레드 {count}개는 기록하지 않았습니다.",
+            "另有 {count} 个 CPU 更少的线程未保存。",
+        ));
+    }
+    Block {
+        title: title.to_owned(),
+        lines,
+        table: tables::threads(observation, language),
+        ..Block::default()
+    }
+}
+
+fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Block {
+    let title = language.choose(["Who woke whom", "누가 누구를 깨웠나", "谁唤醒了谁"]);
+    let help = language.choose([
+        "In a softirq the thread that is named only had the CPU; on loopback it is the one that sent. Slept: how long \
+         each sleep that ended so had lasted.",
+        "softirq 안에서는 이름이 적힌 스레드가 그때 CPU에 있었을 뿐입니다. 루프백에서는 보낸 쪽이 그 스레드입니다. 잠: 그렇게 끝난 잠의 평균 길이입니다.",
+        "在 softirq 中，所列线程只是当时占有 CPU；在环回上它就是发送方。睡眠：如此结束的每次睡眠的平均时长。",
+    ]);
+    let mut lines = Vec::new();
+    if trace.wakes_left_out > 0 {
+        let count = trace.wakes_left_out;
+        lines.push(told!(
+            language,
+            "{count} less frequent pairs are not kept.",
+            "덜 잦은 쌍 {count}개는 기록하지 않았습니다.",
+            "另有 {count} 对较少见的未保存。",
+        ));
+    }
+    Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        lines,
+        table: tables::wakes(observation, trace, language),
+    }
+}
+
+fn softirqs(trace: &Trace, language: Language) -> Block {
+    let title = language.choose(["Softirqs", "softirq", "softirq"]);
+    let help = language.choose([
+        "Those that ran while an observed thread had the CPU are within that thread's time.",
+        "관찰한 스레드가 CPU에 있을 때 실행된 것은 그 스레드의 시간에 들어 있습니다.",
+        "在被观察线程占有 CPU 时运行的，已计入该线程的时间。",
+    ]);
+    let table = tables::softirqs(trace, language);
+    Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
+}
+
+fn uring(trace: &Trace, language: Language) -> Block {
+    let title = language.choose(["io_uring", "io_uring", "io_uring"]);
+    let table = tables::uring(trace, language);
+    Block { title: title.to_owned(), table, ..Block::default() }
+}
+
+fn under_strace(observation: &Observation, strace: &StraceTable, language: Language) -> Block {
+    let title =
+        language.choose(["The same under strace", "strace로 본 같은 프로세스", "strace 下的同一进程"]);
+    let help = language.choose([
+        "strace stops a process twice in each call. Its counts are right for the slowed process; its times add up \
+         waiting and its own stops, and say nothing of what the calls cost without it.",
+        "strace는 호출마다 프로세스를 두 번 멈춥니다. 느려진 프로세스에 대한 횟수는 맞지만, 시간은 대기와 strace 자체의 정지까지 더한 것이라 strace 없이 든 비용을 \
+         말해 주지 않습니다.",
+        "strace 在每次调用中让进程停两次。对变慢后的进程，次数是对的；时间则把等待和它自身的停顿都加了进来，不能说明没有它时调用的开销。",
+    ]);
+    let rate = |calls: u64, window_ns: u64| calls as f64 * 1e9 / window_ns as f64;
+    let mut lines = Vec::new();
+    if let Some(trace) = &observation.trace {
+        let traced = rate(trace.calls.iter().map(|call| call.count).sum(), trace.window_ns);
+        let slowed = rate(strace.rows.iter().map(|row| row.calls).sum(), strace.window_ns);
+        let (traced, slowed, kept) =
+            (format::rate(traced), format::rate(slowed), format::percent(slowed / traced));
+        lines.push(told!(
+            language,
+            "Under strace the process made {slowed} system calls, under the kernel's programs {traced}: {kept} of them.",
+            "strace 아래에서는 시스템 콜 {slowed}, 커널 프로그램 아래에서는 {traced}로 {kept} 수준입니다.",
+            "在 strace 下该进程每秒系统调用为 {slowed}，在内核程序下为 {traced}：只有后者的 {kept}。",
+        ));
+    }
+    Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        lines,
+        table: tables::strace(observation, strace, language),
+    }
+}
+
+/// How it is known, and what would show more.
+fn evidence(observation: &Observation, language: Language) -> Block {
+    let title = language.choose(["How this is known", "근거", "依据"]);
+    let mut lines: Vec<String> = observation.notes.iter().map(|note| told::note(note, language)).collect();
+    if let Some(trace) = &observation.trace {
+        lines.push(told::cost(trace, language));
+    }
+    let next =
+        observation.ladder.iter().find(|state| state.rung > observation.rung && state.rung != Rung::Strace);
+    if let Some(state) = next {
+        lines.push(told::next_rung(state, language));
+    }
+    Block { title: title.to_owned(), lines, ..Block::default() }
+}

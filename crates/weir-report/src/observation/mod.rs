@@ -1,0 +1,191 @@
+//! Views of an observed process: text for a terminal and one page. Both draw the same blocks.
+
+mod blocks;
+mod page;
+mod tables;
+mod text;
+mod told;
+
+use weir_record::observation::Observation;
+
+use crate::language::Language;
+
+/// The observation as text of at most so many columns.
+pub fn terminal(observation: &Observation, language: Language, width_columns: usize, color: bool) -> String {
+    text::document(&blocks::all(observation, language), language, width_columns, color)
+}
+
+/// One self-contained page.
+pub fn html(observation: &Observation, language: Language) -> String {
+    page::document(&blocks::all(observation, language), language)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        SCHEMA_VERSION,
+        machine::Fingerprint,
+        observation::{
+            Bound, CallFigures, Conclusion, Descriptors, Ending, Note, Obstacle, ProbeCost, Purpose, Rung,
+            RungState, SoftirqFigures, StraceRow, StraceTable, ThreadFigures, Totals, Trace, UringFigures,
+            WakeFigures,
+        },
+    };
+
+    use super::*;
+    use crate::display::columns;
+
+    fn call(name: &str, purpose: Purpose, count: u64, on_cpu_ns: u64) -> CallFigures {
+        CallFigures {
+            name: name.to_owned(),
+            purpose,
+            count,
+            on_cpu_ns,
+            returned: count * 64,
+            buckets: vec![0, 0, 0, 0, 0, 0, 0, 0, 0, count / 2, count / 4, count / 8],
+            ..CallFigures::default()
+        }
+    }
+
+    fn trace() -> Trace {
+        let mut wait = call("epoll_wait", Purpose::Readiness, 50_000, 40_000_000);
+        (wait.blocked_ns, wait.returned, wait.in_flight, wait.in_flight_ns) =
+            (1_500_000_000, 200_000, 1, 7_000);
+        let mut receive = call("recvfrom", Purpose::Transfer, 200_000, 150_000_000);
+        (receive.again, receive.again_ns, receive.errors) = (9_000, 3_000_000, 2);
+        Trace {
+            window_ns: 2_000_000_000,
+            calls: vec![call("sendto", Purpose::Transfer, 191_000, 900_000_000), receive, wait],
+            calls_cut: 1,
+            is_split: true,
+            wakes: vec![WakeFigures {
+                sleeper_tid: 4242,
+                waker_pid: 77,
+                waker_tid: 78,
+                waker_name: "wrk".to_owned(),
+                softirq: Some("NET_RX".to_owned()),
+                count: 30_000,
+                blocked_ns: 1_400_000_000,
+            }],
+            wakes_left_out: 3,
+            softirqs: vec![SoftirqFigures {
+                kind: "NET_RX".to_owned(),
+                count: 190_000,
+                ns: 400_000_000,
+                elsewhere_count: 1_000,
+                elsewhere_ns: 5_000_000,
+            }],
+            uring: vec![UringFigures { event: "submit_req".to_owned(), count: 12, elsewhere_count: 0 }],
+            threads_lost: 0,
+            wakes_lost: 4,
+            misses: 0,
+            cost: ProbeCost {
+                untraced_ns: 161.0,
+                traced_ns: 402.0,
+                inside_ns: 90.0,
+                added_ns: (231.0, 260.0),
+            },
+        }
+    }
+
+    fn strace() -> StraceTable {
+        let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, errors: 0, time_ns };
+        let rows = vec![row("epoll_wait", 9_000, 1_700_000_000), row("sendto", 9_000, 290_000_000)];
+        StraceTable { window_ns: 2_000_000_000, rows }
+    }
+
+    fn observed(trace: Option<Trace>) -> Observation {
+        let traced = trace.is_some();
+        let bound = Bound {
+            cpu_ns: 1_900_000_000,
+            calls: 441_000,
+            io_ns: 1.2e9,
+            asking_ns: 0.1e9,
+            share_max: 0.63,
+            busiest_share: 0.95,
+            conclusion: Conclusion::AtMost,
+        };
+        Observation {
+            schema_version: SCHEMA_VERSION,
+            fingerprint: Fingerprint { kernel_release: "6.18.0".to_owned(), ..Fingerprint::default() },
+            began_unix_s: 1_790_000_000,
+            pid: 4242,
+            command: "nginx: worker process\u{1b}[2J".to_owned(),
+            window_ns: 2_000_000_000,
+            ending: Ending::Time,
+            rung: if traced { Rung::Programs } else { Rung::Process },
+            ladder: vec![RungState {
+                rung: Rung::Programs,
+                obstacle: (!traced).then_some(Obstacle::NoPrivilege),
+                unlock: (!traced).then(|| "sudo setcap cap_bpf,cap_perfmon=ep weir".to_owned()),
+            }],
+            notes: vec![Note::ThreadsEnded { count: 2 }],
+            totals: Totals {
+                cpu_ns: 1_900_000_000,
+                system_ns: Some(1_500_000_000),
+                run_delay_ns: 20_000_000,
+                context_switches_voluntary: 60_000,
+                context_switches_involuntary: 40,
+                processes: 1,
+                threads: 1,
+                rss_anon_bytes: 9 << 20,
+                ..Totals::default()
+            },
+            descriptors: Some(Descriptors { open: 120, sockets: 103, epolls: 1, rings: 0 }),
+            threads: vec![ThreadFigures {
+                pid: 4242,
+                tid: 4242,
+                name: "nginx".to_owned(),
+                cpu_ns: 1_900_000_000,
+                run_delay_ns: 20_000_000,
+                context_switches_voluntary: 60_000,
+                context_switches_involuntary: 40,
+                calls: traced.then_some(441_000),
+                blocked_ns: traced.then_some(90_000_000),
+            }],
+            threads_left_out: 5,
+            trace,
+            bound: traced.then_some(bound),
+            strace: traced.then(strace),
+        }
+    }
+
+    #[test]
+    fn a_traced_process_in_a_terminal() {
+        insta::assert_snapshot!(terminal(&observed(Some(trace())), Language::English, 110, false));
+    }
+
+    #[test]
+    fn a_process_that_was_not_traced_is_told_the_next_rung() {
+        insta::assert_snapshot!(terminal(&observed(None), Language::English, 80, false));
+    }
+
+    #[test]
+    fn every_language_has_every_block_and_no_line_is_too_wide() {
+        for language in Language::ALL {
+            for observation in [observed(Some(trace())), observed(None)] {
+                for width in [60, 80, 120] {
+                    let text = terminal(&observation, language, width, false);
+                    assert!(text.lines().all(|line| columns(line) <= width), "{width}\n{text}");
+                    assert!(!text.contains('\u{1b}') && text.contains("4242"), "{text}");
+                }
+                let page = html(&observation, language);
+                assert!(page.starts_with("<!DOCTYPE html>") && page.contains("4242"), "{page}");
+                assert!(!page.contains("<script") && !page.contains('\u{1b}'));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_never_seen_is_a_dash_and_no_division_by_nothing() {
+        let mut nothing = observed(Some(Trace::default()));
+        nothing.window_ns = 0;
+        nothing.totals = Totals::default();
+        nothing.bound = Some(Bound::default());
+        nothing.threads.clear();
+        for language in Language::ALL {
+            let text = terminal(&nothing, language, 100, false);
+            assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        }
+    }
+}

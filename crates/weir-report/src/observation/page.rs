@@ -1,0 +1,69 @@
+//! The blocks as one page, without scripts or outside resources, in the clothes of the study's page.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::blocks::{Block, Blocks};
+use crate::{
+    display,
+    html::STYLE,
+    language::{Language, told},
+    table::Table,
+};
+
+pub(super) fn document(blocks: &Blocks, language: Language) -> String {
+    let document = html! {
+        (DOCTYPE)
+        html lang=(language.tag()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "weir observe" (language.colon()) (blocks.title) }
+                style { (PreEscaped(STYLE)) "body{font-family:" (PreEscaped(language.fonts())) "}" }
+            }
+            body { main {
+                header.top { p.study { "weir observe" } p.asks { (blocks.title) } }
+                @if let Some((first, others)) = blocks.conclusion.split_first() {
+                    section.card.doubt {
+                        h1 { (display::keep_together(first)) }
+                        @for line in others { p.beside { (display::keep_together(line)) } }
+                    }
+                }
+                @for block in &blocks.blocks { (section(block, language)) }
+            } }
+        }
+    };
+    document.into_string()
+}
+
+fn section(block: &Block, language: Language) -> Markup {
+    html! {
+        section {
+            h2 { (block.title) }
+            @if !block.help.is_empty() { p.help { (block.help) } }
+            @if let Some(content) = &block.table { (table(&content.table, language)) }
+            @for line in &block.lines { p { (display::keep_together(line)) } }
+        }
+    }
+}
+
+fn table(content: &Table, language: Language) -> Markup {
+    let count = content.left_out;
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for (column, title) in content.head.iter().enumerate() {
+                    th scope="col" .number[column >= content.text_columns] { (title) }
+                } } }
+                tbody { @for row in &content.rows {
+                    tr { @for (column, cell) in row.iter().enumerate() {
+                        td .number[column >= content.text_columns] data-head=(content.head[column]) { (cell) }
+                    } }
+                } }
+            }
+            @if count > 0 {
+                p.hint { (told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个")) }
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The tables of an observation.
+
+use weir_record::observation::{CallFigures, Observation, Purpose, StraceTable, Trace};
+
+use super::blocks::{Columns, Window};
+use crate::{
+    display::printable,
+    format::{self, ABSENT},
+    language::Language,
+    table::Table,
+};
+
+/// Most rows of a table in a view; the record has more.
+const ROWS_MAX: usize = 24;
+
+/// A table, unless it has no rows.
+fn columns(
+    head: &[&str],
+    text_columns: usize,
+    rows: Vec<Vec<String>>,
+    optional: &[usize],
+) -> Option<Columns> {
+    let left_out = rows.len().saturating_sub(ROWS_MAX);
+    let rows: Vec<_> = rows.into_iter().take(ROWS_MAX).collect();
+    let head = head.iter().map(|&title| title.to_owned()).collect();
+    let table = Table { left_out, ..Table::with_head(head, text_columns, rows) };
+    (!table.rows.is_empty()).then(|| Columns { table, optional: optional.to_vec() })
+}
+
+pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => [
+            "call",
+            "calls",
+            "share",
+            "each",
+            "on CPU",
+            "asleep",
+            "queued",
+            "empty",
+            "errors",
+            "answer",
+            "wall time",
+        ],
+        Language::Korean => {
+            ["호출", "횟수", "비중", "1회", "CPU", "대기", "CPU 대기", "빈손", "오류", "반환", "경과 시간"]
+        }
+        Language::Chinese => {
+            ["调用", "次数", "占比", "每次", "CPU", "睡眠", "排队", "空手", "错误", "返回", "实际耗时"]
+        }
+    };
+    let window = Window(trace.window_ns);
+    let row = |call: &CallFigures| {
+        let time = |ns: u64| if ns == 0 { ABSENT.to_owned() } else { format::nanos(ns as f64) };
+        let share = call.on_cpu_ns as f64 / observation.totals.cpu_ns as f64;
+        vec![
+            printable(&call.name),
+            window.rate(call.count),
+            format::percent(share),
+            format::nanos(call.on_cpu_ns as f64 / call.count as f64),
+            time(call.on_cpu_ns),
+            time(call.blocked_ns),
+            time(call.queued_ns),
+            count_or_absent(call.again),
+            count_or_absent(call.errors),
+            answer(call),
+            curve(&call.buckets),
+        ]
+    };
+    columns(&head, 1, trace.calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])
+}
+
+fn count_or_absent(count: u64) -> String {
+    if count == 0 { ABSENT.to_owned() } else { format::count(count) }
+}
+
+/// What a call answers on the mean, where that is an amount.
+fn answer(call: &CallFigures) -> String {
+    let answered = call.count.saturating_sub(call.errors).saturating_sub(call.again);
+    let mean = call.returned as f64 / answered as f64;
+    let moves_bytes = ["read", "write", "recv", "send", "splice"];
+    match call.purpose {
+        Purpose::Readiness => format::per_message(call.returned as f64 / call.count as f64),
+        Purpose::Ring if call.name == "io_uring_enter" || call.name == "io_submit" => {
+            format::per_message(call.returned as f64 / call.count as f64)
+        }
+        Purpose::Transfer if moves_bytes.iter().any(|part| call.name.contains(part)) => format::memory(mean),
+        _ => ABSENT.to_owned(),
+    }
+}
+
+/// Calls by wall time: where the first column begins, and a column for each factor of two.
+fn curve(buckets: &[u64]) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const COLUMNS_MAX: usize = 16;
+    let Some(first) = buckets.iter().position(|count| *count > 0) else { return String::new() };
+    let shown = &buckets[first..buckets.len().min(first + COLUMNS_MAX)];
+    let highest = shown.iter().copied().max().unwrap_or(1).max(1);
+    let column = |count: &u64| match count {
+        0 => ' ',
+        count => HEIGHTS[(count.saturating_mul(7) / highest).min(7) as usize],
+    };
+    let beyond = if buckets.len() > first + COLUMNS_MAX { "…" } else { "" };
+    let from = format::nanos_tick((1_u64 << first.min(63)) as f64);
+    format!("{from} {}{beyond}", shown.iter().map(column).collect::<String>())
+}
+
+pub(super) fn threads(observation: &Observation, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["TID", "name", "CPU", "queued", "cswch/s", "nvcswch/s", "calls"],
+        Language::Korean => ["TID", "이름", "CPU", "CPU 대기", "cswch/s", "nvcswch/s", "시스템 콜"],
+        Language::Chinese => ["TID", "名称", "CPU", "排队", "cswch/s", "nvcswch/s", "系统调用"],
+    };
+    let window = Window(observation.window_ns);
+    let per_second = |count: u64| format::grouped(count as f64 * 1e9 / observation.window_ns as f64);
+    let rows = observation.threads.iter().map(|thread| {
+        vec![
+            thread.tid.to_string(),
+            printable(&thread.name),
+            window.share(thread.cpu_ns),
+            window.share(thread.run_delay_ns),
+            per_second(thread.context_switches_voluntary),
+            per_second(thread.context_switches_involuntary),
+            thread.calls.map_or_else(|| ABSENT.to_owned(), |calls| window.rate(calls)),
+        ]
+    });
+    columns(&head, 2, rows.collect(), &[3])
+}
+
+pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["woken", "by", "in", "wakes", "slept"],
+        Language::Korean => ["깨어난 스레드", "깨운 쪽", "맥락", "횟수", "잠"],
+        Language::Chinese => ["被唤醒", "唤醒者", "上下文", "次数", "睡眠"],
+    };
+    let window = Window(trace.window_ns);
+    let idle = language.choose(["an idle CPU", "쉬던 CPU", "空闲 CPU"]);
+    let rows = trace.wakes.iter().map(|wake| {
+        let sleeper = observation.threads.iter().find(|thread| thread.tid == wake.sleeper_tid);
+        let name = sleeper.map_or_else(String::new, |thread| format!(" {}", printable(&thread.name)));
+        let waker = match wake.waker_tid {
+            0 => idle.to_owned(),
+            tid => format!("{tid} {}", printable(&wake.waker_name)),
+        };
+        vec![
+            format!("{}{name}", wake.sleeper_tid),
+            waker,
+            wake.softirq.as_deref().map_or_else(|| ABSENT.to_owned(), printable),
+            window.rate(wake.count),
+            format::nanos(wake.blocked_ns as f64 / wake.count as f64),
+        ]
+    });
+    columns(&head, 3, rows.collect(), &[4])
+}
+
+/// strace's time beside what the kernel's programs say, each as a share of its window.
+pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["call", "strace: calls", "time", "each", "kernel: on CPU", "asleep", "each"],
+        Language::Korean => ["호출", "strace: 횟수", "시간", "1회", "커널: CPU", "대기", "1회"],
+        Language::Chinese => ["调用", "strace：次数", "时间", "每次", "内核：CPU", "睡眠", "每次"],
+    };
+    let window = Window(strace.window_ns);
+    let rows = strace.rows.iter().map(|row| {
+        let trace = observation.trace.as_ref();
+        let own = trace.and_then(|trace| trace.calls.iter().find(|call| call.name == row.name));
+        let share = |ns: fn(&CallFigures) -> u64| match (trace, own) {
+            (Some(trace), Some(call)) => Window(trace.window_ns).share(ns(call)),
+            _ => ABSENT.to_owned(),
+        };
+        vec![
+            printable(&row.name),
+            window.rate(row.calls),
+            window.share(row.time_ns),
+            format::nanos(row.time_ns as f64 / row.calls as f64),
+            share(|call| call.on_cpu_ns),
+            share(|call| call.blocked_ns),
+            own.map_or_else(
+                || ABSENT.to_owned(),
+                |call| format::nanos(call.on_cpu_ns as f64 / call.count as f64),
+            ),
+        ]
+    });
+    columns(&head, 1, rows.collect(), &[6, 3, 5])
+}
+
+pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["kind", "in its threads", "time", "elsewhere", "time"],
+        Language::Korean => ["종류", "관찰한 스레드에서", "시간", "다른 곳에서", "시간"],
+        Language::Chinese => ["种类", "在其线程中", "时间", "别处", "时间"],
+    };
+    let window = Window(trace.window_ns);
+    let rows = trace.softirqs.iter().map(|it| {
+        vec![
+            printable(&it.kind),
+            window.rate(it.count),
+            window.share(it.ns),
+            window.rate(it.elsewhere_count),
+            window.share(it.elsewhere_ns),
+        ]
+    });
+    columns(&head, 1, rows.collect(), &[])
+}
+
+pub(super) fn uring(trace: &Trace, language: Language) -> Option<Columns> {
+    let head = match language {
+        Language::English => ["event", "in its threads", "elsewhere on the machine"],
+        Language::Korean => ["이벤트", "관찰한 스레드에서", "머신의 다른 곳에서"],
+        Language::Chinese => ["事件", "在其线程中", "本机别处"],
+    };
+    let window = Window(trace.window_ns);
+    let rows = trace
+        .uring
+        .iter()
+        .map(|it| vec![printable(&it.event), window.rate(it.count), window.rate(it.elsewhere_count)]);
+    columns(&head, 1, rows.collect(), &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_begins_at_its_first_call_and_shows_rare_ones() {
+        assert_eq!(curve(&[0, 0, 0, 800, 100, 0, 1]), "8 ns █▁ ▁");
+        assert_eq!(curve(&[]), "");
+        assert_eq!(curve(&[0; 40]), "");
+        assert!(curve(&[1; 40]).ends_with('…'));
+        assert!(!curve(&[u64::MAX; 40]).is_empty());
+    }
+}

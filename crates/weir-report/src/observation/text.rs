@@ -1,0 +1,77 @@
+//! The blocks on a terminal.
+
+use super::blocks::{Block, Blocks, Columns};
+use crate::{
+    display::columns,
+    language::{Language, told},
+    table::Table,
+    terminal::{Output, Style, TERMINAL_COLUMNS_MAX, TERMINAL_COLUMNS_MIN, columns_of, width_of},
+};
+
+pub(super) fn document(blocks: &Blocks, language: Language, width_columns: usize, color: bool) -> String {
+    let width = width_columns.clamp(TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX);
+    let mut out = Output::new(width, color);
+    out.wrapped(&blocks.title, "  ");
+    if !blocks.conclusion.is_empty() {
+        out.blank();
+    }
+    for line in &blocks.conclusion {
+        out.wrapped(line, "");
+    }
+    for block in &blocks.blocks {
+        draw(block, language, &mut out);
+    }
+    out.finish()
+}
+
+fn draw(block: &Block, language: Language, out: &mut Output) {
+    out.blank();
+    out.styled(Style::Bold, &block.title);
+    if let Some(content) = &block.table {
+        let table = fitting(content, out.width());
+        columns_of(&table, out);
+        if table.left_out > 0 {
+            let count = table.left_out;
+            let more = told!(language, "and {count} more", "그 밖에 {count}개", "另有 {count} 个");
+            out.wrapped(&more, "");
+        }
+    }
+    for line in &block.lines {
+        out.wrapped(line, "  ");
+    }
+}
+
+/// The table with as many columns as there is room for, and names cut where even that is too wide.
+fn fitting(content: &Columns, width: usize) -> Table {
+    let source = &content.table;
+    let mut kept: Vec<usize> = (0..source.head.len()).collect();
+    for optional in &content.optional {
+        if width_of(&selected(source, &kept)) <= width {
+            break;
+        }
+        kept.retain(|column| column != optional);
+    }
+    let mut table = selected(source, &kept);
+    let beyond = width_of(&table).saturating_sub(width);
+    if beyond > 0 {
+        // The widest name gives way.
+        let width_of_column =
+            |column: usize| table.rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
+        let widest = (0..table.text_columns).max_by_key(|column| width_of_column(*column)).unwrap_or(0);
+        let room = width_of_column(widest).saturating_sub(beyond).max(4);
+        for row in std::iter::once(&mut table.head).chain(&mut table.rows) {
+            row[widest] = crate::display::truncate(&row[widest], room);
+        }
+    }
+    table
+}
+
+fn selected(source: &Table, kept: &[usize]) -> Table {
+    let pick = |row: &Vec<String>| kept.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
+    Table {
+        head: pick(&source.head),
+        text_columns: kept.iter().filter(|column| **column < source.text_columns).count(),
+        rows: source.rows.iter().map(pick).collect(),
+        left_out: source.left_out,
+    }
+}

@@ -1,0 +1,328 @@
+//! The sentences of an observation.
+
+use weir_record::observation::{
+    Conclusion, Ending, Note, Observation, Obstacle, Purpose, Rung, RungState, Trace,
+};
+
+use super::blocks::Window;
+use crate::{
+    display::printable,
+    format::{self, count, percent},
+    language::{Language, told},
+};
+
+pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
+    match ending {
+        Ending::Time => "",
+        Ending::Interrupted => language.choose([" (stopped)", " (중단됨)", "（被中止）"]),
+        Ending::TargetEnded => language.choose([" (until it ended)", " (종료할 때까지)", "（直至其结束）"]),
+    }
+}
+
+pub(super) fn rung(rung: Rung, language: Language) -> &'static str {
+    match rung {
+        Rung::Engine => language.choose(["L0 (engine counters)", "L0 (엔진 카운터)", "L0（引擎计数器）"]),
+        Rung::Process => language.choose(["L1 (/proc)", "L1 (/proc)", "L1（/proc）"]),
+        Rung::Programs => language.choose(["L2 (kernel programs)", "L2 (커널 프로그램)", "L2（内核程序）"]),
+        Rung::Strace => language.choose(["L3 (strace)", "L3 (strace)", "L3（strace）"]),
+    }
+}
+
+/// What batching could bring at most, and on which grounds.
+pub(super) fn conclusion(observation: &Observation, language: Language) -> Vec<String> {
+    let Some(bound) = &observation.bound else {
+        return of_proc(observation, language).into_iter().collect();
+    };
+    let share = percent(bound.share_max);
+    let busy = percent(bound.busiest_share);
+    let sentence = match bound.conclusion {
+        Conclusion::Idle => told!(
+            language,
+            "It hardly used a CPU in this time: there is nothing to gain.",
+            "이 시간 동안 CPU를 거의 쓰지 않아 얻을 것이 없습니다.",
+            "这段时间几乎没有使用 CPU，没有可省的。",
+        ),
+        Conclusion::NotIo => told!(
+            language,
+            "Not your bottleneck: system calls for I/O are at most {share} of its CPU.",
+            "병목이 아닙니다. I/O 시스템 콜은 CPU의 최대 {share}입니다.",
+            "不是瓶颈：I/O 系统调用最多占其 CPU 的 {share}。",
+        ),
+        Conclusion::NotBusy => told!(
+            language,
+            "It wanted a CPU {busy} of the time, so CPU did not limit it: batching system calls could \
+             save at most {share} of that CPU, not raise the throughput.",
+            "시간의 {busy}만 CPU를 필요로 했으므로 CPU가 한계가 아니었습니다. 시스템 콜을 묶으면 그 CPU의 최대 {share}를 아낄 수 있지만 처리량은 \
+             늘지 않습니다.",
+            "它只有 {busy} 的时间需要 CPU，因此 CPU 并非限制：批量化系统调用最多省下其中 {share} 的 CPU，不会提高吞吐量。",
+        ),
+        Conclusion::AlreadyBatched => told!(
+            language,
+            "It submits in batches already; the rest of its system calls' time ({share} of its CPU) is work.",
+            "이미 묶어서 제출합니다. 시스템 콜 시간의 나머지(CPU의 {share})는 실제 작업입니다.",
+            "它已经批量提交；系统调用的其余时间（占 CPU 的 {share}）是实际工作。",
+        ),
+        Conclusion::AtMost => {
+            let speedup = format!("{:.2}", 1.0 / (1.0 - bound.share_max).max(0.01));
+            let asking = percent(bound.asking_ns / bound.io_ns);
+            told!(
+                language,
+                "Batching system calls (io_uring) could remove at most {share} of its CPU, {speedup}× the throughput \
+                 at the very most; {asking} of that is asking what is ready and tries that found nothing, the rest \
+                 are transfers, whose work in the kernel stays.",
+                "시스템 콜을 묶으면(io_uring) CPU의 최대 {share}를 없앨 수 있고, 처리량은 많아야 {speedup}배입니다. 그중 {asking}는 준비 여부를 묻거나 \
+                 빈손으로 돌아온 호출이고, 나머지는 전송이라 커널 안의 작업이 그대로 남습니다.",
+                "批量化系统调用（io_uring）最多去掉其 {share} 的 CPU，吞吐量至多 {speedup} 倍；其中 {asking} 是询问就绪和空手而归的调用，其余是传输，\
+                 其在内核中的工作仍在。",
+            )
+        }
+    };
+    let mut lines = vec![sentence];
+    if bound.conclusion != Conclusion::Idle {
+        let calls = count(bound.calls);
+        lines.push(told!(
+            language,
+            "An upper bound: the whole time of {calls} calls for I/O on a CPU, with the way into the kernel and out of \
+             it, over the process's CPU without what tracing added. TCP and copying stay, so expect less.",
+            "상한입니다. I/O 호출 {calls}회의 CPU 시간 전체와 커널 진입·복귀 비용을, 추적이 더한 몫을 뺀 프로세스 CPU로 나눈 값입니다. TCP와 복사는 남으므로 실제 \
+             이득은 더 작습니다.",
+            "这是上限：{calls} 次 I/O 调用的全部 CPU 时间及进出内核的开销，除以扣除跟踪开销后的进程 CPU。TCP 与复制仍在，实际收益更小。",
+        ));
+    }
+    lines
+}
+
+/// What /proc alone allows to say.
+fn of_proc(observation: &Observation, language: Language) -> Option<String> {
+    let system_ns = observation.totals.system_ns?;
+    let share = percent(system_ns as f64 / observation.totals.cpu_ns.max(1) as f64);
+    Some(told!(
+        language,
+        "{share} of its CPU was in the kernel, so its system calls cost that at most. Which ones they are, and how much \
+         of it is I/O, is shown with --trace.",
+        "CPU의 {share}가 커널에서 쓰였으므로 시스템 콜의 비용은 많아야 그만큼입니다. 어떤 호출인지, I/O가 얼마인지는 --trace로 볼 수 있습니다.",
+        "其 CPU 的 {share} 用在内核中，系统调用的开销至多如此。具体是哪些调用、其中 I/O 占多少，可用 --trace 查看。",
+    ))
+}
+
+/// What stands below the calls: how full waits are, and what was going on at the edges.
+pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
+    let mut lines = Vec::new();
+    let window = Window(trace.window_ns);
+    let waits = trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
+    let (waited, events) = waits.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
+    // One that hardly ever happens says nothing of how a program waits.
+    if waited as f64 * 1e9 >= trace.window_ns as f64 && waited > 0 {
+        let (each, rate) = (format::per_message(events as f64 / waited as f64), window.rate(waited));
+        lines.push(told!(
+            language,
+            "A wait for readiness gives {each} events on the mean (batch factor), {rate}.",
+            "준비 상태 대기 한 번에 평균 이벤트 {each}개(배치 계수), {rate}.",
+            "每次就绪等待平均得到 {each} 个事件（批量系数），{rate}。",
+        ));
+    }
+    let enters = trace.calls.iter().find(|call| call.name == "io_uring_enter" && call.count > 0);
+    if let Some(enter) = enters {
+        let completed = trace.uring.iter().find(|event| event.event == "complete");
+        let each = |total: u64| format::per_message(total as f64 / enter.count as f64);
+        let (submitted, done) = (each(enter.returned), each(completed.map_or(0, |event| event.count)));
+        lines.push(told!(
+            language,
+            "An io_uring_enter submits {submitted} operations and comes with {done} completions on the mean.",
+            "io_uring_enter 한 번에 평균 {submitted}개를 제출하고 {done}개가 완료됩니다.",
+            "每次 io_uring_enter 平均提交 {submitted} 个操作，伴随 {done} 个完成。",
+        ));
+    }
+    let in_flight: u64 = trace.calls.iter().map(|call| call.in_flight).sum();
+    if in_flight > 0 {
+        let list: Vec<String> = trace
+            .calls
+            .iter()
+            .filter(|call| call.in_flight > 0)
+            .take(4)
+            .map(|call| format!("{} {}", call.in_flight, printable(&call.name)))
+            .collect();
+        let list = list.join(language.list());
+        lines.push(told!(
+            language,
+            "In flight at the end, and in none of the sums: {in_flight} calls ({list}).",
+            "끝날 때 진행 중이어서 합계에 없는 호출: {in_flight}건 ({list}).",
+            "结束时仍在进行、未计入合计的调用：{in_flight} 个（{list}）。",
+        ));
+    }
+    lines
+}
+
+/// What is missing in the sums.
+pub(super) fn losses(trace: &Trace, language: Language) -> Vec<String> {
+    let mut lines = Vec::new();
+    if trace.calls_cut > 0 {
+        let cut = count(trace.calls_cut);
+        lines.push(told!(
+            language,
+            "At the edges of the window, begun unseen and not counted: {cut} calls.",
+            "관찰 구간의 경계에서 시작을 보지 못해 세지 않은 호출: {cut}건.",
+            "处于观察窗口边缘、未看到开始因而未计数的调用：{cut} 个。",
+        ));
+    }
+    let (threads, wakes, misses) = (trace.threads_lost, trace.wakes_lost, trace.misses);
+    if threads + wakes + misses > 0 {
+        lines.push(told!(
+            language,
+            "Lost: {threads} times a thread found no room in the kernel's table, {wakes} wakes found none, {misses} \
+             events came while their program ran.",
+            "유실: 표가 차서 따라가지 못한 스레드 {threads}회, 깨우기 {wakes}회, 프로그램 실행 중에 온 이벤트 {misses}건.",
+            "丢失：内核表已满而未跟踪的线程 {threads} 次、唤醒 {wakes} 次，程序运行期间到来的事件 {misses} 个。",
+        ));
+    } else {
+        lines.push(told!(language, "Nothing was lost.", "유실 없음.", "没有丢失。"));
+    }
+    if !trace.is_split {
+        lines.push(told!(
+            language,
+            "The scheduler's part could not be had: times on a CPU are wall times here.",
+            "스케줄러 정보를 얻지 못해 여기의 CPU 시간은 실제 경과 시간입니다.",
+            "无法获得调度器信息：此处的 CPU 时间为实际耗时。",
+        ));
+    }
+    lines
+}
+
+/// What being traced cost.
+pub(super) fn cost(trace: &Trace, language: Language) -> String {
+    let ns = |value: f64| format::nanos(value);
+    let (without, with) = (ns(trace.cost.untraced_ns), ns(trace.cost.traced_ns));
+    let (least, most) = (ns(trace.cost.added_ns.0), ns(trace.cost.added_ns.1));
+    told!(
+        language,
+        "While it was traced, a system call that does nothing took {with} instead of {without} ({least} to {most} more), \
+         as tried right before on calls of our own; every process of the machine paid most of that.",
+        "추적하는 동안 아무 일도 하지 않는 시스템 콜이 {without} 대신 {with} 걸렸습니다({least}~{most} 증가). 직전에 자체 호출로 잰 값이며, 이 머신의 모든 프로세스가 \
+         그 대부분을 치렀습니다.",
+        "跟踪期间，一个什么都不做的系统调用耗时 {with}，而非 {without}（增加 {least} 至 {most}）；此值在开始前用自身调用测得，本机所有进程都承担了其中大部分。",
+    )
+}
+
+/// What would show more.
+pub(super) fn next_rung(state: &RungState, language: Language) -> String {
+    let name = rung(state.rung, language);
+    match (&state.obstacle, &state.unlock) {
+        (None, _) => told!(
+            language,
+            "{name} can be had here: add --trace.",
+            "여기서 {name}까지 쓸 수 있습니다. --trace를 붙이십시오.",
+            "此处可用 {name}：请加 --trace。",
+        ),
+        (Some(obstacle), None) => {
+            let why = self::obstacle(obstacle, language);
+            told!(language, "No {name}: {why}.", "{name} 사용 불가: {why}.", "无 {name}：{why}。")
+        }
+        (Some(obstacle), Some(unlock)) => {
+            let why = self::obstacle(obstacle, language);
+            told!(
+                language,
+                "No {name}: {why}. It is unlocked by: {unlock}",
+                "{name} 사용 불가: {why}. 해제: {unlock}",
+                "无 {name}：{why}。解锁：{unlock}",
+            )
+        }
+    }
+}
+
+/// What keeps a rung from being used.
+pub(super) fn obstacle(obstacle: &Obstacle, language: Language) -> String {
+    if language == Language::English {
+        return obstacle.to_string();
+    }
+    let chosen = match obstacle {
+        Obstacle::NoPrivilege => {
+            ["CAP_BPF와 CAP_PERFMON 또는 root 권한이 없음", "既没有 CAP_BPF 和 CAP_PERFMON，也不是 root"]
+        }
+        Obstacle::NoBpf => ["커널이 BPF를 지원하지 않음", "内核不支持 BPF"],
+        Obstacle::NoTracepoints => ["커널에 시스템 콜 트레이스포인트가 없음", "内核没有系统调用跟踪点"],
+        Obstacle::PidNamespace => [
+            "PID 네임스페이스(컨테이너) 안에서 실행 중임. 호스트에서 실행해야 함",
+            "运行在 PID 命名空间（容器）中，请在宿主机上运行",
+        ],
+        Obstacle::Lockdown { .. } => ["커널이 lockdown 상태임", "内核处于 lockdown 状态"],
+        Obstacle::Refused { .. } => ["커널이 거부함", "被内核拒绝"],
+        Obstacle::NoSchedstat => ["커널에 schedstat가 없음", "内核没有 schedstat"],
+        Obstacle::NotInstalled => ["strace가 설치되지 않음", "未安装 strace"],
+        Obstacle::Bits32 => ["32비트 프로그램이라 시스템 콜 번호가 다름", "是 32 位程序，系统调用号不同"],
+    };
+    let [korean, chinese] = chosen;
+    let text = language.choose(["", korean, chinese]);
+    match obstacle {
+        Obstacle::Lockdown { mode } => format!("{text} ({})", printable(mode)),
+        Obstacle::Refused { error } => format!("{text} ({})", printable(error)),
+        _ => text.to_owned(),
+    }
+}
+
+/// What a reader must know beside the figures.
+pub(super) fn note(note: &Note, language: Language) -> String {
+    match note {
+        Note::ThreadsEnded { count } => told!(
+            language,
+            "{count} threads ended meanwhile: their CPU is in the sums, their switches and waiting are not.",
+            "그동안 스레드 {count}개가 끝났습니다. 그 CPU는 합계에 있고, 컨텍스트 스위치와 대기는 없습니다.",
+            "其间有 {count} 个线程结束：其 CPU 已计入合计，切换与等待未计入。",
+        ),
+        Note::ProcessesEnded { count } => told!(
+            language,
+            "{count} processes ended meanwhile.",
+            "그동안 프로세스 {count}개가 끝났습니다.",
+            "其间有 {count} 个进程结束。",
+        ),
+        Note::BecameAnother { from, to } => {
+            let (from, to) = (printable(from), printable(to));
+            told!(
+                language,
+                "It became another program meanwhile: {from}, then {to}.",
+                "그동안 다른 프로그램이 되었습니다: {from} → {to}.",
+                "其间变成了另一个程序：{from} → {to}。",
+            )
+        }
+        Note::Became32Bits => told!(
+            language,
+            "It became a program of 32 bits, whose system calls have other numbers: names may be wrong.",
+            "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
+            "它变成了 32 位程序，系统调用号不同：名称可能有误。",
+        ),
+        Note::EndedBetween { interval_ns } => {
+            let interval = language.duration(*interval_ns);
+            told!(
+                language,
+                "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
+                "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+                "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
+            )
+        }
+        // Why, and the command that unlocks it, stand with the rung.
+        Note::NotTraced { .. } => told!(
+            language,
+            "Tracing was asked for and could not be had; the next lower rung was used.",
+            "추적을 요청했지만 할 수 없어 한 단계 아래를 사용했습니다.",
+            "要求跟踪但无法实现，已改用下一级。",
+        ),
+        Note::Miscounted { made, counted } => told!(
+            language,
+            "The programs counted {counted} of {made} calls that were made to try them: do not trust the counts.",
+            "시험 삼아 한 호출 {made}회 중 {counted}회만 세었습니다. 횟수를 믿지 마십시오.",
+            "试探性的 {made} 次调用只计到 {counted} 次：请勿相信计数。",
+        ),
+        Note::NoStrace { error } => {
+            let error = printable(error);
+            told!(language, "Without strace: {error}.", "strace 없음: {error}.", "没有 strace：{error}。")
+        }
+        Note::PartLeftOut { tracepoint, error } => {
+            let (tracepoint, error) = (printable(tracepoint), printable(error));
+            told!(
+                language,
+                "Without {tracepoint}: {error}.",
+                "{tracepoint} 제외: {error}.",
+                "缺少 {tracepoint}：{error}。",
+            )
+        }
+    }
+}

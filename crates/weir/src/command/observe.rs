@@ -1,0 +1,252 @@
+//! `weir observe`: any process over a stretch of time, from /proc alone or with programs in the kernel.
+
+use std::{
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+use weir_evidence::{
+    ladder::{Group, strace::Strace},
+    watch::{Plan, Watch, WatchError},
+};
+use weir_judge::bound::bound;
+use weir_monitor::{live, snapshot::Monitor, target::Target};
+use weir_record::{
+    SCHEMA_VERSION,
+    observation::{Ending, Note, Observation, Rung, StraceTable},
+};
+use weir_report::Language;
+use weir_sys::child;
+
+use super::{engine, report::language};
+use crate::{
+    args::Observe,
+    exit::{Exit, UsageError},
+    output, signals,
+};
+
+/// How long a process is observed unless it is said otherwise.
+const LENGTH: Duration = Duration::from_secs(10);
+/// How long a command may take to end when it is asked to.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// Largest record that is read.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
+    let language = language(&arguments.lang)?;
+    let length = arguments.duration.as_deref().map(|text| engine::time("--duration", text)).transpose()?;
+    if length.is_some_and(|length| length.is_zero()) {
+        return Err(UsageError("--duration: write more than 0, such as 10s".into()).into());
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    signals::on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    if arguments.trace {
+        output::tell("tracing: system calls of the whole machine are a little slower until this ends");
+    }
+    let groups: Vec<Group> = Group::ALL
+        .into_iter()
+        .filter(|group| !arguments.without.iter().any(|left_out| left_out.group() == *group))
+        .collect();
+    let rung = if arguments.trace { Rung::Programs } else { Rung::Process };
+    let plan = Plan { rung, groups: &groups };
+    let (observation, exit) = match arguments.pid {
+        Some(pid) => (of_process(arguments, pid, plan, length.unwrap_or(LENGTH), &stop)?, Exit::Ok),
+        None => of_command(arguments, plan, length, &stop)?,
+    };
+    let observation = Observation { bound: bound(&observation), ..observation };
+    show(arguments, &observation, language)?;
+    Ok(if observation.ending == Ending::Interrupted { Exit::Interrupted } else { exit })
+}
+
+fn of_process(
+    arguments: &Observe,
+    pid: u32,
+    plan: Plan<'_>,
+    length: Duration,
+    stop: &AtomicBool,
+) -> Result<Observation> {
+    let mut watch = Watch::begin(pid, plan).map_err(usage)?;
+    let is_shown =
+        !arguments.plain && !arguments.json && io::stdout().is_terminal() && io::stdin().is_terminal();
+    let ending =
+        if is_shown { watch_live(&mut watch, pid, length, stop)? } else { watch.run(Some(length), stop) };
+    let mut observation = watch.end(ending);
+    if arguments.strace && ending == Ending::Time {
+        match under_strace(pid, length, stop) {
+            Ok(table) => observation.strace = Some(table),
+            Err(error) => observation.notes.push(Note::NoStrace { error: error.to_string() }),
+        }
+    }
+    Ok(observation)
+}
+
+/// The process under strace, for as long.
+fn under_strace(pid: u32, length: Duration, stop: &AtomicBool) -> io::Result<StraceTable> {
+    output::tell("strace: the process is stopped twice in each system call until this ends");
+    let strace = Strace::attach(pid)?;
+    let begun = Instant::now();
+    while begun.elapsed() < length && !stop.load(Ordering::Relaxed) {
+        thread::park_timeout(length.saturating_sub(begun.elapsed()).min(Duration::from_millis(100)));
+    }
+    let window_ns = begun.elapsed().as_nanos() as u64;
+    Ok(StraceTable { window_ns, rows: strace.finish()? })
+}
+
+fn usage(error: WatchError) -> anyhow::Error {
+    match error {
+        WatchError::NoSuchProcess(_) => UsageError(format!("--pid: {error}")).into(),
+        other => other.into(),
+    }
+}
+
+/// Watches with the view of `weir top` on the terminal; whoever leaves it ends the observation.
+fn watch_live(watch: &mut Watch, pid: u32, length: Duration, stop: &AtomicBool) -> Result<Ending> {
+    let target = Target::of_pid(pid).map_err(|error| UsageError(format!("--pid: {error}")))?;
+    let mut monitor = Monitor::new(vec![target]);
+    let (left, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let view = scope.spawn(|| {
+            let shown = live::show(&mut monitor, Duration::from_secs(1), &over);
+            left.store(true, Ordering::Relaxed);
+            shown
+        });
+        let ending =
+            watch.run_until(Some(length), || stop.load(Ordering::Relaxed) || left.load(Ordering::Relaxed));
+        over.store(true, Ordering::Relaxed);
+        let shown = view.join().map_err(|_| anyhow!("the live view failed"))?;
+        shown.context("cannot draw on the terminal; --plain does without")?;
+        Ok(ending)
+    })
+}
+
+/// Starts the command, observes it from before its first call, and waits for its end.
+fn of_command(
+    arguments: &Observe,
+    plan: Plan<'_>,
+    length: Option<Duration>,
+    stop: &AtomicBool,
+) -> Result<(Observation, Exit)> {
+    let [program, words @ ..] = &arguments.command[..] else {
+        return Err(UsageError("name a process with --pid, or a command after --".into()).into());
+    };
+    let mut command = Command::new(program);
+    command.args(words);
+    if arguments.json {
+        // The record is all that standard output has.
+        command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+    }
+    let mut gate = child::hold(&mut command)?;
+    // Starting returns when the program begins, so the watch begins on another thread, while the child is held.
+    let (started, watch) = thread::scope(|scope| {
+        let watch = scope.spawn(|| -> Result<Watch> {
+            let pid = gate.wait_for_child().context("the command could not be started")?;
+            let watch = Watch::begin(pid, plan)?;
+            gate.open()?;
+            Ok(watch)
+        });
+        let started = command.spawn();
+        // The pipes of a child that never was must not be waited for.
+        drop(command);
+        (started, watch.join().unwrap_or_else(|_| Err(anyhow!("the watch failed"))))
+    });
+    let mut child = started.map_err(|error| UsageError(format!("cannot start {program}: {error}")))?;
+    let mut watch = watch?;
+    let ending = watch.run(length, stop);
+    // Before it is waited for, so that its last figures are there.
+    let mut observation = watch.end(ending);
+    // That the child became the program is no news, and it had no command line of its own before.
+    observation.notes.retain(|note| !matches!(note, Note::BecameAnother { .. }));
+    observation.command = arguments.command.join(" ");
+    let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
+    let exit = match ending {
+        Ending::TargetEnded => Exit::Supervised(code(status)),
+        Ending::Time | Ending::Interrupted => Exit::Ok,
+    };
+    Ok((observation, exit))
+}
+
+/// Asks a command to end, and makes it when it does not.
+fn end(child: &mut Child) -> io::Result<ExitStatus> {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // Fails only for one that has ended.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < FAREWELL {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    child.kill()?;
+    child.wait()
+}
+
+/// A shell's number for how a command ended.
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let number = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(number).unwrap_or(1)
+}
+
+fn show(arguments: &Observe, observation: &Observation, language: Language) -> Result<()> {
+    let record = serde_json::to_string_pretty(observation)?;
+    if let Some(path) = &arguments.record {
+        output::write_whole_or(path, &(record.clone() + "\n"), "choose another file with --record")?;
+        output::tell(&format!("record: {}", path.display()));
+    }
+    if arguments.json { output::print(&record) } else { print(observation, language) }
+}
+
+fn print(observation: &Observation, language: Language) -> Result<()> {
+    let (width, color) = (output::width_columns(), output::has_color());
+    output::print(&weir_report::observation::terminal(observation, language, width, color))
+}
+
+/// Draws a record again: on the terminal, and as a page beside it or in `folder`.
+pub(crate) fn report(path: &Path, language: Language, folder: Option<&Path>) -> Result<Exit> {
+    let observation = read(path)?;
+    let page = match folder {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            folder.join("report.html")
+        }
+        None => path.with_extension("html"),
+    };
+    output::write_whole(&page, &weir_report::observation::html(&observation, language))?;
+    print(&observation, language)?;
+    output::tell(&format!("report: {}", page.display()));
+    Ok(Exit::Ok)
+}
+
+fn read(path: &Path) -> Result<Observation> {
+    let is_no_record =
+        |why: &str| UsageError(format!("{} is no record of weir observe: {why}", path.display()));
+    let cannot = || format!("cannot read {}", path.display());
+    if std::fs::metadata(path).with_context(cannot)?.len() > RECORD_BYTES_MAX {
+        return Err(is_no_record("it is too long").into());
+    }
+    let text = std::fs::read_to_string(path).with_context(cannot)?;
+    let observation: Observation =
+        serde_json::from_str(&text).map_err(|error| is_no_record(&error.to_string()))?;
+    if observation.schema_version > SCHEMA_VERSION {
+        return Err(is_no_record("a newer Weir wrote it").into());
+    }
+    Ok(observation)
+}
