@@ -30,7 +30,7 @@ use weir_record::{
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
+    study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
@@ -41,15 +41,15 @@ use weir_stats::{
 };
 
 use crate::{
-    answers, attribution,
+    added_cost, answers, attribution,
     cell_trials::{self, CellTrials},
     check, equal_rate, frontier,
     gate::{Against, Gate, Pairs, TrialState},
-    handoff, listening, obstacle,
+    listening, obstacle,
     progress::Progress,
     summary,
     syn_ladder::syn_ladder_s,
-    threads::oversubscribed,
+    threads,
     units::{self, Compared, Units},
 };
 
@@ -84,8 +84,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
-    note_oversubscribed(spec, judged.fingerprint, &mut comparisons);
-    let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
+    let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
+    note_oversubscribed(&oversubscribed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
@@ -116,7 +116,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         attributions: attribution::all(spec, &gate, &cells),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
-        gateway,
+        added_costs: added_cost::all(spec, &gate, &cells),
+        oversubscribed,
         frontier,
         frontier_answers,
     }
@@ -544,12 +545,10 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
 }
 
 /// Whatever is compared in a cell with more threads than CPUs says so.
-fn note_oversubscribed(spec: &StudySpec, fingerprint: &Fingerprint, comparisons: &mut [Comparison]) {
-    let cpus_allowed = fingerprint.cpus_allowed.len();
-    for cell in &spec.cells {
-        let Some((threads, cpus)) = oversubscribed(spec, cell, cpus_allowed) else { continue };
-        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == cell.id) {
-            comparison.notes.push(Finding::Oversubscribed { threads, cpus });
+fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparison]) {
+    for OversubscribedCell { cell_id, threads, cpus } in cells {
+        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
+            comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
 }

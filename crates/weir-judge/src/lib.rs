@@ -8,7 +8,6 @@
 
 mod exclusions;
 pub mod gate;
-pub mod handoff;
 pub mod judge;
 pub mod missing;
 pub mod plan;
@@ -16,6 +15,7 @@ pub mod progress;
 pub mod sample;
 pub mod taint;
 
+mod added_cost;
 mod answers;
 mod attribution;
 mod cell_trials;

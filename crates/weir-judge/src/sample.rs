@@ -46,6 +46,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         smallest_effect: 0.03,
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),

@@ -1,6 +1,7 @@
 //! Study files: TOML in, a complete spec out, for every protocol and for built-in studies as for a user's.
 //! `docs/study-file.md` describes the format; every error names file, line and key.
 
+mod added_cost;
 mod arms;
 mod cells;
 mod comparisons;
@@ -132,6 +133,8 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
@@ -149,6 +152,8 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
     let questions = comparisons::Tables::of(&mut table)?;
     let published = table.tables("published")?;
+    let published_runs = table.tables("published_run")?;
+    let added_costs = table.tables("added_cost")?;
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -158,7 +163,10 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
     let lacks_cells = !left_out.is_empty();
     let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
-    spec.comparisons = questions.read(&known)?;
+    let comparisons = questions.read(&known)?;
+    let published_runs = published::runs(published_runs, &known)?;
+    let added_costs = added_cost::read(added_costs, &known)?;
+    (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }

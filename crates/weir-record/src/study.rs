@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    added_cost::AddedCosts,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
-    gateway::{GatewayFindings, OrderFigures},
+    gateway::OrderFigures,
     goal::Answer,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
@@ -58,15 +59,30 @@ pub struct StudyResult {
     /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syn_ladder_s: Vec<u32>,
-    /// What only a study of the order gateway concludes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<GatewayFindings>,
+    /// What arms cost beyond the baseline, where the study asks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_costs: Vec<AddedCosts>,
+    /// Cells with more busy threads than CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub oversubscribed: Vec<OversubscribedCell>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,
     /// What the frontier says of the family of the second arm, the headline cell first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier_answers: Vec<FrontierAnswer>,
+}
+
+/// A cell whose threads have to share CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OversubscribedCell {
+    /// Cell.
+    pub cell_id: String,
+    /// Threads of the servers and of the generator.
+    pub threads: u32,
+    /// CPUs they have.
+    pub cpus: u32,
 }
 
 /// What one cause of a published difference makes in this study.

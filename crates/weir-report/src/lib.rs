@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod added_cost;
 mod chart;
 mod csv;
 mod definitions;
@@ -20,13 +21,13 @@ mod display;
 mod findings;
 mod format;
 mod frontier;
-mod gateway;
 mod goals;
 mod html;
 mod language;
 mod markdown;
 mod metrics;
 mod notes;
+mod orders;
 mod published;
 mod section;
 mod sections;

@@ -270,6 +270,14 @@ pub(crate) fn column(view: &View<'_>, metric: Metric) -> String {
     }
 }
 
+/// The shortest name that says what is counted: the unit where figures have none.
+pub(crate) fn brief(view: &View<'_>, metric: Metric) -> String {
+    match metric.row().unit {
+        MetricUnit::PerSecond => column(view, metric),
+        _ => short(view, metric),
+    }
+}
+
 /// The effect with its interval on the metric's scale: `0.782 [0.774, 0.790]`, `+0.31 [+0.28, +0.34]`.
 pub(crate) fn effect(comparison: &Comparison) -> String {
     match (&comparison.difference, comparison.metric.row().scale) {

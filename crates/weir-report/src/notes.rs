@@ -50,9 +50,13 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.comparisons.iter().filter(|it| !view.is_simulated(&it.cell_id)) {
-        // What stands below the headline is not said again.
+        // What stands below the headline, or above all plots, is not said again.
         let is_headline = view.headline().is_some_and(|headline| std::ptr::eq(headline, comparison));
-        let is_said = |it: &&Finding| is_headline && matches!(it, Finding::AlsoSyscalls { .. });
+        let is_said = |it: &&Finding| match it {
+            Finding::AlsoSyscalls { .. } => is_headline,
+            Finding::Oversubscribed { .. } => !view.result.oversubscribed.is_empty(),
+            _ => false,
+        };
         for finding in comparison.reasons.iter().chain(&comparison.notes).filter(|it| !is_said(it)) {
             let is_foreign = findings::is_foreign(view.language, finding);
             add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);

@@ -2,13 +2,22 @@
 //! whoever wrote it gave.
 
 use weir_record::{
-    metric::Scale,
-    spec::PublishedClaim,
+    metric::{METRICS, Scale},
+    spec::{PublishedClaim, PublishedRun},
     study::{Attribution, ListenSummary, PairedRatio, TimesSummary},
     verdict::Metric,
 };
 
-use crate::{format, language::Language, metrics, table::Table, titles, view::View, words::Word};
+use crate::{
+    format,
+    language::{Language, told},
+    metrics,
+    section::{Content, Section},
+    table::Table,
+    titles,
+    view::{View, bound},
+    words::Word,
+};
 
 /// What was published, after where it was.
 fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
@@ -62,6 +71,47 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
         _ => None,
     };
     told.unwrap_or_else(|| format::ABSENT.to_owned())
+}
+
+/// Runs with their figures, each beside what its counterparts do here.
+pub(crate) fn runs(view: &View<'_>) -> Content {
+    let runs = &view.result.spec.published_runs;
+    Content::unless(runs.is_empty(), || {
+        Section::of_table(Word::PublishedRunsTitle, Word::PublishedRunsHelp, runs_table(view))
+    })
+}
+
+fn runs_table(view: &View<'_>) -> Table {
+    let runs = &view.result.spec.published_runs;
+    let is_published =
+        |metric: &Metric| runs.iter().any(|run| run.figures.iter().any(|(own, _)| own == metric));
+    let shown: Vec<Metric> = METRICS.iter().map(|row| row.metric).filter(is_published).collect();
+    let rows = runs.iter().flat_map(|run| run.cells.iter().map(|cell| run_row(view, run, cell, &shown)));
+    let columns = shown.iter().flat_map(|metric| {
+        let name = metrics::brief(view, *metric);
+        [
+            told!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）"),
+            told!(view.language, "measured {name}", "{name}(측정)", "{name}（实测）"),
+        ]
+    });
+    let subject = [Word::PublishedRun, Word::Cell, Word::Arm].map(|word| view.word(word).to_owned());
+    Table::with_head(subject.into_iter().chain(columns).collect(), 3, rows.collect())
+}
+
+fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) -> Vec<String> {
+    let told = |text| titles::told(text, view.language);
+    let about = format!("{} {}{}{}", told(&run.source), run.name, view.language.colon(), told(&run.about));
+    let summary = view.summary(cell, &run.arm);
+    let figures = shown.iter().flat_map(|metric| {
+        let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
+        let measured = summary.and_then(|summary| Some((bound(summary, *metric), summary.median(*metric)?)));
+        let bare = |value: f64| metrics::bare(*metric, value);
+        [
+            published.map_or_else(|| format::ABSENT.to_owned(), bare),
+            measured.map_or_else(|| format::ABSENT.to_owned(), |(bound, it)| format!("{bound}{}", bare(it))),
+        ]
+    });
+    [about, view.cell_label(cell), run.arm.clone()].into_iter().chain(figures).collect()
 }
 
 /// The measured ratio with its interval and verdict.

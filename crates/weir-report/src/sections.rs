@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    chart, gateway, goals, published,
+    added_cost, chart, goals, orders, published,
     section::{Content, Section},
     view::View,
     ways,
@@ -14,13 +14,13 @@ const SECTIONS: [fn(&View<'_>) -> Content; 15] = [
     chart::frontier,
     chart::forest,
     goals::section,
-    gateway::runs,
-    gateway::costs,
+    added_cost::section,
+    published::runs,
     claims,
     attributions,
     waiting,
     chart::bars,
-    gateway::figures,
+    orders::section,
     chart::curves,
     chart::why,
     listening,

@@ -201,6 +201,20 @@ impl<'a> View<'a> {
         parts.join(" · ")
     }
 
+    /// Labels of cells without what all of them say; the whole label where nothing else is left.
+    pub(crate) fn labels_apart(&self, cells: &[String]) -> Vec<String> {
+        let parts = |cell: &String| -> Vec<String> {
+            self.cell_label(cell).split(" · ").map(str::to_owned).collect()
+        };
+        let all: Vec<Vec<String>> = cells.iter().map(parts).collect();
+        let is_shared = |part: &&String| all.len() > 1 && all.iter().all(|own| own.contains(part));
+        let apart = |own: &Vec<String>| {
+            let left: Vec<&str> = own.iter().filter(|part| !is_shared(part)).map(String::as_str).collect();
+            if left.is_empty() { own.join(" · ") } else { left.join(" · ") }
+        };
+        all.iter().map(apart).collect()
+    }
+
     /// How the arms take turns, where this alone sets the cell apart from another.
     fn turns_apart(&self, cell: &CellSpec) -> Option<String> {
         let asked = |cell: &CellSpec| CellSpec {

@@ -33,6 +33,7 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     }
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     Content::Shown(Box::new(Section {
+        texts: sentence::oversubscribed(view).into_iter().collect(),
         has_legend: true,
         plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),
         notes: notes::by_cell(view),

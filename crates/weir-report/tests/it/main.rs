@@ -3,6 +3,6 @@
 mod findings;
 mod fixture;
 mod frontier;
-mod gateway;
+mod orders;
 mod page;
 mod texts;

@@ -60,6 +60,8 @@ pub fn study() -> NewStudy {
         smallest_effect: 0.03,
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         ways: Vec::new(),
