@@ -25,7 +25,7 @@ pub struct Finding {
     pub line: usize,
     /// Short name of the rule.
     pub rule: &'static str,
-    /// What is wrong and the way out.
+    /// What is wrong and the remedy.
     pub message: String,
 }
 

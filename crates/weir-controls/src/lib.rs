@@ -2,7 +2,7 @@
 //! fast as its author could make it. A study runs one beside the engine's driver, and the difference is
 //! what the engine costs.
 //!
-//! A control is a yardstick and nothing else: no runtime, no task, no timer wheel, no choice of driver,
+//! A control is a reference and nothing else: no runtime, no task, no timer wheel, no choice of driver,
 //! no counters, no drain. It echoes every byte, survives slow readers, half-closed and reset connections,
 //! a full descriptor table and an empty buffer pool, and stops when it is killed.
 //!

@@ -279,7 +279,7 @@ fn measure(
         per_second: messages / wall.as_secs_f64(),
         producer_ns: produced.busy_ns as f64 / messages,
         wakes: produced.wakes as f64 / messages,
-        sleeps: used.switches_voluntary as f64 / messages,
+        sleeps: used.context_switches_voluntary as f64 / messages,
         p50_us: percentile(500),
         p99_us: percentile(990),
         cpu_percent: (used.user_ns + used.system_ns) as f64 / wall.as_nanos() as f64 * 100.0,

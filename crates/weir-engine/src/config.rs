@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
-/// A way of waiting for I/O.
+/// An I/O model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Driver {
     /// io_uring: operations are submitted and completed in batches through shared rings.
@@ -84,7 +84,7 @@ pub struct OptionError {
 /// Everything a runtime needs to know before it starts.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Way of waiting.
+    /// I/O model.
     pub driver: DriverChoice,
     /// Receive buffers, all drivers.
     pub buffers: BufferOptions,

@@ -1,4 +1,4 @@
-//! One async program, any way of waiting for I/O.
+//! One async program, any I/O model.
 //!
 //! A [`Runtime`] runs tasks on one thread over one [`Driver`]: io_uring, epoll, poll, select, blocking calls, or a
 //! simulated kernel. The program is the same on all of them; the driver is one line of configuration.

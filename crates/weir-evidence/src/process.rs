@@ -68,9 +68,9 @@ pub struct ThreadSample {
     /// Time runnable and waiting for a CPU.
     pub run_delay_ns: u64,
     /// Switches because it waited for something.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Switches because another thread was given its CPU.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
 }
 
 /// What happened in a tree between two snapshots.
@@ -85,9 +85,9 @@ pub struct TreeDelta {
     /// Time threads waited for a CPU; a lower bound when threads ended.
     pub run_delay_ns: u64,
     /// Voluntary switches; a lower bound when threads ended.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Involuntary switches; a lower bound when threads ended.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
     /// Threads at the end.
     pub threads: u32,
     /// Anonymous resident memory at the end.
@@ -176,9 +176,10 @@ impl TreeDelta {
             threads_cpu_ns += cpu_ns;
             self.kernel_thread_cpu_ns += if thread.is_uring_kernel_thread() { cpu_ns } else { 0 };
             self.run_delay_ns += thread.run_delay_ns.saturating_sub(start.run_delay_ns);
-            self.switches_voluntary += thread.switches_voluntary.saturating_sub(start.switches_voluntary);
-            self.switches_involuntary +=
-                thread.switches_involuntary.saturating_sub(start.switches_involuntary);
+            self.context_switches_voluntary +=
+                thread.context_switches_voluntary.saturating_sub(start.context_switches_voluntary);
+            self.context_switches_involuntary +=
+                thread.context_switches_involuntary.saturating_sub(start.context_switches_involuntary);
         }
         let own_ns = end.cpu_ns.saturating_sub(start.cpu_ns);
         self.cpu_ns += own_ns + reaped_ns;
@@ -194,8 +195,8 @@ impl TreeDelta {
         self.kernel_thread_cpu_ns += later.kernel_thread_cpu_ns;
         self.ended_cpu_ns += later.ended_cpu_ns;
         self.run_delay_ns += later.run_delay_ns;
-        self.switches_voluntary += later.switches_voluntary;
-        self.switches_involuntary += later.switches_involuntary;
+        self.context_switches_voluntary += later.context_switches_voluntary;
+        self.context_switches_involuntary += later.context_switches_involuntary;
         self.threads = later.threads;
         self.rss_anon_bytes = later.rss_anon_bytes;
         self.threads_vanished += later.threads_vanished;
@@ -207,8 +208,8 @@ impl TreeDelta {
         window.cpu_ns = self.cpu_ns;
         window.kernel_thread_cpu_ns = self.kernel_thread_cpu_ns;
         window.run_delay_ns = self.run_delay_ns;
-        window.switches_voluntary = self.switches_voluntary;
-        window.switches_involuntary = self.switches_involuntary;
+        window.context_switches_voluntary = self.context_switches_voluntary;
+        window.context_switches_involuntary = self.context_switches_involuntary;
         window.threads = self.threads;
         window.rss_anon_bytes = self.rss_anon_bytes;
     }
@@ -369,8 +370,8 @@ fn thread_sample(tid: u32, times: &str, status: &str) -> ThreadSample {
         name: parse::field(status, "Name").unwrap_or_default().to_owned(),
         cpu_ns,
         run_delay_ns,
-        switches_voluntary: parse::number_field(status, "voluntary_ctxt_switches").unwrap_or(0),
-        switches_involuntary: parse::number_field(status, "nonvoluntary_ctxt_switches").unwrap_or(0),
+        context_switches_voluntary: parse::number_field(status, "voluntary_ctxt_switches").unwrap_or(0),
+        context_switches_involuntary: parse::number_field(status, "nonvoluntary_ctxt_switches").unwrap_or(0),
     }
 }
 
@@ -384,8 +385,8 @@ mod tests {
             name: name.to_owned(),
             cpu_ns,
             run_delay_ns: cpu_ns / 10,
-            switches_voluntary: cpu_ns / 100,
-            switches_involuntary: cpu_ns / 1000,
+            context_switches_voluntary: cpu_ns / 100,
+            context_switches_involuntary: cpu_ns / 1000,
         }
     }
 
@@ -420,7 +421,7 @@ mod tests {
         assert_eq!(delta.kernel_thread_cpu_ns, 2_500);
         assert_eq!(delta.ended_cpu_ns, 0);
         assert_eq!(delta.run_delay_ns, 550);
-        assert_eq!((delta.switches_voluntary, delta.switches_involuntary), (55, 5));
+        assert_eq!((delta.context_switches_voluntary, delta.context_switches_involuntary), (55, 5));
         assert_eq!((delta.threads, delta.rss_anon_bytes), (3, 4096));
         let mut window = ObservedWindow::default();
         delta.fill(&mut window);
@@ -503,6 +504,9 @@ mod tests {
         assert_eq!(thread_sample(7, "", ""), ThreadSample { tid: 7, ..ThreadSample::default() });
         let status = "Name:\t(odd) name)\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_sw";
         let sample = thread_sample(7, "55", status);
-        assert_eq!((sample.name.as_str(), sample.cpu_ns, sample.switches_voluntary), ("(odd) name)", 0, 12));
+        assert_eq!(
+            (sample.name.as_str(), sample.cpu_ns, sample.context_switches_voluntary),
+            ("(odd) name)", 0, 12)
+        );
     }
 }

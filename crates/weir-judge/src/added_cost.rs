@@ -163,7 +163,7 @@ mod tests {
             response: LatencySummary { quantiles: vec![(0.5, 30_000)], ..LatencySummary::default() },
             observed: Some(ObservedWindow {
                 cpu_ns: (cpu_us * 1e6) as u64,
-                switches_voluntary: if arm == "plain" { 2_000 } else { 3_100 },
+                context_switches_voluntary: if arm == "plain" { 2_000 } else { 3_100 },
                 ..ObservedWindow::default()
             }),
             ..LoadReport::default()

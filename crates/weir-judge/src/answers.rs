@@ -325,7 +325,7 @@ mod tests {
         machine::CrossCoreReading,
         metric::Metric,
         spec::CellSpec,
-        trial::{ObservedWindow, Taint},
+        trial::{Exclusion, ObservedWindow},
     };
 
     use super::*;
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(found.outcome, Some(Outcome::Open));
         assert_eq!(found.reasons, [Finding::TooFewUnits { units: 5, units_min: 6 }]);
         let mut spoilt = trials();
-        spoilt.iter_mut().for_each(|trial| trial.taints.push(Taint::Steal));
+        spoilt.iter_mut().for_each(|trial| trial.exclusions.push(Exclusion::Steal));
         assert_eq!(answer_in(&spoilt, &[], goal()).reasons, [Finding::NoUnitLeft]);
         assert_eq!(answer_in(&[], &[], goal()).reasons, [Finding::NothingMeasured]);
         let gone = MissingArm { name: "uring".to_owned(), reason: "no".to_owned(), unlock: None };

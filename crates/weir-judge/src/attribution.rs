@@ -1,6 +1,6 @@
 //! What each cause of a published difference makes on this machine. Pure.
 //!
-//! A published figure says that one server did so many times the work of another, and names the way of waiting for I/O
+//! A published figure says that one server did so many times the work of another, and names the I/O model
 //! as the reason. Where such a comparison had other causes, a study has arms in which one of them is switched on. The
 //! ratio of the published pair with the cause in it, over the same ratio without, is what the cause makes; on the scale
 //! of logarithms, where ratios add up, it is a share of the published one. Shares of several causes need not add up to

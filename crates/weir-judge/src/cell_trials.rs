@@ -60,7 +60,7 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// Headline first, then declared, then exploratory cells, each in the spec's order.
+/// The primary cell first, then confirmatory, then exploratory cells, each in the spec's order.
 pub(crate) fn by_role<'a>(
     spec: &'a StudySpec,
     gate: &Gate,
@@ -68,7 +68,7 @@ pub(crate) fn by_role<'a>(
 ) -> Vec<CellTrials<'a>> {
     let all: Vec<&TrialRecord> = trials.iter().collect();
     let of_role = |role| spec.cells.iter().filter(move |cell| cell.role == role);
-    [CellRole::Headline, CellRole::Declared, CellRole::Exploratory]
+    [CellRole::Primary, CellRole::Confirmatory, CellRole::Exploratory]
         .into_iter()
         .flat_map(of_role)
         .map(|cell| CellTrials::of(cell, gate, &all))

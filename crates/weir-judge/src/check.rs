@@ -7,18 +7,18 @@ use weir_record::{
     load::{FailureCounts, LoadReport},
     spec::{LoadMode, StudySpec},
     study::{Check, MissingArm},
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
     verdict::{Comparison, Metric},
 };
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
-    exclusions,
+    exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
+    exclusion_balance,
     gate::{Gate, TrialState},
     plan::{self, PlannedBlock},
     progress::{self, Progress},
     slice_order,
-    taint::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
 };
 
 /// Smallest share of the messages an open-loop trial started that must come back inside its window.
@@ -55,7 +55,7 @@ pub(crate) fn all(
         baseline_itself(spec, comparisons),
     ];
     checks.extend(slice_order::check(spec, gate, trials));
-    checks.extend(exclusions::check(spec, gate, trials));
+    checks.extend(exclusion_balance::check(spec, gate, trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));
@@ -83,7 +83,7 @@ fn of_storage(
             steal(&measured),
             foreign_cpu(&measured),
         ]);
-        checks.extend(exclusions::check(spec, gate, &measured));
+        checks.extend(exclusion_balance::check(spec, gate, &measured));
     }
     if !computed.is_empty() {
         checks.push(repeatable(&computed));
@@ -166,8 +166,8 @@ fn operations_counted(loads: &[&LoadReport]) -> Check {
 
 /// Little's law for a job that says what it has in flight: it cannot be more than it was given.
 fn in_flight_as_given(trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
-    let surplus: Vec<f64> = loads.iter().filter_map(|load| taint::surplus_in_flight(load)).collect();
-    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
+    let surplus: Vec<f64> = loads.iter().filter_map(|load| exclusion::surplus_in_flight(load)).collect();
+    let over = trials.iter().filter(|trial| trial.exclusions.contains(&Exclusion::LittlesLaw)).count();
     let found = Finding::InFlightAsGiven {
         surplus: median(&surplus).unwrap_or(0.0),
         over: count(over),
@@ -214,7 +214,7 @@ fn failures_classified(loads: &[&LoadReport]) -> Check {
     for load in loads {
         total.merge(&load.failures);
     }
-    let found = Finding::Failures { count: total.errors(), classes: taint::failure_classes(&total) };
+    let found = Finding::Failures { count: total.errors(), classes: exclusion::failure_classes(&total) };
     check("failures-classified", total.unexplained == 0, found)
 }
 
@@ -223,14 +223,14 @@ fn processes(trials: &[&TrialRecord]) -> Check {
     let found = Finding::Reports {
         missing: count(failed.len()),
         trials: count(trials.len()),
-        first: failed.first().map(|trial| taint::failed_trial(trial)),
+        first: failed.first().map(|trial| exclusion::failed_trial(trial)),
     };
     check("processes", failed.is_empty(), found)
 }
 
 fn littles_law(spec: &StudySpec, trials: &[&TrialRecord], loads: &[&LoadReport]) -> Check {
-    let errors: Vec<f64> = loads.iter().filter_map(|load| taint::littles_law_error(load)).collect();
-    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::LittlesLaw)).count();
+    let errors: Vec<f64> = loads.iter().filter_map(|load| exclusion::littles_law_error(load)).collect();
+    let over = trials.iter().filter(|trial| trial.exclusions.contains(&Exclusion::LittlesLaw)).count();
     let found = Finding::LittlesLaw {
         kind: MessageKind::of_study(spec),
         error: median(&errors).unwrap_or(0.0),
@@ -306,7 +306,7 @@ fn foreign_cpu(trials: &[&TrialRecord]) -> Check {
     let (trials, unit) = noise_can_spoil(trials);
     let observed = trials.iter().filter_map(|trial| trial.load.as_ref()?.observed.as_ref());
     let used: Vec<f64> = observed.map(|seen| seen.noise.foreign_cpus).collect();
-    let over = trials.iter().filter(|trial| trial.taints.contains(&Taint::ForeignCpu)).count();
+    let over = trials.iter().filter(|trial| trial.exclusions.contains(&Exclusion::ForeignCpu)).count();
     let found = Finding::ForeignCpu {
         cpus: median(&used).unwrap_or(0.0),
         over: count(over),
@@ -370,16 +370,16 @@ pub(crate) fn schedule(
     check("schedule", stopped.is_none(), found)
 }
 
-/// The baseline against itself in the headline cell, by the rule that decides.
+/// The baseline against itself in the primary cell, by the rule that decides.
 fn baseline_itself(spec: &StudySpec, comparisons: &[Comparison]) -> Check {
     const NAME: &str = "baseline-against-itself";
-    let headline = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
-    let Some(headline) = headline.filter(|it| !it.ratios_self.is_empty()) else {
+    let primary = comparisons.iter().find(|comparison| comparison.metric == Metric::ServerCpuPerMessage);
+    let Some(primary) = primary.filter(|it| !it.ratios_self.is_empty()) else {
         return check(NAME, false, Finding::NeverAgainstItself);
     };
-    let logs: Vec<f64> = headline.ratios_self.iter().map(|ratio| ratio.ln()).collect();
+    let logs: Vec<f64> = primary.ratios_self.iter().map(|ratio| ratio.ln()).collect();
     let own = estimate(&logs);
-    let cell = spec.cells.iter().find(|cell| cell.id == headline.cell_id);
+    let cell = spec.cells.iter().find(|cell| cell.id == primary.cell_id);
     let found = Finding::AgainstItself {
         units: count(logs.len()),
         unit: cell.map(UnitKind::of_cell).unwrap_or_default(),

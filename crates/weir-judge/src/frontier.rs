@@ -109,14 +109,14 @@ fn standing(comparisons: &[Comparison], cell_id: &str, (arm, candidate): (&str, 
     })
 }
 
-/// What the rows say of the family of the study's second arm, the headline cell first.
+/// What the rows say of the family of the study's second arm, the primary cell first.
 pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAnswer> {
     let Some(second) = spec.arms.get(1) else { return Vec::new() };
     let Some(family) = rows.iter().find(|row| row.arm == second.name).map(|row| &row.family) else {
         return Vec::new();
     };
     let mut cells: Vec<_> = spec.cells.iter().filter(|cell| cell.role != CellRole::Exploratory).collect();
-    cells.sort_by_key(|cell| cell.role != CellRole::Headline);
+    cells.sort_by_key(|cell| cell.role != CellRole::Primary);
     let answer = |cell_id: &str| {
         let own: Vec<(&str, Standing)> = rows
             .iter()
@@ -144,7 +144,7 @@ pub(crate) fn answers(spec: &StudySpec, rows: &[FrontierRow]) -> Vec<FrontierAns
     cells.into_iter().filter_map(|cell| answer(&cell.id)).collect()
 }
 
-/// The verdict of a study whose headline is a frontier: the candidate is ahead of the whole family, or one of its arms
+/// The verdict of a study whose primary is a frontier: the candidate is ahead of the whole family, or one of its arms
 /// is ahead of the candidate, or none differs.
 pub(crate) fn verdict(answer: &FrontierAnswer) -> Verdict {
     let standings: BTreeSet<bool> = answer.others.iter().map(|(_, it)| *it == Standing::Level).collect();

@@ -10,17 +10,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
-    finding::Exclusion,
+    finding::ExclusionKind,
     machine::CrossCoreReading,
     study::MachineStates,
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
 };
 use weir_stats::{
     decide::UNITS_MIN,
     states::{States, find_states},
 };
 
-use crate::taint;
+use crate::exclusion;
 
 /// State of the machine during a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ pub struct Pairs<'a> {
     /// One per block at most, in block order.
     pub used: Vec<Pair<'a>>,
     /// Blocks without a pair, counted by reason.
-    pub excluded: BTreeMap<Exclusion, u32>,
-    /// Pairs of every attempt in which both trials gave figures, those set aside for noise included.
+    pub excluded: BTreeMap<ExclusionKind, u32>,
+    /// Pairs of every attempt in which both trials gave figures, those excluded for noise included.
     pub all: Vec<Pair<'a>>,
 }
 
@@ -105,18 +105,18 @@ impl Gate {
     }
 
     /// All reasons to keep a trial out, its machine state included.
-    pub fn taints(&self, trial: &TrialRecord) -> Vec<Taint> {
-        let mut taints = trial.taints.clone();
+    pub fn exclusions(&self, trial: &TrialRecord) -> Vec<Exclusion> {
+        let mut exclusions = trial.exclusions.clone();
         let changed = self.state(trial) == TrialState::Changed && !took_turns(trial);
-        if changed && !taints.contains(&Taint::StateChanged) {
-            taints.push(Taint::StateChanged);
+        if changed && !exclusions.contains(&Exclusion::StateChanged) {
+            exclusions.push(Exclusion::StateChanged);
         }
-        taints
+        exclusions
     }
 
     /// Whether nothing speaks against the trial.
     pub fn is_clean(&self, trial: &TrialRecord) -> bool {
-        self.taints(trial).is_empty()
+        self.exclusions(trial).is_empty()
     }
 
     /// Whether the machine has two states and a clean trial ran in the near one. Spoilt trials and those that changed
@@ -220,17 +220,17 @@ impl Gate {
     }
 
     /// Why not.
-    pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<Exclusion> {
-        if let Some(first) = self.taints(trial).first() {
-            return Some(Exclusion::from(first));
+    pub(crate) fn obstacle(&self, trial: &TrialRecord, state: Option<TrialState>) -> Option<ExclusionKind> {
+        if let Some(first) = self.exclusions(trial).first() {
+            return Some(ExclusionKind::from(first));
         }
         match (self.state(trial), state?) {
             (own, wanted) if own == wanted => None,
             // What was computed met no state at all.
             _ if !has_reading(trial) => None,
-            (TrialState::Far, _) => Some(Exclusion::InFarState),
-            (TrialState::Near, _) => Some(Exclusion::InNearState),
-            (TrialState::Changed, _) => Some(Exclusion::from(&Taint::StateChanged)),
+            (TrialState::Far, _) => Some(ExclusionKind::InFarState),
+            (TrialState::Near, _) => Some(ExclusionKind::InNearState),
+            (TrialState::Changed, _) => Some(ExclusionKind::from(&Exclusion::StateChanged)),
         }
     }
 }
@@ -263,7 +263,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Why there is no pair, for the first run that stands in the way.
-    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<Exclusion>) -> Option<Exclusion> {
+    fn obstacle(&self, obstacle: impl Fn(&TrialRecord) -> Option<ExclusionKind>) -> Option<ExclusionKind> {
         self.arm.into_iter().chain(self.baselines.iter().copied()).find_map(obstacle)
     }
 }
@@ -275,7 +275,7 @@ fn took_turns(trial: &TrialRecord) -> bool {
 
 /// Whether the trial gave figures, however noisy the machine was.
 pub(crate) fn is_comparable(trial: &TrialRecord) -> bool {
-    trial.load.is_some() && trial.taints.iter().all(taint::is_noise)
+    trial.load.is_some() && trial.exclusions.iter().all(exclusion::is_noise)
 }
 
 /// Whether the machine's state was read around it; around a trial that is computed it is not.

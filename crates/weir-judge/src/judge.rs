@@ -9,7 +9,7 @@
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
 //! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when the
-//!    interval lies inside the margin. The claims of the headline and declared cells that are not barred share Holm's
+//!    interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share Holm's
 //!    correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second test.
 //! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
 //!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
@@ -19,7 +19,7 @@
 //! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
 //! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
 //!    lag, and all its figures are compared in closed loop.
-//! 8. On a simulated device the claims are misses and the share of CPU, and the headline is the joint statement on both
+//! 8. On a simulated device the claims are misses and the share of CPU, and the primary comparison is the joint statement on both
 //!    (`frontier`).
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     confirm_server_cpu(spec, &cells, &drafts, &mut comparisons);
     let progress = Progress::of(spec, &trials.iter().collect::<Vec<_>>(), missing_arms);
     withhold_unfinished(&progress, &mut comparisons);
-    let headline = headline(spec, &comparisons);
+    let primary = primary(spec, &comparisons);
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
@@ -97,8 +97,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         schema_version: SCHEMA_VERSION,
         spec: spec.clone(),
         fingerprint: judged.fingerprint.clone(),
-        headline,
-        verdict: headline.map_or(Verdict::NotComparable, |index| {
+        primary,
+        verdict: primary.map_or(Verdict::NotComparable, |index| {
             let comparison = &comparisons[index];
             let answer = frontier_answers.iter().find(|it| it.cell_id == comparison.cell_id);
             answer.map_or(comparison.verdict, frontier::verdict)
@@ -123,7 +123,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     }
 }
 
-/// What the headline looks like before the schedule is finished. It decides nothing.
+/// What the primary comparison looks like before the schedule is finished. It decides nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningEstimate {
     /// The arm compared with the baseline.
@@ -140,10 +140,10 @@ pub struct RunningEstimate {
     pub is_far: Option<bool>,
 }
 
-/// The running estimate of the headline; `None` with fewer units than would decide anything.
+/// The running estimate of the primary comparison; `None` with fewer units than would decide anything.
 pub fn so_far(spec: &StudySpec, trials: &[&TrialRecord]) -> Option<RunningEstimate> {
     // Simulated trials come so fast that there is nothing to wait for.
-    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline && !cell.is_simulated())?;
+    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary && !cell.is_simulated())?;
     let baseline = &spec.arms[0].name;
     let arm = &spec.arms.iter().skip(1).find(|arm| cell.has_arm(&arm.name))?.name;
     let gate = Gate::new(trials.iter().copied());
@@ -417,7 +417,7 @@ fn decided(spec: &StudySpec, draft: &Draft) -> Comparison {
     let reading = Reading {
         p_value: comparison.p_value_holm.unwrap_or(effect.p_value),
         margin: match draft.row.scale {
-            Scale::Ratio => spec.smallest_effect.ln_1p(),
+            Scale::Ratio => spec.equivalence_margin.ln_1p(),
             Scale::Difference { margin } => margin,
         },
         larger_is_better: comparison.metric.larger_is_better(),
@@ -485,7 +485,7 @@ fn confirm_server_cpu(
             .iter()
             .map(|(other, per_second)| (*other, Witness::EqualRate { per_second: *per_second }));
         let witnesses = machine.map(|other| (other, Witness::MachineCpu)).chain(at_rate);
-        let claim = equal_rate::Claim::of(&comparisons[index], spec.smallest_effect);
+        let claim = equal_rate::Claim::of(&comparisons[index], spec.equivalence_margin);
         let needs_rate = !draft.bounds.is_empty() && equal_rates.is_empty();
         let held: Vec<equal_rate::Held> = witnesses
             .map(|(other, name)| claim.held_against(name, other.effect.filter(|_| other.is_open()).as_ref()))
@@ -568,8 +568,8 @@ fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
     (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
 
-fn headline(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
-    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Headline)?;
+fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
+    let cell = spec.cells.iter().find(|cell| cell.role == CellRole::Primary)?;
     let metric = if cell.is_simulated() { Metric::WaitingCpuShare } else { Metric::ServerCpuPerMessage };
     comparisons.iter().position(|comparison| comparison.cell_id == cell.id && comparison.metric == metric)
 }

@@ -3,7 +3,7 @@
 use weir_record::{
     spec::StudySpec,
     study::MissingArm,
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
 };
 
 /// Trials after which an arm whose server never came up is given up.
@@ -19,7 +19,7 @@ pub fn missing_arms<'a>(
     for trial in trials {
         let Some(arm) = spec.arms.iter().position(|arm| arm.name == trial.arm) else { continue };
         let (failed, served, reason) = &mut failures[arm];
-        match trial.taints.iter().find_map(server_failure) {
+        match trial.exclusions.iter().find_map(server_failure) {
             Some(why) => (*failed, *reason) = (*failed + 1, Some(why)),
             None => *served = true,
         }
@@ -34,9 +34,9 @@ pub fn missing_arms<'a>(
     missing
 }
 
-fn server_failure(taint: &Taint) -> Option<&str> {
-    match taint {
-        Taint::ServerFailed { reason } | Taint::JobFailed { reason } => Some(reason),
+fn server_failure(exclusion: &Exclusion) -> Option<&str> {
+    match exclusion {
+        Exclusion::ServerFailed { reason } | Exclusion::JobFailed { reason } => Some(reason),
         _ => None,
     }
 }

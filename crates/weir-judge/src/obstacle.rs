@@ -8,7 +8,7 @@ use weir_record::{
 };
 use weir_stats::order::median;
 
-use crate::{cell_trials::CellTrials, check::RATE_KEPT_SHARE_MIN, taint};
+use crate::{cell_trials::CellTrials, check::RATE_KEPT_SHARE_MIN, exclusion};
 
 /// Largest share of an arm's trials in a cell that may fail for reasons of its own.
 pub const FAILED_SHARE_MAX: f64 = 0.25;
@@ -53,9 +53,10 @@ fn failures(cell: &CellTrials<'_>, arm: &str) -> Option<Finding> {
         return Some(Finding::Unexplained { arm: arm.to_owned(), failures });
     }
     let trials = cell.of_arm(arm).count();
-    let is_own = |trial: &&TrialRecord| trial.taints.iter().any(|taint| !taint::is_noise(taint));
+    let is_own =
+        |trial: &&TrialRecord| trial.exclusions.iter().any(|exclusion| !exclusion::is_noise(exclusion));
     let failed: Vec<&TrialRecord> = cell.of_arm(arm).filter(is_own).collect();
-    let first = taint::failed_trial(failed.first()?);
+    let first = exclusion::failed_trial(failed.first()?);
     (failed.len() as f64 > FAILED_SHARE_MAX * trials as f64).then(|| Finding::TrialsFailed {
         arm: arm.to_owned(),
         failed: count(failed.len()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_record::{
     spec::{CellRole, StudySpec},
     study::MissingArm,
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
 };
 
 use crate::{
@@ -63,7 +63,7 @@ impl Progress {
 }
 
 /// Blocks that have not run, or lack a pair in the wanted state ([`Gate::wanted_state`]) and may be tried again, with
-/// the number of the next attempt; headline first.
+/// the number of the next attempt; primary first.
 pub fn gaps(spec: &StudySpec, trials: &[&TrialRecord], missing: &[MissingArm]) -> Vec<(PlannedBlock, u32)> {
     let gate = Gate::new(trials.iter().copied());
     let wanted = gate.wanted_state(trials);
@@ -106,16 +106,17 @@ pub fn has_nothing_to_compare(spec: &StudySpec, missing: &[MissingArm]) -> bool 
 
 /// Whether all that is known of the arm is that its server failed.
 fn never_served(trials: &[&TrialRecord], arm: &str) -> bool {
-    let failed =
-        |trial: &&TrialRecord| trial.taints.iter().any(|taint| matches!(taint, Taint::ServerFailed { .. }));
+    let failed = |trial: &&TrialRecord| {
+        trial.exclusions.iter().any(|exclusion| matches!(exclusion, Exclusion::ServerFailed { .. }))
+    };
     let own: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| trial.arm == arm).collect();
     !own.is_empty() && own.iter().all(failed)
 }
 
 fn role_rank(spec: &StudySpec, cell: usize) -> u8 {
     match spec.cells[cell].role {
-        CellRole::Headline => 0,
-        CellRole::Declared => 1,
+        CellRole::Primary => 0,
+        CellRole::Confirmatory => 1,
         CellRole::Exploratory => 2,
     }
 }

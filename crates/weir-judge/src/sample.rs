@@ -1,10 +1,10 @@
-//! A small study for tests and test benches: one closed headline cell.
+//! A small study for tests and test benches: one closed primary cell.
 
 use std::collections::BTreeMap;
 
 use weir_record::spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject};
 
-/// A study of one closed headline cell over Weir drivers with these names.
+/// A study of one closed primary cell over Weir drivers with these names.
 pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
     let arm = |name: &&str| ArmSpec {
         name: (*name).to_owned(),
@@ -22,7 +22,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         arms: arms.iter().map(arm).collect(),
         cells: vec![CellSpec {
             id: "c100-d1-m64-closed".to_owned(),
-            role: CellRole::Headline,
+            role: CellRole::Primary,
             connections: 100,
             depth: 1,
             message_bytes: 64,
@@ -43,14 +43,14 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         }],
         server_cpus: vec![0],
         load_cpus: vec![1],
-        smallest_effect: 0.03,
+        equivalence_margin: 0.03,
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
-        ways: Vec::new(),
+        io_models: Vec::new(),
         missing_cells: Vec::new(),
     }
 }

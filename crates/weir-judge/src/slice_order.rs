@@ -25,7 +25,7 @@ const MARGIN_SHARE_MAX: f64 = 0.25;
 
 /// The check, over the rounds each cell is compared in; `None` when no cell's arms take turns.
 pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
-    let limit = MARGIN_SHARE_MAX * (1.0 + spec.smallest_effect).ln();
+    let limit = MARGIN_SHARE_MAX * (1.0 + spec.equivalence_margin).ln();
     let baseline = &spec.arms[0].name;
     let mut effects = Vec::new();
     let mut passed = true;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    finding::Exclusion,
+    finding::ExclusionKind,
     metric::{MetricRow, Scale},
     trial::TrialRecord,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Units {
     /// The baseline's second run against its first.
     pub(crate) values_self: Vec<f64>,
     /// Units without a value, counted by reason.
-    pub(crate) excluded: BTreeMap<Exclusion, u32>,
+    pub(crate) excluded: BTreeMap<ExclusionKind, u32>,
 }
 
 impl Units {
@@ -77,7 +77,7 @@ fn of_blocks(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Unit
     let units = of_pairs(&used, row);
     let without = used.len() - units.values.len();
     if without > 0 {
-        excluded.insert(Exclusion::WithoutFigure, u32::try_from(without).unwrap_or(u32::MAX));
+        excluded.insert(ExclusionKind::WithoutFigure, u32::try_from(without).unwrap_or(u32::MAX));
     }
     let itself = gate.pairs(&cell.trials, first, Against::Itself, cell.state);
     Units { values_self: of_pairs(&itself.used, row).values, excluded, ..units }
@@ -95,7 +95,7 @@ fn of_rounds(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Unit
         if let (Some(arm), Some(one)) = (round.run(arm, false), round.run(baseline, false)) {
             let other = round.run(baseline, true).unwrap_or(one);
             let value = usable(&[arm, one, other])
-                .and_then(|()| round_value(arm, one, other, row).ok_or(Exclusion::WithoutFigure));
+                .and_then(|()| round_value(arm, one, other, row).ok_or(ExclusionKind::WithoutFigure));
             match value {
                 Ok(value) => units.push(value),
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
@@ -219,7 +219,7 @@ mod tests {
         load::LoadReport,
         metric::Metric,
         spec::Alternation,
-        trial::{ObservedWindow, SliceRecord, Taint},
+        trial::{Exclusion, ObservedWindow, SliceRecord},
     };
 
     use super::*;
@@ -284,19 +284,19 @@ mod tests {
             trial("epoll", true, 3, &[1_000]),
             trial("uring", false, 3, &[1_000]),
         ];
-        trials[1].taints.push(Taint::Errors { count: 2 });
+        trials[1].exclusions.push(Exclusion::Errors { count: 2 });
         let found = units(&trials);
         assert!(found.values.is_empty() && found.values_self.is_empty());
-        assert_eq!(found.excluded, BTreeMap::from([(Exclusion::Errors, 1)]));
-        trials[1].taints.clear();
+        assert_eq!(found.excluded, BTreeMap::from([(ExclusionKind::Errors, 1)]));
+        trials[1].exclusions.clear();
         trials[2].slices[0].messages = 0;
-        assert_eq!(units(&trials).excluded, BTreeMap::from([(Exclusion::WithoutFigure, 1)]));
+        assert_eq!(units(&trials).excluded, BTreeMap::from([(ExclusionKind::WithoutFigure, 1)]));
     }
 
     #[test]
     fn figures_of_zero_are_differences_and_have_no_ratio() {
-        let with_switches = |switches_voluntary: u64| {
-            let observed = Some(ObservedWindow { switches_voluntary, ..ObservedWindow::default() });
+        let with_switches = |context_switches_voluntary: u64| {
+            let observed = Some(ObservedWindow { context_switches_voluntary, ..ObservedWindow::default() });
             let load = LoadReport { messages: 100, observed, ..LoadReport::default() };
             TrialRecord { load: Some(load), ..TrialRecord::default() }
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     file::{self, FileError, Study},
-    surroundings::Surroundings,
+    host_defaults::HostDefaults,
 };
 
 /// A study that can be named without a file.
@@ -42,7 +42,7 @@ impl BuiltIn {
     }
 
     /// What it asks of this machine.
-    pub fn study(&self, surroundings: &Surroundings) -> Result<Study, FileError> {
-        file::parse(Path::new(&format!("{}.toml", self.name)), self.text, surroundings)
+    pub fn study(&self, host_defaults: &HostDefaults) -> Result<Study, FileError> {
+        file::parse(Path::new(&format!("{}.toml", self.name)), self.text, host_defaults)
     }
 }

@@ -9,15 +9,15 @@ use crate::run::{Ended, RunError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// The headline has a verdict: better, worse or equivalent.
+    /// The primary comparison has a verdict: better, worse or equivalent.
     Decided = 0,
     /// Something failed that should not.
     RuntimeError = 1,
     /// What was asked cannot be meant.
     Usage = 2,
-    /// The headline's data do not decide.
+    /// The primary comparison's data do not decide.
     Inconclusive = 11,
-    /// The headline's validity checks failed, or the blocks are of another machine.
+    /// The primary comparison's validity checks failed, or the blocks are of another machine.
     NotComparable = 12,
     /// The environment cannot run this, or not all of it; the report names what is missing.
     Environment = 13,

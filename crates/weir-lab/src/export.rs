@@ -1,4 +1,4 @@
-//! The whole study as one JSON document: the judged result and every trial, pilots and tainted ones included.
+//! The whole study as one JSON document: the judged result and every trial, pilots and excluded ones included.
 //! Tables for spreadsheets are the report's business.
 
 use serde::Serialize;
@@ -12,10 +12,12 @@ struct Document<'a> {
     trials: Vec<TrialRecord>,
 }
 
-/// JSON of the study. Trials carry all their taints, a change of the machine's state included.
+/// JSON of the study. Trials carry all their exclusions, a change of the machine's state included.
 pub fn json(result: &StudyResult, trials: &[TrialRecord]) -> Result<String, serde_json::Error> {
     let gate = Gate::new(trials);
-    let trials =
-        trials.iter().map(|trial| TrialRecord { taints: gate.taints(trial), ..trial.clone() }).collect();
+    let trials = trials
+        .iter()
+        .map(|trial| TrialRecord { exclusions: gate.exclusions(trial), ..trial.clone() })
+        .collect();
     serde_json::to_string_pretty(&Document { result, trials })
 }

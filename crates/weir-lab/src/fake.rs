@@ -283,7 +283,7 @@ fn observed(messages: u64, server_us: f64, generator_us: f64, request: &TrialReq
     let is_weir = matches!(request.arm.subject, Subject::Weir { .. });
     ObservedWindow {
         cpu_ns: server_ns as u64,
-        switches_voluntary: messages / 100,
+        context_switches_voluntary: messages / 100,
         threads: 1,
         engine: is_weir.then_some(engine),
         noise: NoiseWindow {

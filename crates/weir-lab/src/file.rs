@@ -14,11 +14,12 @@ use thiserror::Error;
 use weir_record::{spec::StudySpec, study::MissingArm};
 
 use crate::{
+    host_defaults::{DriverFound, HostDefaults},
+    io_models,
     limits::{self, SMALLEST_EFFECT, instead},
     protocol::{self, Protocol},
-    surroundings::{DriverFound, Surroundings},
     table::{Entry, Fault, Table},
-    validate, ways,
+    validate,
 };
 
 /// Largest study file.
@@ -53,30 +54,30 @@ pub struct Study {
 
 /// Reads a study from the text of a file. The path is for messages only. What the file has for another plan or another
 /// machine is read too, so that a mistake there is found before it is needed.
-pub fn parse(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
-    let study = parse_one(path, text, surroundings)?;
-    for other in others(text, surroundings) {
+pub fn parse(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
+    let study = parse_one(path, text, host_defaults)?;
+    for other in others(text, host_defaults) {
         parse_one(path, text, &other)?;
     }
     Ok(study)
 }
 
-/// Surroundings in which the file has something else to say.
-fn others(text: &str, surroundings: &Surroundings) -> Vec<Surroundings> {
+/// HostDefaults in which the file has something else to say.
+fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
     let names = |key: &'static str| {
         let table = Table::parse(text).ok()?.take(key)?.table().ok()?;
         Some(table.keys())
     };
-    let planned = |plan: String| Surroundings { plan: Some(plan), ..surroundings.clone() };
+    let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
         let refused = DriverFound { driver, available: false, detail: String::new(), unlock: None };
-        Surroundings { tried: vec![refused], ..surroundings.clone() }
+        HostDefaults { tried: vec![refused], ..host_defaults.clone() }
     };
     let plans = names("plan").unwrap_or_default().into_iter().map(planned);
     plans.chain(names("without").unwrap_or_default().into_iter().map(without)).collect()
 }
 
-fn parse_one(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Study, FileError> {
+fn parse_one(path: &Path, text: &str, host_defaults: &HostDefaults) -> Result<Study, FileError> {
     let fail = |line: usize, message: String| FileError { path: path.to_path_buf(), line, message };
     if text.len() > BYTES_MAX {
         return Err(fail(1, format!("the file is longer than {} KiB", BYTES_MAX >> 10)));
@@ -85,7 +86,7 @@ fn parse_one(path: &Path, text: &str, surroundings: &Surroundings) -> Result<Stu
         let line = error.span().map_or(1, |span| line_of(text, span.start));
         fail(line, error.message().trim_end().replace('\n', "; "))
     })?;
-    let read = read(table, surroundings);
+    let read = read(table, host_defaults);
     let (study, places) = read.map_err(|fault| fail(line_of(text, fault.at), fault.error.to_string()))?;
     validate::study(&study.spec).map_err(|error| {
         let at = places.of(&error).map(|at| line_of(text, at));
@@ -108,8 +109,8 @@ fn line_of_table(text: &str, key: &str) -> usize {
     found.map_or(1, |index| index + 1)
 }
 
-fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arms::Places), Fault> {
-    let replaced = choose_variants(&mut table, surroundings)?;
+fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, arms::Places), Fault> {
+    let replaced = choose_variants(&mut table, host_defaults)?;
     let protocol = table.read("protocol", read_protocol)?.unwrap_or(protocol::ALL[0]);
     let name = table.required("name", |entry| {
         let at = entry.at;
@@ -123,13 +124,13 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
     let mut spec = StudySpec {
         title,
         name,
-        seed: table.read("seed", read_seed)?.unwrap_or(surroundings.seed),
+        seed: table.read("seed", read_seed)?.unwrap_or(host_defaults.seed),
         arms: Vec::new(),
         cells: Vec::new(),
         server_cpus: Vec::new(),
         load_cpus: Vec::new(),
-        smallest_effect: table
-            .read("smallest_effect", |entry| fraction(entry, &SMALLEST_EFFECT))?
+        equivalence_margin: table
+            .read("equivalence_margin", |entry| fraction(entry, &SMALLEST_EFFECT))?
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
@@ -137,15 +138,15 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
         added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
-        ways: Vec::new(),
+        io_models: Vec::new(),
         missing_cells: Vec::new(),
     };
-    if table.read("ways", Entry::flag)?.unwrap_or(false) {
-        spec.ways = ways::found(&surroundings.tried);
+    if table.read("io_models", Entry::flag)?.unwrap_or(false) {
+        spec.io_models = io_models::found(&host_defaults.tried);
     }
     let machine = protocol::Machine {
-        surroundings,
-        server_cpus: server_cpus.as_deref().unwrap_or(&surroundings.server_cpus),
+        host_defaults,
+        server_cpus: server_cpus.as_deref().unwrap_or(&host_defaults.server_cpus),
     };
     let drafts = cells::read(&mut table, protocol, machine)?;
     let arms = arms::read(&mut table, protocol, machine)?;
@@ -158,8 +159,8 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
 
     let left_out = drafts.left_out.clone();
     let places = arms::cast(arms, drafts, &mut spec)?;
-    place(&mut spec, protocol, surroundings, (server_cpus.clone(), load_cpus));
-    let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, surroundings)?;
+    place(&mut spec, protocol, host_defaults, (server_cpus.clone(), load_cpus));
+    let missing_arms = arms::missing(&mut spec, &places, &replaced, &left_out, host_defaults)?;
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
     let lacks_cells = !left_out.is_empty();
     let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
@@ -173,12 +174,15 @@ fn read(mut table: Table<'_>, surroundings: &Surroundings) -> Result<(Study, arm
 
 /// Chooses what a file has for another plan, or for a machine on which a driver does not run, and gives the arms that
 /// were replaced: names and drivers.
-fn choose_variants(table: &mut Table<'_>, surroundings: &Surroundings) -> Result<Vec<arms::OfDriver>, Fault> {
+fn choose_variants(
+    table: &mut Table<'_>,
+    host_defaults: &HostDefaults,
+) -> Result<Vec<arms::OfDriver>, Fault> {
     let mut replaced = Vec::new();
     if let Some(mut without) = table.read("without", Entry::table)? {
         for driver in protocol::DRIVERS {
             let Some(instead) = without.read(driver, Entry::table)? else { continue };
-            if surroundings.refused(driver).is_none() {
+            if host_defaults.refused(driver).is_none() {
                 continue;
             }
             if instead.has("arm") {
@@ -190,7 +194,7 @@ fn choose_variants(table: &mut Table<'_>, surroundings: &Surroundings) -> Result
     }
     let plan_at = table.at();
     let plans = table.read("plan", Entry::table)?;
-    let Some(asked) = &surroundings.plan else { return Ok(replaced) };
+    let Some(asked) = &host_defaults.plan else { return Ok(replaced) };
     let mut plans = plans.unwrap_or_else(Table::empty);
     match plans.take_any(asked) {
         Some(plan) => table.replace(plan.table()?),
@@ -240,7 +244,7 @@ fn one_of(entry: Entry<'_>, what: &str, known: &[&str]) -> Result<String, Fault>
 
 /// What a key means where it is none of this protocol's, or of this table.
 fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
-    if ["headline", "declared", "declare_all", "in_flight_max_mib"].contains(&key) {
+    if ["primary", "confirmatory", "all_confirmatory", "in_flight_max_mib"].contains(&key) {
         return Some("it is about the combinations of [factors], and the file has none".to_owned());
     }
     let is_factor = |it: &&&dyn Protocol| it.factors().iter().any(|factor| factor.key == key);
@@ -262,13 +266,13 @@ fn elsewhere(key: &str, protocol: &dyn Protocol) -> Option<String> {
 fn place(
     spec: &mut StudySpec,
     protocol: &dyn Protocol,
-    surroundings: &Surroundings,
+    host_defaults: &HostDefaults,
     (server_cpus, load_cpus): (Option<Vec<usize>>, Option<Vec<usize>>),
 ) {
     // CPUs of the file and cores that were chosen without it could overlap.
     let is_own = server_cpus.is_some() || load_cpus.is_some();
-    let order_cpus = surroundings.order_cpus.clone().filter(|_| !is_own);
-    protocol.place(spec, &Surroundings { order_cpus, ..surroundings.clone() });
+    let order_cpus = host_defaults.order_cpus.clone().filter(|_| !is_own);
+    protocol.place(spec, &HostDefaults { order_cpus, ..host_defaults.clone() });
     spec.server_cpus = server_cpus.unwrap_or_else(|| std::mem::take(&mut spec.server_cpus));
     spec.load_cpus = load_cpus.unwrap_or_else(|| std::mem::take(&mut spec.load_cpus));
 }

@@ -9,7 +9,7 @@ use weir_record::{
     machine::{CrossCoreReading, NetworkCounters},
     spec::{Alternation, ArmSpec, CellSpec, NeighbourSpec, StudySpec},
     study::MissingArm,
-    trial::{SliceRecord, Taint},
+    trial::{Exclusion, SliceRecord},
 };
 
 /// One trial to run: a fresh server process and a fresh generator process.
@@ -148,14 +148,14 @@ pub enum TrialFailure {
 
 impl TrialFailure {
     /// The reason stored with the trial.
-    pub fn taint(&self) -> Taint {
+    pub fn exclusion(&self) -> Exclusion {
         match self {
             Self::Server { reason } | Self::ServerEnvironment { reason } => {
-                Taint::ServerFailed { reason: reason.clone() }
+                Exclusion::ServerFailed { reason: reason.clone() }
             }
-            Self::Load { reason } => Taint::LoadFailed { reason: reason.clone() },
-            Self::Job { reason } => Taint::JobFailed { reason: reason.clone() },
-            Self::Neighbour { reason } => Taint::NeighbourFailed { reason: reason.clone() },
+            Self::Load { reason } => Exclusion::LoadFailed { reason: reason.clone() },
+            Self::Job { reason } => Exclusion::JobFailed { reason: reason.clone() },
+            Self::Neighbour { reason } => Exclusion::NeighbourFailed { reason: reason.clone() },
         }
     }
 }

@@ -14,6 +14,8 @@ pub mod exit;
 pub mod export;
 pub mod fake;
 pub mod file;
+pub mod host_defaults;
+pub mod io_models;
 pub mod launch;
 pub mod limits;
 pub mod outline;
@@ -21,9 +23,7 @@ pub mod process;
 pub mod run;
 pub mod storage;
 pub mod supervise;
-pub mod surroundings;
 pub mod validate;
-pub mod ways;
 
 mod protocol;
 mod table;

@@ -8,7 +8,7 @@ use weir_record::{
     storage::StorageDevice,
 };
 
-use crate::{alternation, file::Study, protocol, surroundings::cpu_list, validate};
+use crate::{alternation, file::Study, host_defaults::cpu_list, protocol, validate};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -92,7 +92,7 @@ fn beside(spec: &StudySpec, out: &mut String) {
 fn head(spec: &StudySpec, out: &mut String) {
     let protocol = spec.cells.first().map_or("", |cell| protocol::of(cell).name());
     let _ = writeln!(out, "study {}: {}", spec.name, spec.title.en);
-    let margin = shown_percent(spec.smallest_effect);
+    let margin = shown_percent(spec.equivalence_margin);
     let _ = writeln!(
         out,
         "protocol {protocol}, equivalence margin {margin}, server CPUs {}, load CPUs {}, seed {}",
@@ -148,8 +148,8 @@ fn runs(arm: &ArmSpec) -> String {
 
 fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
     let role = match cell.role {
-        CellRole::Headline => "headline",
-        CellRole::Declared => "declared",
+        CellRole::Primary => "primary",
+        CellRole::Confirmatory => "confirmatory",
         CellRole::Exploratory => "exploratory",
     };
     let load = match cell.load {
@@ -230,14 +230,14 @@ fn shown_ns(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{builtin, file, surroundings::Surroundings};
+    use crate::{builtin, file, host_defaults::HostDefaults};
 
     #[test]
     fn every_built_in_study_fits_its_time() {
         for study in builtin::ALL {
             for plan in [None, Some("published")] {
-                let surroundings = Surroundings { plan: plan.map(str::to_owned), ..Surroundings::default() };
-                let Ok(Study { spec, .. }) = study.study(&surroundings) else { continue };
+                let host_defaults = HostDefaults { plan: plan.map(str::to_owned), ..HostDefaults::default() };
+                let Ok(Study { spec, .. }) = study.study(&host_defaults) else { continue };
                 let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
                 assert!(takes_ns < cap_ns, "{} {plan:?}: {} s", study.name, takes_ns / 1_000_000_000);
             }
@@ -252,7 +252,7 @@ mod tests {
         for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
             let text = std::fs::read_to_string(&path).expect("it can be read");
             let Study { spec, .. } =
-                file::parse(&path, &text, &Surroundings::default()).unwrap_or_else(|error| panic!("{error}"));
+                file::parse(&path, &text, &HostDefaults::default()).unwrap_or_else(|error| panic!("{error}"));
             let (takes_ns, cap_ns) = (study_ns(&spec), spec.time_cap_ns);
             assert!(takes_ns < cap_ns, "{} takes {} s", path.display(), takes_ns / 1_000_000_000);
         }

@@ -16,19 +16,19 @@ use rustix::{
 };
 use thiserror::Error;
 use weir_judge::{
+    exclusion,
     gate::Gate,
     judge::{self, Judged, RunningEstimate},
     missing::missing_arms,
     plan::{self, PlannedBlock, PlannedTrial},
     progress::{self, Progress},
-    taint,
 };
 use weir_record::{
     load::LoadReport,
     machine::Fingerprint,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, Subject},
     study::{MissingArm, StudyResult},
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
 };
 use weir_store::{BlockKey, NewStudy, Store, StoreError, StoredBlock, StudyHeader};
 
@@ -98,7 +98,7 @@ pub enum Event {
         /// Blocks of the whole study.
         blocks: u32,
     },
-    /// What the headline looks like so far. The schedule goes on whatever it is, and nothing is decided by it.
+    /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by it.
     SoFar {
         /// The estimate.
         estimate: RunningEstimate,
@@ -211,7 +211,7 @@ fn stored(blocks_done: usize) -> String {
 }
 
 /// Who runs the session and who is told.
-pub struct Hands<'a> {
+pub struct Callbacks<'a> {
     /// Runs the trials.
     pub launcher: &'a mut dyn Launcher,
     /// Set to end the session.
@@ -221,35 +221,35 @@ pub struct Hands<'a> {
 }
 
 /// Begins a study in a new run folder and runs its first session.
-pub fn start(folder: &Path, study: &NewStudy, hands: Hands<'_>) -> Result<Outcome, RunError> {
+pub fn start(folder: &Path, study: &NewStudy, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let store = Store::create(folder, study).map_err(|source| RunError::Store { source, blocks_done: 0 })?;
-    run(store, hands)
+    run(store, callbacks)
 }
 
 /// Continues the study in a run folder. The time cap counts anew.
-pub fn resume(folder: &Path, here: &Fingerprint, hands: Hands<'_>) -> Result<Outcome, RunError> {
+pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
     let differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
     if !differences.is_empty() {
         return Err(RunError::OtherMachine { differences: differences.join(", ") });
     }
-    run(store, hands)
+    run(store, callbacks)
 }
 
 /// Runs a session on an open store. One session at a time: the run folder is locked, by the kernel and therefore
 /// never longer than this process lives.
-pub fn run(mut store: Store, hands: Hands<'_>) -> Result<Outcome, RunError> {
+pub fn run(mut store: Store, callbacks: Callbacks<'_>) -> Result<Outcome, RunError> {
     let _lock = lock(store.path())?;
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let header = store.study().map_err(wrap)?;
     let blocks = store.blocks().map_err(wrap)?;
     let session = store.begin_session().map_err(wrap)?;
     let cap = Duration::from_nanos(header.spec.time_cap_ns);
-    let begin = hands.launcher.elapsed();
+    let begin = callbacks.launcher.elapsed();
     let mut session = Session {
         store,
-        hands,
+        callbacks,
         header,
         blocks,
         session,
@@ -283,7 +283,7 @@ struct Attempt<'a> {
 
 struct Session<'a> {
     store: Store,
-    hands: Hands<'a>,
+    callbacks: Callbacks<'a>,
     header: StudyHeader,
     /// All stored blocks, pilots included.
     blocks: Vec<StoredBlock>,
@@ -332,8 +332,8 @@ impl Session<'_> {
     }
 
     fn run_all(&mut self) -> Result<(), Stop> {
-        let mut refused = self.hands.launcher.missing(&self.header.spec);
-        refused.iter_mut().for_each(|arm| arm.unlock = Some(self.way_out(&arm.name).to_owned()));
+        let mut refused = self.callbacks.launcher.missing(&self.header.spec);
+        refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name).to_owned()));
         self.refused = refused;
         self.check_arms()?;
         self.run_pilots()?;
@@ -347,7 +347,7 @@ impl Session<'_> {
     }
 
     fn check_stop(&self) -> Result<(), Stop> {
-        if self.hands.interrupt.load(Ordering::Relaxed) {
+        if self.callbacks.interrupt.load(Ordering::Relaxed) {
             return Err(Stop::Ended(Ended::Interrupted));
         }
         if self.elapsed() >= self.cap {
@@ -405,7 +405,7 @@ impl Session<'_> {
         }
         let failure = self
             .trials()
-            .flat_map(|trial| &trial.taints)
+            .flat_map(|trial| &trial.exclusions)
             .find_map(failure_reason)
             .unwrap_or("nothing came back");
         let reason = format!("no pilot of {} gave a capacity: {failure}", self.header.spec.cells[index].id);
@@ -426,7 +426,7 @@ impl Session<'_> {
             blocks_done,
             blocks,
         });
-        if cell.role == CellRole::Headline
+        if cell.role == CellRole::Primary
             && let Some(estimate) = judge::so_far(&self.header.spec, &self.trials().collect::<Vec<_>>())
         {
             self.tell(&Event::SoFar { estimate });
@@ -473,7 +473,7 @@ impl Session<'_> {
                 arm: arm.name.clone(),
             });
             let started = self.elapsed();
-            let outcome = self.hands.launcher.run_trial(&TrialRequest {
+            let outcome = self.callbacks.launcher.run_trial(&TrialRequest {
                 arm: &arm,
                 cell: attempt.cell,
                 server_cpus: &self.header.spec.server_cpus,
@@ -482,7 +482,7 @@ impl Session<'_> {
                 seed: plan::trial_seed(&self.header.spec, attempt.planned, attempt.number),
                 block: attempt.planned.block,
                 position,
-                interrupt: self.hands.interrupt,
+                interrupt: self.callbacks.interrupt,
             })?;
             let frame = TrialRecord {
                 reading_before: outcome.reading_before,
@@ -510,7 +510,7 @@ impl Session<'_> {
         let arms: Vec<&ArmSpec> = order.iter().map(|run| &spec.arms[run.arm]).collect();
         let permutations = plan::permutations(spec, planned, number, order.len(), alternation.permutations);
         let started = self.elapsed();
-        let outcome = self.hands.launcher.run_round(&RoundRequest {
+        let outcome = self.callbacks.launcher.run_round(&RoundRequest {
             cell,
             alternation,
             arms: &arms,
@@ -519,7 +519,7 @@ impl Session<'_> {
             load_cpus: spec.load_cpus_in(cell),
             neighbours: &spec.neighbours,
             seed: plan::trial_seed(spec, planned, number),
-            interrupt: self.hands.interrupt,
+            interrupt: self.callbacks.interrupt,
         })?;
         let mut trials = Vec::with_capacity(order.len());
         for ((position, run), sliced) in (0_u32..).zip(order).zip(outcome.arms) {
@@ -535,7 +535,7 @@ impl Session<'_> {
                 ..self.frame(attempt, position, run, started)
             };
             let mut trial = self.completed(frame, report, &trials);
-            trial.taints.retain(|taint| !taint::is_noise(taint));
+            trial.exclusions.retain(|exclusion| !exclusion::is_noise(exclusion));
             self.tell(&Event::TrialFinished { trial: Box::new(trial.clone()) });
             trials.push(trial);
         }
@@ -574,16 +574,16 @@ impl Session<'_> {
             Ok(load) => {
                 let before = self.trials().chain(others).filter_map(|trial| trial.load.as_ref());
                 let noise = before.filter_map(|load| load.observed.as_ref()).map(|seen| &seen.noise);
-                let foreign_max = taint::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
-                trial.taints = taint::find(&load, &trial.network, foreign_max);
+                let foreign_max = exclusion::foreign_cpus_max(noise, self.header.fingerprint.cpus_online);
+                trial.exclusions = exclusion::find(&load, &trial.network, foreign_max);
                 trial.load = Some(*load);
             }
-            Err(failure) => trial.taints = vec![self.noted(&trial.arm, &failure)],
+            Err(failure) => trial.exclusions = vec![self.noted(&trial.arm, &failure)],
         }
         trial
     }
 
-    /// Runs blocks again that noise or a change of state kept from giving all their pairs, headline first, as long as
+    /// Runs blocks again that noise or a change of state kept from giving all their pairs, primary first, as long as
     /// there is time. When trials ran in two states it waits for the near one: a far attempt would fill nothing.
     fn fill_gaps(&mut self) -> Result<(), Stop> {
         loop {
@@ -593,7 +593,7 @@ impl Session<'_> {
             };
             self.check_stop()?;
             let gate = Gate::new(self.trials());
-            if gate.has_near_state(self.trials()) && gate.is_far(&self.hands.launcher.read_machine()?) {
+            if gate.has_near_state(self.trials()) && gate.is_far(&self.callbacks.launcher.read_machine()?) {
                 self.tell(&Event::WaitingForNear { blocks: u32::try_from(gaps.len()).unwrap_or(u32::MAX) });
                 self.wait_for_near(&gate)?;
             }
@@ -603,12 +603,12 @@ impl Session<'_> {
 
     fn wait_for_near(&mut self, gate: &Gate) -> Result<(), Stop> {
         let begin = self.elapsed();
-        while gate.is_far(&self.hands.launcher.read_machine()?) {
+        while gate.is_far(&self.callbacks.launcher.read_machine()?) {
             self.check_stop()?;
             if self.elapsed() - begin >= NEAR_WAIT_MAX {
                 return Err(Stop::Ended(Ended::StayedFar));
             }
-            self.hands.launcher.pause(NEAR_WAIT);
+            self.callbacks.launcher.pause(NEAR_WAIT);
         }
         self.check_stop()
     }
@@ -665,7 +665,7 @@ impl Session<'_> {
 
     /// Time in this session.
     fn elapsed(&self) -> Duration {
-        self.hands.launcher.elapsed().saturating_sub(self.begin)
+        self.callbacks.launcher.elapsed().saturating_sub(self.begin)
     }
 
     fn session_ns(&self) -> u64 {
@@ -682,19 +682,19 @@ impl Session<'_> {
         missing
     }
 
-    /// The failure as a taint; an arm that the environment refused is remembered.
-    fn noted(&mut self, arm: &str, failure: &TrialFailure) -> Taint {
+    /// The failure as an exclusion; an arm that the environment refused is remembered.
+    fn noted(&mut self, arm: &str, failure: &TrialFailure) -> Exclusion {
         if let TrialFailure::ServerEnvironment { reason } = failure
             && self.refused.iter().all(|refused| refused.name != arm)
         {
-            let unlock = Some(self.way_out(arm).to_owned());
+            let unlock = Some(self.remedy(arm).to_owned());
             self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
         }
-        failure.taint()
+        failure.exclusion()
     }
 
     /// What may bring an arm back that the environment refused.
-    fn way_out(&self, arm: &str) -> &'static str {
+    fn remedy(&self, arm: &str) -> &'static str {
         let is_peer = |spec: &&ArmSpec| {
             let Subject::Command { argv } = &spec.subject else { return false };
             spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
@@ -727,7 +727,7 @@ impl Session<'_> {
     }
 
     fn tell(&mut self, event: &Event) {
-        (self.hands.progress)(event);
+        (self.callbacks.progress)(event);
     }
 }
 
@@ -736,12 +736,12 @@ fn throughput(trial: &TrialRecord) -> Option<f64> {
     trial.load.as_ref().map(|load| load.throughput_per_second).filter(|rate| *rate > 0.0)
 }
 
-fn failure_reason(taint: &Taint) -> Option<&str> {
-    match taint {
-        Taint::ServerFailed { reason }
-        | Taint::LoadFailed { reason }
-        | Taint::JobFailed { reason }
-        | Taint::NeighbourFailed { reason } => Some(reason),
+fn failure_reason(exclusion: &Exclusion) -> Option<&str> {
+    match exclusion {
+        Exclusion::ServerFailed { reason }
+        | Exclusion::LoadFailed { reason }
+        | Exclusion::JobFailed { reason }
+        | Exclusion::NeighbourFailed { reason } => Some(reason),
         _ => None,
     }
 }

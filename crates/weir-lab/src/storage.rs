@@ -27,7 +27,7 @@ fn on_disk_mut(spec: &mut StudySpec) -> impl Iterator<Item = &mut StorageCell> {
 /// used. `false` where nothing would be left to decide.
 pub fn leave_out_disk(spec: &mut StudySpec, reason: &str) -> bool {
     let is_on_disk = |cell: &CellSpec| cell.storage.is_some() && !cell.is_simulated();
-    if spec.cells.iter().any(|cell| cell.role == CellRole::Headline && is_on_disk(cell)) {
+    if spec.cells.iter().any(|cell| cell.role == CellRole::Primary && is_on_disk(cell)) {
         return false;
     }
     for cell in spec.cells.extract_if(.., |cell| is_on_disk(cell)) {
@@ -77,14 +77,14 @@ pub fn use_at_most(spec: &mut StudySpec, length_bytes: u64) {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{file, surroundings::Surroundings};
+    use crate::{file, host_defaults::HostDefaults};
 
     const WAYS: &str = "[[arm]]\nname = \"interrupt\"\nengine = \"io_uring\"\n\
                         [[arm]]\nname = \"poll\"\nengine = \"io_uring\"\nwait = \"poll\"\n";
 
     pub(crate) fn read(cells: &str) -> Result<StudySpec, String> {
         let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{cells}\n{WAYS}");
-        let study = file::parse(Path::new("waits.toml"), &text, &Surroundings::default());
+        let study = file::parse(Path::new("waits.toml"), &text, &HostDefaults::default());
         study.map(|study| study.spec).map_err(|error| error.to_string())
     }
 
@@ -95,7 +95,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_disk_that_cannot_be_used_is_left_out_of_a_study_that_has_other_devices() {
-        let cells = "[[cell]]\nrole = \"headline\"\ndevice = \"model\"\n[[cell]]\n";
+        let cells = "[[cell]]\nrole = \"primary\"\ndevice = \"model\"\n[[cell]]\n";
         let mut spec = read(cells).expect("it is right");
         assert_eq!(files_to_lay_out(&spec, Path::new("results/waits")).len(), 1);
         assert!(leave_out_disk(&mut spec, "it is in memory"));

@@ -28,7 +28,7 @@ const DEVIATIONS_MAX: f64 = 3.0;
 /// Checks a whole study.
 pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
     limits::name("name", &spec.name)?;
-    within("smallest_effect", spec.smallest_effect, &SMALLEST_EFFECT)?;
+    within("equivalence_margin", spec.equivalence_margin, &SMALLEST_EFFECT)?;
     if !TIME_CAP_NS.contains(&spec.time_cap_ns) {
         return Err(SpecError::new("time_cap", "it must be from 1s to 24h".to_owned()));
     }
@@ -48,11 +48,11 @@ pub fn study(spec: &StudySpec) -> Result<(), SpecError> {
             return Err(SpecError::new("factors", format!("the cell {} occurs twice", cell.id)));
         }
     }
-    let headlines = spec.cells.iter().filter(|cell| cell.role == CellRole::Headline).count();
-    if headlines != 1 {
+    let primaries = spec.cells.iter().filter(|cell| cell.role == CellRole::Primary).count();
+    if primaries != 1 {
         return Err(SpecError::new(
-            "headline",
-            format!("{headlines} cells are the headline; exactly one must be"),
+            "primary",
+            format!("{primaries} cells are the primary; exactly one must be"),
         ));
     }
     protocol::check(spec)?;
@@ -254,7 +254,7 @@ mod tests {
         let others = (0..20).map(|connections| {
             let mut cell = CellSpec {
                 connections: 1_000 + connections,
-                role: CellRole::Declared,
+                role: CellRole::Confirmatory,
                 ..spec.cells[0].clone()
             };
             cell.id = protocol::cell_id(&cell);

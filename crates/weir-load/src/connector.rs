@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_of_ports_is_a_local_limit_with_the_way_out() {
+    fn a_lack_of_ports_is_a_local_limit_with_a_remedy() {
         for number in [98, 99] {
             let failure = connector(&[]).failure(&io::Error::from_raw_os_error(number));
             assert_eq!(failure.class, Class::LocalLimit);

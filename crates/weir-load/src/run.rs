@@ -123,7 +123,7 @@ fn http_common(
     Ok(Some((HttpCommon { standards, journal }, writer)))
 }
 
-/// Refuses what the limits of this process cannot carry, with the way out.
+/// Refuses what the limits of this process cannot carry, with the remedy.
 pub(crate) fn ensure_limits(
     spec: &LoadSpec,
     connections: u32,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_low_limit_is_raised_and_one_that_cannot_be_is_named_with_the_way_out() {
+    fn a_low_limit_is_raised_and_one_that_cannot_be_is_named_with_a_remedy() {
         let budget = ConnectionBudget {
             nofile_soft: 1024,
             nofile_hard: 4096,

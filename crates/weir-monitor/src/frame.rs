@@ -108,9 +108,9 @@ pub struct Thread {
     /// Name.
     pub command: String,
     /// Voluntary switches a second.
-    pub switches_voluntary: Option<f64>,
+    pub context_switches_voluntary: Option<f64>,
     /// Involuntary switches a second.
-    pub switches_involuntary: Option<f64>,
+    pub context_switches_involuntary: Option<f64>,
     /// Share of the interval on a CPU; above 100 for a process with several busy threads.
     pub cpu_percent: Option<f64>,
     /// Share of the interval it was runnable and waited for a CPU.
@@ -307,8 +307,8 @@ fn threads(pair: &Pair<'_>) -> Vec<Thread> {
         Thread {
             tid: Some(thread.tid),
             command: plain(&thread.name),
-            switches_voluntary: count(|it| it.switches_voluntary),
-            switches_involuntary: count(|it| it.switches_involuntary),
+            context_switches_voluntary: count(|it| it.context_switches_voluntary),
+            context_switches_involuntary: count(|it| it.context_switches_involuntary),
             cpu_percent: count(|it| it.cpu_ns).map(percent),
             wait_percent: count(|it| it.run_delay_ns).map(percent),
         }
@@ -420,8 +420,8 @@ pub(crate) mod made {
             name: name.to_owned(),
             cpu_ns,
             run_delay_ns: cpu_ns / 10,
-            switches_voluntary: switches,
-            switches_involuntary: switches / 1_000,
+            context_switches_voluntary: switches,
+            context_switches_involuntary: switches / 1_000,
         }
     }
 
@@ -556,7 +556,7 @@ mod tests {
         assert_eq!(found.received.per_second, Some(160_000.0), "200,000 in a second and a quarter");
         assert_eq!((found.received.missing, found.backlog), (None, Some(14)));
         let worker = &found.threads[2];
-        assert_eq!(worker.switches_voluntary, Some(31_834.0 / 1.25));
+        assert_eq!(worker.context_switches_voluntary, Some(31_834.0 / 1.25));
         assert_eq!(worker.cpu_percent, Some(80.0));
     }
 
@@ -564,7 +564,10 @@ mod tests {
     fn the_process_row_is_the_main_thread_with_the_cpu_of_all() {
         let found = one(Some(snapshot(10, vec![gateway(10)])), snapshot(11, vec![gateway(11)]));
         let row = &found.threads[0];
-        assert_eq!((row.tid, row.command.as_str(), row.switches_voluntary), (None, "weir", Some(0.0)));
+        assert_eq!(
+            (row.tid, row.command.as_str(), row.context_switches_voluntary),
+            (None, "weir", Some(0.0))
+        );
         assert_eq!(row.cpu_percent, Some(150.0));
         assert_eq!(row.wait_percent, Some(15.0));
         assert_eq!(found.threads.len(), 4);
@@ -577,7 +580,11 @@ mod tests {
         let gap = one(Some(snapshot(10, vec![gateway(10)])), snapshot(11, vec![mute.clone()]));
         assert_eq!(gap.received, Flow { total: None, per_second: None, missing: Some(Missing::Gap) });
         assert_eq!((gap.backlog, gap.handoff.is_none()), (None, true));
-        assert_eq!(gap.threads[2].switches_voluntary, Some(31_834.0), "threads are read without the socket");
+        assert_eq!(
+            gap.threads[2].context_switches_voluntary,
+            Some(31_834.0),
+            "threads are read without the socket"
+        );
         let after = one(Some(snapshot(11, vec![mute])), snapshot(12, vec![gateway(12)]));
         assert_eq!((after.received.per_second, after.received.missing), (None, Some(Missing::Gap)));
         assert_eq!(after.received.total, Some(2_400_014));
@@ -591,7 +598,7 @@ mod tests {
         other.process.as_mut().expect("it has threads").started_ticks = 2;
         let other = one(Some(snapshot(10, vec![gateway(10)])), snapshot(11, vec![other]));
         assert_eq!(other.received.missing, Some(Missing::Reset), "it counts on, but it is another process");
-        assert_eq!(other.threads[1].switches_voluntary, None);
+        assert_eq!(other.threads[1].context_switches_voluntary, None);
         assert_eq!(other.handoff.expect("it has one").wakes_per_handoff, None);
     }
 

@@ -87,15 +87,22 @@ pub fn threads(frame: &Frame) -> String {
 }
 
 fn thread_line(time: &str, uid: &str, pid: &str, thread: &Thread) -> String {
-    let Thread { tid, command, switches_voluntary, switches_involuntary, cpu_percent, wait_percent } = thread;
+    let Thread {
+        tid,
+        command,
+        context_switches_voluntary,
+        context_switches_involuntary,
+        cpu_percent,
+        wait_percent,
+    } = thread;
     let (tgid, tid, command) = match tid {
         None => (pid.to_owned(), ABSENT.to_owned(), command.clone()),
         Some(tid) => (ABSENT.to_owned(), tid.to_string(), format!("|__{command}")),
     };
     format!(
         "{time:<10}{uid:>6}{tgid:>10}{tid:>10}{:>10}{:>10}{:>8}{:>8}  {command}\n",
-        decimals(*switches_voluntary),
-        decimals(*switches_involuntary),
+        decimals(*context_switches_voluntary),
+        decimals(*context_switches_involuntary),
         decimals(*cpu_percent),
         decimals(*wait_percent),
     )

@@ -193,8 +193,8 @@ fn thread_table(canvas: &mut Canvas<'_>, frame: &Frame, keys: &Keys, area: Rect)
             number(node.uid),
             number(node.pid.filter(|_| thread.tid.is_none())),
             number(thread.tid),
-            lines::decimals(thread.switches_voluntary),
-            lines::decimals(thread.switches_involuntary),
+            lines::decimals(thread.context_switches_voluntary),
+            lines::decimals(thread.context_switches_involuntary),
             lines::decimals(thread.cpu_percent),
             lines::decimals(thread.wait_percent),
             command,
@@ -215,8 +215,8 @@ fn sorted(frame: &Frame, sort: Sort) -> Vec<(&Node, &Thread)> {
     let figure: fn(&Thread) -> Option<f64> = match sort {
         Sort::Process => return rows,
         Sort::Cpu => |it| it.cpu_percent,
-        Sort::Voluntary => |it| it.switches_voluntary,
-        Sort::Involuntary => |it| it.switches_involuntary,
+        Sort::Voluntary => |it| it.context_switches_voluntary,
+        Sort::Involuntary => |it| it.context_switches_involuntary,
         Sort::Wait => |it| it.wait_percent,
     };
     rows.retain(|(_, thread)| thread.tid.is_some());

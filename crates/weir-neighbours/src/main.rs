@@ -1,11 +1,11 @@
-//! Clients that studies put beside a server: `weir-neighbour rude|strangers|replayer ADDRESS [options]`.
+//! Clients that studies put beside a server: `weir-neighbour abusive|idle|replayer ADDRESS [options]`.
 //!
 //! Each says `ready` when its work has begun and goes on until it is killed; it ends by itself only with an error, when
 //! the server does not do what it should. Exit codes are those of `weir`: 1 runtime error, 2 usage.
 
+mod abusive;
+mod idle;
 mod replayer;
-mod rude;
-mod strangers;
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-const USAGE: &str = "usage: weir-neighbour rude ADDRESS [--mute-requests N]
-       weir-neighbour strangers ADDRESS --connections N [--addresses N]
+const USAGE: &str = "usage: weir-neighbour abusive ADDRESS [--mute-requests N]
+       weir-neighbour idle ADDRESS --connections N [--addresses N]
        weir-neighbour replayer ADDRESS --account NAME --messages N --scratch DIR [--bytes-per-second N]";
 
 /// Why the program ends, and what the shell sees.
@@ -26,12 +26,12 @@ struct Failure {
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
-    Rude {
+enum Role {
+    Abusive {
         server: SocketAddr,
         mute_requests: usize,
     },
-    Strangers {
+    Idle {
         server: SocketAddr,
         connections: u32,
         addresses: u32,
@@ -52,16 +52,14 @@ fn main() -> ExitCode {
     ExitCode::from(failure.code)
 }
 
-fn run(asked: &Asked) -> Result<std::convert::Infallible, Failure> {
+fn run(asked: &Role) -> Result<std::convert::Infallible, Failure> {
     let ended = match asked {
-        Asked::Rude { server, mute_requests } => {
-            rude::annoy(*server, *mute_requests, ready, &AtomicBool::new(false))
+        Role::Abusive { server, mute_requests } => {
+            abusive::annoy(*server, *mute_requests, ready, &AtomicBool::new(false))
                 .map(|_| "it was told to stop".to_owned())
         }
-        Asked::Strangers { server, connections, addresses } => {
-            strangers::stay(*server, *addresses, *connections, ready)
-        }
-        Asked::Replayer { server, account, messages, scratch, bytes_per_second } => {
+        Role::Idle { server, connections, addresses } => idle::stay(*server, *addresses, *connections, ready),
+        Role::Replayer { server, account, messages, scratch, bytes_per_second } => {
             let seat = replayer::Seat { address: *server, account };
             replayer::replay_again(seat, *messages, scratch, *bytes_per_second, ready)
         }
@@ -76,7 +74,7 @@ fn ready() -> io::Result<()> {
     output.flush()
 }
 
-fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, Failure> {
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Role, Failure> {
     let role = words.next().unwrap_or_default();
     let server = words.next().ok_or_else(|| usage(USAGE.to_owned()))?;
     let server = number("ADDRESS", &server)?;
@@ -85,9 +83,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, Failure> {
     while let Some(name) = words.next() {
         let value = words.next().ok_or_else(|| usage(format!("{name} needs a value\n{USAGE}")))?;
         match (role.as_str(), name.as_str()) {
-            ("rude", "--mute-requests") => mute_requests = number(&name, &value)?,
-            ("strangers", "--connections") => connections = Some(number(&name, &value)?),
-            ("strangers", "--addresses") => addresses = number(&name, &value)?,
+            ("abusive", "--mute-requests") => mute_requests = number(&name, &value)?,
+            ("idle", "--connections") => connections = Some(number(&name, &value)?),
+            ("idle", "--addresses") => addresses = number(&name, &value)?,
             ("replayer", "--account") => account = Some(value),
             ("replayer", "--messages") => messages = Some(number(&name, &value)?),
             ("replayer", "--scratch") => scratch = Some(PathBuf::from(value)),
@@ -97,12 +95,12 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Asked, Failure> {
     }
     let missing = |name: &str| usage(format!("{name} is missing\n{USAGE}"));
     match role.as_str() {
-        "rude" => Ok(Asked::Rude { server, mute_requests }),
-        "strangers" => {
+        "abusive" => Ok(Role::Abusive { server, mute_requests }),
+        "idle" => {
             let connections = connections.ok_or_else(|| missing("--connections"))?;
-            Ok(Asked::Strangers { server, connections, addresses })
+            Ok(Role::Idle { server, connections, addresses })
         }
-        "replayer" => Ok(Asked::Replayer {
+        "replayer" => Ok(Role::Replayer {
             server,
             account: account.ok_or_else(|| missing("--account"))?,
             messages: messages.ok_or_else(|| missing("--messages"))?,
@@ -125,28 +123,28 @@ fn usage(message: String) -> Failure {
 mod tests {
     use super::*;
 
-    fn read(words: &str) -> Result<Asked, String> {
+    fn read(words: &str) -> Result<Role, String> {
         parse(words.split_whitespace().map(str::to_owned)).map_err(|failure| failure.message)
     }
 
     #[test]
     fn each_has_its_own_words_and_a_mistake_is_named() {
         let server: SocketAddr = "127.0.0.1:9".parse().expect("an address");
-        assert_eq!(read("rude 127.0.0.1:9"), Ok(Asked::Rude { server, mute_requests: 1 }));
-        let found = read("strangers 127.0.0.1:9 --connections 7 --addresses 2");
-        assert_eq!(found, Ok(Asked::Strangers { server, connections: 7, addresses: 2 }));
+        assert_eq!(read("abusive 127.0.0.1:9"), Ok(Role::Abusive { server, mute_requests: 1 }));
+        let found = read("idle 127.0.0.1:9 --connections 7 --addresses 2");
+        assert_eq!(found, Ok(Role::Idle { server, connections: 7, addresses: 2 }));
         let found =
             read("replayer 127.0.0.1:9 --account C00002 --messages 5 --scratch /x --bytes-per-second 10");
         assert!(
-            matches!(found, Ok(Asked::Replayer { messages: 5, bytes_per_second: Some(10), .. })),
+            matches!(found, Ok(Role::Replayer { messages: 5, bytes_per_second: Some(10), .. })),
             "{found:?}"
         );
         let wrong = |words: &str| {
             read(words).expect_err("it is a mistake").lines().next().unwrap_or_default().to_owned()
         };
-        assert_eq!(wrong("strangers 127.0.0.1:9"), "--connections is missing");
-        assert_eq!(wrong("rude 127.0.0.1:9 --connections 7"), "not understood: --connections 7");
-        assert_eq!(wrong("rude somewhere"), "ADDRESS does not take \"somewhere\"");
+        assert_eq!(wrong("idle 127.0.0.1:9"), "--connections is missing");
+        assert_eq!(wrong("abusive 127.0.0.1:9 --connections 7"), "not understood: --connections 7");
+        assert_eq!(wrong("abusive somewhere"), "ADDRESS does not take \"somewhere\"");
         assert_eq!(wrong("replayer 127.0.0.1:9 --messages"), "--messages needs a value");
         assert!(wrong("").starts_with("usage: ") && wrong("polite 127.0.0.1:9").starts_with("usage: "));
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::{CellSpec, StudySpec},
-    trial::Taint,
+    trial::Exclusion,
 };
 
 /// The enum with a stable code for each variant, so that nothing can be left out of [`Finding::CODES`].
@@ -252,10 +252,10 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
-    /// Trials that noise set aside, by arm.
-    SetAside = "set-aside" {
+    /// Trials that noise excluded, by arm.
+    ExclusionsByArm = "exclusions-by-arm" {
         /// Each arm's.
-        arms: Vec<ArmSetAside>,
+        arms: Vec<ArmExclusions>,
         /// That they differ by chance; the smallest of all arms, corrected for their number.
         p_value: f64,
     }
@@ -298,12 +298,12 @@ findings! {
         /// Which of them.
         unit: UnitKind,
     }
-    /// Every pair was set aside.
+    /// Every pair was excluded.
     NoPairLeft = "no-pair-left"
     /// Units without a value.
     Excluded = "excluded" {
         /// Why.
-        reason: Exclusion,
+        reason: ExclusionKind,
         /// How many.
         count: u32,
     }
@@ -431,13 +431,13 @@ findings! {
     }
 }
 
-/// Trials of an arm that noise set aside.
+/// Trials of an arm that noise excluded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArmSetAside {
+pub struct ArmExclusions {
     /// Arm.
     pub arm: String,
     /// So many of its trials were.
-    pub set_aside: u32,
+    pub excluded: u32,
     /// Of so many, attempts included.
     pub trials: u32,
 }
@@ -526,7 +526,7 @@ impl UnitKind {
 /// Why a trial, or a unit, has no part in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Exclusion {
+pub enum ExclusionKind {
     /// The hypervisor took CPU time.
     Steal,
     /// Other processes were busy.
@@ -555,19 +555,19 @@ pub enum Exclusion {
     WithoutFigure,
 }
 
-impl From<&Taint> for Exclusion {
-    fn from(taint: &Taint) -> Self {
-        match taint {
-            Taint::Steal => Self::Steal,
-            Taint::ForeignCpu => Self::ForeignCpu,
-            Taint::StateChanged => Self::StateChanged,
-            Taint::Errors { .. } => Self::Errors,
-            Taint::LittlesLaw => Self::LittlesLaw,
-            Taint::ServerFailed { .. } => Self::ServerFailed,
-            Taint::LoadFailed { .. } => Self::LoadFailed,
-            Taint::CompletionOverflow => Self::CompletionOverflow,
-            Taint::JobFailed { .. } => Self::JobFailed,
-            Taint::NeighbourFailed { .. } => Self::NeighbourFailed,
+impl From<&Exclusion> for ExclusionKind {
+    fn from(exclusion: &Exclusion) -> Self {
+        match exclusion {
+            Exclusion::Steal => Self::Steal,
+            Exclusion::ForeignCpu => Self::ForeignCpu,
+            Exclusion::StateChanged => Self::StateChanged,
+            Exclusion::Errors { .. } => Self::Errors,
+            Exclusion::LittlesLaw => Self::LittlesLaw,
+            Exclusion::ServerFailed { .. } => Self::ServerFailed,
+            Exclusion::LoadFailed { .. } => Self::LoadFailed,
+            Exclusion::CompletionOverflow => Self::CompletionOverflow,
+            Exclusion::JobFailed { .. } => Self::JobFailed,
+            Exclusion::NeighbourFailed { .. } => Self::NeighbourFailed,
         }
     }
 }
@@ -614,7 +614,7 @@ pub struct FailedTrial {
     /// Arm.
     pub arm: String,
     /// What spoke against it; absent where a report is simply missing.
-    pub reason: Option<Exclusion>,
+    pub reason: Option<ExclusionKind>,
     /// What a program said, in its own words.
     pub said: Option<String>,
     /// Failed responses.

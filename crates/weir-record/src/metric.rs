@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// CPU time of the server's processes per message. The headline metric.
+    /// CPU time of the server's processes per message. The primary metric.
     ServerCpuPerMessage,
     /// Non-idle CPU of the whole machine per message.
     MachineCpuPerMessage,
@@ -204,7 +204,7 @@ pub static METRICS: [MetricRow; 18] = [
         scale: Scale::Difference { margin: 0.01 },
         better: Better::Smaller,
         family: Family::Events,
-        read: |trial| each(trial, |seen| seen.switches_voluntary),
+        read: |trial| each(trial, |seen| seen.context_switches_voluntary),
         read_slice: None,
         // What was published of gateways.
         part: |cell| if cell.orders.is_some() { Part::Claim } else { observed_figure(cell) },
@@ -304,7 +304,7 @@ pub static METRICS: [MetricRow; 18] = [
         scale: Scale::Difference { margin: 0.01 },
         better: Better::Smaller,
         family: Family::Events,
-        read: |trial| each(trial, |seen| seen.switches_involuntary),
+        read: |trial| each(trial, |seen| seen.context_switches_involuntary),
         read_slice: None,
         part: observed_figure,
     },

@@ -24,14 +24,14 @@ pub struct StudySpec {
     pub seed: u64,
     /// The arms; the first is the baseline and runs twice in every block (A/A).
     pub arms: Vec<ArmSpec>,
-    /// All cells; exactly one has the role `Headline`.
+    /// All cells; exactly one has the role `Primary`.
     pub cells: Vec<CellSpec>,
     /// CPUs the server side is pinned to; empty means not pinned.
     pub server_cpus: Vec<usize>,
     /// CPUs the generator is pinned to; empty means not pinned.
     pub load_cpus: Vec<usize>,
     /// Smallest ratio that matters, as a fraction: 0.03 means differences under 3 % are not called.
-    pub smallest_effect: f64,
+    pub equivalence_margin: f64,
     /// No new block starts after this much time; what is finished is judged.
     pub time_cap_ns: u64,
     /// What others published about such cells; the report sets it beside what was measured.
@@ -49,9 +49,9 @@ pub struct StudySpec {
     /// Processes that cells may have beside what they measure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<NeighbourSpec>,
-    /// Ways of waiting for I/O as they were found where the study was made; for studies that compare them all.
+    /// I/O models as they were found where the study was made; for studies that compare them all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ways: Vec<WayOfWaiting>,
+    pub io_models: Vec<IoModel>,
     /// Cells that this machine cannot run, and that are not among `cells` for that reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_cells: Vec<MissingCell>,
@@ -468,9 +468,9 @@ pub struct Cause {
     pub baseline: String,
 }
 
-/// A way of waiting for I/O, and whether the machine has it.
+/// An I/O model, and whether the machine has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WayOfWaiting {
+pub struct IoModel {
     /// Name people know it by: `epoll`, `io_uring`, `aio`.
     pub name: String,
     /// Whether it can be used here.
@@ -488,9 +488,9 @@ pub struct WayOfWaiting {
 #[serde(rename_all = "kebab-case")]
 pub enum CellRole {
     /// Decides the study's sentence and exit code.
-    Headline,
+    Primary,
     /// Declared beforehand; corrected for multiplicity by Holm.
-    Declared,
+    Confirmatory,
     /// Looked at without a claim.
     Exploratory,
 }
@@ -525,21 +525,21 @@ mod tests {
     const OLD: &str = r#"{"name":"quick","title":"t","seed":7,
         "arms":[{"name":"epoll","subject":{"weir":{"driver":"epoll","options":{}}}},
                 {"name":"go","subject":{"command":{"argv":["go-echo","{port}"]}},"load_options":{"spin-us":"50"}}],
-        "cells":[{"id":"c100-d1-m64-closed","role":"headline","connections":100,"depth":1,"message_bytes":64,
+        "cells":[{"id":"c100-d1-m64-closed","role":"primary","connections":100,"depth":1,"message_bytes":64,
                   "idle_connections":0,"workers":1,"load":"closed","window_ns":800000000,
                   "warmup_ns_max":1000000000,"blocks":12}],
-        "server_cpus":[0],"load_cpus":[1],"smallest_effect":0.03,"time_cap_ns":215000000000}"#;
+        "server_cpus":[0],"load_cpus":[1],"equivalence_margin":0.03,"time_cap_ns":215000000000}"#;
 
     #[test]
     fn a_study_stored_before_http_means_what_it_meant() {
         let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
-        assert!(!spec.is_http() && spec.published.is_empty() && spec.ways.is_empty());
+        assert!(!spec.is_http() && spec.published.is_empty() && spec.io_models.is_empty());
         assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
         let subject =
             Subject::Weir { driver: "epoll".to_owned(), options: BTreeMap::new(), arguments: Vec::new() };
         assert_eq!(spec.arms[0].subject, subject);
         let again = serde_json::to_string(&spec).expect("it serialises");
-        for new in ["http", "storage", "arguments", "published", "ways", "\"arms\":[]"] {
+        for new in ["http", "storage", "arguments", "published", "io_models", "\"arms\":[]"] {
             assert!(!again.contains(new), "an echo study does not speak of {new}: {again}");
         }
         assert_eq!(serde_json::from_str::<StudySpec>(&again).expect("it is a study"), spec);

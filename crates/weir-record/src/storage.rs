@@ -615,9 +615,9 @@ pub struct StorageCpu {
     /// All CPUs of the machine, not idle.
     pub machine_busy_ns: u64,
     /// Voluntary context switches of the job's threads.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Involuntary ones.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
 }
 
 /// Where the truth about device times comes from.

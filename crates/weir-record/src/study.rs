@@ -23,13 +23,13 @@ pub struct StudyResult {
     pub spec: StudySpec,
     /// Where it ran.
     pub fingerprint: Fingerprint,
-    /// Index into `comparisons` of the headline (server CPU per message in the headline cell; the share of CPU where
+    /// Index into `comparisons` of the primary comparison (server CPU per message in the primary cell; the share of CPU where
     /// that is on a simulated device).
-    pub headline: Option<usize>,
-    /// The headline verdict; decides the exit code. On a simulated device it is that of the candidate, which is the
+    pub primary: Option<usize>,
+    /// The primary verdict; decides the exit code. On a simulated device it is that of the candidate, which is the
     /// baseline: better when it is ahead of the whole family of the second arm.
     pub verdict: Verdict,
-    /// Every comparison of every cell, headline cell first.
+    /// Every comparison of every cell, primary cell first.
     pub comparisons: Vec<Comparison>,
     /// What the study's own comparisons and goals came to, in the order of the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ pub struct StudyResult {
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,
-    /// What the frontier says of the family of the second arm, the headline cell first.
+    /// What the frontier says of the family of the second arm, the primary cell first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier_answers: Vec<FrontierAnswer>,
 }
@@ -117,7 +117,7 @@ pub struct PairedRatio {
     pub pairs: u32,
 }
 
-/// How connections of one arm in one cell came about, over all its trials, the ones set aside included.
+/// How connections of one arm in one cell came about, over all its trials, the ones excluded included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListenSummary {
@@ -286,8 +286,8 @@ mod tests {
     fn a_result_stored_before_http_opens() {
         let old = r#"{"schema_version":1,
             "spec":{"name":"quick","title":"t","seed":7,"arms":[],"cells":[],"server_cpus":[],"load_cpus":[],
-                    "smallest_effect":0.03,"time_cap_ns":1},
-            "fingerprint":{"kernel_release":"6.18.2"},"headline":null,"verdict":"inconclusive","comparisons":[],
+                    "equivalence_margin":0.03,"time_cap_ns":1},
+            "fingerprint":{"kernel_release":"6.18.2"},"primary":null,"verdict":"inconclusive","comparisons":[],
             "arms":[{"cell_id":"c100-d1-m64-closed","arm":"epoll","trials":24}],"checks":[],
             "states":{"boundary_ns":null,"near_ns":0.0,"far_ns":null,"trials":[0,0,0]},"timeline":[],
             "missing_arms":[],"complete":false,"elapsed_ns":5,"reproduce":"weir study quick --seed 7"}"#;

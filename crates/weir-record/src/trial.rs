@@ -21,9 +21,9 @@ pub struct ObservedWindow {
     /// Time those threads waited for a CPU.
     pub run_delay_ns: u64,
     /// Voluntary context switches.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Involuntary context switches.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
     /// Threads at the end of the window.
     pub threads: u32,
     /// Anonymous resident memory at the end of the window.
@@ -40,7 +40,7 @@ pub struct ObservedWindow {
 /// Why a trial is kept out of the comparison. It stays in the store with this reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Taint {
+pub enum Exclusion {
     /// More than 1 % of CPU time was stolen by the hypervisor.
     Steal,
     /// Other processes used more than 2 % of a core.
@@ -110,7 +110,7 @@ pub struct TrialRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<ChainTotals>,
     /// Reasons to keep it out of the comparison; empty when it is clean.
-    pub taints: Vec<Taint>,
+    pub exclusions: Vec<Exclusion>,
     /// The arm's slices, in time order, where the arms of a block take turns; empty for a whole trial. The report is
     /// then the sum over them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -152,9 +152,9 @@ mod tests {
     #[test]
     fn a_trial_stored_before_http_opens() {
         let old = r#"{"cell_id":"c100-d1-m64-closed","block":3,"attempt":0,"position":1,"arm":"epoll","repeat":true,
-            "started_ns":5,"elapsed_ns":6,"load":null,"taints":[{"kind":"errors","count":2}]}"#;
+            "started_ns":5,"elapsed_ns":6,"load":null,"exclusions":[{"kind":"errors","count":2}]}"#;
         let trial: TrialRecord = serde_json::from_str(old).expect("it is a trial");
         assert_eq!((trial.block, trial.repeat, trial.network), (3, true, NetworkCounters::default()));
-        assert_eq!(trial.taints, [Taint::Errors { count: 2 }]);
+        assert_eq!(trial.exclusions, [Exclusion::Errors { count: 2 }]);
     }
 }

@@ -71,7 +71,7 @@ pub struct Comparison {
     pub ratios: Vec<f64>,
     /// Paired ratios of baseline against itself.
     pub ratios_self: Vec<f64>,
-    /// The ratio when pairs set aside for noise are included.
+    /// The ratio when pairs excluded for noise are included.
     pub ratio_all_pairs: Option<f64>,
     /// The effect in each state of the machine, where both were met often enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

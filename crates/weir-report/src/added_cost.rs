@@ -16,9 +16,9 @@ use crate::{
     words::Word,
 };
 
-/// The sentence of the headline's cell; `None` where the study asks something else.
+/// The sentence of the primary comparison's cell; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
-    let cell_id = &view.headline()?.cell_id;
+    let cell_id = &view.primary()?.cell_id;
     let own = view.result.added_costs.iter().filter(|it| it.asked.cells.contains(cell_id));
     own.into_iter().find_map(|it| sentence(view, it))
 }

@@ -25,13 +25,13 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
             rows.number(subject, &format!("published-{}", claim.metric.row().key), &claim.id, ratio, "ratio");
         }
     }
-    for way in &result.spec.ways {
+    for way in &result.spec.io_models {
         let state = match way.state {
             FindingState::Yes => "yes",
             FindingState::Limited => "limited",
             FindingState::No => "no",
         };
-        rows.line(["", &way.name, ""], "way-of-waiting", "state", state, "");
+        rows.line(["", &way.name, ""], "io-model", "state", state, "");
     }
     for it in &result.attributions {
         attribution(&mut rows, it);

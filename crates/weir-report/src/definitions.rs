@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
     let verdicts =
         [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive, Verdict::NotComparable];
-    let smallest = format::percent(view.result.spec.smallest_effect);
+    let smallest = format::percent(view.result.spec.equivalence_margin);
     let verdicts = verdicts.into_iter().map(|verdict| {
         let name = format!("{} {}", words::verdict_sign(verdict), verdict_words(view, verdict));
         (name, view.language.choose(of_verdict(verdict)).replace("{smallest}", &smallest))
@@ -43,8 +43,8 @@ pub(crate) fn all(view: &View<'_>) -> Vec<(String, String)> {
 /// The words of a verdict on the metrics of the study: `less CPU, faster`.
 fn verdict_words(view: &View<'_>, verdict: Verdict) -> String {
     let compared = METRICS.iter().filter(|row| !view.comparisons_of(row.metric).is_empty());
-    let of_headline = std::iter::once(Metric::ServerCpuPerMessage);
-    let metrics = of_headline.chain(compared.map(|row| row.metric));
+    let of_primary = std::iter::once(Metric::ServerCpuPerMessage);
+    let metrics = of_primary.chain(compared.map(|row| row.metric));
     let mut words: Vec<&str> = metrics.map(|metric| view.verdict_word(metric, verdict)).collect();
     let mut seen = std::collections::BTreeSet::new();
     words.retain(|word| seen.insert(*word));
@@ -162,7 +162,7 @@ const REQUEST_TERMS: [Term; 5] = [
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
              the requests answered in the same window. From the scheduler's nanosecond accounting, not sampled. The \
-             headline metric, because a checking generator tires before a good server does.",
+             primary metric, because a checking generator tires before a good server does.",
             "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간에 응답한 요청 수로 나눈 값입니다. \
              표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \
              이르기 때문에 대표 지표로 씁니다.",
@@ -212,7 +212,7 @@ const REQUEST_TERMS: [Term; 5] = [
     ),
 ];
 
-/// In English, Korean and Chinese; `{smallest}` is the smallest effect that matters.
+/// In English, Korean and Chinese; `{smallest}` is the equivalence margin that matters.
 fn of_verdict(verdict: Verdict) -> [&'static str; 3] {
     match verdict {
         Verdict::Better => [
@@ -256,7 +256,7 @@ const TERMS: [Term; 11] = [
         Of::Metric(Metric::ServerCpuPerMessage),
         [
             "CPU time of all threads of the server's processes, kernel threads that work for it included, divided by \
-             the messages of the same window. From the scheduler's nanosecond accounting, not sampled. The headline \
+             the messages of the same window. From the scheduler's nanosecond accounting, not sampled. The primary comparison \
              metric, because a checking generator tires before a good server does.",
             "서버 프로세스의 모든 스레드(그 일을 하는 커널 스레드 포함)가 쓴 CPU 시간을 같은 구간의 메시지 수로 나눈 값입니다. \
              표본 추출이 아니라 스케줄러가 나노초 단위로 집계한 값입니다. 응답을 검사하는 부하 생성기가 좋은 서버보다 먼저 한계에 \

@@ -2,7 +2,7 @@
 //! has the same numbers and names; the sentence of an older record stays as it was recorded.
 
 use weir_record::finding::{
-    ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
+    ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
     SlicePlace, Stopped, UnitKind, Witness, WitnessBearing,
 };
 
@@ -105,7 +105,7 @@ fn of_load(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "{kind} in flight as counted and as throughput times latency differ by {error} in the median trial; \
-                 {over} of {trials} trials over {limit} (and what the window's edges explain) and set aside",
+                 {over} of {trials} trials over {limit} (and what the window's edges explain) and excluded",
                 "직접 센 동시 {kind} 수와 ‘처리량 × 지연시간’의 차이는 시행 중앙값 {error}. 시행 {trials}회 중 {over}회가 \
                  {limit}(와 측정 구간 경계로 설명되는 몫)를 넘어 제외됨",
                 "在途{kind}数的计数值与“吞吐量 × 延迟”之差，中位数为 {error}；{trials} 次试验中有 {over} 次超过 \
@@ -186,7 +186,7 @@ fn of_storage(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "operations a second times mean latency exceed the operations in flight by {surplus} in the median \
-                 trial; {over} of {trials} trials over {limit} and set aside",
+                 trial; {over} of {trials} trials over {limit} and excluded",
                 "‘초당 I/O × 평균 지연시간’이 동시 I/O 수를 넘는 정도는 시행 중앙값 {surplus}. 시행 {trials}회 중 {over}회가 \
                  {limit}를 넘어 제외됨",
                 "“每秒 I/O × 平均延迟”超出在途 I/O 数，中位数为 {surplus}；{trials} 次试验中有 {over} 次超过 {limit}，已剔除",
@@ -231,7 +231,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "{share} of CPU time stolen by the hypervisor (median); arms that take turns meet it alike, so nothing \
-                 was set aside",
+                 was excluded",
                 "하이퍼바이저 스틸은 CPU 시간의 {share}(중앙값). 번갈아 실행되는 대상들이 똑같이 겪으므로 제외한 것은 없음",
                 "虚拟机监控程序的 steal 占 CPU 时间 {share}（中位数）；各方案轮流运行，所受影响相同，因此没有剔除",
             )
@@ -241,7 +241,7 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "{share} of CPU time stolen by the hypervisor in the median trial; {over} of {trials} trials over {limit} \
-                 and set aside",
+                 and excluded",
                 "하이퍼바이저 스틸은 시행 중앙값 {share}. 시행 {trials}회 중 {over}회가 {limit}를 넘어 제외됨",
                 "虚拟机监控程序的 steal，中位数为 {share}；{trials} 次试验中有 {over} 次超过 {limit}，已剔除",
             )
@@ -261,21 +261,21 @@ fn of_noise(language: Language, finding: &Finding) -> Option<String> {
             told!(
                 language,
                 "other processes used {cpus} of a CPU in the median trial; {over} of {trials} trials had more beside them \
-                 than always runs on this machine and were set aside",
+                 than always runs on this machine and were excluded",
                 "다른 프로세스가 쓴 CPU는 시행 중앙값 {cpus}개. 시행 {trials}회 중 {over}회가 이 머신의 평상시보다 많아 제외됨",
                 "其他进程占用的 CPU，中位数为 {cpus} 个；{trials} 次试验中有 {over} 次高于本机常态，已剔除",
             )
         }
-        Finding::SetAside { arms, p_value } => {
-            let of = |arm: &ArmSetAside| match language {
-                Language::English => format!("{} {} of {}", arm.arm, arm.set_aside, arm.trials),
-                Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.set_aside),
-                Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.set_aside),
+        Finding::ExclusionsByArm { arms, p_value } => {
+            let of = |arm: &ArmExclusions| match language {
+                Language::English => format!("{} {} of {}", arm.arm, arm.excluded, arm.trials),
+                Language::Korean => format!("{} {}회 중 {}회", arm.arm, arm.trials, arm.excluded),
+                Language::Chinese => format!("{} {} 次中 {} 次", arm.arm, arm.trials, arm.excluded),
             };
             let arms = arms.iter().map(of).collect::<Vec<_>>().join(language.list());
             told!(
                 language,
-                "trials set aside for noise, attempts included: {arms} (p = {p_value:.3} that the arms differ by chance)",
+                "trials excluded for noise, attempts included: {arms} (p = {p_value:.3} that the arms differ by chance)",
                 "노이즈로 제외된 시행(재시도 포함): {arms}. 우연히 이만큼 차이 날 확률 p = {p_value:.3}",
                 "因噪声剔除的试验（含重试）：{arms}；差异出于偶然的概率 p = {p_value:.3}",
             )
@@ -692,21 +692,21 @@ fn failure_class(class: FailureClass) -> [&'static str; 3] {
     }
 }
 
-fn exclusion(language: Language, reason: Exclusion) -> &'static str {
+fn exclusion(language: Language, reason: ExclusionKind) -> &'static str {
     language.choose(match reason {
-        Exclusion::Steal => ["CPU stolen by the hypervisor", "하이퍼바이저 스틸", "虚拟机监控程序 steal"],
-        Exclusion::ForeignCpu => ["other processes busy", "다른 프로세스가 바쁨", "其他进程繁忙"],
-        Exclusion::StateChanged => ["state changed", "머신 상태가 바뀜", "机器状态改变"],
-        Exclusion::Errors => ["errors", "오류", "出错"],
-        Exclusion::LittlesLaw => ["Little's law", "리틀의 법칙에 어긋남", "违反利特尔法则"],
-        Exclusion::ServerFailed => ["server failed", "서버 실패", "服务器失败"],
-        Exclusion::LoadFailed => ["generator failed", "부하 생성기 실패", "负载生成器失败"],
-        Exclusion::CompletionOverflow => ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
-        Exclusion::JobFailed => ["job failed", "작업 실패", "任务失败"],
-        Exclusion::NeighbourFailed => ["neighbour failed", "함께 실행한 프로세스 실패", "旁侧进程失败"],
-        Exclusion::InFarState => ["in the far state", "먼 상태(far)", "处于远状态（far）"],
-        Exclusion::InNearState => ["in the near state", "가까운 상태(near)", "处于近状态（near）"],
-        Exclusion::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],
+        ExclusionKind::Steal => ["CPU stolen by the hypervisor", "하이퍼바이저 스틸", "虚拟机监控程序 steal"],
+        ExclusionKind::ForeignCpu => ["other processes busy", "다른 프로세스가 바쁨", "其他进程繁忙"],
+        ExclusionKind::StateChanged => ["state changed", "머신 상태가 바뀜", "机器状态改变"],
+        ExclusionKind::Errors => ["errors", "오류", "出错"],
+        ExclusionKind::LittlesLaw => ["Little's law", "리틀의 법칙에 어긋남", "违反利特尔法则"],
+        ExclusionKind::ServerFailed => ["server failed", "서버 실패", "服务器失败"],
+        ExclusionKind::LoadFailed => ["generator failed", "부하 생성기 실패", "负载生成器失败"],
+        ExclusionKind::CompletionOverflow => ["completion queue overflow", "완료 큐 넘침", "完成队列溢出"],
+        ExclusionKind::JobFailed => ["job failed", "작업 실패", "任务失败"],
+        ExclusionKind::NeighbourFailed => ["neighbour failed", "함께 실행한 프로세스 실패", "旁侧进程失败"],
+        ExclusionKind::InFarState => ["in the far state", "먼 상태(far)", "处于远状态（far）"],
+        ExclusionKind::InNearState => ["in the near state", "가까운 상태(near)", "处于近状态（near）"],
+        ExclusionKind::WithoutFigure => ["without this figure", "이 수치가 없음", "缺少该数值"],
     })
 }
 

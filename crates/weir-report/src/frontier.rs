@@ -9,7 +9,7 @@ use weir_record::{
 
 use crate::{format, language::told, metrics, table::Table, view::View, words::Word};
 
-/// The headline in one sentence; `None` where the study asks something else.
+/// The primary comparison in one sentence; `None` where the study asks something else.
 pub(crate) fn headline(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let FrontierAnswer { candidate, family, settings, behind, .. } = answer;
@@ -24,11 +24,11 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 
 /// What the other cells say, and which settings are neither ahead nor behind, a line for each cell.
 pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
-    let Some(headline) = view.frontier_answer() else { return Vec::new() };
+    let Some(primary) = view.frontier_answer() else { return Vec::new() };
     let one = |answer: &FrontierAnswer| {
         let FrontierAnswer { settings, behind, ahead, .. } = answer;
         let (place, others) = (view.cell_label(&answer.cell_id), others(view, answer));
-        if answer.cell_id == headline.cell_id && others.is_empty() {
+        if answer.cell_id == primary.cell_id && others.is_empty() {
             return None;
         }
         Some(told!(
@@ -45,7 +45,7 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
 /// Shares of operations below this are not worth a sentence.
 const INTERRUPTED_MIN: f64 = 0.01;
 
-/// How much the candidate leaves to the interrupt where it answers the headline: that much is another way to wait, and
+/// How much the candidate leaves to the interrupt where it answers the primary comparison: that much is another way to wait, and
 /// no better prediction. It stands right below the claim.
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;

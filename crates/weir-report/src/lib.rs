@@ -23,6 +23,7 @@ mod format;
 mod frontier;
 mod goals;
 mod html;
+mod io_models;
 mod language;
 mod markdown;
 mod metrics;
@@ -39,7 +40,6 @@ mod terminal;
 mod terms;
 mod titles;
 mod view;
-mod ways;
 mod words;
 
 use weir_record::{study::StudyResult, trial::TrialRecord};
@@ -73,7 +73,7 @@ pub fn slices_csv(trials: &[TrialRecord]) -> String {
     slices_csv::lines(trials)
 }
 
-/// The headline verdict in one sentence.
+/// The primary verdict in one sentence.
 pub fn sentence(result: &StudyResult, language: Language) -> String {
     sentence::headline(&view::View::new(result, language))
 }

@@ -307,7 +307,7 @@ pub(crate) fn answered(view: &View<'_>, metric: Metric, scale: AnswerScale, valu
     }
 }
 
-/// The smallest effect that would have been found.
+/// The equivalence margin that would have been found.
 pub(crate) fn detectable(comparison: &Comparison) -> String {
     match &comparison.difference {
         Some(it) => it.detectable_effect.map_or_else(|| ABSENT.to_owned(), |effect| format!("{effect:.3}")),

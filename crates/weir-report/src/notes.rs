@@ -50,10 +50,10 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.comparisons.iter().filter(|it| !view.is_simulated(&it.cell_id)) {
-        // What stands below the headline, or above all plots, is not said again.
-        let is_headline = view.headline().is_some_and(|headline| std::ptr::eq(headline, comparison));
+        // What stands below the primary comparison, or above all plots, is not said again.
+        let is_primary = view.primary().is_some_and(|primary| std::ptr::eq(primary, comparison));
         let is_said = |it: &&Finding| match it {
-            Finding::AlsoSyscalls { .. } => is_headline,
+            Finding::AlsoSyscalls { .. } => is_primary,
             Finding::Oversubscribed { .. } => !view.result.oversubscribed.is_empty(),
             _ => false,
         };

@@ -2,10 +2,9 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, chart, goals, orders, published,
+    added_cost, chart, goals, io_models, orders, published,
     section::{Content, Section},
     view::View,
-    ways,
     words::Word,
 };
 
@@ -54,8 +53,8 @@ fn attributions(view: &View<'_>) -> Content {
 }
 
 fn waiting(view: &View<'_>) -> Content {
-    Content::unless(!ways::has_ways(view), || {
-        Section::of_table(Word::WaysTitle, Word::WaysHelp, ways::table(view))
+    Content::unless(!io_models::has_io_models(view), || {
+        Section::of_table(Word::IoModelsTitle, Word::IoModelsHelp, io_models::table(view))
     })
 }
 

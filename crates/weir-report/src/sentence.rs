@@ -1,4 +1,4 @@
-//! Sentences with numbers in them, per language: the headline, what the study could have missed, why nothing
+//! Sentences with numbers in them, per language: the primary comparison, what the study could have missed, why nothing
 //! was called, definitions. Korean sentences avoid particles after names, whose form would depend on the name.
 
 use weir_record::{
@@ -16,12 +16,12 @@ use crate::{
     words::Word,
 };
 
-/// The verdict of the headline cell in one sentence: what was found, or first why nothing was.
+/// The verdict of the primary cell in one sentence: what was found, or first why nothing was.
 pub(crate) fn headline(view: &View<'_>) -> String {
     if let Some(answer) = added_cost::headline(view).or_else(|| frontier::headline(view)) {
         return answer;
     }
-    let Some(comparison) = view.headline() else { return no_headline(view) };
+    let Some(comparison) = view.primary() else { return no_primary(view) };
     let situation = situation(view, comparison);
     let ratio = comparison.ratio.filter(|ratio| ratio.is_finite());
     let claim = match (view.result.verdict, ratio) {
@@ -36,12 +36,12 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// What else differs, where the judge noted it beside the headline.
+/// What else differs, where the judge noted it beside the primary comparison.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     if let Some(told) = frontier::by_interrupt(view) {
         return Some(told);
     }
-    let notes = &view.headline()?.notes;
+    let notes = &view.primary()?.notes;
     let found = notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
     let text = view.finding(found);
     Some(match view.language {
@@ -57,16 +57,16 @@ pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
         let unlock = missing.unlock.as_deref().unwrap_or_default();
         return Some(format!("{}{}{unlock}", view.word(Word::Unlock), view.language.colon()));
     }
-    let headline = view.headline()?;
-    let step = headline.reasons.iter().find_map(|reason| step_after(view, headline, reason))?;
+    let primary = view.primary()?;
+    let step = primary.reasons.iter().find_map(|reason| step_after(view, primary, reason))?;
     Some(format!("{}{}{step}", view.word(Word::Next), view.language.colon()))
 }
 
 /// What a reason asks for.
-fn step_after(view: &View<'_>, headline: &Comparison, reason: &Finding) -> Option<String> {
+fn step_after(view: &View<'_>, primary: &Comparison, reason: &Finding) -> Option<String> {
     let language = view.language;
-    let pairs = headline.pairs;
-    let margin = format::percent(view.result.spec.smallest_effect);
+    let pairs = primary.pairs;
+    let margin = format::percent(view.result.spec.equivalence_margin);
     Some(match reason {
         Finding::IncludesNone { units_wanted: Some(wanted), .. } => {
             let (wanted, pairs) = (view.units(u64::from(*wanted)), view.units(u64::from(pairs)));
@@ -133,13 +133,13 @@ fn capitalised(view: &View<'_>, text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn no_headline(view: &View<'_>) -> String {
+fn no_primary(view: &View<'_>) -> String {
     let missing = view.result.missing_arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>().join(", ");
     match (view.language, missing.is_empty()) {
         (Language::English, true) => {
-            "There is no headline comparison: no pair of trials was finished.".to_owned()
+            "There is no primary comparison: no pair of trials was finished.".to_owned()
         }
-        (Language::English, false) => format!("There is no headline comparison: {missing} could not run."),
+        (Language::English, false) => format!("There is no primary comparison: {missing} could not run."),
         (Language::Korean, true) => "대표 비교가 없습니다. 끝까지 실행된 시행 쌍이 없습니다.".to_owned(),
         (Language::Korean, false) => format!("대표 비교가 없습니다. 실행하지 못한 대상: {missing}."),
         (Language::Chinese, true) => "没有主结论：没有一对试验完成。".to_owned(),
@@ -202,7 +202,7 @@ fn equivalent(view: &View<'_>, comparison: &Comparison, ratio: f64) -> String {
     let (number, range) = format::ratio_in_prose(ratio, comparison.interval);
     let (arm, baseline) = (&comparison.arm, &comparison.baseline);
     let noun = noun(view, comparison.metric);
-    let margin = format::percent(view.result.spec.smallest_effect);
+    let margin = format::percent(view.result.spec.equivalence_margin);
     match view.language {
         Language::English => {
             format!(
@@ -273,9 +273,9 @@ fn not_comparable(view: &View<'_>, comparison: &Comparison) -> String {
     )
 }
 
-/// What the headline could not have seen, and how loud the machine was; empty without a headline.
+/// What the primary comparison could not have seen, and how loud the machine was; empty without a primary comparison.
 pub(crate) fn sensitivity(view: &View<'_>) -> String {
-    let Some(comparison) = view.headline() else { return String::new() };
+    let Some(comparison) = view.primary() else { return String::new() };
     let detectable = comparison.detectable_effect.filter(|effect| effect.is_finite()).map(format::percent);
     let floor = comparison.noise_floor.filter(|floor| floor.is_finite()).map(format::percent);
     let pairs = comparison.pairs;
@@ -300,11 +300,11 @@ pub(crate) fn sensitivity(view: &View<'_>) -> String {
     parts.join(if view.language == Language::Chinese { "" } else { " " })
 }
 
-/// The absolute figures behind the headline, a line an arm: from the same units as its ratio.
+/// The absolute figures behind the primary comparison, a line an arm: from the same units as its ratio.
 pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
-    let Some(headline) = view.headline() else { return Vec::new() };
-    let Comparison { cell_id, arm, baseline, .. } = headline;
-    let shown = match headline.metric {
+    let Some(primary) = view.primary() else { return Vec::new() };
+    let Comparison { cell_id, arm, baseline, .. } = primary;
+    let shown = match primary.metric {
         Metric::WaitingCpuShare => [Metric::MissRate, Metric::WaitingCpuShare],
         _ => [Metric::ServerCpuPerMessage, Metric::Throughput],
     };

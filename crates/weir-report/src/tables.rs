@@ -261,7 +261,7 @@ pub(crate) fn timeline(view: &View<'_>) -> Table {
         vec![
             entry.arm.clone(),
             view.cell_label(&entry.cell_id),
-            view.word(if entry.clean { Word::Used } else { Word::SetAside }).to_owned(),
+            view.word(if entry.clean { Word::Used } else { Word::Excluded }).to_owned(),
             entry.block.to_string(),
             format!("{:.1} s", entry.started_ns as f64 / 1e9),
             format!("{:.1} s", entry.elapsed_ns as f64 / 1e9),

@@ -9,12 +9,11 @@ use weir_record::{
 use crate::{
     added_cost,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, goals, metrics, notes, orders, published,
+    format, frontier, goals, io_models, metrics, notes, orders, published,
     section::Content,
     sentence,
     table::Table,
     view::{View, bound},
-    ways,
     words::{self, Word},
 };
 
@@ -370,7 +369,7 @@ fn further(view: &View<'_>, out: &mut Output) {
         let Content::Shown(section) = content else { continue };
         out.blank();
         out.styled(Style::Bold, view.word(section.title));
-        section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
+        section.texts.iter().filter(|text| **text != primary).for_each(|text| out.wrapped(text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
 }
@@ -393,13 +392,13 @@ fn lines(view: &View<'_>, out: &mut Output, table: &Table) {
 }
 
 fn ways(view: &View<'_>, out: &mut Output) {
-    if !ways::has_ways(view) {
+    if !io_models::has_io_models(view) {
         return;
     }
     out.blank();
-    out.styled(Style::Bold, view.word(Word::WaysTitle));
-    for way in &view.result.spec.ways {
-        out.wrapped(&format!("- {} · {}", way.name, ways::here(view, way)), "  ");
+    out.styled(Style::Bold, view.word(Word::IoModelsTitle));
+    for way in &view.result.spec.io_models {
+        out.wrapped(&format!("- {} · {}", way.name, io_models::here(view, way)), "  ");
     }
 }
 

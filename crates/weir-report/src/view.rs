@@ -23,7 +23,7 @@ pub(crate) struct View<'a> {
     pub result: &'a StudyResult,
     /// The language.
     pub language: Language,
-    /// Identifiers of all cells, headline first, then as planned, then any only the results know.
+    /// Identifiers of all cells, primary first, then as planned, then any only the results know.
     pub cells: Vec<&'a str>,
     /// Names of all arms, as planned, then any only the results know; the position decides the colour.
     pub arms: Vec<&'a str>,
@@ -37,10 +37,10 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(crate) fn new(result: &'a StudyResult, language: Language) -> Self {
-        let is_headline = |cell: &&CellSpec| cell.role == CellRole::Headline;
-        let headline = result.spec.cells.iter().filter(is_headline);
-        let others = result.spec.cells.iter().filter(|cell| !is_headline(cell));
-        let planned_cells = headline.chain(others).map(|cell| cell.id.as_str());
+        let is_primary = |cell: &&CellSpec| cell.role == CellRole::Primary;
+        let primary = result.spec.cells.iter().filter(is_primary);
+        let others = result.spec.cells.iter().filter(|cell| !is_primary(cell));
+        let planned_cells = primary.chain(others).map(|cell| cell.id.as_str());
         let found_cells = result.arms.iter().map(|arm| arm.cell_id.as_str());
         let compared_cells = result.comparisons.iter().map(|comparison| comparison.cell_id.as_str());
         let planned_arms = result.spec.arms.iter().map(|arm| arm.name.as_str());
@@ -72,9 +72,9 @@ impl<'a> View<'a> {
         MessageKind::of_study(&self.result.spec)
     }
 
-    /// So many of what the headline's values come from: `12 rounds`.
+    /// So many of what the primary comparison's values come from: `12 rounds`.
     pub(crate) fn units(&self, count: u64) -> String {
-        let cell = self.headline().and_then(|headline| self.cell(&headline.cell_id));
+        let cell = self.primary().and_then(|primary| self.cell(&primary.cell_id));
         findings::units_of(self.language, count, cell.map(UnitKind::of_cell).unwrap_or_default())
     }
 
@@ -97,25 +97,25 @@ impl<'a> View<'a> {
         self.word(words::verdict(metric, verdict))
     }
 
-    /// The word of the study's own verdict, which is on its headline.
+    /// The word of the study's own verdict, which is on its primary comparison.
     pub(crate) fn own_verdict(&self) -> &'static str {
         if let Some(answer) = self.frontier_answer() {
             let is_open = answer.others.iter().any(|(_, standing)| *standing == Standing::Open);
             return self.word(words::frontier_verdict(self.result.verdict, is_open));
         }
-        let metric = self.headline().map_or(Metric::ServerCpuPerMessage, |headline| headline.metric);
+        let metric = self.primary().map_or(Metric::ServerCpuPerMessage, |primary| primary.metric);
         self.verdict_word(metric, self.result.verdict)
     }
 
-    /// What the frontier says in the headline cell, where that is on a simulated device.
+    /// What the frontier says in the primary cell, where that is on a simulated device.
     pub(crate) fn frontier_answer(&self) -> Option<&'a FrontierAnswer> {
-        let headline = self.headline()?;
-        self.result.frontier_answers.iter().find(|answer| answer.cell_id == headline.cell_id)
+        let primary = self.primary()?;
+        self.result.frontier_answers.iter().find(|answer| answer.cell_id == primary.cell_id)
     }
 
-    /// The headline comparison, when there is one.
-    pub(crate) fn headline(&self) -> Option<&'a Comparison> {
-        self.result.headline.and_then(|index| self.result.comparisons.get(index))
+    /// The primary comparison, when there is one.
+    pub(crate) fn primary(&self) -> Option<&'a Comparison> {
+        self.result.primary.and_then(|index| self.result.comparisons.get(index))
     }
 
     pub(crate) fn cell(&self, id: &str) -> Option<&'a CellSpec> {

@@ -163,7 +163,7 @@ words! {
         由服务器 CPU 得出的份额表示一个 CPU 能处理的量，即使瓶颈在负载生成器也成立。各份额之和不必为 100 %。";
     ShareOfIt: "share of the published" | "발표된 차이 중 몫" | "占已发表差异的份额";
     ListeningTitle: "How connections came about" | "연결이 맺어진 과정" | "连接的建立";
-    ListeningHelp: "Counted by the kernel over all trials of an arm, those set aside included. Times are median / 99 % / \
+    ListeningHelp: "Counted by the kernel over all trials of an arm, those excluded included. Times are median / 99 % / \
         largest. Connections that took as long as a step of the SYN timer waited for it, not for the server."
         | "제외된 시행을 포함해 각 대상의 모든 시행에서 커널이 센 값입니다. 시간은 중앙값 / 99 % / 최댓값입니다. SYN 타이머의 한 단계만큼 \
         걸린 연결은 서버가 아니라 그 타이머를 기다린 것입니다."
@@ -195,9 +195,9 @@ words! {
     GoalMissed: "missed" | "미달성" | "未达成";
     GoalOpen: "open" | "미정" | "未定";
 
-    WaysTitle: "Ways of waiting, and which of them this machine has" | "대기 방식과 이 머신에서의 사용 가능 여부"
+    IoModelsTitle: "I/O models, and which of them this machine has" | "대기 방식과 이 머신에서의 사용 가능 여부"
         | "等待方式，以及本机具备哪些";
-    WaysHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
+    IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
         Document 004 has such a table; it takes two kinds of AIO for one, and says wrongly that epoll uses interrupts and \
         that pwritev scatters."
         | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다. 문서 004에도 이런 표가 있으나 \
@@ -206,14 +206,14 @@ words! {
         pwritev 能分散读。";
     Way: "way" | "방식" | "方式";
     WayHere: "on this machine" | "이 머신에서" | "在本机";
-    WaySource: "found by" | "확인 방법" | "探测方法";
-    WayModel: "I/O model" | "I/O 모델" | "I/O 模型";
-    WaySince: "since" | "도입" | "始于";
-    WayStrength: "main advantage" | "주요 장점" | "主要优点";
-    WayWeakness: "main drawback" | "주요 단점" | "主要缺点";
-    WayYes: "yes" | "가능" | "可用";
+    IoModelSource: "found by" | "확인 방법" | "探测方法";
+    IoModelModel: "I/O model" | "I/O 모델" | "I/O 模型";
+    IoModelSince: "since" | "도입" | "始于";
+    IoModelStrength: "main advantage" | "주요 장점" | "主要优点";
+    IoModelWeakness: "main drawback" | "주요 단점" | "主要缺点";
+    IoModelYes: "yes" | "가능" | "可用";
     WayLimited: "limited" | "제한적" | "受限";
-    WayNo: "no" | "불가" | "不可用";
+    IoModelNo: "no" | "불가" | "不可用";
 
     Verdict: "verdict" | "판정" | "判定";
     Arm: "arm" | "비교 대상" | "方案";
@@ -232,8 +232,8 @@ words! {
     PValue: "p" | "p" | "p";
     Confidence: "confidence" | "신뢰수준" | "置信水平";
     Trials: "trials" | "시행 수" | "试验数";
-    Headline: "headline" | "대표" | "主结论";
-    Declared: "declared" | "사전 선언" | "预先声明";
+    Primary: "primary" | "주 비교" | "主要比较";
+    Confirmatory: "confirmatory" | "확증" | "验证性";
     Exploratory: "exploratory" | "탐색적" | "探索性";
     GeneratorBound: "generator-bound" | "부하 생성기 한계" | "受限于负载生成器";
     ClosedLoop: "closed loop" | "폐쇄형 부하" | "闭环";
@@ -299,7 +299,7 @@ words! {
     NoChecks: "No check was recorded." | "기록된 검사가 없습니다." | "没有记录任何检查。";
     TimelineTitle: "The session, trial by trial" | "시행별 진행 기록" | "逐次试验时间线";
     TimelineHelp: "Every box is one trial, in the order it ran: the arms take turns, so a drift of the machine hits \
-        all of them. Hollow boxes were set aside. Below: the cross-core reading around each trial, which tells \
+        all of them. Hollow boxes were excluded. Below: the cross-core reading around each trial, which tells \
         machine states apart."
         | "상자 하나가 시행 하나이며 실행된 순서대로 놓였습니다. 대상들이 번갈아 실행되므로 머신 상태가 변해도 모두에게 \
         똑같이 영향을 줍니다. 속이 빈 상자는 비교에서 뺀 시행입니다. 아래는 시행 전후의 코어 간 왕복 시간으로, 머신 상태를 구분합니다."
@@ -312,7 +312,7 @@ words! {
     Block: "block" | "블록" | "区组";
     Steal: "steal" | "스틸" | "steal";
     Used: "used" | "사용" | "采用";
-    SetAside: "set aside" | "제외" | "剔除";
+    Excluded: "excluded" | "제외" | "剔除";
     StateBoundary: "state boundary" | "상태 경계" | "状态边界";
     DefinitionsTitle: "What the words mean" | "용어 설명" | "术语说明";
     ReproduceTitle: "Run it again" | "다시 실행하기" | "复现";
@@ -437,8 +437,8 @@ pub(crate) fn verdict_sign(verdict: Verdict) -> &'static str {
 /// The word of a cell's role.
 pub(crate) fn role(role: CellRole) -> Word {
     match role {
-        CellRole::Headline => Word::Headline,
-        CellRole::Declared => Word::Declared,
+        CellRole::Primary => Word::Primary,
+        CellRole::Confirmatory => Word::Confirmatory,
         CellRole::Exploratory => Word::Exploratory,
     }
 }

@@ -1,4 +1,4 @@
-//! Protocol cores driven by the engine: what a connection does, whatever way of waiting runs it.
+//! Protocol cores driven by the engine: what a connection does, whatever I/O model runs it.
 
 mod deadline;
 pub mod echo;

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, each with its way out.
+//! What can go wrong with a store, each with its remedy.
 
 use std::path::{Path, PathBuf};
 

@@ -48,7 +48,7 @@ CREATE TABLE trial (
     round_trip_after_ns     REAL NOT NULL,
     messages                INTEGER,
     errors                  INTEGER,
-    taints                  TEXT NOT NULL,
+    exclusions                  TEXT NOT NULL,
     record                  TEXT NOT NULL,
     UNIQUE (block_id, position)
 ) STRICT;

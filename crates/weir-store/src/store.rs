@@ -397,9 +397,9 @@ fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecor
     let load = trial.load.as_ref();
     let mut statement = transaction.prepare_cached(
         "INSERT INTO trial (block_id, position, arm, is_repeat, started_ns, elapsed_ns, round_trip_before_ns,
-             round_trip_after_ns, messages, errors, taints, record)
+             round_trip_after_ns, messages, errors, exclusions, record)
          VALUES (:block_id, :position, :arm, :is_repeat, :started_ns, :elapsed_ns, :round_trip_before_ns,
-             :round_trip_after_ns, :messages, :errors, :taints, :record)",
+             :round_trip_after_ns, :messages, :errors, :exclusions, :record)",
     )?;
     statement.execute(named_params! {
         ":block_id": block_id,
@@ -412,7 +412,7 @@ fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecor
         ":round_trip_after_ns": trial.reading_after.round_trip_ns,
         ":messages": load.map(|load| integer(load.messages)),
         ":errors": load.map(|load| integer(load.failures.errors())),
-        ":taints": to_json(&what, &trial.taints)?,
+        ":exclusions": to_json(&what, &trial.exclusions)?,
         ":record": to_json(&what, trial)?,
     })?;
     insert_figures(transaction, transaction.last_insert_rowid(), trial)?;

@@ -11,9 +11,9 @@ pub struct ThreadUsage {
     /// CPU in the kernel.
     pub system_ns: u64,
     /// Switches because it waited for something.
-    pub switches_voluntary: u64,
+    pub context_switches_voluntary: u64,
     /// Switches because another thread was given its CPU.
-    pub switches_involuntary: u64,
+    pub context_switches_involuntary: u64,
 }
 
 impl ThreadUsage {
@@ -22,8 +22,12 @@ impl ThreadUsage {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
-            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
-            switches_involuntary: self.switches_involuntary.saturating_sub(earlier.switches_involuntary),
+            context_switches_voluntary: self
+                .context_switches_voluntary
+                .saturating_sub(earlier.context_switches_voluntary),
+            context_switches_involuntary: self
+                .context_switches_involuntary
+                .saturating_sub(earlier.context_switches_involuntary),
         }
     }
 }
@@ -45,8 +49,8 @@ pub fn thread_usage() -> io::Result<ThreadUsage> {
     Ok(ThreadUsage {
         user_ns: ns(usage.ru_utime),
         system_ns: ns(usage.ru_stime),
-        switches_voluntary: count(usage.ru_nvcsw),
-        switches_involuntary: count(usage.ru_nivcsw),
+        context_switches_voluntary: count(usage.ru_nvcsw),
+        context_switches_involuntary: count(usage.ru_nivcsw),
     })
 }
 

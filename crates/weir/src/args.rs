@@ -45,7 +45,7 @@ Exit codes: 0 done, 1 failed while running, 2 wrong command line or study file, 
 12 not comparable or too noisy, 13 this environment cannot run it, 130 interrupted (finished blocks are kept); \
 10 a threshold is not met (--max-errors); 14 is reserved for a missing baseline";
 
-/// Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the number may be
+/// Measures which I/O model is faster on this machine, by how much, why, and whether the number may be
 /// believed.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, max_term_width = 100, after_help = AFTER_HELP)]

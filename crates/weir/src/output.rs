@@ -81,8 +81,8 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
     write_whole_or(path, text, "choose another folder with --out")
 }
 
-/// The same with another way out for whoever has no space.
-pub(crate) fn write_whole_or(path: &Path, text: &str, way_out: &str) -> Result<()> {
+/// The same with another remedy for whoever has no space.
+pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()> {
     let write = || {
         let (partial, mut file) = begin_beside(path)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -91,7 +91,7 @@ pub(crate) fn write_whole_or(path: &Path, text: &str, way_out: &str) -> Result<(
             let _ = fs::remove_file(&partial);
         })
     };
-    let cannot = || format!("cannot write {}; free some space or {way_out}", path.display());
+    let cannot = || format!("cannot write {}; free some space or {remedy}", path.display());
     write().with_context(cannot)
 }
 

@@ -45,7 +45,7 @@ const UNSAFE_PLACES: &[UnsafePlace] = &[
     },
     UnsafePlace {
         path: "crates/weir-engine/benches/handoff.rs",
-        reason: "messages between rings straight to the kernel, as a yardstick",
+        reason: "messages between rings straight to the kernel, as a reference",
     },
     UnsafePlace {
         path: "crates/weir-proto/tests/allocations/counting.rs",

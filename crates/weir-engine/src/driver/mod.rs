@@ -1,4 +1,4 @@
-//! The seam: what a way of waiting must be able to do. Nothing above this folder knows which one runs.
+//! The seam: what an I/O model must be able to do. Nothing above this folder knows which one runs.
 //!
 //! The contract, for every driver:
 //!
@@ -99,7 +99,7 @@ impl Wait {
     }
 }
 
-/// A way of waiting.
+/// An I/O model.
 pub(crate) trait Mechanism {
     /// Listens on an address.
     fn listen(&mut self, address: &Address, options: &ListenOptions) -> io::Result<SlotId>;

@@ -10,7 +10,7 @@ use crate::{
     runtime::Core,
 };
 
-/// A driver that cannot run here, with the reason and the way out.
+/// A driver that cannot run here, with the reason and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The kernel, or a sandbox around us, refuses the driver.
@@ -110,7 +110,7 @@ fn smoke_test_here(config: &Config) -> io::Result<()> {
     if byte == *b"w" { Ok(()) } else { Err(io::Error::other("the start-up test returned another byte")) }
 }
 
-/// Turns a start-up error into a sentence and a way out.
+/// Turns a start-up error into a sentence and a remedy.
 fn explain(driver: Driver, error: &io::Error) -> (String, Option<String>) {
     let plain = (error.to_string(), None);
     if driver != Driver::Uring {

@@ -310,7 +310,7 @@ fn idle_workers_sleep() {
             let before = weir_sys::usage::thread_usage().expect("own usage");
             time::sleep(Duration::from_millis(2_200)).await;
             let used = weir_sys::usage::thread_usage().expect("own usage").since(&before);
-            notes.lock().expect("nobody panicked").push(used.switches_voluntary);
+            notes.lock().expect("nobody panicked").push(used.context_switches_voluntary);
         }
     });
     let switches = found.lock().expect("nobody panicked").clone();

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     alternation,
+    host_defaults::{DriverFound, HostDefaults},
     limits::{self, SpecError, instead},
     protocol::{Machine, Protocol, Value},
-    surroundings::{DriverFound, Surroundings},
     table::{At, Entry, Fault, Table},
 };
 
@@ -206,14 +206,14 @@ pub(super) fn missing(
     places: &Places,
     replaced: &[OfDriver],
     left_out: &[String],
-    surroundings: &Surroundings,
+    host_defaults: &HostDefaults,
 ) -> Result<Vec<MissingArm>, Fault> {
     let told = |name: &str, found: &DriverFound| MissingArm {
         name: name.to_owned(),
         reason: found.detail.clone(),
         unlock: found.unlock.clone(),
     };
-    let refused = |driver: Option<&str>| surroundings.refused(driver?);
+    let refused = |driver: Option<&str>| host_defaults.refused(driver?);
     let mut missing: Vec<MissingArm> = replaced
         .iter()
         .filter(|arm| spec.arms.iter().all(|own| own.name != arm.name))
@@ -221,7 +221,7 @@ pub(super) fn missing(
         .collect();
     let of_driver = spec.arms.iter().filter_map(|arm| Some(told(&arm.name, refused(driver(&arm.subject))?)));
     missing.extend(of_driver.collect::<Vec<_>>());
-    let left_out = left_out.iter().find_map(|driver| surroundings.refused(driver));
+    let left_out = left_out.iter().find_map(|driver| host_defaults.refused(driver));
     for name in &places.idle {
         let Some(found) = left_out else {
             let message = format!("{name} runs in no cell; look at its `where` and at the arms of the cells");

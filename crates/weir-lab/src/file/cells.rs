@@ -31,8 +31,8 @@ const NO_ROUNDS: &str =
     "rounds, slices and permutations have no meaning with alternate = false; leave them out";
 
 const ROLES: [(&str, CellRole); 3] = [
-    ("headline", CellRole::Headline),
-    ("declared", CellRole::Declared),
+    ("primary", CellRole::Primary),
+    ("confirmatory", CellRole::Confirmatory),
     ("exploratory", CellRole::Exploratory),
 ];
 
@@ -206,7 +206,7 @@ impl File {
         let claims = self.settings.rounds.unwrap_or(ROUNDS);
         let others = self.exploratory_rounds.unwrap_or(claims.min(EXPLORATORY_ROUNDS_MAX));
         let usual = match (role, load) {
-            (CellRole::Headline | CellRole::Declared, _) => claims,
+            (CellRole::Primary | CellRole::Confirmatory, _) => claims,
             (CellRole::Exploratory, LoadMode::Closed) => others,
             (CellRole::Exploratory, _) => others * 3 / 2,
         };
@@ -222,34 +222,34 @@ impl File {
 
     fn draft(
         &self,
-        asked: &Asked<'_>,
+        parameters: &CellParameters<'_>,
         shape: &Shape,
         load: Option<LoadMode>,
         slice_ns: Option<u64>,
     ) -> Draft {
-        let mut spec = self.cell(shape, asked.role, load, asked.settings);
-        spec.neighbours = asked.neighbours.iter().map(|(_, name)| name.clone()).collect();
+        let mut spec = self.cell(shape, parameters.role, load, parameters.settings);
+        spec.neighbours = parameters.neighbours.iter().map(|(_, name)| name.clone()).collect();
         spec.id = protocol::cell_id(&spec);
         // Cells that differ in how their arms take turns alone are told apart by that.
-        if let (Some(slice_ns), [_, _, ..]) = (slice_ns, &asked.settings.slices_ns[..]) {
+        if let (Some(slice_ns), [_, _, ..]) = (slice_ns, &parameters.settings.slices_ns[..]) {
             spec.id = format!("{}-s{}ms", spec.id, slice_ns as f64 / 1e6);
         }
-        if asked.settings.alternate == Some(false) && self.settings.alternate != Some(false) {
+        if parameters.settings.alternate == Some(false) && self.settings.alternate != Some(false) {
             spec.id.push_str("-whole");
         }
         Draft {
-            turns: self.turns(asked.role, spec.load, asked.settings, slice_ns),
+            turns: self.turns(parameters.role, spec.load, parameters.settings, slice_ns),
             spec,
             shape: shape.clone(),
-            is_combined: asked.is_combined,
-            arms: asked.arms.to_vec(),
-            neighbours: asked.neighbours.to_vec(),
+            is_combined: parameters.is_combined,
+            arms: parameters.arms.to_vec(),
+            neighbours: parameters.neighbours.to_vec(),
         }
     }
 }
 
 /// What a cell, or several, are asked for by one place of the file.
-struct Asked<'a> {
+struct CellParameters<'a> {
     role: CellRole,
     settings: &'a Settings,
     is_combined: bool,
@@ -276,11 +276,11 @@ pub(super) fn read(
     for cell in own {
         written.extend(explicit(cell, &file, &mut levels)?);
     }
-    let has_headline = written.iter().any(|draft| draft.spec.role == CellRole::Headline);
+    let has_primary = written.iter().any(|draft| draft.spec.role == CellRole::Primary);
     let mut cells = Vec::new();
     if has_matrix {
         let factors = factors.map_or_else(|| Ok(Table::empty()), Entry::table)?;
-        cells = matrix(table, factors, &file, &mut levels, has_headline)?;
+        cells = matrix(table, factors, &file, &mut levels, has_primary)?;
     }
     cells.extend(written);
     let rates = table.read("latency", latency)?.unwrap_or_default();
@@ -437,41 +437,48 @@ fn matrix(
     factors: Table<'_>,
     file: &File,
     levels: &mut Levels<'_>,
-    has_headline: bool,
+    has_primary: bool,
 ) -> Result<Vec<Draft>, Fault> {
     let at = factors.at();
     let mut factors = factors.named("");
     let all = levels.read(&mut factors)?;
     factors.finish(|key| elsewhere(key, file.protocol))?;
     check_count(&all, at)?;
-    let headline = match table.take("headline") {
-        Some(entry) if has_headline => {
-            return Err(entry.wrong("a [[cell]] is the headline already; one of them must go".to_owned()));
+    let primary = match table.take("primary") {
+        Some(entry) if has_primary => {
+            return Err(
+                entry.wrong("a [[cell]] is the primary comparison already; one of them must go".to_owned())
+            );
         }
         Some(entry) => Some(pick(entry.table()?, file.protocol, &all)?),
-        None if has_headline => None,
-        None => Some(pick(Table::empty().named("headline"), file.protocol, &all)?),
+        None if has_primary => None,
+        None => Some(pick(Table::empty().named("primary"), file.protocol, &all)?),
     };
-    let mut declared = Vec::new();
-    for table in table.tables("declared")? {
-        declared.push(pick(table, file.protocol, &all)?);
+    let mut confirmatory = Vec::new();
+    for table in table.tables("confirmatory")? {
+        confirmatory.push(pick(table, file.protocol, &all)?);
     }
-    let declare_all = table.read("declare_all", Entry::flag)?.unwrap_or(false);
+    let all_confirmatory = table.read("all_confirmatory", Entry::flag)?.unwrap_or(false);
     let bytes_max = table.read("in_flight_max_mib", in_flight_max)?.unwrap_or(u64::MAX);
     let role = |shape: &Shape| {
-        if headline.as_ref() == Some(shape) {
-            CellRole::Headline
-        } else if declare_all || declared.contains(shape) {
-            CellRole::Declared
+        if primary.as_ref() == Some(shape) {
+            CellRole::Primary
+        } else if all_confirmatory || confirmatory.contains(shape) {
+            CellRole::Confirmatory
         } else {
             CellRole::Exploratory
         }
     };
     let settings = Settings::default();
     let draft = |shape: &Shape| {
-        let asked =
-            Asked { role: role(shape), settings: &settings, is_combined: true, arms: &[], neighbours: &[] };
-        file.draft(&asked, shape, None, None)
+        let parameters = CellParameters {
+            role: role(shape),
+            settings: &settings,
+            is_combined: true,
+            arms: &[],
+            neighbours: &[],
+        };
+        file.draft(&parameters, shape, None, None)
     };
     let mut cells: Vec<Draft> = combinations(&all).iter().map(draft).collect();
     cells.retain(|draft| bytes_in_flight(&draft.spec) <= bytes_max);
@@ -546,7 +553,13 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     let all = levels.read(&mut table)?;
     table.finish(|key| elsewhere(key, file.protocol))?;
     check_count(&all, at)?;
-    let asked = Asked { role, settings: &settings, is_combined: false, arms: &arms, neighbours: &neighbours };
+    let parameters = CellParameters {
+        role,
+        settings: &settings,
+        is_combined: false,
+        arms: &arms,
+        neighbours: &neighbours,
+    };
     let slices: Vec<Option<u64>> = match &settings.slices_ns[..] {
         [] => vec![None],
         own => own.iter().copied().map(Some).collect(),
@@ -554,7 +567,7 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     let mut drafts = Vec::new();
     for shape in &combinations(&all) {
         for load in &loads {
-            drafts.extend(slices.iter().map(|slice_ns| file.draft(&asked, shape, *load, *slice_ns)));
+            drafts.extend(slices.iter().map(|slice_ns| file.draft(&parameters, shape, *load, *slice_ns)));
         }
     }
     Ok(drafts)

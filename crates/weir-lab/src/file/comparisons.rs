@@ -102,7 +102,7 @@ impl Known<'_> {
         let below = to.as_ref().and_then(|to| to.metric).or(metric).unwrap_or(above);
         comparable(above, below).map_err(wrong)?;
         let bound = bound(&mut table)?;
-        let goal = bound.map(|bound| resolved(&bound, above, self.spec.smallest_effect));
+        let goal = bound.map(|bound| resolved(&bound, above, self.spec.equivalence_margin));
         table.finish(|_| None)?;
         let mut found = Vec::new();
         for (arm, cell) in self.places(&of)? {
@@ -345,12 +345,12 @@ fn number(entry: Entry<'_>) -> Result<f64, Fault> {
 }
 
 /// The bound that a stored study has: nothing in it depends on a margin elsewhere.
-fn resolved(bound: &Bound, metric: Metric, smallest_effect: f64) -> Goal {
+fn resolved(bound: &Bound, metric: Metric, equivalence_margin: f64) -> Goal {
     let row = metric.row();
     match (bound, row.scale, row.better) {
         (Bound::Is(goal), ..) => *goal,
-        (Bound::NotSlower, Scale::Ratio, Better::Smaller) => Goal::AtMost(1.0 + smallest_effect),
-        (Bound::NotSlower, Scale::Ratio, Better::Larger) => Goal::AtLeast(1.0 / (1.0 + smallest_effect)),
+        (Bound::NotSlower, Scale::Ratio, Better::Smaller) => Goal::AtMost(1.0 + equivalence_margin),
+        (Bound::NotSlower, Scale::Ratio, Better::Larger) => Goal::AtLeast(1.0 / (1.0 + equivalence_margin)),
         (Bound::NotSlower, Scale::Difference { margin }, Better::Smaller) => Goal::AtMost(margin),
         (Bound::NotSlower, Scale::Difference { margin }, Better::Larger) => Goal::AtLeast(-margin),
     }

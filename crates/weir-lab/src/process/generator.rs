@@ -15,9 +15,9 @@ use super::{
     server::Server,
 };
 use crate::{
+    host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
     protocol::{self, Generator, seconds},
-    surroundings::cpu_list,
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
@@ -65,7 +65,7 @@ pub(crate) fn load(
         Some(EXIT_USAGE) => return Err(LaunchError::Usage(group.said())),
         Some(EXIT_ENVIRONMENT) => return Err(LaunchError::Environment(group.said())),
         _ => {
-            let reason = group.obituary();
+            let reason = group.exit_reason();
             return Ok(Err(blame(server, reason)));
         }
     }

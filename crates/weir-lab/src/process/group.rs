@@ -146,7 +146,7 @@ impl Group {
     }
 
     /// How the child ended and the end of what it said, in one line.
-    pub(crate) fn obituary(&mut self) -> String {
+    pub(crate) fn exit_reason(&mut self) -> String {
         let how = match self.end() {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => format!("exited with status {code}"),

@@ -18,9 +18,9 @@ use super::{
     server::NoServer,
 };
 use crate::{
+    host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
     supervise,
-    surroundings::cpu_list,
 };
 
 /// What a neighbour says when its work has begun.
@@ -109,7 +109,7 @@ impl Neighbour {
 
     /// Why it ended by itself.
     pub(super) fn death(&mut self) -> TrialFailure {
-        TrialFailure::Neighbour { reason: format!("{}: {}", self.name, self.group.obituary()) }
+        TrialFailure::Neighbour { reason: format!("{}: {}", self.name, self.group.exit_reason()) }
     }
 
     /// CPUs it has used since it began, so that they are not taken for somebody else's.

@@ -12,7 +12,7 @@ use weir_record::{
 };
 
 use super::{files::TrialFiles, server::Server};
-use crate::{launch::TrialRequest, surroundings::cpu_list};
+use crate::{host_defaults::cpu_list, launch::TrialRequest};
 
 /// Driver of the exchange in studies that were stored before they named it.
 const EXCHANGE_DRIVER_UNNAMED: &str = "uring";
@@ -137,7 +137,7 @@ pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
 }
 
 /// An exchange that runs behind a gateway.
-pub(super) struct Behind {
+pub(super) struct Upstream {
     pub(super) exchange: Server,
     /// What it had used before the load began.
     pub(super) at_start: Use,
@@ -170,14 +170,14 @@ mod tests {
     };
 
     use super::*;
-    use crate::{builtin::BuiltIn, protocol, surroundings::Surroundings};
+    use crate::{builtin::BuiltIn, host_defaults::HostDefaults, protocol};
 
     /// What is said for an arm in a cell: to the exchange, to the gateway, and to the generator.
     fn said(arm: &str, cell: &str, load: Option<LoadMode>) -> [String; 3] {
-        let surroundings =
-            Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
+        let host_defaults =
+            HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
         let gateway = BuiltIn::named("gateway").expect("it is built in");
-        let spec = gateway.study(&surroundings).expect("it is right").spec;
+        let spec = gateway.study(&host_defaults).expect("it is right").spec;
         let arm = spec.arms.iter().find(|it| it.name == arm).expect("the arm is there");
         let mut cell = spec.cells.iter().find(|it| it.id == cell).expect("the cell is there").clone();
         cell.load = load.unwrap_or(cell.load);

@@ -402,7 +402,7 @@ impl Generator {
         match self.group.end().ok().and_then(|status| status.code()) {
             Some(EXIT_USAGE) => Broken::Stop(LaunchError::Usage(self.group.said())),
             Some(EXIT_ENVIRONMENT) => Broken::Stop(LaunchError::Environment(self.group.said())),
-            _ => Broken::Load(self.group.obituary()),
+            _ => Broken::Load(self.group.exit_reason()),
         }
     }
 

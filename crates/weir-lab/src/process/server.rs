@@ -15,12 +15,12 @@ use super::{
     files::TrialFiles,
     group::{Bond, Group, TICK},
     neighbour::{self, Neighbour},
-    orders::{self, Behind, Use},
+    orders::{self, Upstream, Use},
 };
 use crate::{
+    host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
     protocol, supervise,
-    surroundings::cpu_list,
 };
 
 /// Longest try to connect while waiting for a foreign server.
@@ -39,7 +39,7 @@ pub(crate) struct Server {
     /// Abstract socket that answers with engine counters, for Weir's own servers.
     pub(crate) stats_socket: Option<String>,
     /// The exchange behind a gateway.
-    pub(super) behind: Option<Box<Behind>>,
+    pub(super) behind: Option<Box<Upstream>>,
     /// Processes beside it.
     neighbours: Vec<Neighbour>,
 }
@@ -128,7 +128,7 @@ impl Server {
         weir: &std::path::Path,
         request: &TrialRequest<'_>,
         words: &[String],
-        (stats_socket, behind): (String, Option<Box<Behind>>),
+        (stats_socket, behind): (String, Option<Box<Upstream>>),
         deadlines: &Deadlines,
     ) -> Result<Self, NoServer> {
         let mut command = Command::new(weir);
@@ -165,7 +165,7 @@ impl Server {
         let at_start = Use::of(&exchange);
         let own = stats_socket("gateway");
         let words = orders::gateway_arguments(request, subject, cell, &exchange.address, (&own, files));
-        let behind = Some(Box::new(Behind { exchange, at_start }));
+        let behind = Some(Box::new(Upstream { exchange, at_start }));
         Self::start_own(weir, request, &words, (own, behind), deadlines)
     }
 
@@ -203,7 +203,7 @@ impl Server {
     /// What the exit of a server that never became ready means.
     fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
         let code = self.group.end().ok().and_then(|status: ExitStatus| status.code());
-        let reason = self.group.obituary();
+        let reason = self.group.exit_reason();
         let is_weir = self.kind == Kind::Weir;
         match code {
             Some(EXIT_USAGE) if is_weir => {
@@ -264,7 +264,7 @@ impl Server {
         let neighbour = self.neighbours.iter_mut().find_map(|it| (!it.still_runs()).then_some(it));
         match neighbour.filter(|_| !has_ended) {
             Some(neighbour) => neighbour.death(),
-            None => TrialFailure::Server { reason: format!("during the load it {}", self.obituary()) },
+            None => TrialFailure::Server { reason: format!("during the load it {}", self.exit_reason()) },
         }
     }
 
@@ -274,12 +274,12 @@ impl Server {
     }
 
     /// Why it ended by itself.
-    fn obituary(&mut self) -> String {
+    fn exit_reason(&mut self) -> String {
         match &mut self.behind {
             Some(behind) if behind.exchange.group.has_ended() => {
-                format!("lost its exchange, which {}", behind.exchange.group.obituary())
+                format!("lost its exchange, which {}", behind.exchange.group.exit_reason())
             }
-            _ => self.group.obituary(),
+            _ => self.group.exit_reason(),
         }
     }
 

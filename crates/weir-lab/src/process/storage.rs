@@ -80,7 +80,7 @@ pub(super) struct Job<'a> {
 
 /// What a tool says of the job it did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct JobResult {
     tool: String,
     operations: u64,
     /// Operations of the tool's own before the job.
@@ -142,7 +142,7 @@ fn words(weir: &Path, request: &TrialRequest<'_>, job: &Job<'_>) -> Result<Vec<S
 }
 
 /// What an arm's tool says of the job it did.
-fn told(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<Told, TrialFailure> {
+fn told(request: &TrialRequest<'_>, printed: &str, job: &Job<'_>) -> Result<JobResult, TrialFailure> {
     let told = match &request.arm.subject {
         Subject::Fio { .. } => fio::told(printed, job),
         _ => own::told(printed),
@@ -273,7 +273,7 @@ impl Tool {
             }
             Some(EXIT_ENVIRONMENT) if is_weir => Ok(TrialFailure::ServerEnvironment { reason: said }),
             Some(supervise::EXIT_NOT_STARTED) => Ok(TrialFailure::ServerEnvironment { reason: said }),
-            _ => Ok(TrialFailure::Job { reason: self.group.obituary() }),
+            _ => Ok(TrialFailure::Job { reason: self.group.exit_reason() }),
         }
     }
 
@@ -339,7 +339,7 @@ impl Tool {
         if let Some(begin) = text.find('{') {
             return Ok(Ok(text[begin..].to_owned()));
         }
-        Ok(Err(TrialFailure::Job { reason: self.group.obituary() }))
+        Ok(Err(TrialFailure::Job { reason: self.group.exit_reason() }))
     }
 
     /// Ends it: politely first.
@@ -456,7 +456,7 @@ fn measure(
             && background.group.has_ended()
         {
             return Ok(Err(TrialFailure::Load {
-                reason: format!("the background load {}", background.group.obituary()),
+                reason: format!("the background load {}", background.group.exit_reason()),
             }));
         }
         match Moment::read(&tool, background.as_deref()) {
@@ -476,7 +476,7 @@ fn measure(
 }
 
 /// The trial as the judge wants it.
-fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: Told) -> Result<LoadReport, TrialFailure> {
+fn report(cell: &CellSpec, job: &Job<'_>, seen: Seen, told: JobResult) -> Result<LoadReport, TrialFailure> {
     if !told.errors.is_empty() {
         let errors: Vec<String> = told.errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
         return Err(TrialFailure::Job { reason: format!("operations failed: {}", errors.join(", ")) });
@@ -583,7 +583,7 @@ mod tests {
             background: Some((4_096 * 3_000, 5)),
         };
         let latency = LatencySummary { count: 9, ns_mean: 400_000.0, ..LatencySummary::default() };
-        let told = Told { tool: "fio-3.33".to_owned(), iops: 2_010.0, latency, ..Told::default() };
+        let told = JobResult { tool: "fio-3.33".to_owned(), iops: 2_010.0, latency, ..JobResult::default() };
         let file = Path::new("data");
         let report = report(&spec.cells[0], &a_job(file), seen, told).expect("nothing failed");
         assert_eq!((report.messages, report.throughput_per_second), (1_000, 2_000.0));
@@ -603,7 +603,7 @@ mod tests {
             job: ObservedWindow::default(),
             background: None,
         };
-        let told = Told { errors: vec![("EIO".to_owned(), 3)], ..Told::default() };
+        let told = JobResult { errors: vec![("EIO".to_owned(), 3)], ..JobResult::default() };
         let failure =
             report(&spec.cells[0], &a_job(Path::new("data")), seen, told).expect_err("three failed");
         assert_eq!(failure, TrialFailure::Job { reason: "operations failed: 3 EIO".to_owned() });

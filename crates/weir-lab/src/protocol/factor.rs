@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet, fmt};
 use weir_record::spec::{CellSpec, LoadMode};
 
 use crate::{
+    host_defaults::{HostDefaults, cpu_list},
     limits::{Level, SpecError},
-    surroundings::{Surroundings, cpu_list},
     table::{At, Entry, Fault},
 };
 
@@ -79,7 +79,7 @@ pub(crate) struct Factor {
 /// What resolves levels that have a name instead of a number.
 #[derive(Clone, Copy)]
 pub(crate) struct Machine<'s> {
-    pub(crate) surroundings: &'s Surroundings,
+    pub(crate) host_defaults: &'s HostDefaults,
     /// The server side's, as the file or the machine has them.
     pub(crate) server_cpus: &'s [usize],
 }
@@ -108,7 +108,7 @@ impl Factor {
             Kind::Word(read) => Ok(vec![Value::Word(Cow::Owned(word(read, entry)?))]),
             Kind::Driver(read) => {
                 let driver: String = word(read, entry)?;
-                let runs = machine.surroundings.refused(&driver).is_none();
+                let runs = machine.host_defaults.refused(&driver).is_none();
                 Ok(if runs { vec![Value::Word(Cow::Owned(driver))] } else { Vec::new() })
             }
         }

@@ -18,8 +18,8 @@ pub(crate) use echo::DRIVERS;
 pub(crate) use factor::{Factor, Kind, Machine, Value};
 
 use crate::{
+    host_defaults::HostDefaults,
     limits::SpecError,
-    surroundings::Surroundings,
     table::{Fault, Table},
 };
 
@@ -63,9 +63,9 @@ pub(crate) trait Protocol: Sync {
     fn subject(&self, arm: &mut Table<'_>) -> Result<Subject, Fault>;
 
     /// CPUs and drivers that the file leaves to the machine.
-    fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
-        spec.server_cpus.clone_from(&surroundings.server_cpus);
-        spec.load_cpus.clone_from(&surroundings.load_cpus);
+    fn place(&self, spec: &mut StudySpec, host_defaults: &HostDefaults) {
+        spec.server_cpus.clone_from(&host_defaults.server_cpus);
+        spec.load_cpus.clone_from(&host_defaults.load_cpus);
     }
 
     /// How its load shows in a cell's identifier.

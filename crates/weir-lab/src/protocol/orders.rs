@@ -14,8 +14,8 @@ use super::{
     factor::{load_shown, unusual},
 };
 use crate::{
+    host_defaults::HostDefaults,
     limits::{Level, SpecError, one_of},
-    surroundings::Surroundings,
     table::{At, Entry, Fault, Table},
 };
 
@@ -208,10 +208,11 @@ impl Protocol for Orders {
     }
 
     /// A core for each thread where there are five; the exchange has the first driver of the study.
-    fn place(&self, spec: &mut StudySpec, surroundings: &Surroundings) {
-        let cpus = surroundings.order_cpus.as_ref();
-        spec.server_cpus = cpus.map_or_else(|| surroundings.server_cpus.clone(), |cpus| cpus.gateway.clone());
-        spec.load_cpus = cpus.map_or_else(|| surroundings.load_cpus.clone(), |cpus| cpus.load.clone());
+    fn place(&self, spec: &mut StudySpec, host_defaults: &HostDefaults) {
+        let cpus = host_defaults.order_cpus.as_ref();
+        spec.server_cpus =
+            cpus.map_or_else(|| host_defaults.server_cpus.clone(), |cpus| cpus.gateway.clone());
+        spec.load_cpus = cpus.map_or_else(|| host_defaults.load_cpus.clone(), |cpus| cpus.load.clone());
         let first = spec.cells.iter().find_map(|cell| cell.orders.as_ref()).map(|it| it.driver.clone());
         for orders in spec.cells.iter_mut().filter_map(|cell| cell.orders.as_mut()) {
             if orders.exchange_driver.is_empty() {
@@ -312,14 +313,14 @@ fn on_driver(arm: &str, subject: &GatewaySubject, cell: &CellSpec) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{builtin::BuiltIn, surroundings::DriverFound, validate};
+    use crate::{builtin::BuiltIn, host_defaults::DriverFound, validate};
 
-    fn study_on(surroundings: &Surroundings) -> crate::file::Study {
-        BuiltIn::named("gateway").expect("it is built in").study(surroundings).expect("it is right")
+    fn study_on(host_defaults: &HostDefaults) -> crate::file::Study {
+        BuiltIn::named("gateway").expect("it is built in").study(host_defaults).expect("it is right")
     }
 
     fn study() -> StudySpec {
-        study_on(&Surroundings::default()).spec
+        study_on(&HostDefaults::default()).spec
     }
 
     fn refusal(change: impl FnOnce(&mut StudySpec)) -> String {
@@ -367,14 +368,14 @@ mod tests {
     }
 
     #[test]
-    fn without_io_uring_epoll_has_the_headline_and_the_exchange_and_the_ring_is_named() {
+    fn without_io_uring_epoll_has_the_primary_cell_and_the_exchange_and_the_ring_is_named() {
         let gone = DriverFound {
             driver: "uring".to_owned(),
             available: false,
             detail: "kernel.io_uring_disabled is 2".to_owned(),
             unlock: None,
         };
-        let found = study_on(&Surroundings { tried: vec![gone], ..Surroundings::default() });
+        let found = study_on(&HostDefaults { tried: vec![gone], ..HostDefaults::default() });
         let missing: Vec<&str> = found.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!((found.spec.cells[0].id.as_str(), missing), ("closed-epoll-w2", vec!["msgring"]));
         assert!(found.spec.arms.iter().all(|arm| arm.name != "msgring"));

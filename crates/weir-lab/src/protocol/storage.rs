@@ -28,7 +28,7 @@ const SECTOR_BYTES: u32 = 512;
 /// Most threads of an engine that has one operation in flight in each.
 const THREADS_MAX: u32 = 256;
 
-/// The way of waiting that every engine has.
+/// The I/O model that every engine has.
 const INTERRUPT: &str = "interrupt";
 
 /// Whether an engine has one operation in flight for each of the job's threads.
@@ -578,7 +578,7 @@ mod tests {
     #[test]
     fn a_simulated_device_is_named_by_its_load_and_refuses_what_it_cannot_do() {
         let cells =
-            |text: &str| crate::storage::tests::read(&format!("[[cell]]\nrole = \"headline\"\n{text}"));
+            |text: &str| crate::storage::tests::read(&format!("[[cell]]\nrole = \"primary\"\n{text}"));
         let id = |text: &str| cells(text).expect(text).cells[0].id.clone();
         assert_eq!(id("device = \"model\""), "model");
         let loaded = "device = \"model-late\"\nbackground_depth = 32\nbackground_cores = 4";

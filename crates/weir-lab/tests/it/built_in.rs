@@ -1,32 +1,33 @@
 //! Built-in studies are files: what each comes to on a machine with two CPUs, as `weir study NAME --dry-run` tells it.
 
 use weir_lab::{
-    builtin, outline,
-    surroundings::{DriverFound, OrderCpus, Surroundings},
+    builtin,
+    host_defaults::{DriverFound, HostDefaults, OrderCpus},
+    outline,
 };
 
 use crate::fixture::{built_in, study_on};
 
-fn machine() -> Surroundings {
-    Surroundings { seed: 1, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() }
+fn machine() -> HostDefaults {
+    HostDefaults { seed: 1, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() }
 }
 
-fn without_uring() -> Surroundings {
+fn without_uring() -> HostDefaults {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
         detail: "kernel.io_uring_disabled is 2".to_owned(),
         unlock: None,
     };
-    Surroundings { tried: vec![gone], ..machine() }
+    HostDefaults { tried: vec![gone], ..machine() }
 }
 
-fn published(surroundings: Surroundings) -> Surroundings {
-    Surroundings { plan: Some("published".to_owned()), ..surroundings }
+fn published(host_defaults: HostDefaults) -> HostDefaults {
+    HostDefaults { plan: Some("published".to_owned()), ..host_defaults }
 }
 
-fn told(name: &str, surroundings: &Surroundings) -> String {
-    outline::text(&study_on(name, surroundings))
+fn told(name: &str, host_defaults: &HostDefaults) -> String {
+    outline::text(&study_on(name, host_defaults))
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn without_io_uring_others_stand_in_or_the_study_goes_on_without_its_arms() {
 fn the_published_plans_have_the_lengths_of_their_sources() {
     insta::assert_snapshot!("outline-survey-published", told("survey", &published(machine())));
     let cores: Vec<Vec<usize>> = (0..6).map(|core| vec![core]).collect();
-    let large = Surroundings { order_cpus: OrderCpus::of(&cores), ..published(machine()) };
+    let large = HostDefaults { order_cpus: OrderCpus::of(&cores), ..published(machine()) };
     insta::assert_snapshot!("outline-gateway-published", told("gateway", &large));
     let spec = study_on("gateway", &large).spec;
     let own = spec.cells[0].orders.as_ref().expect("it is of orders").exchange_cpus.clone();

@@ -10,8 +10,8 @@ use weir_lab::{
     builtin::BuiltIn,
     fake::{FakeArm, FakeLauncher, FakeStates, NEVER},
     file::Study,
-    run::{self, Event, Hands, Outcome, RunError},
-    surroundings::Surroundings,
+    host_defaults::HostDefaults,
+    run::{self, Callbacks, Event, Outcome, RunError},
 };
 use weir_record::{
     machine::Fingerprint,
@@ -36,14 +36,14 @@ pub fn fresh_folder(name: &str) -> PathBuf {
 }
 
 /// A built-in study as it is on such a machine.
-pub fn study_on(name: &str, surroundings: &Surroundings) -> Study {
+pub fn study_on(name: &str, host_defaults: &HostDefaults) -> Study {
     let study = BuiltIn::named(name).unwrap_or_else(|| panic!("{name} is built in"));
-    study.study(surroundings).unwrap_or_else(|error| panic!("{error}"))
+    study.study(host_defaults).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A built-in study on a machine on which everything runs.
 pub fn built_in(name: &str) -> StudySpec {
-    study_on(name, &Surroundings { seed: 3, ..Surroundings::default() }).spec
+    study_on(name, &HostDefaults { seed: 3, ..HostDefaults::default() }).spec
 }
 
 pub fn new_study(spec: StudySpec) -> NewStudy {
@@ -61,8 +61,8 @@ pub fn launcher(seed: u64, states: FakeStates, ratio: f64) -> FakeLauncher {
 pub fn start(name: &str, spec: &StudySpec, launcher: &mut FakeLauncher) -> Result<Outcome, RunError> {
     let folder = fresh_folder(name);
     let mut ignore = |_: &Event| {};
-    let hands = Hands { launcher, interrupt: &NEVER, progress: &mut ignore };
-    run::start(&folder, &new_study(spec.clone()), hands)
+    let callbacks = Callbacks { launcher, interrupt: &NEVER, progress: &mut ignore };
+    run::start(&folder, &new_study(spec.clone()), callbacks)
 }
 
 /// Continues a study to its end.
@@ -72,7 +72,7 @@ pub fn resume(
     interrupt: &AtomicBool,
 ) -> Result<Outcome, RunError> {
     let mut ignore = |_: &Event| {};
-    run::resume(folder, &Fingerprint::default(), Hands { launcher, interrupt, progress: &mut ignore })
+    run::resume(folder, &Fingerprint::default(), Callbacks { launcher, interrupt, progress: &mut ignore })
 }
 
 pub fn comparison<'a>(outcome: &'a Outcome, cell_id: &str, metric: Metric) -> &'a Comparison {

@@ -3,8 +3,8 @@
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     file::Study,
-    run::{self, Ended, Hands},
-    surroundings::{DriverFound, Surroundings},
+    host_defaults::{DriverFound, HostDefaults},
+    run::{self, Callbacks, Ended},
 };
 use weir_record::{
     finding::{Finding, MessageKind},
@@ -40,8 +40,8 @@ fn an_arm_runs_in_its_own_cells_only_and_the_study_is_complete() {
     }
     let interleaving = outcome.result.checks.iter().find(|check| check.name == "interleaving");
     assert!(interleaving.is_some_and(|check| check.passed), "{interleaving:?}");
-    let headline = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
-    assert_eq!((headline.arm.as_str(), headline.verdict), ("uring", Verdict::Better));
+    let primary = comparison(&outcome, "c100-d1-html-reconnect-closed", Metric::ServerCpuPerMessage);
+    assert_eq!((primary.arm.as_str(), primary.verdict), ("uring", Verdict::Better));
     let causes: usize = spec.published.iter().map(|claim| claim.causes.len()).sum();
     assert_eq!(outcome.result.attributions.len(), causes);
     // A fifth dearer: 1.2 of 1.2.
@@ -167,11 +167,11 @@ fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
         unlock: None,
     };
     let Study { spec, missing_arms } =
-        study_on("survey", &Surroundings { seed: 3, tried: vec![gone], ..Surroundings::default() });
+        study_on("survey", &HostDefaults { seed: 3, tried: vec![gone], ..HostDefaults::default() });
     let mut launcher = launcher(&spec, &[("epoll-sendfile", 15.0)]);
     let study = NewStudy { missing_arms, ..new_study(spec) };
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
-    let outcome = run::start(&fresh_folder("survey-without-uring"), &study, hands).expect("it runs");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    let outcome = run::start(&fresh_folder("survey-without-uring"), &study, callbacks).expect("it runs");
     let names: Vec<&str> = outcome.result.missing_arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["uring", "uring-read"]);
     let of_uring = |it: &&Comparison| it.arm.starts_with("uring") || it.baseline.starts_with("uring");

@@ -9,11 +9,11 @@ use weir_lab::{
     export,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
     file::Study,
-    run::{self, Ended, Event, Hands},
-    surroundings::{DriverFound, Surroundings},
+    host_defaults::{DriverFound, HostDefaults},
+    run::{self, Callbacks, Ended, Event},
 };
 use weir_record::{
-    finding::{Exclusion, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
+    finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     spec::{CellRole, CellSpec, LoadMode},
     trial::TrialRecord,
     verdict::{Comparison, Metric, Verdict},
@@ -77,12 +77,12 @@ fn arms_that_take_turns_find_two_per_cent_on_a_machine_that_changes_its_state() 
             launcher.noise = 0.03;
             let outcome = start("turns", &spec, &mut launcher).expect("a healthy study runs");
             assert!(outcome.result.complete && outcome.trials.iter().all(|trial| trial.attempt == 0));
-            assert!(outcome.trials.iter().all(|trial| trial.taints.is_empty()));
-            let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-            assert!(headline.pairs >= 15, "those of one state: {:?}", headline.pairs_excluded);
-            assert_eq!(headline.pairs + excluded(headline), 30);
-            assert_eq!(headline.ratios_self.len(), headline.pairs as usize);
-            *count += u32::from(headline.verdict == Verdict::Worse || headline.p_value <= Some(0.01));
+            assert!(outcome.trials.iter().all(|trial| trial.exclusions.is_empty()));
+            let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+            assert!(primary.pairs >= 15, "those of one state: {:?}", primary.pairs_excluded);
+            assert_eq!(primary.pairs + excluded(primary), 30);
+            assert_eq!(primary.ratios_self.len(), primary.pairs as usize);
+            *count += u32::from(primary.verdict == Verdict::Worse || primary.p_value <= Some(0.01));
         }
     }
     assert!(found >= 16 && wrong <= 2, "{found} found, {wrong} called wrongly, of 20 each");
@@ -98,14 +98,14 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
     launcher.arms.get_mut("epoll").expect("it is there").far_factor = 1.28;
     launcher.arms.get_mut("uring").expect("it is there").far_factor = 1.52;
     let outcome = start("by-state", &spec, &mut launcher).expect("a healthy study runs");
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    let [near, far] = headline.by_state.as_slice() else { panic!("{headline:?}") };
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let [near, far] = primary.by_state.as_slice() else { panic!("{primary:?}") };
     for (effect, planted) in [(near, 0.8), (far, 0.95)] {
         assert!(effect.interval.0 < planted && planted < effect.interval.1, "{planted}: {effect:?}");
     }
     let most = if far.units > near.units { far } else { near };
-    assert_eq!((headline.ratio, headline.pairs), (Some(most.ratio), most.units));
-    assert_eq!(headline.pairs + excluded(headline), 40);
+    assert_eq!((primary.ratio, primary.pairs), (Some(most.ratio), most.units));
+    assert_eq!(primary.pairs + excluded(primary), 40);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others() {
         let found = outcome.result.comparisons.iter().find(of_arm).expect("it is compared");
         (found.pairs, found.pairs_excluded.clone())
     };
-    let failed = Finding::Excluded { reason: Exclusion::ServerFailed, count: 1 };
+    let failed = Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 };
     assert_eq!(rounds("uring"), (11, vec![failed]));
     assert_eq!(rounds("poll"), (12, Vec::new()));
     assert!(outcome.trials.iter().all(|trial| trial.attempt == 0), "what failed by itself is not repeated");
@@ -134,9 +134,9 @@ fn an_unfinished_schedule_decides_nothing() {
     let outcome =
         start("unfinished", &spec, &mut launcher(1, FakeStates::Near, 0.5)).expect("a healthy study runs");
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::TimeCap, Verdict::Inconclusive));
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert!(headline.p_value.is_some_and(|p_value| p_value < 1e-6), "{headline:?}");
-    assert!(matches!(headline.reasons.as_slice(), [Finding::Unfinished { blocks: 30, .. }]), "{headline:?}");
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert!(primary.p_value.is_some_and(|p_value| p_value < 1e-6), "{primary:?}");
+    assert!(matches!(primary.reasons.as_slice(), [Finding::Unfinished { blocks: 30, .. }]), "{primary:?}");
     assert_ne!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Decided);
 }
 
@@ -167,12 +167,12 @@ fn two_states_do_not_mislead_where_ungated_pairs_would() {
         let mut launcher = FakeLauncher::new(seed, states, &arms);
         let outcome = start("two-states", &study(&["epoll", "uring"], 12, seed), &mut launcher)
             .expect("a healthy study runs");
-        let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+        let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
         two_states += u32::from(outcome.result.states.boundary_ns.is_some());
-        let ratio = headline.ratio.expect("there are pairs");
+        let ratio = primary.ratio.expect("there are pairs");
         let (is_near, is_far) = ((ratio - 0.9).abs() < 0.02, (ratio - 0.9 * 2.0 / 1.1).abs() < 0.06);
         assert!(is_near || is_far, "seed {seed}: {ratio} belongs to no state");
-        assert_eq!(outcome.result.verdict == Verdict::Better, is_near, "seed {seed}: {headline:?}");
+        assert_eq!(outcome.result.verdict == Verdict::Better, is_near, "seed {seed}: {primary:?}");
         misled += u32::from((ungated_ratio(&outcome.trials) - ratio).abs() > 0.05);
     }
     assert!(two_states >= 12, "only {two_states} of 20 studies met both states; the test shows too little");
@@ -209,10 +209,10 @@ fn far_blocks_are_repeated_until_the_near_ones_suffice() {
     let states = FakeStates::Switching { near: Duration::from_secs(30), far: Duration::from_secs(15) };
     let outcome = start("repeated", &study(&["epoll", "uring"], 12, 3), &mut launcher(3, states, 0.8))
         .expect("a healthy study runs");
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(outcome.result.states.trials.1 > 0, "no trial was far: {:?}", outcome.result.states);
     assert!(outcome.trials.iter().any(|trial| trial.attempt > 0));
-    assert_eq!((headline.pairs, headline.ratios_self.len()), (12, 12));
+    assert_eq!((primary.pairs, primary.ratios_self.len()), (12, 12));
     assert!(outcome.trials.len() > outcome.result.comparisons[0].pairs as usize * 3);
 }
 
@@ -222,12 +222,12 @@ fn wrong_or_failing_responses_make_a_cell_not_comparable() {
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::Resets(3);
     let outcome = start("resets", &study(&["epoll", "uring"], 6, 1), &mut launcher).expect("the study runs");
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     let resets = [FailureCount { class: FailureClass::Reset, count: 3 }];
-    let Some(Finding::TrialsFailed { arm, first, .. }) = headline.reasons.first() else {
-        panic!("{headline:?}")
+    let Some(Finding::TrialsFailed { arm, first, .. }) = primary.reasons.first() else {
+        panic!("{primary:?}")
     };
-    assert_eq!((arm.as_str(), first.reason), ("uring", Some(Exclusion::Errors)));
+    assert_eq!((arm.as_str(), first.reason), ("uring", Some(ExclusionKind::Errors)));
     assert_eq!(first.classes, resets);
     let failures = outcome.result.checks.iter().find(|check| check.name == "failures-classified");
     let failures = failures.expect("it is checked");
@@ -276,8 +276,8 @@ fn a_generator_at_its_limit_leaves_no_throughput_verdict_and_needs_an_equal_rate
     let confirmed = start("bound-confirmed", &with_open_cell(CellRole::Exploratory, 1), &mut limited(1))
         .expect("the study runs");
     assert_eq!(confirmed.result.verdict, Verdict::Better);
-    let headline = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
-    assert_eq!(equal_rate(&headline.notes), Some(WitnessBearing::Supports), "{headline:?}");
+    let primary = comparison(&confirmed, CLOSED, Metric::ServerCpuPerMessage);
+    assert_eq!(equal_rate(&primary.notes), Some(WitnessBearing::Supports), "{primary:?}");
 }
 
 #[test]
@@ -306,8 +306,8 @@ fn what_is_barred_takes_no_part_in_the_correction() {
         start("barred", &with_open_cell(CellRole::Exploratory, 1), &mut launcher).expect("the study runs");
     let throughput = comparison(&outcome, CLOSED, Metric::Throughput);
     assert_eq!((throughput.verdict, throughput.p_value_holm), (Verdict::NotComparable, None));
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert_eq!(headline.p_value_holm, headline.p_value, "it is the only claim");
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert_eq!(primary.p_value_holm, primary.p_value, "it is the only claim");
 }
 
 #[test]
@@ -320,8 +320,8 @@ fn a_cpu_verdict_stands_beside_an_equal_rate_at_which_the_arms_are_alike() {
         let mut spec = with_open_cell(CellRole::Exploratory, seed);
         spec.cells[1].blocks = 12;
         let outcome = start("alike", &spec, &mut launcher).expect("the study runs");
-        let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-        assert!(equal_rate(&headline.notes).is_some(), "{headline:?}");
+        let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+        assert!(equal_rate(&primary.notes).is_some(), "{primary:?}");
         stood += u32::from(outcome.result.verdict == Verdict::Better);
     }
     assert_eq!(stood, 20);
@@ -335,8 +335,8 @@ fn a_cpu_verdict_that_an_equal_rate_contradicts_does_not_stand() {
     let outcome = start("contradicted", &with_open_cell(CellRole::Exploratory, 1), &mut launcher)
         .expect("the study runs");
     assert_eq!(outcome.result.verdict, Verdict::NotComparable);
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
-    assert_eq!(equal_rate(&headline.reasons), Some(WitnessBearing::Contradicts), "{headline:?}");
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    assert_eq!(equal_rate(&primary.reasons), Some(WitnessBearing::Contradicts), "{primary:?}");
 }
 
 const OPEN: &str = "c100-d1-m64-open60pct";
@@ -360,7 +360,7 @@ fn a_generator_that_lags_leaves_cpu_but_no_latency_verdict() {
 
 #[test]
 fn an_arm_that_does_not_keep_the_rate_is_not_compared_at_it() {
-    let mut spec = with_open_cell(CellRole::Declared, 1);
+    let mut spec = with_open_cell(CellRole::Confirmatory, 1);
     spec.cells[1].load = LoadMode::Open { rate_per_second: 230_000.0, poisson: true };
     let outcome = start("overload", &spec, &mut launcher(1, FakeStates::Near, 0.8)).expect("the study runs");
     let open = comparison(&outcome, OPEN, Metric::ServerCpuPerMessage);
@@ -374,7 +374,7 @@ fn every_arm_is_offered_the_same_rate_of_the_smaller_capacity() {
     let mut launcher = launcher(1, FakeStates::Near, 0.8);
     launcher.noise = 0.0;
     let outcome =
-        start("rate", &with_open_cell(CellRole::Declared, 1), &mut launcher).expect("the study runs");
+        start("rate", &with_open_cell(CellRole::Confirmatory, 1), &mut launcher).expect("the study runs");
     assert_eq!(
         outcome.result.spec.cells[1].load,
         LoadMode::Open { rate_per_second: 120_000.0, poisson: true }
@@ -420,7 +420,7 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
 
 #[test]
 fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdict() {
-    let spec = study_on("quick", &Surroundings { seed: 11, ..Surroundings::default() }).spec;
+    let spec = study_on("quick", &HostDefaults { seed: 11, ..HostDefaults::default() }).spec;
     let mut launcher = launcher(11, SWITCHING, 0.78);
     launcher.generator_us_per_message = 4.2;
     let outcome = start("quick", &spec, &mut launcher).expect("quick runs");
@@ -430,12 +430,12 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
         outcome.result.elapsed_ns
     );
     assert_eq!(outcome.result.verdict, Verdict::Better);
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     assert!(
-        headline.pairs >= 22 && headline.detectable_effect.is_some_and(|effect| effect < 0.02),
-        "{headline:?}"
+        primary.pairs >= 22 && primary.detectable_effect.is_some_and(|effect| effect < 0.02),
+        "{primary:?}"
     );
-    assert_eq!(headline.pairs + excluded(headline), 44);
+    assert_eq!(primary.pairs + excluded(primary), 44);
     let exploratory = comparison(&outcome, "c10-d1-m64-closed", Metric::ServerCpuPerMessage);
     let judged = (exploratory.verdict, exploratory.ratio.is_some(), exploratory.p_value_holm);
     assert_eq!(judged, (Verdict::NoClaim, true, None));
@@ -444,7 +444,7 @@ fn quick_ends_within_a_minute_and_a_half_on_a_restless_machine_and_has_its_verdi
 
 #[test]
 fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
-    let spec = study_on("quick", &Surroundings { seed: 11, ..Surroundings::default() }).spec;
+    let spec = study_on("quick", &HostDefaults { seed: 11, ..HostDefaults::default() }).spec;
     let mut launcher = launcher(11, FakeStates::Near, 0.78);
     let (mut now_ns, mut first, mut last) = (0, None, None);
     let mut progress = |event: &Event| match event {
@@ -455,14 +455,14 @@ fn quick_says_within_a_quarter_of_a_minute_what_it_sees_so_far() {
         }
         _ => {}
     };
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
-    let outcome = run::start(&fresh_folder("so-far"), &new_study(spec), hands).expect("quick runs");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let outcome = run::start(&fresh_folder("so-far"), &new_study(spec), callbacks).expect("quick runs");
     let (at_ns, first) = first.expect("it says something");
     assert!(at_ns < 15_000_000_000, "{at_ns}");
     assert!(first.interval.0 < 0.78 && 0.78 < first.interval.1, "{first:?}");
-    let headline = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
+    let primary = comparison(&outcome, CLOSED, Metric::ServerCpuPerMessage);
     let last = last.expect("it says something");
-    assert_eq!((Some(last.ratio), Some(last.interval)), (headline.ratio, headline.interval));
+    assert_eq!((Some(last.ratio), Some(last.interval)), (primary.ratio, primary.interval));
 }
 
 #[test]
@@ -473,31 +473,32 @@ fn quick_without_io_uring_compares_poll_and_says_what_is_missing() {
         detail: "kernel.io_uring_disabled is 2".to_owned(),
         unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
     };
-    let surroundings = Surroundings { seed: 11, tried: vec![gone], ..Surroundings::default() };
-    let Study { spec, missing_arms } = study_on("quick", &surroundings);
+    let host_defaults = HostDefaults { seed: 11, tried: vec![gone], ..HostDefaults::default() };
+    let Study { spec, missing_arms } = study_on("quick", &host_defaults);
     assert_eq!((spec.arms[1].name.as_str(), missing_arms[0].name.as_str()), ("poll", "uring"));
     let arms = [("epoll", FakeArm::costing(5.0)), ("poll", FakeArm::costing(5.05))];
     let mut launcher = FakeLauncher::new(11, FakeStates::Near, &arms);
     let study = NewStudy { missing_arms, ..new_study(spec) };
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
-    let outcome = run::start(&fresh_folder("quick-poll"), &study, hands).expect("quick runs");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    let outcome = run::start(&fresh_folder("quick-poll"), &study, callbacks).expect("quick runs");
     assert!(outcome.result.complete);
     assert_eq!(outcome.result.missing_arms, study.missing_arms);
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
 }
 
 #[test]
-fn the_exported_document_has_the_result_and_every_trial_with_all_its_taints() {
+fn the_exported_document_has_the_result_and_every_trial_with_all_its_exclusions() {
     let outcome = start("export", &study(&["epoll", "uring"], 12, 3), &mut launcher(3, SWITCHING, 0.8))
         .expect("a healthy study runs");
     let text = export::json(&outcome.result, &outcome.trials).expect("it serialises");
     let document: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     let trials = document["trials"].as_array().expect("a list");
     assert_eq!(trials.len(), outcome.trials.len());
-    let tainted =
-        trials.iter().filter(|trial| trial["taints"].as_array().is_some_and(|taints| !taints.is_empty()));
+    let excluded = trials
+        .iter()
+        .filter(|trial| trial["exclusions"].as_array().is_some_and(|exclusions| !exclusions.is_empty()));
     let unclean = outcome.result.timeline.iter().filter(|entry| !entry.clean);
-    // What ran in the other state of the machine has no taint and is not used either.
-    assert!(tainted.count() < unclean.count());
+    // What ran in the other state of the machine has no exclusion and is not used either.
+    assert!(excluded.count() < unclean.count());
     assert_eq!(document["result"]["verdict"], "better");
 }

@@ -9,14 +9,14 @@ use weir_judge::sample::study;
 use weir_lab::{
     exit::ExitCode,
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates, NEVER},
-    run::{self, Ended, Event, Hands, Outcome, RunError},
+    run::{self, Callbacks, Ended, Event, Outcome, RunError},
 };
 use weir_record::{
-    finding::{Exclusion, Finding, Stopped},
+    finding::{ExclusionKind, Finding, Stopped},
     machine::Fingerprint,
     spec::StudySpec,
     study::MissingArm,
-    trial::Taint,
+    trial::Exclusion,
     verdict::Verdict,
 };
 use weir_store::{Store, StoreError};
@@ -54,9 +54,9 @@ fn interrupted_at_any_event_a_resumed_study_runs_the_same_schedule_and_loses_not
             }
         };
         let mut first = launcher(SEED, FakeStates::Near, 0.8);
-        let hands = Hands { launcher: &mut first, interrupt: &interrupt, progress: &mut progress };
+        let callbacks = Callbacks { launcher: &mut first, interrupt: &interrupt, progress: &mut progress };
         let outcome =
-            run::start(&folder, &new_study(spec.clone()), hands).expect("an interruption is no error");
+            run::start(&folder, &new_study(spec.clone()), callbacks).expect("an interruption is no error");
         if outcome.ended == Ended::Complete {
             // The flag came after the last trial, or never.
             assert_eq!(outcome.trials.len(), whole.trials.len(), "event {events}");
@@ -85,9 +85,9 @@ fn an_interruption_during_a_trial_drops_that_block_alone() {
         let interrupt = AtomicBool::new(false);
         let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
         launcher.interrupt_in_trial = Some(trial);
-        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
+        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
         let outcome =
-            run::start(&folder, &new_study(spec.clone()), hands).expect("an interruption is no error");
+            run::start(&folder, &new_study(spec.clone()), callbacks).expect("an interruption is no error");
         assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, trial as usize / 3 * 3));
         let store = Store::open_read_only(&folder).expect("the store is readable");
         assert_eq!(store.result().expect("it is readable"), Some(outcome.result));
@@ -101,8 +101,8 @@ fn the_clock_of_a_study_stands_still_between_sessions() {
     let mut first = launcher(SEED, FakeStates::Near, 0.8);
     first.interrupt_in_trial = Some(6);
     let spec = study(&["epoll", "uring"], 4, SEED);
-    let hands = Hands { launcher: &mut first, interrupt: &interrupt, progress: &mut |_| {} };
-    run::start(&folder, &new_study(spec), hands).expect("an interruption is no error");
+    let callbacks = Callbacks { launcher: &mut first, interrupt: &interrupt, progress: &mut |_| {} };
+    run::start(&folder, &new_study(spec), callbacks).expect("an interruption is no error");
     let mut second = launcher(SEED, FakeStates::Near, 0.8);
     weir_lab::launch::Launcher::pause(&mut second, std::time::Duration::from_secs(3_600));
     let resumed = resume(&folder, &mut second, &NEVER).expect("it resumes");
@@ -165,8 +165,8 @@ fn run_far(name: &str, spec: &StudySpec, states: FakeStates) -> (Outcome, u32) {
     let mut waits = 0;
     let mut progress = |event: &Event| waits += u32::from(matches!(event, Event::WaitingForNear { .. }));
     let mut launcher = launcher(SEED, states, 0.8);
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
-    let outcome = run::start(&fresh_folder(name), &new_study(spec.clone()), hands).expect("it runs");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let outcome = run::start(&fresh_folder(name), &new_study(spec.clone()), callbacks).expect("it runs");
     (outcome, waits)
 }
 
@@ -220,7 +220,9 @@ fn an_arm_that_dies_at_once_is_named_and_the_others_go_on() {
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Environment);
     let dead: Vec<_> = outcome.trials.iter().filter(|trial| trial.arm == "nginx").collect();
     assert_eq!(dead.len(), 2);
-    assert!(dead.iter().all(|trial| trial.taints == [Taint::ServerFailed { reason: reason.clone() }]));
+    assert!(
+        dead.iter().all(|trial| trial.exclusions == [Exclusion::ServerFailed { reason: reason.clone() }])
+    );
 }
 
 #[test]
@@ -247,9 +249,9 @@ fn a_study_without_a_trial_says_so() {
     let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
     launcher.interrupt_in_trial = Some(0);
     let interrupt = AtomicBool::new(false);
-    let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut |_| {} };
     let spec = study(&["epoll", "uring"], 12, SEED);
-    let outcome = run::start(&fresh_folder("no-trial"), &new_study(spec), hands).expect("it ends");
+    let outcome = run::start(&fresh_folder("no-trial"), &new_study(spec), callbacks).expect("it ends");
     assert_eq!((outcome.ended, outcome.trials.len()), (Ended::Interrupted, 0));
     assert_eq!(*found(&outcome, "machine-states"), Finding::NoTrial);
 }
@@ -267,10 +269,10 @@ fn a_server_that_dies_once_costs_its_block_and_is_not_tried_until_it_does_not() 
     let outcome = start("dies-once", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it runs");
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(outcome.result.comparisons[0].pairs, 11);
-    let excluded = [Finding::Excluded { reason: Exclusion::ServerFailed, count: 1 }];
+    let excluded = [Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 }];
     assert_eq!(outcome.result.comparisons[0].pairs_excluded, excluded);
     assert!(outcome.result.missing_arms.is_empty() && outcome.result.complete);
-    assert_eq!(outcome.trials.iter().filter(|trial| !trial.taints.is_empty()).count(), 1);
+    assert_eq!(outcome.trials.iter().filter(|trial| !trial.exclusions.is_empty()).count(), 1);
 }
 
 #[test]
@@ -300,8 +302,8 @@ fn a_disk_that_fills_up_is_reported_with_what_is_kept_and_the_study_goes_on_late
     let store = Store::create(&folder, &new_study(spec)).expect("a fresh folder takes a store");
     store.limit_bytes(160 << 10).expect("the limit is taken");
     let mut first = launcher(SEED, FakeStates::Near, 0.8);
-    let hands = Hands { launcher: &mut first, interrupt: &NEVER, progress: &mut |_| {} };
-    let error = run::run(store, hands).expect_err("the disk is full");
+    let callbacks = Callbacks { launcher: &mut first, interrupt: &NEVER, progress: &mut |_| {} };
+    let error = run::run(store, callbacks).expect_err("the disk is full");
     let RunError::Store { source: StoreError::Full { .. }, blocks_done } = &error else {
         panic!("{error:?}");
     };
@@ -320,11 +322,11 @@ fn a_study_is_not_continued_on_another_machine() {
     let folder = fresh_folder("moved");
     let spec = study(&["epoll", "uring"], 4, SEED);
     let mut launcher = launcher(SEED, FakeStates::Near, 0.8);
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
-    run::start(&folder, &new_study(spec), hands).expect("a healthy study runs");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    run::start(&folder, &new_study(spec), callbacks).expect("a healthy study runs");
     let elsewhere = Fingerprint { cpus_online: 64, ..Fingerprint::default() };
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
-    let error = run::resume(&folder, &elsewhere, hands).expect_err("the blocks cannot be mixed");
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
+    let error = run::resume(&folder, &elsewhere, callbacks).expect_err("the blocks cannot be mixed");
     assert!(error.to_string().contains("CPUs online 0 there, 64 here"), "{error}");
     assert_eq!(ExitCode::of_error(&error).code(), 12);
 }
@@ -341,8 +343,8 @@ fn a_second_session_on_the_same_folder_is_refused() {
         }
     };
     let mut first = launcher(SEED, FakeStates::Near, 0.8);
-    let hands = Hands { launcher: &mut first, interrupt: &NEVER, progress: &mut progress };
-    run::start(&folder, &new_study(spec), hands).expect("the first session is not disturbed");
+    let callbacks = Callbacks { launcher: &mut first, interrupt: &NEVER, progress: &mut progress };
+    run::start(&folder, &new_study(spec), callbacks).expect("the first session is not disturbed");
     let refused = refused.expect("events were told");
     assert!(matches!(refused, RunError::Busy { .. }), "{refused}");
 }

@@ -3,7 +3,7 @@
 use weir_lab::{
     fake::{FakeArm, FakeFault, FakeLauncher, FakeStates},
     file,
-    surroundings::Surroundings,
+    host_defaults::HostDefaults,
 };
 use weir_record::{
     spec::StudySpec,
@@ -18,13 +18,13 @@ const STUDY: &str = r#"
 name = "waits"
 protocol = "storage"
 alternate = false
-smallest_effect = 0.05
+equivalence_margin = 0.05
 exploratory_blocks = 12
 
 [factors]
 background_depth = [0, 32, 128]
 
-[headline]
+[primary]
 background_depth = 32
 
 [[arm]]
@@ -38,9 +38,9 @@ wait = "poll"
 "#;
 
 fn study() -> StudySpec {
-    let surroundings =
-        Surroundings { seed: 11, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() };
-    file::parse(std::path::Path::new("waits.toml"), STUDY, &surroundings).expect("it is right").spec
+    let host_defaults =
+        HostDefaults { seed: 11, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
+    file::parse(std::path::Path::new("waits.toml"), STUDY, &host_defaults).expect("it is right").spec
 }
 
 fn launcher(poll: FakeArm) -> FakeLauncher {

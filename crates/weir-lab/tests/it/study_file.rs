@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_lab::{
     file::parse,
-    surroundings::{DriverFound, Surroundings},
+    host_defaults::{DriverFound, HostDefaults},
 };
 use weir_record::{
     goal::{ComparisonSpec, Goal, Side},
@@ -14,12 +14,12 @@ use weir_record::{
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
 
-fn surroundings() -> Surroundings {
-    Surroundings { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..Surroundings::default() }
+fn host_defaults() -> HostDefaults {
+    HostDefaults { seed: 7, server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() }
 }
 
 fn read(text: &str) -> Result<StudySpec, String> {
-    let study = parse(Path::new("a.toml"), text, &surroundings());
+    let study = parse(Path::new("a.toml"), text, &host_defaults());
     study.map(|study| study.spec).map_err(|error| error.to_string())
 }
 
@@ -39,7 +39,7 @@ fn the_documented_example_has_fifteen_lines_and_is_a_study() {
         cells,
         [
             ("c100-d1-m64-closed", CellRole::Exploratory, 8),
-            ("c100-d16-m64-closed", CellRole::Headline, 30),
+            ("c100-d16-m64-closed", CellRole::Primary, 30),
             ("c100-d16-m64-open60pct", CellRole::Exploratory, 12),
         ]
     );
@@ -54,8 +54,8 @@ fn mistakes_are_named_with_file_line_and_key() {
     insta::assert_snapshot!(mistake("connections = [100]", "conections = [100]"), @"a.toml:8: conections: there is no such key; did you mean connections?");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = [100, 0]"), @"a.toml:8: connections: 0 is out of range; it must be from 1 to 60000");
     insta::assert_snapshot!(mistake("connections = [100]", "connections = []"), @"a.toml:8: connections: the list is empty; it must hold at least one level");
-    insta::assert_snapshot!(mistake("depth = 16", "depth = 8"), @"a.toml:4: headline.depth: 8 is not a level of the factor; there are 1, 16");
-    insta::assert_snapshot!(mistake("headline = { depth = 16 }", ""), @"a.toml:1: headline.depth: one level must be picked; there are 1, 16");
+    insta::assert_snapshot!(mistake("depth = 16", "depth = 8"), @"a.toml:4: primary.depth: 8 is not a level of the factor; there are 1, 16");
+    insta::assert_snapshot!(mistake("primary = { depth = 16 }", ""), @"a.toml:1: primary.depth: one level must be picked; there are 1, 16");
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"auto\""), @"a.toml:13: arm.driver: an arm must name its driver; `auto` would leave open what was measured");
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"kqueue\""), @r#"a.toml:13: arm.driver: there is no driver "kqueue"; there are uring, epoll, poll, select, blocking"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"nginx\"]"), @"a.toml:13: arm.command: no word of the command holds {port}, so the server cannot be told where to listen");
@@ -73,7 +73,7 @@ fn mistakes_are_named_with_file_line_and_key() {
 fn http(factors: &str) -> String {
     EXAMPLE
         .replacen("window = \"1s\"", "protocol = \"http\"\nwindow = \"1s\"", 1)
-        .replacen("headline = { depth = 16 }", "headline = { content = \"html\", close = false }", 1)
+        .replacen("primary = { depth = 16 }", "primary = { content = \"html\", close = false }", 1)
         .replacen("depth = [1, 16]", factors, 1)
 }
 
@@ -90,7 +90,7 @@ fn an_http_study_has_content_and_close_among_its_factors() {
     assert_eq!(
         cells,
         [
-            ("c100-d1-html-closed", CellRole::Headline, page),
+            ("c100-d1-html-closed", CellRole::Primary, page),
             ("c100-d1-html-reconnect-closed", CellRole::Exploratory, page),
             ("c100-d1-image-closed", CellRole::Exploratory, 151_552),
             ("c100-d1-image-reconnect-closed", CellRole::Exploratory, 151_552),
@@ -103,7 +103,7 @@ fn an_http_study_has_content_and_close_among_its_factors() {
     assert_eq!((asked.content.as_str(), asked.close), ("1024", true));
     let Subject::Weir { arguments, .. } = &spec.arms[0].subject else { panic!("{:?}", spec.arms[0]) };
     assert_eq!(arguments, &["--backlog", "10", "{scratch}/log"]);
-    let plain = read(&http("").replacen("headline = { content = \"html\", close = false }", "", 1));
+    let plain = read(&http("").replacen("primary = { content = \"html\", close = false }", "", 1));
     assert_eq!(plain.expect("html is the default").cells[0].id, "c100-d1-html-closed");
 }
 
@@ -113,11 +113,11 @@ fn mistakes_of_http_are_named_too() {
     let content = "content = [\"html\"]";
     insta::assert_snapshot!(wrong("content = [\"png\"]"), @r#"a.toml:10: content: "png" is none: a content is `html`, `image` or a number of bytes"#);
     insta::assert_snapshot!(wrong("content = [64, \"64\"]"), @"a.toml:10: content: 64 occurs twice");
-    insta::assert_snapshot!(wrong("content = [\"image\"]"), @"a.toml:5: headline.content: html is not a level of the factor; there are image");
+    insta::assert_snapshot!(wrong("content = [\"image\"]"), @"a.toml:5: primary.content: html is not a level of the factor; there are image");
     insta::assert_snapshot!(wrong("message_bytes = [64]"), @r#"a.toml:10: message_bytes: it is a factor of protocol = "echo", and this study is of http"#);
     insta::assert_snapshot!(wrong(&format!("{content}\nclose = [false, true]\ndepth = [4]")), @"a.toml:12: depth: c100-d4-html-reconnect-closed closes after each request, so that only one can be in flight");
     insta::assert_snapshot!(mistake("depth = [1, 16]", "depth = [1, 16]\nclose = [true]"), @r#"a.toml:10: close: it is a factor of protocol = "http", and this study is of echo"#);
-    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: headline.close: it is a factor of protocol = "http", and this study is of echo"#);
+    insta::assert_snapshot!(mistake("depth = 16 }", "depth = 16, close = true }"), @r#"a.toml:4: primary.close: it is a factor of protocol = "http", and this study is of echo"#);
     insta::assert_snapshot!(mistake("window = \"1s\"", "protocol = \"gopher\""), @r#"a.toml:3: protocol: there is no protocol "gopher"; there are echo, http, storage, orders"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "driver = \"epoll\"\narguments = [\"--listen=1\"]"), @r#"a.toml:11: arm.arguments: "--listen=1" is what the laboratory says itself, from the arm's and the cell's own keys"#);
     insta::assert_snapshot!(mistake("driver = \"epoll\"", "command = [\"x\", \"{port}\"]\narguments = [\"y\"]"), @"a.toml:11: arm: `options` and `arguments` belong to a driver; write a command's into the command");
@@ -161,14 +161,14 @@ fn a_command_arm_keeps_its_words() {
 
 #[test]
 fn every_claim_gets_its_equal_rate_cell() {
-    let text = EXAMPLE.replacen("[factors]", "[[declared]]\ndepth = 1\n\n[factors]", 1);
+    let text = EXAMPLE.replacen("[factors]", "[[confirmatory]]\ndepth = 1\n\n[factors]", 1);
     let spec = read(&text).expect("it is right");
     let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
     assert_eq!(
         cells,
         [
-            ("c100-d1-m64-closed", CellRole::Declared),
-            ("c100-d16-m64-closed", CellRole::Headline),
+            ("c100-d1-m64-closed", CellRole::Confirmatory),
+            ("c100-d16-m64-closed", CellRole::Primary),
             ("c100-d1-m64-open60pct", CellRole::Exploratory),
             ("c100-d16-m64-open60pct", CellRole::Exploratory),
         ]
@@ -186,7 +186,7 @@ fn every_study_file_of_the_project_is_right() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("it can be read");
-        if let Err(error) = parse(&path, &text, &surroundings()) {
+        if let Err(error) = parse(&path, &text, &host_defaults()) {
             panic!("{error}");
         }
         files += 1;
@@ -208,19 +208,20 @@ fn every_study_of_the_documentation_is_right_and_each_protocol_has_one() {
 }
 
 #[test]
-fn all_cells_can_be_declared_and_too_large_ones_left_out() {
+fn all_cells_can_be_confirmatory_and_too_large_ones_left_out() {
     let matrix = "[factors]\nmessage_bytes = [64, 16_000_000]\n";
     let text =
-        EXAMPLE.replacen("headline = { depth = 16 }", "headline = { depth = 16, message_bytes = 64 }", 1);
+        EXAMPLE.replacen("primary = { depth = 16 }", "primary = { depth = 16, message_bytes = 64 }", 1);
     let whole = text.replacen("[factors]\n", matrix, 1);
     assert!(read(&whole).is_err(), "a cell has 1525 MiB in flight");
-    let spec = read(&format!("declare_all = true\nin_flight_max_mib = 64\n{whole}")).expect("it is right");
+    let spec =
+        read(&format!("all_confirmatory = true\nin_flight_max_mib = 64\n{whole}")).expect("it is right");
     let cells: Vec<_> = spec.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
     assert_eq!(
         cells,
         [
-            ("c100-d1-m64-closed", CellRole::Declared),
-            ("c100-d16-m64-closed", CellRole::Headline),
+            ("c100-d1-m64-closed", CellRole::Confirmatory),
+            ("c100-d16-m64-closed", CellRole::Primary),
             ("c100-d1-m64-open60pct", CellRole::Exploratory),
             ("c100-d16-m64-open60pct", CellRole::Exploratory),
         ]
@@ -260,16 +261,16 @@ fn a_cell_beside_the_factors_has_a_role_levels_a_rate_and_arms_of_its_own() {
     assert_eq!(slices, [50_000_000; 4]);
     // All arms are no list of arms.
     assert!(spec.cells.iter().all(|cell| cell.arms.is_empty()));
-    let alone = with("[[cell]]\nrole = \"declared\"\nconnections = 7\n").expect("it is right");
-    let declared: Vec<_> = alone.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
-    assert!(declared.contains(&("c7-d1-m64-closed", CellRole::Declared)), "{declared:?}");
-    assert!(declared.contains(&("c7-d1-m64-open60pct", CellRole::Exploratory)), "{declared:?}");
+    let alone = with("[[cell]]\nrole = \"confirmatory\"\nconnections = 7\n").expect("it is right");
+    let confirmatory: Vec<_> = alone.cells.iter().map(|cell| (cell.id.as_str(), cell.role)).collect();
+    assert!(confirmatory.contains(&("c7-d1-m64-closed", CellRole::Confirmatory)), "{confirmatory:?}");
+    assert!(confirmatory.contains(&("c7-d1-m64-open60pct", CellRole::Exploratory)), "{confirmatory:?}");
 }
 
 #[test]
 fn a_cell_may_have_slices_of_several_lengths_and_whole_trials_beside_them() {
     let spec = with(
-        "[[cell]]\nrole = \"declared\"\nconnections = 7\nslice = [\"20ms\", \"0.5s\"]\n\
+        "[[cell]]\nrole = \"confirmatory\"\nconnections = 7\nslice = [\"20ms\", \"0.5s\"]\n\
                      [[cell]]\nconnections = 7\nalternate = false\nblocks = 6\n",
     )
     .expect("it is right");
@@ -294,8 +295,8 @@ fn a_cell_may_have_slices_of_several_lengths_and_whole_trials_beside_them() {
 fn the_generators_threads_and_cpus_are_a_setting_and_factors() {
     let levels = "[factors]\nload_workers = [1, 2]\nload_cpus = [\"1\", \"2-3,5\"]";
     let factors = EXAMPLE.replacen(
-        "headline = { depth = 16 }",
-        "headline = { depth = 16, load_workers = 2, load_cpus = \"1\" }",
+        "primary = { depth = 16 }",
+        "primary = { depth = 16, load_workers = 2, load_cpus = \"1\" }",
         1,
     );
     let spec = read(&factors.replacen("[factors]", levels, 1)).expect("it is right");
@@ -327,8 +328,8 @@ fn the_generators_threads_and_cpus_are_a_setting_and_factors() {
 #[test]
 fn mistakes_in_cells_and_published_figures_are_named() {
     let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
-    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"headlin\""), @r#"a.toml:21: cell.role: there is no role "headlin"; did you mean headline?"#);
-    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"headline\""), @"a.toml:4: headline: a [[cell]] is the headline already; one of them must go");
+    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"primry\""), @r#"a.toml:21: cell.role: there is no role "headlin"; did you mean primary?"#);
+    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"primary\""), @"a.toml:4: primary: a [[cell]] is the primary comparison already; one of them must go");
     insta::assert_snapshot!(wrong("[[cell]]\narms = [\"epol\"]"), @r#"a.toml:21: cell.arms: there is no arm "epol"; did you mean epoll?"#);
     insta::assert_snapshot!(wrong("[[cell]]\nconections = 3"), @"a.toml:21: cell.conections: there is no such key; did you mean connections?");
     insta::assert_snapshot!(wrong("[[cell]]\npoisson = false"), @"a.toml:21: cell.poisson: it belongs to a rate; give `share` or `rate`, or leave it out");
@@ -338,7 +339,7 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     let closing = format!(
         "protocol = \"http\"\nrounds = 8\n{}",
         EXAMPLE.replacen("depth = [1, 16]", "close = [true]", 1).replacen(
-            "headline = { depth = 16 }\n",
+            "primary = { depth = 16 }\n",
             "",
             1
         )
@@ -348,10 +349,10 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
         "[factors]\nconnections = [100]\ndepth = [1, 16]",
-        "[[cell]]\nrole = \"headline\"",
+        "[[cell]]\nrole = \"primary\"",
         1,
     );
-    insta::assert_snapshot!(read(&alone).expect_err("there are no factors"), @"a.toml:4: headline: it is about the combinations of [factors], and the file has none");
+    insta::assert_snapshot!(read(&alone).expect_err("there are no factors"), @"a.toml:4: primary: it is about the combinations of [factors], and the file has none");
     let figure = "[[published]]\nid = \"x\"\nsource = \"y\"\nclaim = \"z\"\nmetric = \"throughput\"\n\
                   cell = \"c100-d1-m64-closed\"\narm = \"uring-16k\"\nbaseline = \"epoll\"\nexplanation = \"w\"\n";
     let spec =
@@ -383,9 +384,9 @@ fn levels_may_be_as_many_as_the_machine_has_cpus() {
     let text =
         |workers: &str| EXAMPLE.replacen("depth = [1, 16]", &format!("depth = 16\nworkers = {workers}"), 1);
     let asked = |workers: &str, cpus: usize| {
-        let surroundings = Surroundings { server_cpus: (0..cpus).collect(), ..surroundings() };
+        let host_defaults = HostDefaults { server_cpus: (0..cpus).collect(), ..host_defaults() };
         let text = text(workers).replacen("depth = 16 }", "workers = 1 }", 1);
-        let study = parse(Path::new("a.toml"), &text, &surroundings).map_err(|error| error.to_string())?;
+        let study = parse(Path::new("a.toml"), &text, &host_defaults).map_err(|error| error.to_string())?;
         let closed = study.spec.cells.iter().filter(|cell| cell.load == LoadMode::Closed);
         Ok::<_, String>(closed.map(|cell| cell.workers).collect::<Vec<_>>())
     };
@@ -399,7 +400,7 @@ fn levels_may_be_as_many_as_the_machine_has_cpus() {
 fn mistakes_in_what_is_for_another_plan_or_machine_are_found_before_they_are_needed() {
     let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
     insta::assert_snapshot!(wrong("[plan.long]\nround = 60"), @"a.toml:21: round: there is no such key; did you mean rounds?");
-    insta::assert_snapshot!(wrong("[plan.long]\nheadline = { depth = 2 }"), @"a.toml:21: headline.depth: 2 is not a level of the factor; there are 1, 16");
+    insta::assert_snapshot!(wrong("[plan.long]\nprimary = { depth = 2 }"), @"a.toml:21: primary.depth: 2 is not a level of the factor; there are 1, 16");
     insta::assert_snapshot!(wrong("[without.uring]\ntitel = \"x\""), @"a.toml:21: titel: there is no such key; did you mean title?");
     insta::assert_snapshot!(wrong("[without.urin]\ntitle = \"x\""), @"a.toml:20: without.urin: there is no such key; did you mean uring?");
     insta::assert_snapshot!(wrong("[plan.long]\nrounds = 5"), @"a.toml:21: rounds: c100-d16-m64-closed claims something and has 5 rounds; with 2 claims in the study it needs 6 or more");
@@ -417,7 +418,7 @@ fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is
         detail: "it is switched off".to_owned(),
         unlock: None,
     };
-    let without = Surroundings { tried: vec![gone], ..surroundings() };
+    let without = HostDefaults { tried: vec![gone], ..host_defaults() };
     let study = parse(Path::new("a.toml"), orders, &without).expect("it is right");
     let ids: Vec<&str> = study.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
     assert_eq!((ids, study.spec.published.len()), (vec!["closed-epoll-w2"], 0));
@@ -536,7 +537,7 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
                neighbours = [\"n0\", \"n1\", \"n2\", \"n3\", \"n4\", \"n5\", \"n6\", \"n7\"]\n";
     assert_eq!(with(&(many(8) + all)).expect("they just fit").neighbours.len(), 8);
     insta::assert_snapshot!(wrong(&many(9)), @"a.toml:44: neighbour: a study has at most 8 neighbours");
-    let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"headline\"\nneighbours = [\"drip\"]\n\
+    let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"primary\"\nneighbours = [\"drip\"]\n\
                    [[arm]]\nname = \"a\"\nengine = \"pread\"\n[[arm]]\nname = \"b\"\nengine = \"libaio\"\n";
     insta::assert_snapshot!(read(&format!("{storage}{drip}")).expect_err("it is a mistake"), @"a.toml:3: cell.neighbours: a storage job has no server to be beside; it has `background_depth`");
 }

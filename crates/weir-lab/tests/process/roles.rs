@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::{
     fake::NEVER,
     process::ProcessLauncher,
-    run::{self, Event, Hands},
+    run::{self, Callbacks, Event},
     supervise,
 };
 use weir_record::{
@@ -270,13 +270,13 @@ fn laboratory(folder: &Path, mut spec: StudySpec) {
     let program = env::current_exe().expect("this program has a path");
     let mut launcher = ProcessLauncher::new(program, &spec, super::DEADLINES);
     let mut progress = |event: &Event| super::say(&format!("{event:?}").replace('\n', " "));
-    let hands = Hands { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
+    let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut progress };
     let fingerprint = Fingerprint::default();
     let outcome = if folder.join(weir_store::FILE_NAME).exists() {
-        run::resume(folder, &fingerprint, hands)
+        run::resume(folder, &fingerprint, callbacks)
     } else {
         let reproduce = "weir study killed".to_owned();
-        run::start(folder, &NewStudy { spec, fingerprint, missing_arms: Vec::new(), reproduce }, hands)
+        run::start(folder, &NewStudy { spec, fingerprint, missing_arms: Vec::new(), reproduce }, callbacks)
     };
     if let Err(error) = outcome {
         end(1, &error.to_string());

@@ -93,7 +93,7 @@ fn span(time: &Scale, entry: &TimelineEntry, top: f64, height: f64) -> [f64; 4] 
 }
 
 fn describe(view: &View<'_>, entry: &TimelineEntry) -> String {
-    let outcome = view.word(if entry.clean { Word::Used } else { Word::SetAside });
+    let outcome = view.word(if entry.clean { Word::Used } else { Word::Excluded });
     let cell = view.cell_label(&entry.cell_id);
     let block = view.word(Word::Block);
     let reading = format::nanos(entry.round_trip_ns);

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use weir_record::{
     finding::{
-        ArmSetAside, Exclusion, FailedTrial, FailureClass, FailureCount, Finding, MessageKind, OrderEffect,
-        SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
+        ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
+        OrderEffect, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
     study::Check,
 };
@@ -25,7 +25,7 @@ fn arm() -> String {
 fn failed_trial() -> FailedTrial {
     FailedTrial {
         arm: arm(),
-        reason: Some(Exclusion::ServerFailed),
+        reason: Some(ExclusionKind::ServerFailed),
         said: Some("no luck".to_owned()),
         classes: vec![FailureCount { class: FailureClass::Refused, count: 7 }],
         listen_overflows: 71,
@@ -130,8 +130,8 @@ fn of_the_baseline() -> Vec<Example> {
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],
         ),
         (
-            Finding::SetAside {
-                arms: vec![ArmSetAside { arm: arm(), set_aside: 3, trials: 17 }],
+            Finding::ExclusionsByArm {
+                arms: vec![ArmExclusions { arm: arm(), excluded: 3, trials: 17 }],
                 p_value: 0.25,
             },
             vec!["my arm", "3", "17", "0.250"],
@@ -159,7 +159,7 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::NothingMeasured, vec![]),
         (Finding::OneUnit { unit: UnitKind::Pair }, vec!["1"]),
         (Finding::NoPairLeft, vec![]),
-        (Finding::Excluded { reason: Exclusion::StateChanged, count: 75 }, vec!["75"]),
+        (Finding::Excluded { reason: ExclusionKind::StateChanged, count: 75 }, vec!["75"]),
         (Finding::WrongBytes { arm: arm(), responses: 76 }, vec!["my arm", "76"]),
         (Finding::Unexplained { arm: arm(), failures: 77 }, vec!["my arm", "77"]),
         (

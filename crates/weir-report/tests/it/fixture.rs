@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use weir_record::{
-    finding::{Exclusion, FailedTrial, Finding, MessageKind, UnitKind},
+    finding::{ExclusionKind, FailedTrial, Finding, MessageKind, UnitKind},
     machine::{FindingState, Fingerprint, NetworkCounters},
     spec::{
-        ArmSpec, Cause, CellRole, CellSpec, HttpCell, LoadMode, PublishedClaim, StudySpec, Subject, Text,
-        WayOfWaiting,
+        ArmSpec, Cause, CellRole, CellSpec, HttpCell, IoModel, LoadMode, PublishedClaim, StudySpec, Subject,
+        Text,
     },
     study::{
         ArmSummary, Attribution, Check, ListenSummary, MachineStates, MetricFigures, MissingArm, PairedRatio,
@@ -71,20 +71,20 @@ fn spec() -> StudySpec {
         arms: vec![arm("epoll"), arm("uring")],
         cells: vec![
             cell(10, CellRole::Exploratory, LoadMode::Closed, 6),
-            cell(100, CellRole::Headline, LoadMode::Closed, 12),
+            cell(100, CellRole::Primary, LoadMode::Closed, 12),
             cell(1000, CellRole::Exploratory, LoadMode::Closed, 6),
             cell(100, CellRole::Exploratory, share, 6),
         ],
         server_cpus: vec![0],
         load_cpus: vec![1],
-        smallest_effect: 0.03,
+        equivalence_margin: 0.03,
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
-        ways: Vec::new(),
+        io_models: Vec::new(),
         missing_cells: Vec::new(),
     }
 }
@@ -177,7 +177,7 @@ fn comparison(
         difference: None,
         levels: None,
         p_value: Some(if cell.blocks == 12 { 0.0005 } else { 0.031 }),
-        p_value_holm: (cell.role == CellRole::Headline).then_some(0.0005),
+        p_value_holm: (cell.role == CellRole::Primary).then_some(0.0005),
         noise_floor: Some(if cell.blocks == 12 { 0.012 } else { 0.021 }),
         detectable_effect: Some(if cell.blocks == 12 { 0.014 } else { 0.027 }),
         pairs: cell.blocks,
@@ -200,7 +200,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
         let open = cell.load != LoadMode::Closed;
         let mut cpu = comparison(jitter, cell, Metric::ServerCpuPerMessage, cpu_ratio, Verdict::Better);
         cpu.levels = Some((5.1 * cpu_ratio, 5.1));
-        if cell.role == CellRole::Headline {
+        if cell.role == CellRole::Primary {
             let in_state = |is_far: bool, units: u32, ratio: f64| StateEffect {
                 is_far,
                 units,
@@ -230,7 +230,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
             all.push(bound);
         } else {
             let mut even = comparison(jitter, cell, Metric::Throughput, 1.006, Verdict::Equivalent);
-            even.pairs_excluded.push(Finding::Excluded { reason: Exclusion::StateChanged, count: 1 });
+            even.pairs_excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 1 });
             all.push(even);
         }
     }
@@ -242,7 +242,7 @@ fn comparisons(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<Comparison> {
 fn timeline(jitter: &mut Jitter, cells: &[CellSpec]) -> Vec<TimelineEntry> {
     let mut entries: Vec<TimelineEntry> = Vec::new();
     let mut now_ns = 2 * SECOND_NS;
-    // Cells take turns: two blocks of the headline, then one of each other cell.
+    // Cells take turns: two blocks of the primary comparison, then one of each other cell.
     let rounds =
         (0..6).flat_map(|round| [(1, round * 2), (1, round * 2 + 1), (2, round), (0, round), (3, round)]);
     for (cell, block) in rounds {
@@ -341,7 +341,7 @@ pub fn quick() -> StudyResult {
     StudyResult {
         schema_version: weir_record::SCHEMA_VERSION,
         fingerprint: fingerprint(),
-        headline: Some(0),
+        primary: Some(0),
         verdict: Verdict::Better,
         comparisons: comparisons(&mut jitter, &spec.cells),
         arms,
@@ -369,7 +369,7 @@ pub fn quick() -> StudyResult {
     }
 }
 
-/// The same study with another headline verdict; ratio and interval fit the word.
+/// The same study with another primary verdict; ratio and interval fit the word.
 pub fn with_verdict(verdict: Verdict) -> StudyResult {
     let mut result = quick();
     let (ratio, interval) = match verdict {
@@ -378,17 +378,17 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
         Verdict::Equivalent => (1.004, (0.991, 1.012)),
         Verdict::Inconclusive | Verdict::NotComparable | Verdict::NoClaim => (0.972, (0.941, 1.013)),
     };
-    let headline = &mut result.comparisons[0];
-    (headline.ratio, headline.interval, headline.verdict) = (Some(ratio), Some(interval), verdict);
-    headline.ratios = vec![ratio; 12];
+    let primary = &mut result.comparisons[0];
+    (primary.ratio, primary.interval, primary.verdict) = (Some(ratio), Some(interval), verdict);
+    primary.ratios = vec![ratio; 12];
     if verdict != Verdict::Better {
-        headline.notes.clear();
+        primary.notes.clear();
     }
     if verdict == Verdict::Inconclusive {
-        headline.reasons.push(Finding::IncludesNone { none: 1.0, units_wanted: Some(60) });
+        primary.reasons.push(Finding::IncludesNone { none: 1.0, units_wanted: Some(60) });
     }
     if verdict == Verdict::NotComparable {
-        headline.reasons.push(Finding::Unexplained { arm: "uring".to_owned(), failures: 3 });
+        primary.reasons.push(Finding::Unexplained { arm: "uring".to_owned(), failures: 3 });
     }
     result.verdict = verdict;
     result
@@ -397,7 +397,7 @@ pub fn with_verdict(verdict: Verdict) -> StudyResult {
 /// Nothing was finished.
 pub fn empty() -> StudyResult {
     StudyResult {
-        headline: None,
+        primary: None,
         verdict: Verdict::NotComparable,
         comparisons: Vec::new(),
         arms: Vec::new(),
@@ -420,7 +420,7 @@ pub fn one_arm_missing() -> StudyResult {
         reason: "the kernel refuses io_uring_setup: kernel.io_uring_disabled is 2".to_owned(),
         unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
     });
-    StudyResult { headline: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
+    StudyResult { primary: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
 }
 
 /// No comparison could be judged.
@@ -454,7 +454,7 @@ pub fn not_finite() -> StudyResult {
         comparison.detectable_effect = Some(f64::NAN);
         comparison.ratio_all_pairs = Some(f64::NAN);
         comparison.p_value = Some(f64::NAN);
-        comparison.pairs_excluded.push(Finding::Excluded { reason: Exclusion::StateChanged, count: 2 });
+        comparison.pairs_excluded.push(Finding::Excluded { reason: ExclusionKind::StateChanged, count: 2 });
     }
     for entry in &mut result.timeline {
         (entry.round_trip_ns, entry.steal_share) = (f64::NAN, f64::NAN);
@@ -503,7 +503,7 @@ pub fn two_hundred_cells() -> StudyResult {
     let mut result = quick();
     let mut jitter = Jitter(11);
     for connections in 2000..2196 {
-        let cell = cell(connections, CellRole::Declared, LoadMode::Closed, 6);
+        let cell = cell(connections, CellRole::Confirmatory, LoadMode::Closed, 6);
         result.arms.push(summary(&mut jitter, &cell, "epoll", 5.8, 90_000.0));
         result.arms.push(summary(&mut jitter, &cell, "uring", 4.6, 93_000.0));
         result.comparisons.push(comparison(
@@ -614,7 +614,7 @@ fn claims(cell_id: &str) -> Vec<PublishedClaim> {
             arm: text("gone"),
             baseline: text("epoll"),
             explanation: told([
-                "True, and it was not the way of waiting either, but the listener's queue of 10: http-confounders switches it on.",
+                "True, and it was not the I/O model either, but the listener's queue of 10: http-confounders switches it on.",
                 "맞지만 기다리는 방식도 아니었습니다. 수신 대기열 10이 병목이었으며, http-confounders에서 켜 볼 수 있습니다.",
                 "没错，但也不是等待方式，而是长度为 10 的监听队列：http-confounders 可以打开它。",
             ]),
@@ -672,7 +672,7 @@ pub fn http() -> StudyResult {
     for cell in &mut result.spec.cells {
         let content = if cell.connections == 1000 { "image" } else { "html" };
         cell.message_bytes = if content == "image" { 151_552 } else { 592 };
-        let close = cell.role == CellRole::Headline;
+        let close = cell.role == CellRole::Primary;
         cell.http = Some(HttpCell { content: content.to_owned(), close, ..HttpCell::default() });
     }
     let cell_id = result.comparisons[0].cell_id.clone();
@@ -717,10 +717,10 @@ pub fn http() -> StudyResult {
     result
 }
 
-/// The same with a table of ways of waiting, of which one is missing and one used up.
+/// The same with a table of I/O models, of which one is missing and one used up.
 pub fn survey() -> StudyResult {
     let way =
-        |name: &str, state: FindingState, detail: Finding, source: &str, unlock: Option<&str>| WayOfWaiting {
+        |name: &str, state: FindingState, detail: Finding, source: &str, unlock: Option<&str>| IoModel {
             name: name.to_owned(),
             state,
             detail,
@@ -731,7 +731,7 @@ pub fn survey() -> StudyResult {
     let tested = "a byte sent through it over a socket pair";
     let mut result = http();
     result.spec.name = "survey".to_owned();
-    result.spec.ways = vec![
+    result.spec.io_models = vec![
         way("blocking", FindingState::Yes, said("one thread a connection"), tested, None),
         way("select", FindingState::Yes, said("level-triggered, descriptors below 1024"), tested, None),
         way("poll", FindingState::Yes, said("level-triggered, the whole list in every call"), tested, None),

@@ -29,7 +29,7 @@ const ARMS: [Arm; 5] = [
 fn polling() -> StudyResult {
     let mut result = fixture::quick();
     let mut cell = result.spec.cells[0].clone();
-    (cell.id, cell.role, cell.message_bytes, cell.depth) = (CELL.to_owned(), CellRole::Headline, 4_096, 1);
+    (cell.id, cell.role, cell.message_bytes, cell.depth) = (CELL.to_owned(), CellRole::Primary, 4_096, 1);
     cell.storage = Some(StorageCell {
         device: StorageDevice::Model,
         pattern: AccessPattern::RandRead,
@@ -71,7 +71,7 @@ fn polling() -> StudyResult {
             comparison
         })
         .collect();
-    (result.headline, result.verdict) = (Some(1), Verdict::Inconclusive);
+    (result.primary, result.verdict) = (Some(1), Verdict::Inconclusive);
     result.timeline.clear();
     result.checks.clear();
     result.frontier = ARMS

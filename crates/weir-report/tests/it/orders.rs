@@ -106,7 +106,7 @@ fn study() -> StudyResult {
     };
     let cell = CellSpec {
         id: CELL.to_owned(),
-        role: CellRole::Headline,
+        role: CellRole::Primary,
         connections: 10,
         workers: 2,
         blocks: 6,
@@ -195,7 +195,7 @@ fn a_study_of_orders_that_adds_nothing_and_stands_beside_no_run_has_no_headings_
 
 #[test]
 fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
-    for (language, runs, crowded) in [
+    for (language, runs, oversubscribed) in [
         (Language::English, "Published runs", "Over-subscribed: 1 of 3 cells"),
         (Language::Korean, "발표된 실행", "CPU 부족"),
         (Language::Chinese, "已发表的各次运行", "CPU 不足"),
@@ -204,7 +204,7 @@ fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
         for text in
             [markdown(&result, language), html(&result, language), terminal(&result, language, 120, false)]
         {
-            for told in [runs, crowded, "s3-modulo", "3.13", "41.1", "0.400"] {
+            for told in [runs, oversubscribed, "s3-modulo", "3.13", "41.1", "0.400"] {
                 assert!(text.contains(told), "{language:?}: no {told} in {text}");
             }
         }

@@ -157,7 +157,7 @@ fn two_hundred_cells_stay_within_the_limits() {
 }
 
 #[test]
-fn a_missing_arm_comes_with_its_reason_and_the_way_out() {
+fn a_missing_arm_comes_with_its_reason_and_a_remedy() {
     let page = html(&fixture::one_arm_missing(), Language::English);
     assert!(page.contains("kernel.io_uring_disabled is 2"));
     assert!(page.contains("sysctl kernel.io_uring_disabled=0"));

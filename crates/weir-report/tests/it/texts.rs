@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use weir_record::{
-    finding::{Exclusion, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
+    finding::{ExclusionKind, Finding, MessageKind, UnitKind, Witness, WitnessBearing, WitnessFigure},
     goal::{Answer, AnswerScale, ComparisonSpec, Goal, Outcome, Side},
     study::StudyResult,
     verdict::{DifferenceEffect, Metric, Verdict},
@@ -90,10 +90,10 @@ fn published_figures_stand_beside_the_measured_ones_in_every_language() {
 }
 
 #[test]
-fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_language() {
+fn io_models_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_language() {
     let result = fixture::survey();
     let english = markdown(&result, Language::English);
-    let from = english.find("## Ways of waiting").expect("the section is there");
+    let from = english.find("## I/O models").expect("the section is there");
     let until = english.find("## Throughput").expect("the next one is there");
     insta::assert_snapshot!("ways-markdown", &english[from..until]);
     for (language, told) in [
@@ -137,7 +137,7 @@ fn ways_of_waiting_stand_in_a_table_of_what_was_found_and_what_they_are_in_every
     let granted = "deferred task run, single issuer, multishot receive, no index array, registered ring, \
                    completions skipped on success, no iowait";
     let mut result = result;
-    result.spec.ways[5].detail = Finding::Text(granted.to_owned());
+    result.spec.io_models[5].detail = Finding::Text(granted.to_owned());
     assert!(!markdown(&result, Language::Korean).contains("single issuer"));
     assert!(csv(&result).contains("\n,aio,,way-of-waiting,state,limited,\n"));
 }
@@ -179,7 +179,7 @@ fn the_ladder_is_told_for_old_and_new_kernels() {
 #[test]
 fn an_echo_study_without_claims_has_no_section_about_them() {
     let text = markdown(&fixture::quick(), Language::English);
-    for section in ["Published", "How much each cause", "How connections came about", "Ways of waiting"] {
+    for section in ["Published", "How much each cause", "How connections came about", "I/O models"] {
         assert!(!text.contains(section), "{section}");
     }
 }
@@ -187,8 +187,8 @@ fn an_echo_study_without_claims_has_no_section_about_them() {
 #[test]
 fn a_study_cut_before_its_first_pair_is_not_called_incomparable() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
-    let headline = &mut result.comparisons[0];
-    (headline.ratio, headline.interval) = (None, None);
+    let primary = &mut result.comparisons[0];
+    (primary.ratio, primary.interval) = (None, None);
     for (language, told, wrong) in [
         (Language::English, "No pair of trials was finished", "cannot be compared"),
         (Language::Korean, "시행 쌍이 없습니다", "비교할 수 없습니다"),
@@ -264,7 +264,8 @@ fn a_note_of_several_metrics_is_said_once() {
         comparison.pairs_excluded.clear();
         comparison.by_state.clear();
         if comparison.cell_id == "c100-d1-m64-closed" {
-            comparison.pairs_excluded = vec![Finding::Excluded { reason: Exclusion::ForeignCpu, count: 2 }];
+            comparison.pairs_excluded =
+                vec![Finding::Excluded { reason: ExclusionKind::ForeignCpu, count: 2 }];
             comparison.ratio_all_pairs = Some(0.9 + index as f64 / 100.0);
         }
     }
@@ -447,10 +448,10 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
 #[test]
 fn one_pair_has_a_ratio_and_no_interval_and_says_what_to_do_next() {
     let mut result = fixture::with_verdict(Verdict::Inconclusive);
-    let headline = &mut result.comparisons[0];
-    (headline.interval, headline.p_value, headline.pairs) = (None, None, 1);
-    headline.by_state.clear();
-    headline.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
+    let primary = &mut result.comparisons[0];
+    (primary.interval, primary.p_value, primary.pairs) = (None, None, 1);
+    primary.by_state.clear();
+    primary.reasons = vec![Finding::OneUnit { unit: UnitKind::Round }];
     for (language, cause, next) in [
         (Language::English, "1 round alone has no interval. At 100 connections", "Next: weir study --resume"),
         (Language::Korean, "라운드 1회뿐이라 구간이 없음. 이 머신에서", "다음 할 일: weir study --resume"),

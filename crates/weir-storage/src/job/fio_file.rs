@@ -90,9 +90,9 @@ impl JobFile {
                         }
                     }
                     Err(Wrong::Unknown(reason)) => {
-                        let way_out =
+                        let remedy =
                             "see docs/formats/storage-job.md, or leave unknown keys out with --fio-lenient";
-                        return Err(error(entry.line, format!("{reason}; {way_out}")));
+                        return Err(error(entry.line, format!("{reason}; {remedy}")));
                     }
                     Err(Wrong::Value(reason)) => return Err(error(entry.line, reason)),
                 }

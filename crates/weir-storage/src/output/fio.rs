@@ -17,7 +17,7 @@ const PERCENTILES: [f64; 17] =
 
 /// What the caller knows about the run.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct HostDefaults {
     /// Version of the program.
     pub version: String,
     /// End of the run, in milliseconds since 1970.
@@ -29,14 +29,14 @@ pub struct Surroundings {
 }
 
 /// The report as one object.
-pub fn fio_json(report: &StorageReport, surroundings: &Surroundings) -> Value {
+pub fn fio_json(report: &StorageReport, host_defaults: &HostDefaults) -> Value {
     json!({
-        "fio version": format!("weir-{}", surroundings.version),
-        "timestamp": surroundings.timestamp_ms / 1000,
-        "timestamp_ms": surroundings.timestamp_ms,
-        "time": surroundings.time,
+        "fio version": format!("weir-{}", host_defaults.version),
+        "timestamp": host_defaults.timestamp_ms / 1000,
+        "timestamp_ms": host_defaults.timestamp_ms,
+        "time": host_defaults.time,
         "jobs": report.jobs.iter().zip(groups(report)).map(|(job, group)| one_job(job, group)).collect::<Vec<_>>(),
-        "disk_util": surroundings.disks,
+        "disk_util": host_defaults.disks,
         "weir": report,
     })
 }
@@ -71,7 +71,7 @@ fn one_job(report: &StorageJobReport, group: u32) -> Value {
         "job_runtime": report.elapsed_ns / 1_000_000 * u64::from(job.threads.max(1)),
         "usr_cpu": share(report.cpu.user_ns),
         "sys_cpu": share(report.cpu.system_ns),
-        "ctx": report.cpu.switches_voluntary + report.cpu.switches_involuntary,
+        "ctx": report.cpu.context_switches_voluntary + report.cpu.context_switches_involuntary,
     });
     let shares = latency_shares(&[&report.reads.completion, &report.writes.completion]);
     if let Value::Object(object) = &mut value {
@@ -277,9 +277,9 @@ mod tests {
 
     #[test]
     fn the_shape_is_fios_and_ours_is_under_one_key() {
-        let surroundings =
-            Surroundings { version: "9.9".into(), timestamp_ms: 1500, ..Surroundings::default() };
-        let value = fio_json(&report(), &surroundings);
+        let host_defaults =
+            HostDefaults { version: "9.9".into(), timestamp_ms: 1500, ..HostDefaults::default() };
+        let value = fio_json(&report(), &host_defaults);
         assert_eq!(value["fio version"], "weir-9.9");
         let job = &value["jobs"][0];
         assert_eq!(job["read"]["total_ios"], 1000);
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_asked_for_or_fios_own() {
-        let value = fio_json(&report(), &Surroundings::default());
+        let value = fio_json(&report(), &HostDefaults::default());
         let asked = value["jobs"][0]["read"]["clat_ns"]["percentile"].as_object().expect("an object");
         assert_eq!(asked.keys().map(String::as_str).collect::<Vec<_>>(), ["50.000000", "99.900000"]);
         let median = asked["50.000000"].as_u64().expect("a number");
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn classes_of_latency_hold_all_operations() {
-        let value = fio_json(&report(), &Surroundings::default());
+        let value = fio_json(&report(), &HostDefaults::default());
         let job = &value["jobs"][0];
         let sum: f64 = ["latency_ns", "latency_us", "latency_ms"]
             .iter()

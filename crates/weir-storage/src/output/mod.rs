@@ -6,5 +6,5 @@ pub mod intervals;
 pub mod log;
 
 pub use disk::DiskCounters;
-pub use fio::{Surroundings, fio_json};
+pub use fio::{HostDefaults, fio_json};
 pub use log::{Logged, OperationLog};

@@ -1,4 +1,4 @@
-//! Which way of waiting is worth its price: when to be awake, or the interrupt.
+//! Which I/O model is worth its price: when to be awake, or the interrupt.
 //!
 //! A price is given, in CPU time for a unit of time that a completion is noticed sooner. Every operation tells, after
 //! the fact, what each way would have cost: how long it would have looked, and how late it would have been. After 200

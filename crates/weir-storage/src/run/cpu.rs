@@ -69,8 +69,9 @@ pub(super) fn add_helpers(
         let start = before.iter().find(|start| start.tid == thread.tid && start.cpu_ns <= thread.cpu_ns);
         let since = |now: u64, then: fn(&ThreadSample) -> u64| now.saturating_sub(start.map_or(0, then));
         let used_ns = since(thread.cpu_ns, |start| start.cpu_ns);
-        let voluntary = since(thread.switches_voluntary, |start| start.switches_voluntary);
-        let involuntary = since(thread.switches_involuntary, |start| start.switches_involuntary);
+        let voluntary = since(thread.context_switches_voluntary, |start| start.context_switches_voluntary);
+        let involuntary =
+            since(thread.context_switches_involuntary, |start| start.context_switches_involuntary);
         let sharers = crew.sharers.max(1);
         if thread.is_uring_kernel_thread() {
             let maker = thread.name.rsplit('-').next().and_then(|number| number.parse().ok());
@@ -86,8 +87,8 @@ pub(super) fn add_helpers(
             && thread.name != tracing::THREAD_NAME
         {
             cpu.system_ns += used_ns / sharers;
-            cpu.switches_voluntary += voluntary / sharers;
-            cpu.switches_involuntary += involuntary / sharers;
+            cpu.context_switches_voluntary += voluntary / sharers;
+            cpu.context_switches_involuntary += involuntary / sharers;
         }
     }
 }
@@ -96,8 +97,8 @@ pub(super) fn add_helpers(
 pub(super) fn add_thread(cpu: &mut StorageCpu, used: &ThreadUsage) {
     cpu.user_ns += used.user_ns;
     cpu.system_ns += used.system_ns;
-    cpu.switches_voluntary += used.switches_voluntary;
-    cpu.switches_involuntary += used.switches_involuntary;
+    cpu.context_switches_voluntary += used.context_switches_voluntary;
+    cpu.context_switches_involuntary += used.context_switches_involuntary;
 }
 
 /// Busy time of the whole machine over a run, from readings at irregular moments.
@@ -145,8 +146,8 @@ mod tests {
             name: name.to_owned(),
             cpu_ns,
             run_delay_ns: 0,
-            switches_voluntary: cpu_ns / 10,
-            switches_involuntary: cpu_ns / 100,
+            context_switches_voluntary: cpu_ns / 10,
+            context_switches_involuntary: cpu_ns / 100,
         }
     }
 
@@ -193,7 +194,7 @@ mod tests {
         let after = [thread(10, "weir", 900), thread(80, "helper", 3_000), thread(81, "helper", 400)];
         let mut cpu = StorageCpu::default();
         add_helpers(&mut cpu, Helpers::Own, &crew(&[10], &[1], 2), &before, &after);
-        assert_eq!((cpu.system_ns, cpu.switches_voluntary), (1_200, 120));
+        assert_eq!((cpu.system_ns, cpu.context_switches_voluntary), (1_200, 120));
         let mut other = StorageCpu::default();
         add_helpers(&mut other, Helpers::None, &crew(&[10], &[1], 2), &before, &after);
         assert_eq!(other, StorageCpu::default());
@@ -205,7 +206,7 @@ mod tests {
         let after = [thread(80, "weir-job-0", 3_000), thread(81, "weir-trace", 900_000)];
         let mut cpu = StorageCpu::default();
         add_helpers(&mut cpu, Helpers::Own, &crew(&[10], &[], 1), &before, &after);
-        assert_eq!((cpu.system_ns, cpu.switches_voluntary), (2_000, 200));
+        assert_eq!((cpu.system_ns, cpu.context_switches_voluntary), (2_000, 200));
     }
 
     #[test]

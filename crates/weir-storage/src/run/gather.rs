@@ -21,7 +21,7 @@ pub(super) struct LaneReport {
 }
 
 /// What else is known about a job.
-pub(super) struct Surroundings<'a> {
+pub(super) struct HostDefaults<'a> {
     pub(super) calibration: Option<&'a Calibration>,
     /// What helpers of the engine used.
     pub(super) helpers: StorageCpu,
@@ -35,7 +35,7 @@ pub(super) struct Surroundings<'a> {
 pub(super) fn job_report(
     job: &StorageJob,
     lanes: Vec<LaneReport>,
-    around: &Surroundings<'_>,
+    around: &HostDefaults<'_>,
 ) -> (StorageJobReport, Vec<String>) {
     let mut notes = Vec::new();
     let is_broken = lanes.iter().any(|lane| lane.broken.is_some());
@@ -107,7 +107,7 @@ fn retell(
 fn of_recorder(
     job: &StorageJob,
     recorder: Recorder,
-    around: &Surroundings<'_>,
+    around: &HostDefaults<'_>,
     mut cpu: StorageCpu,
 ) -> StorageJobReport {
     let opened_ns = recorder.opened_ns.unwrap_or(recorder.closed_ns);
@@ -208,8 +208,8 @@ mod tests {
         LaneReport { thread_number, recorder, broken: None, fill_ns: None }
     }
 
-    fn surroundings<'a>(machine: &'a MachineBusy, captured: Option<&'a Captured>) -> Surroundings<'a> {
-        Surroundings {
+    fn host_defaults<'a>(machine: &'a MachineBusy, captured: Option<&'a Captured>) -> HostDefaults<'a> {
+        HostDefaults {
             calibration: None,
             helpers: StorageCpu { system_ns: 100, ..StorageCpu::default() },
             machine,
@@ -225,7 +225,7 @@ mod tests {
         machine.add(4_000_000_000, 2_000_000_000);
         let lanes =
             vec![lane(7, 1_000_000_000, 3_000_000_000, false), lane(8, 1_000_000_000, 2_500_000_000, false)];
-        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, None));
+        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, None));
         assert_eq!((report.reads.operations, report.elapsed_ns, report.failed), (2, 2_000_000_000, false));
         assert!((report.reads.iops - 1.0).abs() < 1e-9);
         assert_eq!((report.cpu.user_ns, report.cpu.system_ns), (6, 108));
@@ -257,7 +257,7 @@ mod tests {
         let captured = Captured { operations, ..Captured::default() };
         let machine = MachineBusy::default();
         let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
-        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&captured)));
+        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.device_known, waiting.device_ns, waiting.notice_ns), (1, 40_000, 9_000));
         assert_eq!(waiting.device_clock, DeviceClock::Tracepoint);
@@ -304,7 +304,7 @@ mod tests {
     /// The figures of a job whose comparison ends before it: all of the first two seconds, and nothing else.
     fn expect_two_seconds(lanes: Vec<LaneReport>, captured: &Captured) {
         let (machine, threads) = (MachineBusy::default(), lanes.len() as u64);
-        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(captured)));
+        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_known), (2_000 * threads, 2_000 * threads));
         assert_eq!((waiting.elapsed_ns, waiting.cpu_ns), (2_000_000_000, 1_000_000_000 * threads));
@@ -339,7 +339,7 @@ mod tests {
         let machine = MachineBusy::default();
         let lanes = vec![lane(7, 1_000_000_000, 3_000_000_000, true)];
         let captured = Captured::default();
-        let (report, notes) = job_report(&job(), lanes, &surroundings(&machine, Some(&captured)));
+        let (report, notes) = job_report(&job(), lanes, &host_defaults(&machine, Some(&captured)));
         let waiting = report.waiting.expect("the engine is asynchronous");
         assert_eq!((waiting.operations, waiting.device_clock), (1, DeviceClock::Observed));
         assert!(notes.len() == 1 && notes[0].starts_with("a: the tracepoints saw no request"), "{notes:?}");
@@ -350,17 +350,17 @@ mod tests {
         let machine = MachineBusy::default();
         let mut broken = lane(7, 0, 1_000_000_000, false);
         broken.broken = Some("out of luck".to_owned());
-        let (report, notes) = job_report(&job(), vec![broken], &surroundings(&machine, None));
+        let (report, notes) = job_report(&job(), vec![broken], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.operations == 1);
         assert_eq!(notes, ["a: a thread ended before its time: out of luck"]);
         let mut wrong = lane(7, 0, 1_000_000_000, false);
         wrong.recorder.failed("EIO".into());
-        let (report, _) = job_report(&job(), vec![wrong], &surroundings(&machine, None));
+        let (report, _) = job_report(&job(), vec![wrong], &host_defaults(&machine, None));
         assert!(report.failed && report.reads.total.count == 1);
         assert_eq!(report.errors, [("EIO".to_owned(), 1)]);
-        let around = Surroundings { was_interrupted: true, ..surroundings(&machine, None) };
+        let around = HostDefaults { was_interrupted: true, ..host_defaults(&machine, None) };
         let (report, _) = job_report(&job(), vec![lane(7, 0, 1_000_000_000, false)], &around);
         assert!(report.failed && report.reads.operations == 1);
-        assert!(job_report(&job(), vec![], &surroundings(&machine, None)).0.failed);
+        assert!(job_report(&job(), vec![], &host_defaults(&machine, None)).0.failed);
     }
 }

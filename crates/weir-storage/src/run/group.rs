@@ -22,7 +22,7 @@ use super::{
     JobProgress, Progress, RunError,
     contents::{self, Written},
     cpu::{self, Helpers, MachineBusy},
-    gather::{LaneReport, Surroundings, job_report},
+    gather::{HostDefaults, LaneReport, job_report},
     lane::Schedule,
     ledger::Ledger,
     tracing::Tracing,
@@ -344,7 +344,7 @@ fn gather(
     let mut reports = Vec::with_capacity(watch.jobs.len());
     for (index, ((job, lanes), written)) in watch.jobs.iter().zip(lanes).zip(written).enumerate() {
         let calibration = watch.crew.calibrations[index].get();
-        let around = Surroundings {
+        let around = HostDefaults {
             calibration,
             helpers: watch.helpers[index].used,
             machine: &watch.machine,

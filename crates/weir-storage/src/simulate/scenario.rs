@@ -96,7 +96,7 @@ impl LagTail {
     }
 }
 
-/// The host: what handing over and each way of waiting costs.
+/// The host: what handing over and each I/O model costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostModel {
     /// From the notice of one operation to the hand-over of the next: CPU and time.

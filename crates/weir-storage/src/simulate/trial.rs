@@ -162,7 +162,7 @@ mod tests {
     fn cell(device: StorageDevice, background_cores: u32) -> CellSpec {
         CellSpec {
             id: device.to_string(),
-            role: CellRole::Headline,
+            role: CellRole::Primary,
             connections: 1,
             depth: 1,
             message_bytes: 4_096,

@@ -109,7 +109,7 @@ fn a_full_disk_is_named_and_keeps_the_finished_blocks() {
 
 #[test]
 #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
-fn a_disk_too_full_for_a_study_is_named_with_what_is_free_and_the_way_out() {
+fn a_disk_too_full_for_a_study_is_named_with_what_is_free_and_a_remedy() {
     let disk = fresh_folder("small-disk");
     fs::create_dir_all(&disk).expect("a folder");
     let command = |program: &str, words: &[&str]| {

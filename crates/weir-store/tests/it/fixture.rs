@@ -36,7 +36,7 @@ pub fn study() -> NewStudy {
         arms: vec![arm("epoll"), arm("uring")],
         cells: vec![CellSpec {
             id: "c1-d1-m64-closed".to_owned(),
-            role: CellRole::Headline,
+            role: CellRole::Primary,
             connections: 1,
             depth: 1,
             message_bytes: 64,
@@ -57,14 +57,14 @@ pub fn study() -> NewStudy {
         }],
         server_cpus: vec![0],
         load_cpus: vec![1],
-        smallest_effect: 0.03,
+        equivalence_margin: 0.03,
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
-        ways: Vec::new(),
+        io_models: Vec::new(),
         missing_cells: Vec::new(),
     };
     NewStudy {

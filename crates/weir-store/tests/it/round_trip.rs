@@ -9,7 +9,7 @@ use weir_record::{
     machine::CrossCoreReading,
     spec::LoadMode,
     study::{MachineStates, StudyResult},
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
     verdict::Verdict,
 };
 use weir_store::{BlockKey, FILE_NAME, Store, StoreError, StoredBlock};
@@ -137,7 +137,7 @@ fn result(complete: bool) -> StudyResult {
         schema_version: 1,
         spec: study().spec,
         fingerprint: study().fingerprint,
-        headline: None,
+        primary: None,
         verdict: Verdict::Inconclusive,
         comparisons: Vec::new(),
         arms: Vec::new(),
@@ -165,10 +165,10 @@ fn fraction() -> impl Strategy<Value = f64> {
 }
 
 fn any_trial() -> impl Strategy<Value = TrialRecord> {
-    let taint = prop_oneof![
-        Just(Taint::Steal),
-        any::<u64>().prop_map(|count| Taint::Errors { count }),
-        ".{0,40}".prop_map(|reason| Taint::ServerFailed { reason }),
+    let exclusion = prop_oneof![
+        Just(Exclusion::Steal),
+        any::<u64>().prop_map(|count| Exclusion::Errors { count }),
+        ".{0,40}".prop_map(|reason| Exclusion::ServerFailed { reason }),
     ];
     let load =
         (any::<u64>(), fraction(), any::<bool>()).prop_map(|(messages, throughput_per_second, bound)| {
@@ -182,15 +182,15 @@ fn any_trial() -> impl Strategy<Value = TrialRecord> {
         any::<u64>(),
         reading,
         prop::option::of(load),
-        prop::collection::vec(taint, 0..3),
+        prop::collection::vec(exclusion, 0..3),
     )
-        .prop_map(|(arm, repeat, started_ns, reading_before, load, taints)| TrialRecord {
+        .prop_map(|(arm, repeat, started_ns, reading_before, load, exclusions)| TrialRecord {
             arm,
             repeat,
             started_ns,
             reading_before,
             load,
-            taints,
+            exclusions,
             ..TrialRecord::default()
         })
 }

@@ -121,7 +121,7 @@ pub(super) fn generator(report: &LoadReport, unit: &str) -> String {
 pub(super) fn server(report: &LoadReport, unit: &str) -> Option<String> {
     let observed = report.observed.as_ref()?;
     let (cpu_ns, threads) = (observed.cpu_ns as f64, observed.threads);
-    let switches = (observed.switches_voluntary + observed.switches_involuntary) as f64;
+    let switches = (observed.context_switches_voluntary + observed.context_switches_involuntary) as f64;
     Some(match report.messages {
         0 => format!("server        {} CPU for no right {unit}, {threads} threads", scaled(cpu_ns)),
         messages => format!(

@@ -33,10 +33,10 @@ pub(crate) fn man(arguments: &Man) -> Result<Exit> {
     for word in &arguments.command {
         command = command.find_subcommand(word).ok_or_else(|| {
             let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-            let way_out =
+            let remedy =
                 if names.is_empty() { "leave it out".into() } else { format!("use {}", names.join(", ")) };
             UsageError(format!(
-                "{} has no command {word}; {way_out}",
+                "{} has no command {word}; {remedy}",
                 command.get_display_name().unwrap_or("weir")
             ))
         })?;

@@ -134,8 +134,8 @@ fn file_cache(arguments: &ServeHttp) -> Result<FileCache> {
     let text = &arguments.file_cache_time;
     let validity = engine::time("--file-cache-time", text)?;
     if validity.is_zero() {
-        let way_out = "write more than 0, or --file-cache 0 to open files for each request";
-        return Err(UsageError(format!("--file-cache-time {text} would keep nothing; {way_out}")).into());
+        let remedy = "write more than 0, or --file-cache 0 to open files for each request";
+        return Err(UsageError(format!("--file-cache-time {text} would keep nothing; {remedy}")).into());
     }
     Ok(FileCache { files_max: arguments.file_cache, validity })
 }

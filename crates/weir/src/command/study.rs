@@ -17,7 +17,7 @@ use weir_lab::{
     exit::ExitCode,
     file, outline,
     process::{self, Deadlines, ProcessLauncher},
-    run::{self, Ended, Event, Hands, RunError},
+    run::{self, Callbacks, Ended, Event, RunError},
 };
 use weir_record::spec::StudySpec;
 use weir_store::{Store, StoreError};
@@ -62,8 +62,8 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         }
         let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
-        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
-        run::resume(folder, &fingerprint, hands).map(|outcome| (folder.clone(), outcome))
+        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
+        run::resume(folder, &fingerprint, callbacks).map(|outcome| (folder.clone(), outcome))
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
@@ -77,9 +77,9 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
         }
         let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
-        let hands = Hands { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
+        let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);
-        let outcome = run::start(&folder, &study, hands).inspect_err(|error| fresh.clear(&folder, error));
+        let outcome = run::start(&folder, &study, callbacks).inspect_err(|error| fresh.clear(&folder, error));
         outcome.map(|outcome| (folder, outcome))
     };
     orphans::end();

@@ -13,7 +13,7 @@ use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::{self, BuiltIn},
     file,
-    surroundings::{DriverFound, OrderCpus, Surroundings},
+    host_defaults::{DriverFound, HostDefaults, OrderCpus},
 };
 use weir_record::{
     machine::Fingerprint,
@@ -26,7 +26,7 @@ use crate::{args::Study, exit::UsageError};
 
 /// The study of other runtimes; its protocol chooses the file.
 const PEERS: &str = "peers";
-/// The study of ways of waiting; `--storage` chooses the other half.
+/// The study of I/O models; `--storage` chooses the other half.
 const SURVEY: &str = "survey";
 const SURVEY_STORAGE: &str = "survey-storage";
 
@@ -86,17 +86,16 @@ fn unknown(name: &str) -> UsageError {
 impl Written {
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
-        let surroundings = surroundings(arguments, &fingerprint);
-        let file::Study { mut spec, missing_arms } = file::parse(&self.path, &self.text, &surroundings)?;
+        let host_defaults = host_defaults(arguments, &fingerprint);
+        let file::Study { mut spec, missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
         check_options(&self.path, &self.text, &spec)?;
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
         }
         if let Some(file) = &arguments.file {
             if !spec.is_storage() {
-                let way_out =
-                    if self.name == SURVEY { "add --storage for that half" } else { "leave it out" };
-                return Err(UsageError(format!("--file belongs to studies of storage; {way_out}")).into());
+                let remedy = if self.name == SURVEY { "add --storage for that half" } else { "leave it out" };
+                return Err(UsageError(format!("--file belongs to studies of storage; {remedy}")).into());
             }
             study_storage::use_file(&mut spec, &file.display().to_string());
         }
@@ -106,11 +105,11 @@ impl Written {
 }
 
 /// What a file leaves to this machine and this command line.
-fn surroundings(arguments: &Study, fingerprint: &Fingerprint) -> Surroundings {
+fn host_defaults(arguments: &Study, fingerprint: &Fingerprint) -> HostDefaults {
     let topology = Topology::from(fingerprint);
     let placement = placement::place(&topology);
     let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
-    Surroundings {
+    HostDefaults {
         seed: arguments.seed.unwrap_or_else(seed_from_clock),
         server_cpus,
         load_cpus,

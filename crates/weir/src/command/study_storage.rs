@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use weir_lab::{run::RunError, storage, surroundings::DriverFound};
+use weir_lab::{host_defaults::DriverFound, run::RunError, storage};
 use weir_record::{
     spec::{StorageCell, StudySpec, Subject},
     storage::StorageEngine,
@@ -100,12 +100,12 @@ pub(super) fn prepare(spec: &StudySpec, folder: &Path, interrupt: &AtomicBool) -
 
 /// Why a file says nothing about a device. One with holes that the user named stays as it is.
 fn no_device(path: &Path, reason: &str, is_left_alone: bool) -> RunError {
-    let way_out = if is_left_alone {
+    let remedy = if is_left_alone {
         "a file that you name is not laid out; fill it with data, or leave --file out for one that is"
     } else {
         "a study of storage speaks of a device, so name a file on one with --file"
     };
-    RunError::Environment(format!("{}: {reason}; {way_out}", path.display()))
+    RunError::Environment(format!("{}: {reason}; {remedy}", path.display()))
 }
 
 /// A file that the user named is used as it is. It must have what the study uses of it, and whoever named it is told
@@ -199,7 +199,7 @@ pub(super) fn engines() -> Vec<DriverFound> {
 
 #[cfg(test)]
 mod tests {
-    use weir_lab::{file, surroundings::Surroundings};
+    use weir_lab::{file, host_defaults::HostDefaults};
 
     use super::*;
 
@@ -211,7 +211,7 @@ mod tests {
             )
         });
         let text = format!("name = \"waits\"\nprotocol = \"storage\"\n{}", arms.concat());
-        file::parse(Path::new("waits.toml"), &text, &Surroundings::default()).expect("it is right").spec
+        file::parse(Path::new("waits.toml"), &text, &HostDefaults::default()).expect("it is right").spec
     }
 
     #[test]

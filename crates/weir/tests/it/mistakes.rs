@@ -1,4 +1,4 @@
-//! Mistakes on the command line: one sentence with the way out, and the documented exit code.
+//! Mistakes on the command line: one sentence with the remedy, and the documented exit code.
 
 use super::harness::{
     Server, descriptors_asked_for, expect_refusal, folder, shell, shown, socket_folder, weir,

@@ -29,7 +29,7 @@ fn weir(wrapper: &PathBuf, words: &[&str]) -> Said {
 }
 
 #[test]
-fn a_refused_driver_is_named_with_its_reason_and_the_way_out() {
+fn a_refused_driver_is_named_with_its_reason_and_a_remedy() {
     let (folder, wrapper) = wrapper("refused");
     for words in [
         &["serve", "echo", "--driver", "uring", "--listen", "127.0.0.1:0"][..],

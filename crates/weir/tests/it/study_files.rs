@@ -99,7 +99,7 @@ fn a_generator_of_two_threads_loads_in_turns_and_in_whole_trials() {
         let of = |in_turns: bool| trials.iter().filter(move |trial| trial.slices.is_empty() != in_turns);
         assert!(of(true).count() >= 24 && of(false).count() >= 6, "{}", trials.len());
         for trial in &trials {
-            let load = trial.load.as_ref().unwrap_or_else(|| panic!("{protocol}: {:?}", trial.taints));
+            let load = trial.load.as_ref().unwrap_or_else(|| panic!("{protocol}: {:?}", trial.exclusions));
             assert_eq!(load.workers, 2, "{protocol}: {}", trial.cell_id);
         }
         fs::remove_dir_all(&out).expect("it is there");

@@ -28,8 +28,8 @@ fn an_interrupted_study_keeps_trials_whose_orders_all_came_back() {
     let result: StudyResult = serde_json::from_value(exported["result"].clone()).expect("it is judged");
     assert!(trials.len() >= 6, "two pilots and a block: {}", trials.len());
     for trial in &trials {
-        let TrialRecord { cell_id, arm, load, chain, taints, .. } = trial;
-        let load = load.as_ref().unwrap_or_else(|| panic!("{arm} in {cell_id}: {taints:?}"));
+        let TrialRecord { cell_id, arm, load, chain, exclusions, .. } = trial;
+        let load = load.as_ref().unwrap_or_else(|| panic!("{arm} in {cell_id}: {exclusions:?}"));
         assert!(chain.is_some_and(|chain| chain.is_whole()), "{arm} in {cell_id}: {chain:?}");
         let orders = load.orders.as_ref().expect("it is of orders");
         assert_eq!((orders.inversions, orders.shares.is_conserved()), (0, true), "{arm} in {cell_id}");

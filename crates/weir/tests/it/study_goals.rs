@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 use weir_record::{
-    finding::{Exclusion, Finding},
+    finding::{ExclusionKind, Finding},
     goal::Outcome,
     study::StudyResult,
 };
@@ -21,7 +21,7 @@ permutations = 1
 time_cap = "2min"
 
 [[cell]]
-role = "headline"
+role = "primary"
 connections = 1
 
 [[cell]]
@@ -91,7 +91,7 @@ fn goals_are_met_and_missed_by_what_was_measured_and_a_neighbour_that_leaves_is_
     assert_eq!((spent.outcome, spent.is_paired), (Some(Outcome::Missed), true), "{spent:?}");
     assert_eq!((left.outcome, left.figure), (Some(Outcome::Open), None), "{left:?}");
     let [Finding::TrialsFailed { first, failed: 2, .. }] = &left.reasons[..] else { panic!("{left:?}") };
-    assert_eq!(first.reason, Some(Exclusion::NeighbourFailed));
+    assert_eq!(first.reason, Some(ExclusionKind::NeighbourFailed));
     let reason = first.said.as_deref().unwrap_or_default();
     assert!(reason.starts_with("leaves: exited with status 3: no luck at 127.0.0.1:"), "{reason}");
     assert!(said.stdout.contains("Goals and further comparisons"), "{}", said.stdout);

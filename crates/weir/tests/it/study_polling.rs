@@ -15,13 +15,13 @@ warmup_max = "200ms"
 blocks = 6
 
 [[cell]]
-role = "headline"
+role = "primary"
 device = "model"
 background_depth = 32
 background_cores = 4
 
 [[cell]]
-role = "declared"
+role = "confirmatory"
 device = "synthetic:calm"
 
 [[arm]]

@@ -68,7 +68,7 @@ fn measures_from_outside(folder: &Folder, head: &str, takes_turns: bool) {
     let data: serde_json::Value = serde_json::from_str(&weir(&["export", &out]).stdout).expect("it is JSON");
     let trials: Vec<TrialRecord> = serde_json::from_value(data["trials"].clone()).expect("the trials");
     let loads: Vec<_> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
-    assert!(loads.len() >= 8, "{} trials gave a report: {:?}", loads.len(), trials[0].taints);
+    assert!(loads.len() >= 8, "{} trials gave a report: {:?}", loads.len(), trials[0].exclusions);
     for trial in trials.iter().filter(|trial| trial.load.is_some()) {
         assert_eq!(trial.slices.is_empty(), !takes_turns, "{}", trial.cell_id);
         assert!(trial.slices.iter().all(|slice| slice.messages > 0 && slice.server_cpu_ns > 0), "{trial:?}");

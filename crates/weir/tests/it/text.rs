@@ -3,7 +3,7 @@
 use super::harness::{expect_refusal, folder, shown, weir};
 
 const FIRST_SCREEN: &str = "\
-Measures which way of waiting for I/O is faster on this machine, by how much, why, and whether the
+Measures which I/O model is faster on this machine, by how much, why, and whether the
 number may be believed
 
 Usage: weir <COMMAND>

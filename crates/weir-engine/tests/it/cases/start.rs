@@ -36,7 +36,7 @@ fn check_denied(config: &Config, word: &str) {
     };
     assert_eq!(driver, Driver::Uring);
     assert!(reason.contains("seccomp") && reason.contains(word), "{reason}");
-    let unlock = unlock.expect("there is a way out");
+    let unlock = unlock.expect("there is a remedy");
     assert!(unlock.contains("seccomp"), "{unlock}");
     let reports = weir_engine::probe(config);
     let report =

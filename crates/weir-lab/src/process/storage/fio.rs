@@ -8,7 +8,7 @@ use weir_record::{
     storage::{AccessPattern, StorageEngine},
 };
 
-use super::{Job, Told, milliseconds};
+use super::{Job, JobResult, milliseconds};
 
 /// Quantiles asked for.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -103,7 +103,7 @@ struct Latency {
 }
 
 /// Reads what fio printed. Messages may stand before the JSON.
-pub(super) fn told(printed: &str, job: &Job<'_>) -> Result<Told, String> {
+pub(super) fn told(printed: &str, job: &Job<'_>) -> Result<JobResult, String> {
     let at = printed.find("\n{").map_or_else(|| printed.find('{').unwrap_or(0), |at| at + 1);
     let mut documents = serde_json::Deserializer::from_str(&printed[at..]).into_iter::<Report>();
     let report = documents.next().ok_or("there is none")?.map_err(|error| error.to_string())?;
@@ -116,14 +116,14 @@ pub(super) fn told(printed: &str, job: &Job<'_>) -> Result<Told, String> {
     let runtime_ns = own.read.runtime.max(own.write.runtime) as f64 * 1e6;
     // Shares of the time of one thread, as a mean over all.
     let cpu_ns = (own.usr_cpu + own.sys_cpu) / 100.0 * runtime_ns * f64::from(job.threads);
-    Ok(Told {
+    Ok(JobResult {
         tool: report.version,
         operations,
         iops: own.read.iops + own.write.iops,
         cpu_ns_per_operation: (operations > 0).then(|| cpu_ns / operations as f64),
         latency: latency(direction),
         errors: if own.error == 0 { Vec::new() } else { vec![(error_name(own.error), 1)] },
-        ..Told::default()
+        ..JobResult::default()
     })
 }
 

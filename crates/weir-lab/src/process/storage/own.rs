@@ -10,7 +10,7 @@ use weir_record::{
     },
 };
 
-use super::{Job, Told, milliseconds};
+use super::{Job, JobResult, milliseconds};
 
 /// The words of the job of an arm.
 pub(super) fn words(weir: &Path, job: &Job<'_>, subject: &StorageSubject) -> Vec<String> {
@@ -89,7 +89,7 @@ struct Printed {
 }
 
 /// Reads what the job printed.
-pub(super) fn told(printed: &str) -> Result<Told, String> {
+pub(super) fn told(printed: &str) -> Result<JobResult, String> {
     let printed: Printed = serde_json::from_str(printed.trim()).map_err(|error| error.to_string())?;
     let StorageReport { mut jobs, notes, .. } = printed.weir;
     let (Some(job), true) = (jobs.pop(), jobs.is_empty()) else {
@@ -101,7 +101,7 @@ pub(super) fn told(printed: &str) -> Result<Told, String> {
     let iops = reads.iops + writes.iops;
     // Of a mixture the latency is that of its reads, as of fio's.
     let latency = if reads.operations > 0 { reads.total } else { writes.total };
-    Ok(Told {
+    Ok(JobResult {
         tool: tool(&printed.version),
         operations,
         calibration_operations: calibration_reads,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use weir_record::storage::StorageReport;
 use weir_storage::{
     job::units::shown_bytes,
-    output::{DiskCounters, Surroundings, fio_json, intervals},
+    output::{DiskCounters, HostDefaults, fio_json, intervals},
     run::{JobProgress, Progress},
 };
 
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     };
     report.notes.splice(0..0, notes);
     let text = if arguments.json {
-        serde_json::to_string(&fio_json(&report, &surroundings(&disks)))?
+        serde_json::to_string(&fio_json(&report, &host_defaults(&disks)))?
     } else {
         output::fitted(&table(&report, output::width_columns()))
     };
@@ -128,9 +128,9 @@ impl Disks {
     }
 }
 
-fn surroundings(disks: &Disks) -> Surroundings {
+fn host_defaults(disks: &Disks) -> HostDefaults {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Surroundings {
+    HostDefaults {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         timestamp_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
         time: crate::command::study::utc_stamp(since.as_secs()),

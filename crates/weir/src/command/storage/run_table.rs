@@ -125,9 +125,9 @@ fn cpu(report: &StorageJobReport) -> Vec<String> {
         ),
         format!(
             "switches      {:.4} an operation ({} voluntary, {} not)",
-            (cpu.switches_voluntary + cpu.switches_involuntary) as f64 / operations,
-            cpu.switches_voluntary,
-            cpu.switches_involuntary
+            (cpu.context_switches_voluntary + cpu.context_switches_involuntary) as f64 / operations,
+            cpu.context_switches_voluntary,
+            cpu.context_switches_involuntary
         ),
     ];
     if cpu.kernel_threads_ns > 0 {

@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Descriptors this process needs besides the connections.
 const DESCRIPTORS_BESIDES: u64 = 64;
 
-/// Opens so many connections and stays, until the server ends some of them; then it says so. Strangers that are gone
+/// Opens so many connections and stays, until the server ends some of them; then it says so. Idle that are gone
 /// are no company, and what was measured without them is not what was asked.
 pub(crate) fn stay(
     server: SocketAddr,
@@ -39,18 +39,18 @@ pub(crate) fn stay(
 ) -> Result<String, String> {
     raise_descriptors(connections)?;
     let began = Instant::now();
-    let strangers = Strangers::open(server, addresses, connections)?;
+    let idle = Idle::open(server, addresses, connections)?;
     thread::sleep(SETTLE);
-    let held = strangers.held();
+    let held = idle.held();
     if held < connections {
-        return Err(format!("the server holds {held} of {connections} strangers"));
+        return Err(format!("the server holds {held} of {connections} clients"));
     }
     ready().map_err(|error| format!("nobody listens: {error}"))?;
     loop {
         thread::sleep(LOOK);
-        let left = strangers.held();
+        let left = idle.held();
         if left < connections {
-            return Ok(format!("{left} of {connections} strangers were left after {:?}", began.elapsed()));
+            return Ok(format!("{left} of {connections} clients were left after {:?}", began.elapsed()));
         }
     }
 }
@@ -70,11 +70,11 @@ fn raise_descriptors(connections: u32) -> Result<(), String> {
 }
 
 /// Open connections. They end with this value.
-struct Strangers {
+struct Idle {
     sockets: Vec<OwnedFd>,
 }
 
-impl Strangers {
+impl Idle {
     /// Opens so many connections, from so many addresses in turn.
     fn open(server: SocketAddr, addresses: u32, connections: u32) -> Result<Self, String> {
         let addresses = addresses.clamp(1, ADDRESSES_MAX);
@@ -114,15 +114,15 @@ mod tests {
     fn they_come_from_as_many_addresses_as_asked_and_those_that_were_closed_are_not_held() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("it is bound");
-        let strangers = Strangers::open(server, 2, 3).expect("it listens");
+        let idle = Idle::open(server, 2, 3).expect("it listens");
         let mut came: Vec<_> = (0..3).map(|_| listener.accept().expect("they come")).collect();
         let mut from: Vec<String> = came.iter().map(|(_, address)| address.ip().to_string()).collect();
         from.sort_unstable();
         assert_eq!(from, ["127.0.1.1", "127.0.1.1", "127.0.1.2"]);
-        assert_eq!(strangers.held(), 3);
+        assert_eq!(idle.held(), 3);
         // The loopback interface delivers the end before this returns.
         drop(came.pop());
-        assert_eq!(strangers.held(), 2);
+        assert_eq!(idle.held(), 2);
     }
 
     #[test]
@@ -140,6 +140,6 @@ mod tests {
         closer.recv().expect("they settled");
         drop(came);
         let told = stayed.join().expect("no panic").expect("it ends");
-        assert!(told.starts_with("0 of 2 strangers were left"), "{told}");
+        assert!(told.starts_with("0 of 2 clients were left"), "{told}");
     }
 }

@@ -3,11 +3,11 @@
 //! Machine states need the whole study: `gate`.
 
 use weir_record::{
-    finding::{Exclusion, FailedTrial, FailureClass, FailureCount},
+    finding::{ExclusionKind, FailedTrial, FailureClass, FailureCount},
     load::{FailureCounts, LoadReport},
     machine::{NetworkCounters, NoiseWindow},
     orders::OrdersLoadReport,
-    trial::{Taint, TrialRecord},
+    trial::{Exclusion, TrialRecord},
 };
 
 /// Largest share of CPU time the hypervisor may have stolen.
@@ -36,25 +36,25 @@ pub const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 /// `foreign_cpus_max` comes from [`foreign_cpus_max`]. A listener that lost connections made some wait for the SYN
 /// timer, perhaps longer than the window: they are counted in flight and never come back in it. Little's law then says
 /// nothing about the generator, and is not asked.
-pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64) -> Vec<Taint> {
-    let mut taints = Vec::new();
+pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64) -> Vec<Exclusion> {
+    let mut exclusions = Vec::new();
     if let Some(observed) = &load.observed {
         if observed.noise.steal_share > STEAL_SHARE_MAX {
-            taints.push(Taint::Steal);
+            exclusions.push(Exclusion::Steal);
         }
         if observed.noise.foreign_cpus > foreign_cpus_max {
-            taints.push(Taint::ForeignCpu);
+            exclusions.push(Exclusion::ForeignCpu);
         }
         if observed.engine.is_some_and(|engine| engine.completion_overflows > 0) {
-            taints.push(Taint::CompletionOverflow);
+            exclusions.push(Exclusion::CompletionOverflow);
         }
     }
     let count = load.failures.errors();
     if count > 0 {
-        taints.push(Taint::Errors { count });
+        exclusions.push(Exclusion::Errors { count });
     }
     if network.listen_overflows == 0 && breaks_littles_law(load) {
-        taints.push(Taint::LittlesLaw);
+        exclusions.push(Exclusion::LittlesLaw);
     }
     let what = match load {
         _ if load.http.is_some() => "response",
@@ -65,23 +65,23 @@ pub fn find(load: &LoadReport, network: &NetworkCounters, foreign_cpus_max: f64)
         // Its bytes are checked in runs of their own: comparing them would be part of what is measured.
         if load.messages == 0 {
             let reason = "no operation was completed in the window".to_owned();
-            taints.push(Taint::JobFailed { reason });
+            exclusions.push(Exclusion::JobFailed { reason });
         }
     } else if load.messages == 0 {
-        taints.push(Taint::LoadFailed { reason: format!("no {what} was completed in the window") });
+        exclusions.push(Exclusion::LoadFailed { reason: format!("no {what} was completed in the window") });
     } else if let Some(orders) = &load.orders {
-        taints.extend(wrong_replies(orders));
+        exclusions.extend(wrong_replies(orders));
     } else if load.bytes_verified != load.messages * u64::from(load.message_bytes) {
         let expected = load.messages * u64::from(load.message_bytes);
         let done = if load.http.is_some() { "had their framing and length checked" } else { "were compared" };
         let reason = format!("{} of {expected} bytes {done}", load.bytes_verified);
-        taints.push(Taint::LoadFailed { reason });
+        exclusions.push(Exclusion::LoadFailed { reason });
     }
-    taints
+    exclusions
 }
 
 /// What replies to orders say against the trial: each was checked by the generator, and its bytes are not echoed ones.
-fn wrong_replies(orders: &OrdersLoadReport) -> Option<Taint> {
+fn wrong_replies(orders: &OrdersLoadReport) -> Option<Exclusion> {
     let reason = if orders.inversions > 0 {
         format!("{} replies came in another order than their orders", orders.inversions)
     } else if !orders.shares.is_conserved() {
@@ -89,7 +89,7 @@ fn wrong_replies(orders: &OrdersLoadReport) -> Option<Taint> {
     } else {
         return None;
     };
-    Some(Taint::LoadFailed { reason })
+    Some(Exclusion::LoadFailed { reason })
 }
 
 /// The most CPU other processes may use in a trial, from what they used in the trials before it. `cpus` are online.
@@ -135,17 +135,17 @@ fn breaks_littles_law(load: &LoadReport) -> bool {
 
 /// What a failed trial knows of the cause: what was said, the classes of failures, and what the kernel lost.
 pub(crate) fn failed_trial(trial: &TrialRecord) -> FailedTrial {
-    let said = trial.taints.iter().find_map(|taint| match taint {
-        Taint::ServerFailed { reason }
-        | Taint::LoadFailed { reason }
-        | Taint::JobFailed { reason }
-        | Taint::NeighbourFailed { reason } => Some(reason.clone()),
+    let said = trial.exclusions.iter().find_map(|exclusion| match exclusion {
+        Exclusion::ServerFailed { reason }
+        | Exclusion::LoadFailed { reason }
+        | Exclusion::JobFailed { reason }
+        | Exclusion::NeighbourFailed { reason } => Some(reason.clone()),
         _ => None,
     });
-    let own = trial.taints.iter().find(|taint| !is_noise(taint));
+    let own = trial.exclusions.iter().find(|exclusion| !is_noise(exclusion));
     FailedTrial {
         arm: trial.arm.clone(),
-        reason: own.map(Exclusion::from),
+        reason: own.map(ExclusionKind::from),
         said,
         classes: trial.load.iter().flat_map(|load| failure_classes(&load.failures)).collect(),
         listen_overflows: trial.network.listen_overflows,
@@ -171,9 +171,9 @@ pub(crate) fn failure_classes(failures: &FailureCounts) -> Vec<FailureCount> {
     classes.into_iter().filter(|(_, count)| *count > 0).map(count).collect()
 }
 
-/// Whether the taint says something about the machine's noise and nothing about the arm.
-pub fn is_noise(taint: &Taint) -> bool {
-    matches!(taint, Taint::Steal | Taint::ForeignCpu | Taint::StateChanged)
+/// Whether the exclusion says something about the machine's noise and nothing about the arm.
+pub fn is_noise(exclusion: &Exclusion) -> bool {
+    matches!(exclusion, Exclusion::Steal | Exclusion::ForeignCpu | Exclusion::StateChanged)
 }
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
         load
     }
 
-    fn with(change: impl FnOnce(&mut LoadReport)) -> Vec<Taint> {
+    fn with(change: impl FnOnce(&mut LoadReport)) -> Vec<Exclusion> {
         let mut load = clean();
         change(&mut load);
         find(&load, &NetworkCounters::default(), FOREIGN_CPUS_MAX)
@@ -210,7 +210,7 @@ mod tests {
             let network = NetworkCounters { listen_overflows: lost, ..NetworkCounters::default() };
             find(&load, &network, FOREIGN_CPUS_MAX)
         };
-        assert_eq!(found(0), [Taint::LittlesLaw]);
+        assert_eq!(found(0), [Exclusion::LittlesLaw]);
         assert_eq!(found(1), []);
     }
 
@@ -221,14 +221,14 @@ mod tests {
         let network =
             NetworkCounters { listen_overflows: 7, syn_retransmits: 41, ..NetworkCounters::default() };
         let trial = TrialRecord {
-            taints: vec![Taint::LoadFailed { reason: "exited with status 1: no luck".to_owned() }],
+            exclusions: vec![Exclusion::LoadFailed { reason: "exited with status 1: no luck".to_owned() }],
             load: Some(load),
             network,
             ..TrialRecord::default()
         };
         let found = failed_trial(&trial);
         assert_eq!(found.said.as_deref(), Some("exited with status 1: no luck"));
-        assert_eq!(found.reason, Some(Exclusion::LoadFailed));
+        assert_eq!(found.reason, Some(ExclusionKind::LoadFailed));
         let count = |class, count| FailureCount { class, count };
         let classes = [count(FailureClass::Reset, 2), count(FailureClass::ConnectTimeout, 40)];
         assert_eq!(found.classes, classes);
@@ -242,17 +242,17 @@ mod tests {
     }
 
     #[test]
-    fn each_limit_has_its_taint() {
+    fn each_limit_has_its_exclusion() {
         fn observed(load: &mut LoadReport) -> &mut ObservedWindow {
             load.observed.as_mut().expect("it is observed")
         }
-        assert_eq!(with(|load| observed(load).noise.steal_share = 0.011), [Taint::Steal]);
-        assert_eq!(with(|load| observed(load).noise.foreign_cpus += 0.001), [Taint::ForeignCpu]);
+        assert_eq!(with(|load| observed(load).noise.steal_share = 0.011), [Exclusion::Steal]);
+        assert_eq!(with(|load| observed(load).noise.foreign_cpus += 0.001), [Exclusion::ForeignCpu]);
         let overflow = EngineStats { completion_overflows: 1, ..EngineStats::default() };
-        assert_eq!(with(|load| observed(load).engine = Some(overflow)), [Taint::CompletionOverflow]);
+        assert_eq!(with(|load| observed(load).engine = Some(overflow)), [Exclusion::CompletionOverflow]);
         let failures = FailureCounts { reset: 2, cut_off_at_end: 9, ..FailureCounts::default() };
-        assert_eq!(with(|load| load.failures = failures), [Taint::Errors { count: 2 }]);
-        assert_eq!(with(|load| load.littles_law.in_flight_mean = 104.0), [Taint::LittlesLaw]);
+        assert_eq!(with(|load| load.failures = failures), [Exclusion::Errors { count: 2 }]);
+        assert_eq!(with(|load| load.littles_law.in_flight_mean = 104.0), [Exclusion::LittlesLaw]);
     }
 
     #[test]
@@ -285,8 +285,8 @@ mod tests {
         };
         assert_eq!(storage(33.5, 9), []);
         assert_eq!(storage(20.0, 9), [], "it does other things between two operations");
-        assert_eq!(storage(34.0, 9), [Taint::LittlesLaw], "its clock is wrong");
-        assert!(matches!(storage(32.0, 0).as_slice(), [Taint::JobFailed { .. }]));
+        assert_eq!(storage(34.0, 9), [Exclusion::LittlesLaw], "its clock is wrong");
+        assert!(matches!(storage(32.0, 0).as_slice(), [Exclusion::JobFailed { .. }]));
     }
 
     #[test]
@@ -296,11 +296,13 @@ mod tests {
         assert_eq!(orders(OrdersLoadReport::default()), []);
         let inverted = orders(OrdersLoadReport { inversions: 2, ..OrdersLoadReport::default() });
         assert!(
-            matches!(inverted.as_slice(), [Taint::LoadFailed { reason }] if reason.starts_with("2 replies"))
+            matches!(inverted.as_slice(), [Exclusion::LoadFailed { reason }] if reason.starts_with("2 replies"))
         );
         let shares = ShareBalance { entered: 100, live: 99, ..ShareBalance::default() };
         let lost = orders(OrdersLoadReport { shares, ..OrdersLoadReport::default() });
-        assert!(matches!(lost.as_slice(), [Taint::LoadFailed { reason }] if reason.starts_with("shares")));
+        assert!(
+            matches!(lost.as_slice(), [Exclusion::LoadFailed { reason }] if reason.starts_with("shares"))
+        );
     }
 
     #[test]
@@ -312,13 +314,13 @@ mod tests {
             })
         };
         assert_eq!(slow(114.0), []);
-        assert_eq!(slow(116.0), [Taint::LittlesLaw]);
+        assert_eq!(slow(116.0), [Exclusion::LittlesLaw]);
     }
 
     #[test]
     fn bytes_that_were_not_compared_and_empty_windows_are_failures() {
-        let reason = |taints: Vec<Taint>| match taints.as_slice() {
-            [Taint::LoadFailed { reason }] => reason.clone(),
+        let reason = |exclusions: Vec<Exclusion>| match exclusions.as_slice() {
+            [Exclusion::LoadFailed { reason }] => reason.clone(),
             other => panic!("{other:?}"),
         };
         assert_eq!(reason(with(|load| load.bytes_verified = 6_336)), "6336 of 6400 bytes were compared");

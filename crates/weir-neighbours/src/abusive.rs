@@ -69,7 +69,7 @@ pub(crate) fn annoy(
     ready: impl FnOnce() -> io::Result<()>,
     stop: &AtomicBool,
 ) -> Result<Deeds, String> {
-    let unable = |error: io::Error| format!("the rude clients cannot connect: {error}");
+    let unable = |error: io::Error| format!("the abusive clients cannot connect: {error}");
     let mut deeds = Deeds::default();
     let ask = REQUEST.repeat(mute_requests);
     let mut dripping = Vec::with_capacity(DRIPPING);

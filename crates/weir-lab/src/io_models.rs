@@ -1,4 +1,4 @@
-//! Which ways of waiting for I/O this machine has, for the table of the survey: facts, each with what told it.
+//! Which I/O models this machine has, for the table of the survey: facts, each with what told it.
 //!
 //! Whether a driver of sockets or an engine of disks runs is found out by those, which the laboratory does not link;
 //! whoever asks brings that along. `pwritev` is tried here by a call; native AIO, if nobody tried it, is known by what
@@ -10,9 +10,9 @@ use std::{
 };
 
 use rustix::fs::MemfdFlags;
-use weir_record::{finding::Finding, machine::FindingState, spec::WayOfWaiting};
+use weir_record::{finding::Finding, machine::FindingState, spec::IoModel};
 
-use crate::surroundings::DriverFound;
+use crate::host_defaults::DriverFound;
 
 /// What told whether a driver runs.
 const START_UP_TEST: &str = "a byte sent through it over a socket pair";
@@ -37,9 +37,9 @@ const AIO: &str = "aio";
 const AIO_MAX: &str = "/proc/sys/fs/aio-max-nr";
 const AIO_TAKEN: &str = "/proc/sys/fs/aio-nr";
 
-/// The ways of waiting, oldest first; then `pwritev`, which is none and is often named among them.
-pub fn found(tried: &[DriverFound]) -> Vec<WayOfWaiting> {
-    let mut ways: Vec<WayOfWaiting> = TRIED.iter().filter_map(|names| way(tried, *names)).collect();
+/// The I/O models, oldest first; then `pwritev`, which is none and is often named among them.
+pub fn found(tried: &[DriverFound]) -> Vec<IoModel> {
+    let mut ways: Vec<IoModel> = TRIED.iter().filter_map(|names| way(tried, *names)).collect();
     if ways.iter().all(|way| way.name != AIO) {
         let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
         let newest = ways.iter().position(|way| way.name == "io_uring").unwrap_or(ways.len());
@@ -49,9 +49,9 @@ pub fn found(tried: &[DriverFound]) -> Vec<WayOfWaiting> {
     ways
 }
 
-fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Option<WayOfWaiting> {
+fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Option<IoModel> {
     let found = tried.iter().find(|found| found.driver == driver)?;
-    Some(WayOfWaiting {
+    Some(IoModel {
         name: name.to_owned(),
         state: if found.available { FindingState::Yes } else { FindingState::No },
         detail: Finding::Text(found.detail.clone()),
@@ -62,7 +62,7 @@ fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Opt
 
 /// Native AIO where nobody tried it, from how many requests the kernel allows on the whole machine and how many are
 /// taken.
-fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
+fn aio(most: Option<u64>, taken: Option<u64>) -> IoModel {
     let (state, detail) = match (most, taken) {
         (None, _) => {
             (FindingState::No, Finding::Text("this kernel has no native AIO (CONFIG_AIO)".to_owned()))
@@ -74,16 +74,16 @@ fn aio(most: Option<u64>, taken: Option<u64>) -> WayOfWaiting {
         }
     };
     let unlock = (state == FindingState::Limited).then(|| "sudo sysctl -w fs.aio-max-nr=1048576".to_owned());
-    WayOfWaiting { name: AIO.to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
+    IoModel { name: AIO.to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
 }
 
-fn pwritev(outcome: io::Result<()>) -> WayOfWaiting {
+fn pwritev(outcome: io::Result<()>) -> IoModel {
     let (state, detail) = match outcome {
         Ok(()) => (FindingState::Yes, Finding::Text("two buffers in one call".to_owned())),
         Err(error) => (FindingState::No, Finding::Text(error.to_string())),
     };
     let source = "two buffers written to a file in memory".to_owned();
-    WayOfWaiting { name: "pwritev".to_owned(), state, detail, source, unlock: None }
+    IoModel { name: "pwritev".to_owned(), state, detail, source, unlock: None }
 }
 
 /// Writes two buffers at a position with one call, and reads them back.

@@ -4,34 +4,35 @@
 //! aside more often, what was called noise comes from the arm, and leaving those trials out flatters it.
 
 use weir_record::{
-    finding::{ArmSetAside, Finding},
+    finding::{ArmExclusions, Finding},
     spec::StudySpec,
     study::Check,
     trial::TrialRecord,
 };
 use weir_stats::{decide::ALPHA, fisher, holm::holm};
 
-use crate::{gate::Gate, taint};
+use crate::{exclusion, gate::Gate};
 
-/// The check, over whole trials; `None` where all arms take turns, whose rounds noise does not set aside.
+/// The check, over whole trials; `None` where all arms take turns, whose rounds noise does not excluded.
 pub(crate) fn check(spec: &StudySpec, gate: &Gate, trials: &[&TrialRecord]) -> Option<Check> {
     let of_arm = |name: &str| {
         let own = trials.iter().filter(|trial| trial.arm == name && trial.slices.is_empty());
-        let noise: Vec<bool> = own.map(|trial| gate.taints(trial).iter().any(taint::is_noise)).collect();
-        let set_aside = noise.iter().filter(|is_noise| **is_noise).count();
-        ArmSetAside { arm: name.to_owned(), set_aside: count(set_aside), trials: count(noise.len()) }
+        let noise: Vec<bool> =
+            own.map(|trial| gate.exclusions(trial).iter().any(exclusion::is_noise)).collect();
+        let excluded = noise.iter().filter(|is_noise| **is_noise).count();
+        ArmExclusions { arm: name.to_owned(), excluded: count(excluded), trials: count(noise.len()) }
     };
-    let arms: Vec<ArmSetAside> =
+    let arms: Vec<ArmExclusions> =
         spec.arms.iter().map(|arm| of_arm(&arm.name)).filter(|arm| arm.trials > 0).collect();
-    let (set_aside, all) =
-        arms.iter().fold((0, 0), |(set_aside, all), arm| (set_aside + arm.set_aside, all + arm.trials));
-    let against_others = |arm: &ArmSetAside| {
-        let others = (set_aside - arm.set_aside, all - arm.trials);
-        fisher::exact_p_value((arm.set_aside, arm.trials), others)
+    let (excluded, all) =
+        arms.iter().fold((0, 0), |(excluded, all), arm| (excluded + arm.excluded, all + arm.trials));
+    let against_others = |arm: &ArmExclusions| {
+        let others = (excluded - arm.excluded, all - arm.trials);
+        fisher::exact_p_value((arm.excluded, arm.trials), others)
     };
     let p_values: Vec<f64> = arms.iter().filter_map(against_others).collect();
     let p_value = holm(&p_values)?.into_iter().reduce(f64::min)?;
-    let detail = Finding::SetAside { arms, p_value };
+    let detail = Finding::ExclusionsByArm { arms, p_value };
     Some(Check { name: "exclusions-balanced".to_owned(), passed: p_value > ALPHA, detail })
 }
 
@@ -41,19 +42,19 @@ fn count(length: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use weir_record::trial::{SliceRecord, Taint};
+    use weir_record::trial::{Exclusion, SliceRecord};
 
     use super::*;
     use crate::sample;
 
-    fn trials(set_aside: [u32; 2]) -> Vec<TrialRecord> {
-        let arms = [("epoll", set_aside[0]), ("uring", set_aside[1])];
-        let of_arm = |(arm, set_aside): (&str, u32)| {
+    fn trials(excluded: [u32; 2]) -> Vec<TrialRecord> {
+        let arms = [("epoll", excluded[0]), ("uring", excluded[1])];
+        let of_arm = |(arm, excluded): (&str, u32)| {
             (0..12)
                 .map(move |block| TrialRecord {
                     arm: arm.to_owned(),
                     block,
-                    taints: if block < set_aside { vec![Taint::Steal] } else { Vec::new() },
+                    exclusions: if block < excluded { vec![Exclusion::Steal] } else { Vec::new() },
                     ..TrialRecord::default()
                 })
                 .collect::<Vec<_>>()
@@ -71,16 +72,16 @@ mod tests {
         assert!(checked(&trials([5, 4])).is_some_and(|check| check.passed));
         let found = checked(&trials([0, 9])).expect("there are trials");
         assert!(!found.passed, "{found:?}");
-        let Finding::SetAside { arms, p_value } = found.detail else { panic!("{found:?}") };
-        assert_eq!((arms[1].set_aside, arms[1].trials), (9, 12));
+        let Finding::ExclusionsByArm { arms, p_value } = found.detail else { panic!("{found:?}") };
+        assert_eq!((arms[1].excluded, arms[1].trials), (9, 12));
         assert!(p_value < 0.01);
     }
 
     #[test]
     fn failures_and_rounds_are_no_noise() {
         let mut failed = trials([0, 9]);
-        for trial in failed.iter_mut().filter(|trial| !trial.taints.is_empty()) {
-            trial.taints = vec![Taint::Errors { count: 1 }];
+        for trial in failed.iter_mut().filter(|trial| !trial.exclusions.is_empty()) {
+            trial.exclusions = vec![Exclusion::Errors { count: 1 }];
         }
         assert!(checked(&failed).is_some_and(|check| check.passed));
         let mut rounds = trials([0, 9]);

@@ -1,14 +1,14 @@
-//! Ways of waiting for I/O side by side: what each is, from the manual pages, and whether this machine has it, as the
+//! I/O models side by side: what each is, from the manual pages, and whether this machine has it, as the
 //! laboratory found it when the study was made.
 
-use weir_record::{machine::FindingState, spec::WayOfWaiting};
+use weir_record::{machine::FindingState, spec::IoModel};
 
 use crate::{table::Table, view::View, words::Word};
 
 /// A text in three languages.
 type Text = [&'static str; 3];
 
-/// What a way of waiting is.
+/// What an I/O model is.
 struct Guide {
     name: &'static str,
     /// What a program gets: that it may act, or that it has been done.
@@ -133,21 +133,21 @@ const GUIDES: [Guide; 8] = [
             "一次调用把多个缓冲区写到文件的指定位置",
         ],
         weakness: [
-            "no way of waiting, the call does; it gathers only, preadv scatters",
+            "no I/O model, the call does; it gathers only, preadv scatters",
             "대기 방식이 아니라 호출 자체가 기다림. 모아 쓰기만 하며, 나눠 읽기는 preadv가 함",
             "不是等待方式，调用本身会等待；只能聚集写，分散读由 preadv 完成",
         ],
     },
 ];
 
-/// Whether the study compares ways of waiting at large.
-pub(crate) fn has_ways(view: &View<'_>) -> bool {
-    !view.result.spec.ways.is_empty()
+/// Whether the study compares I/O models at large.
+pub(crate) fn has_io_models(view: &View<'_>) -> bool {
+    !view.result.spec.io_models.is_empty()
 }
 
 /// Each way with what it is, whether it is here, and what told that.
 pub(crate) fn table(view: &View<'_>) -> Table {
-    let rows = view.result.spec.ways.iter().map(|way| {
+    let rows = view.result.spec.io_models.iter().map(|way| {
         let guide = GUIDES.iter().find(|guide| guide.name == way.name);
         let told = |text: fn(&Guide) -> Text| {
             guide.map_or(crate::format::ABSENT, |guide| view.language.choose(text(guide))).to_owned()
@@ -165,17 +165,17 @@ pub(crate) fn table(view: &View<'_>) -> Table {
     let columns = [
         Word::Way,
         Word::WayHere,
-        Word::WaySource,
-        Word::WayModel,
-        Word::WaySince,
-        Word::WayStrength,
-        Word::WayWeakness,
+        Word::IoModelSource,
+        Word::IoModelModel,
+        Word::IoModelSince,
+        Word::IoModelStrength,
+        Word::IoModelWeakness,
     ];
     Table::new(view, &columns, &[], rows.collect())
 }
 
 /// `yes: edge-triggered, registered once`.
-pub(crate) fn here(view: &View<'_>, way: &WayOfWaiting) -> String {
+pub(crate) fn here(view: &View<'_>, way: &IoModel) -> String {
     let colon = view.language.colon();
     let mut text = format!("{}{colon}{}", view.word(state(way.state)), view.finding(&way.detail));
     if let Some(unlock) = &way.unlock {
@@ -186,9 +186,9 @@ pub(crate) fn here(view: &View<'_>, way: &WayOfWaiting) -> String {
 
 fn state(state: FindingState) -> Word {
     match state {
-        FindingState::Yes => Word::WayYes,
+        FindingState::Yes => Word::IoModelYes,
         FindingState::Limited => Word::WayLimited,
-        FindingState::No => Word::WayNo,
+        FindingState::No => Word::IoModelNo,
     }
 }
 

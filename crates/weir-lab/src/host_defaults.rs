@@ -2,7 +2,7 @@
 
 /// Whoever asks for a study finds it out; the parser of files only looks here.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct HostDefaults {
     /// Seed, when the file gives none.
     pub seed: u64,
     /// CPUs of the server side.
@@ -17,7 +17,7 @@ pub struct Surroundings {
     pub plan: Option<String>,
 }
 
-impl Surroundings {
+impl HostDefaults {
     /// What was found about a driver that does not run here.
     pub fn refused(&self, driver: &str) -> Option<&DriverFound> {
         self.tried.iter().find(|found| found.driver == driver && !found.available)
