@@ -369,7 +369,7 @@ fn further(view: &View<'_>, out: &mut Output) {
         let Content::Shown(section) = content else { continue };
         out.blank();
         out.styled(Style::Bold, view.word(section.title));
-        section.texts.iter().filter(|text| **text != primary).for_each(|text| out.wrapped(text, ""));
+        section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
 }
