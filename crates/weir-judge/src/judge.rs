@@ -8,9 +8,10 @@
 //! 2. A cell is valid only if responses were right: a wrong byte or an unexplained failure, or more than a quarter
 //!    of an arm's trials failing for reasons of its own, makes it *not comparable*. So does, in open loop, an arm that
 //!    did not keep the offered rate. Throughput is barred where the generator was the limit.
-//! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when the
-//!    interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share Holm's
-//!    correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second test.
+//! 3. One rule decides ([`weir_stats::decide`]): a two-sided t test at 1 % with its interval, and *equivalent* when
+//!    the interval lies inside the margin. The claims of the primary and confirmatory cells that are not barred share
+//!    Holm's correction. Exploratory cells claim nothing. The baseline against itself is a check beside, and no second
+//!    test.
 //! 4. A verdict on server CPU stands only if machine CPU, and both arms at one equal rate, are known not to go the
 //!    other way by more than the margin (`equal_rate`). No verdict comes from an unfinished schedule.
 //! 5. Each arm is compared with the study's first. A published figure of two other arms is set beside a comparison of
@@ -19,8 +20,8 @@
 //! 6. Latency has no verdict when the generator's own lag is more than a tenth of it.
 //! 7. A storage job is its own load. Rules 4 and 6 do not apply to it: there is no generator that could be the limit or
 //!    lag, and all its figures are compared in closed loop.
-//! 8. On a simulated device the claims are misses and the share of CPU, and the primary comparison is the joint statement on both
-//!    (`frontier`).
+//! 8. On a simulated device the claims are misses and the share of CPU, and the primary comparison is the joint
+//!    statement on both (`frontier`).
 
 use std::collections::BTreeSet;
 

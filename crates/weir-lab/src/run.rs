@@ -98,7 +98,8 @@ pub enum Event {
         /// Blocks of the whole study.
         blocks: u32,
     },
-    /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by it.
+    /// What the primary comparison looks like so far. The schedule goes on whatever it is, and nothing is decided by
+    /// it.
     SoFar {
         /// The estimate.
         estimate: RunningEstimate,

@@ -31,6 +31,7 @@ pub struct StudySpec {
     /// CPUs the generator is pinned to; empty means not pinned.
     pub load_cpus: Vec<usize>,
     /// Smallest ratio that matters, as a fraction: 0.03 means differences under 3 % are not called.
+    #[serde(alias = "smallest_effect")]
     pub equivalence_margin: f64,
     /// No new block starts after this much time; what is finished is judged.
     pub time_cap_ns: u64,
@@ -50,7 +51,7 @@ pub struct StudySpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbours: Vec<NeighbourSpec>,
     /// I/O models as they were found where the study was made; for studies that compare them all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, alias = "ways", skip_serializing_if = "Vec::is_empty")]
     pub io_models: Vec<IoModel>,
     /// Cells that this machine cannot run, and that are not among `cells` for that reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -488,8 +489,10 @@ pub struct IoModel {
 #[serde(rename_all = "kebab-case")]
 pub enum CellRole {
     /// Decides the study's sentence and exit code.
+    #[serde(alias = "headline")]
     Primary,
     /// Declared beforehand; corrected for multiplicity by Holm.
+    #[serde(alias = "declared")]
     Confirmatory,
     /// Looked at without a claim.
     Exploratory,
@@ -525,15 +528,16 @@ mod tests {
     const OLD: &str = r#"{"name":"quick","title":"t","seed":7,
         "arms":[{"name":"epoll","subject":{"weir":{"driver":"epoll","options":{}}}},
                 {"name":"go","subject":{"command":{"argv":["go-echo","{port}"]}},"load_options":{"spin-us":"50"}}],
-        "cells":[{"id":"c100-d1-m64-closed","role":"primary","connections":100,"depth":1,"message_bytes":64,
+        "cells":[{"id":"c100-d1-m64-closed","role":"headline","connections":100,"depth":1,"message_bytes":64,
                   "idle_connections":0,"workers":1,"load":"closed","window_ns":800000000,
                   "warmup_ns_max":1000000000,"blocks":12}],
-        "server_cpus":[0],"load_cpus":[1],"equivalence_margin":0.03,"time_cap_ns":215000000000}"#;
+        "server_cpus":[0],"load_cpus":[1],"smallest_effect":0.03,"time_cap_ns":215000000000}"#;
 
     #[test]
     fn a_study_stored_before_http_means_what_it_meant() {
         let spec: StudySpec = serde_json::from_str(OLD).expect("it is a study");
         assert!(!spec.is_http() && spec.published.is_empty() && spec.io_models.is_empty());
+        assert_eq!((spec.cells[0].role, spec.equivalence_margin), (CellRole::Primary, 0.03));
         assert!(spec.cells[0].has_arm("epoll") && spec.cells[0].has_arm("anything"));
         let subject =
             Subject::Weir { driver: "epoll".to_owned(), options: BTreeMap::new(), arguments: Vec::new() };

@@ -615,8 +615,10 @@ pub struct StorageCpu {
     /// All CPUs of the machine, not idle.
     pub machine_busy_ns: u64,
     /// Voluntary context switches of the job's threads.
+    #[serde(alias = "switches_voluntary")]
     pub context_switches_voluntary: u64,
     /// Involuntary ones.
+    #[serde(alias = "switches_involuntary")]
     pub context_switches_involuntary: u64,
 }
 

@@ -23,8 +23,8 @@ pub struct StudyResult {
     pub spec: StudySpec,
     /// Where it ran.
     pub fingerprint: Fingerprint,
-    /// Index into `comparisons` of the primary comparison (server CPU per message in the primary cell; the share of CPU where
-    /// that is on a simulated device).
+    /// Index into `comparisons` of the primary comparison (server CPU per message in the primary cell; the share of
+    /// CPU where that is on a simulated device).
     pub primary: Option<usize>,
     /// The primary verdict; decides the exit code. On a simulated device it is that of the candidate, which is the
     /// baseline: better when it is ahead of the whole family of the second arm.

@@ -21,8 +21,10 @@ pub struct ObservedWindow {
     /// Time those threads waited for a CPU.
     pub run_delay_ns: u64,
     /// Voluntary context switches.
+    #[serde(alias = "switches_voluntary")]
     pub context_switches_voluntary: u64,
     /// Involuntary context switches.
+    #[serde(alias = "switches_involuntary")]
     pub context_switches_involuntary: u64,
     /// Threads at the end of the window.
     pub threads: u32,
@@ -110,6 +112,7 @@ pub struct TrialRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain: Option<ChainTotals>,
     /// Reasons to keep it out of the comparison; empty when it is clean.
+    #[serde(alias = "taints")]
     pub exclusions: Vec<Exclusion>,
     /// The arm's slices, in time order, where the arms of a block take turns; empty for a whole trial. The report is
     /// then the sum over them.
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn a_trial_stored_before_http_opens() {
         let old = r#"{"cell_id":"c100-d1-m64-closed","block":3,"attempt":0,"position":1,"arm":"epoll","repeat":true,
-            "started_ns":5,"elapsed_ns":6,"load":null,"exclusions":[{"kind":"errors","count":2}]}"#;
+            "started_ns":5,"elapsed_ns":6,"load":null,"taints":[{"kind":"errors","count":2}]}"#;
         let trial: TrialRecord = serde_json::from_str(old).expect("it is a trial");
         assert_eq!((trial.block, trial.repeat, trial.network), (3, true, NetworkCounters::default()));
         assert_eq!(trial.exclusions, [Exclusion::Errors { count: 2 }]);

@@ -45,8 +45,8 @@ pub(crate) fn elsewhere(view: &View<'_>) -> Vec<String> {
 /// Shares of operations below this are not worth a sentence.
 const INTERRUPTED_MIN: f64 = 0.01;
 
-/// How much the candidate leaves to the interrupt where it answers the primary comparison: that much is another way to wait, and
-/// no better prediction. It stands right below the claim.
+/// How much the candidate leaves to the interrupt where it answers the primary comparison: that much is another way to
+/// wait, and no better prediction. It stands right below the claim.
 pub(crate) fn by_interrupt(view: &View<'_>) -> Option<String> {
     let answer = view.frontier_answer()?;
     let share = view.summary(&answer.cell_id, &answer.candidate)?.median(Metric::InterruptedRate)?;

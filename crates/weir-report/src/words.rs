@@ -195,8 +195,8 @@ words! {
     GoalMissed: "missed" | "미달성" | "未达成";
     GoalOpen: "open" | "미정" | "未定";
 
-    IoModelsTitle: "I/O models, and which of them this machine has" | "대기 방식과 이 머신에서의 사용 가능 여부"
-        | "等待方式，以及本机具备哪些";
+    IoModelsTitle: "I/O models, and which of them this machine has" | "I/O 모델과 이 머신에서의 사용 가능 여부"
+        | "I/O 模型，以及本机具备哪些";
     IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
         Document 004 has such a table; it takes two kinds of AIO for one, and says wrongly that epoll uses interrupts and \
         that pwritev scatters."

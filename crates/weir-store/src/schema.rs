@@ -10,7 +10,7 @@ use crate::error::StoreError;
 pub const APPLICATION_ID: i32 = 0x5765_6972;
 
 /// Version of the tables, kept in `user_version`; raised when a table changes.
-pub const STORE_VERSION: u32 = 2;
+pub const STORE_VERSION: u32 = 3;
 
 const TABLES: &str = "
 CREATE TABLE study (
@@ -48,7 +48,7 @@ CREATE TABLE trial (
     round_trip_after_ns     REAL NOT NULL,
     messages                INTEGER,
     errors                  INTEGER,
-    exclusions                  TEXT NOT NULL,
+    exclusions              TEXT NOT NULL,
     record                  TEXT NOT NULL,
     UNIQUE (block_id, position)
 ) STRICT;
@@ -77,16 +77,22 @@ pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", STORE_VERSION)
 }
 
-/// Gives a store of version 1 the tables of this one, in the caller's transaction; `false` when it has them. Columns
-/// that `trial` has no more stay, and are empty in new rows.
+/// Before version 3 the column had another name.
+const EXCLUSIONS: &str = "ALTER TABLE trial RENAME COLUMN taints TO exclusions";
+
+/// Gives an older store the tables of this version, in the caller's transaction; `true` when it had no table of
+/// figures. Columns that `trial` has no more stay, and are empty in new rows.
 pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= STORE_VERSION {
         return Ok(false);
     }
-    connection.execute_batch(FIGURES)?;
+    connection.execute_batch(EXCLUSIONS)?;
+    if found == 1 {
+        connection.execute_batch(FIGURES)?;
+    }
     connection.pragma_update(None, "user_version", STORE_VERSION)?;
-    Ok(true)
+    Ok(found == 1)
 }
 
 /// Refuses files that are not study stores, and those of a later version.

@@ -46,7 +46,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "equal_rate",
             "progress",
             "slice_order",
-            "exclusions",
+            "exclusion_balance",
             "listening",
             "summary",
             "attribution",

@@ -328,7 +328,7 @@ fn the_generators_threads_and_cpus_are_a_setting_and_factors() {
 #[test]
 fn mistakes_in_cells_and_published_figures_are_named() {
     let wrong = |lines: &str| with(lines).expect_err("it is a mistake");
-    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"primry\""), @r#"a.toml:21: cell.role: there is no role "headlin"; did you mean primary?"#);
+    insta::assert_snapshot!(wrong("[[cell]]\nrole = \"primry\""), @r#"a.toml:21: cell.role: there is no role "primry"; did you mean primary?"#);
     insta::assert_snapshot!(wrong("[[cell]]\nrole = \"primary\""), @"a.toml:4: primary: a [[cell]] is the primary comparison already; one of them must go");
     insta::assert_snapshot!(wrong("[[cell]]\narms = [\"epol\"]"), @r#"a.toml:21: cell.arms: there is no arm "epol"; did you mean epoll?"#);
     insta::assert_snapshot!(wrong("[[cell]]\nconections = 3"), @"a.toml:21: cell.conections: there is no such key; did you mean connections?");

@@ -139,7 +139,7 @@ fn io_models_stand_in_a_table_of_what_was_found_and_what_they_are_in_every_langu
     let mut result = result;
     result.spec.io_models[5].detail = Finding::Text(granted.to_owned());
     assert!(!markdown(&result, Language::Korean).contains("single issuer"));
-    assert!(csv(&result).contains("\n,aio,,way-of-waiting,state,limited,\n"));
+    assert!(csv(&result).contains("\n,aio,,io-model,state,limited,\n"));
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn figures(folder: &Path) -> Vec<(String, f64)> {
 }
 
 #[test]
-fn every_figure_of_a_trial_is_a_row_and_a_store_without_the_table_gets_it() {
+fn every_figure_of_a_trial_is_a_row_and_an_older_store_becomes_one_of_this_version() {
     let folder = fresh_folder("figures");
     let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
     let session = store.begin_session().expect("a session begins");
@@ -122,14 +122,21 @@ fn every_figure_of_a_trial_is_a_row_and_a_store_without_the_table_gets_it() {
         .map(|(_, value)| *value)
         .collect();
     assert_eq!(cpu, [5.0; 3], "5 ms for 1000 messages: {found:?}");
-    let older = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
-    older.execute_batch("DROP TABLE figure; PRAGMA user_version = 1;").expect("as version 1 had it");
-    drop(older);
-    assert_eq!(Store::open_read_only(&folder).expect("it is read").blocks().expect("blocks"), [block(0, 0)]);
-    let mut store = Store::open(&folder).expect("a session goes on");
-    assert_eq!(figures(&folder), found);
-    store.append_block(session, &block(1, 0), 1).expect("a block is stored");
-    assert_eq!(figures(&folder).len(), 2 * found.len());
+    let renamed = "ALTER TABLE trial RENAME COLUMN exclusions TO taints";
+    for (version, older) in [(1, format!("DROP TABLE figure; {renamed}")), (2, renamed.to_owned())] {
+        let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+        connection
+            .execute_batch(&format!("{older}; PRAGMA user_version = {version};"))
+            .expect("as that version had it");
+        drop(connection);
+        let blocks = |store: Store| store.blocks().expect("blocks").len();
+        assert_eq!(blocks(Store::open_read_only(&folder).expect("it is read")), version);
+        let mut store = Store::open(&folder).expect("a session goes on");
+        assert_eq!(figures(&folder).len(), version * found.len());
+        let number = u32::try_from(version).expect("it is small");
+        store.append_block(session, &block(number, 0), 1).expect("a block is stored");
+        assert_eq!(figures(&folder).len(), (version + 1) * found.len());
+    }
 }
 
 fn result(complete: bool) -> StudyResult {

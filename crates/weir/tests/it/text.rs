@@ -3,8 +3,8 @@
 use super::harness::{expect_refusal, folder, shown, weir};
 
 const FIRST_SCREEN: &str = "\
-Measures which I/O model is faster on this machine, by how much, why, and whether the
-number may be believed
+Measures which I/O model is faster on this machine, by how much, why, and whether the number may be
+believed
 
 Usage: weir <COMMAND>
 
