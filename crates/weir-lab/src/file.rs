@@ -11,7 +11,7 @@ mod published;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use weir_record::{spec::StudySpec, study::MissingArm};
+use weir_record::{finding::Finding, spec::StudySpec, study::MissingArm};
 
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
@@ -70,7 +70,12 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
     };
     let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
-        let refused = DriverFound { driver, available: false, detail: String::new(), unlock: None };
+        let refused = DriverFound {
+            driver,
+            available: false,
+            detail: Finding::Said { text: String::new() },
+            unlock: None,
+        };
         HostDefaults { tried: vec![refused], ..host_defaults.clone() }
     };
     let plans = names("plan").unwrap_or_default().into_iter().map(planned);

@@ -81,12 +81,12 @@ impl StudySpec {
 }
 
 /// A cell that a study does without.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MissingCell {
     /// Its identifier.
     pub id: String,
     /// Why it cannot run here.
-    pub reason: String,
+    pub reason: Finding,
 }
 
 /// One way of serving the workload.
@@ -479,9 +479,9 @@ pub struct IoModel {
     /// What was found.
     pub detail: Finding,
     /// What told it: a test, or a file of the kernel.
-    pub source: String,
+    pub source: Finding,
     /// What would unlock it.
-    pub unlock: Option<String>,
+    pub unlock: Option<Finding>,
 }
 
 /// How much a cell's verdict may claim.

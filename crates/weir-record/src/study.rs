@@ -266,9 +266,9 @@ pub struct MissingArm {
     /// Arm.
     pub name: String,
     /// Why.
-    pub reason: String,
+    pub reason: Finding,
     /// What would unlock it.
-    pub unlock: Option<String>,
+    pub unlock: Option<Finding>,
 }
 
 #[cfg(test)]

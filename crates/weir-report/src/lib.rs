@@ -37,12 +37,11 @@ mod slices_csv;
 mod table;
 mod tables;
 mod terminal;
-mod terms;
 mod titles;
 mod view;
 mod words;
 
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{finding::Finding, study::StudyResult, trial::TrialRecord};
 
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
@@ -71,6 +70,11 @@ pub fn csv(result: &StudyResult) -> String {
 /// Every slice of a study whose arms took turns, one per line; the header alone where none did.
 pub fn slices_csv(trials: &[TrialRecord]) -> String {
     slices_csv::lines(trials)
+}
+
+/// What the laboratory found, in one language.
+pub fn finding(found: &Finding, language: Language) -> String {
+    findings::told_in(language, found)
 }
 
 /// The primary verdict in one sentence.

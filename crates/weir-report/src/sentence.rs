@@ -53,8 +53,8 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
 
 /// What to do next, where there is no verdict or an arm is missing.
 pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
-    if let Some(missing) = view.result.missing_arms.iter().find(|missing| missing.unlock.is_some()) {
-        let unlock = missing.unlock.as_deref().unwrap_or_default();
+    if let Some(unlock) = view.result.missing_arms.iter().find_map(|missing| missing.unlock.as_ref()) {
+        let unlock = view.finding(unlock);
         return Some(format!("{}{}{unlock}", view.word(Word::Unlock), view.language.colon()));
     }
     let primary = view.primary()?;

@@ -411,13 +411,13 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
     out.styled(Style::Bold, view.word(Word::MissingTitle));
     let colon = view.language.colon();
     for arm in &view.result.missing_arms {
-        out.wrapped(&format!("- {}{colon}{}", arm.name, view.term(&arm.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", arm.name, view.finding(&arm.reason)), "  ");
         if let Some(unlock) = &arm.unlock {
-            out.wrapped(&format!("  {}{colon}{unlock}", view.word(Word::Unlock)), "    ");
+            out.wrapped(&format!("  {}{colon}{}", view.word(Word::Unlock), view.finding(unlock)), "    ");
         }
     }
     for cell in cells {
-        out.wrapped(&format!("- {}{colon}{}", cell.id, view.term(&cell.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", cell.id, view.finding(&cell.reason)), "  ");
     }
 }
 

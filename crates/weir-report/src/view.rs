@@ -13,7 +13,6 @@ use weir_record::{
 use crate::{
     findings, format,
     language::{Language, told},
-    terms,
     words::{self, Word},
 };
 
@@ -81,15 +80,6 @@ impl<'a> View<'a> {
     /// A finding of the laboratory in the reader's language.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
         findings::told_in(self.language, finding)
-    }
-
-    /// A text that came from elsewhere in the reader's language, or as it was said, and whether that is English in a
-    /// page that is not.
-    pub(crate) fn term(&self, said: &str) -> (String, bool) {
-        match terms::told(said, self.language) {
-            Some(told) => (told, false),
-            None => (said.to_owned(), true),
-        }
     }
 
     /// The word of a verdict on a metric.

@@ -65,7 +65,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "format",
             "display",
             "words",
-            "terms",
             "titles",
             "findings",
             "csv",

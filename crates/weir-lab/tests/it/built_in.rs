@@ -6,6 +6,8 @@ use weir_lab::{
     outline,
 };
 
+use weir_record::finding::Finding;
+
 use crate::fixture::{built_in, study_on};
 
 fn machine() -> HostDefaults {
@@ -16,7 +18,7 @@ fn without_uring() -> HostDefaults {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "kernel.io_uring_disabled is 2".to_owned(),
+        detail: Finding::IoUringDisabled { level: 2 },
         unlock: None,
     };
     HostDefaults { tried: vec![gone], ..machine() }
@@ -27,7 +29,9 @@ fn published(host_defaults: HostDefaults) -> HostDefaults {
 }
 
 fn told(name: &str, host_defaults: &HostDefaults) -> String {
-    outline::text(&study_on(name, host_defaults))
+    outline::text(&study_on(name, host_defaults), |finding| {
+        weir_report::finding(finding, weir_report::Language::English)
+    })
 }
 
 #[test]

@@ -470,8 +470,8 @@ fn quick_without_io_uring_compares_poll_and_says_what_is_missing() {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "kernel.io_uring_disabled is 2".to_owned(),
-        unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
+        detail: Finding::IoUringDisabled { level: 2 },
+        unlock: Some(Finding::RunCommand { command: "sysctl kernel.io_uring_disabled=0".to_owned() }),
     };
     let host_defaults = HostDefaults { seed: 11, tried: vec![gone], ..HostDefaults::default() };
     let Study { spec, missing_arms } = study_on("quick", &host_defaults);

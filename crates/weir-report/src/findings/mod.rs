@@ -3,6 +3,7 @@
 //! who find something.
 
 mod checks;
+mod missing;
 mod phrases;
 mod verdicts;
 
@@ -10,19 +11,19 @@ use weir_record::finding::Finding;
 
 pub(crate) use phrases::{per, rate, units_of};
 
-use crate::{language::Language, terms};
+use crate::language::Language;
 
 /// The finding in one language.
 pub(crate) fn told_in(language: Language, finding: &Finding) -> String {
-    let of = [checks::told_in, verdicts::told_in];
+    let of = [checks::told_in, verdicts::told_in, missing::told_in];
     let sentence = of.iter().find_map(|group| group(language, finding));
     sentence.unwrap_or_else(|| match finding {
-        Finding::Text(text) => terms::told(text, language).unwrap_or_else(|| text.clone()),
+        Finding::Text(text) => text.clone(),
         other => other.code().to_owned(),
     })
 }
 
 /// Whether it is an English sentence in a page that is not English.
 pub(crate) fn is_foreign(language: Language, finding: &Finding) -> bool {
-    matches!(finding, Finding::Text(text) if terms::told(text, language).is_none())
+    language != Language::English && matches!(finding, Finding::Text(_))
 }

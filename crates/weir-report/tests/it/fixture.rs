@@ -417,8 +417,8 @@ pub fn one_arm_missing() -> StudyResult {
     result.timeline.retain(|entry| entry.arm == "epoll");
     result.missing_arms.push(MissingArm {
         name: "uring".to_owned(),
-        reason: "the kernel refuses io_uring_setup: kernel.io_uring_disabled is 2".to_owned(),
-        unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
+        reason: Finding::IoUringDisabled { level: 2 },
+        unlock: Some(command("sysctl kernel.io_uring_disabled=0")),
     });
     StudyResult { primary: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
 }
@@ -494,7 +494,11 @@ pub fn hostile_names() -> StudyResult {
     let first = FailedTrial { arm: hostile(), said: Some(hostile()), ..FailedTrial::default() };
     result.checks[1].detail = Finding::Reports { missing: 1, trials: 2, first: Some(first) };
     result.fingerprint.cpu_model = hostile();
-    result.missing_arms.push(MissingArm { name: hostile(), reason: hostile(), unlock: Some(hostile()) });
+    result.missing_arms.push(MissingArm {
+        name: hostile(),
+        reason: Finding::Said { text: hostile() },
+        unlock: Some(command(&hostile())),
+    });
     result
 }
 
@@ -719,46 +723,42 @@ pub fn http() -> StudyResult {
 
 /// The same with a table of I/O models, of which one is missing and one used up.
 pub fn survey() -> StudyResult {
-    let way =
-        |name: &str, state: FindingState, detail: Finding, source: &str, unlock: Option<&str>| IoModel {
-            name: name.to_owned(),
-            state,
-            detail,
-            source: source.to_owned(),
-            unlock: unlock.map(str::to_owned),
-        };
-    let said = |text: &str| Finding::Text(text.to_owned());
-    let tested = "a byte sent through it over a socket pair";
+    let way = |name: &str, state: FindingState, detail: Finding, source: Finding| IoModel {
+        name: name.to_owned(),
+        state,
+        detail,
+        source,
+        unlock: None,
+    };
+    let driver = |name: &str, features: &[&str]| {
+        let features = features.iter().map(|it| (*it).to_owned()).collect();
+        way(name, FindingState::Yes, Finding::DriverGranted { features }, Finding::TriedOnSockets)
+    };
+    let paths = vec!["/proc/sys/fs/aio-max-nr".to_owned()];
+    let taken = Finding::RequestsTaken { taken: 65_536, most: 65_536 };
+    let refused = Finding::IoUringDisabled { level: 2 };
     let mut result = http();
     result.spec.name = "survey".to_owned();
     result.spec.io_models = vec![
-        way("blocking", FindingState::Yes, said("one thread a connection"), tested, None),
-        way("select", FindingState::Yes, said("level-triggered, descriptors below 1024"), tested, None),
-        way("poll", FindingState::Yes, said("level-triggered, the whole list in every call"), tested, None),
-        way("epoll", FindingState::Yes, said("edge-triggered, registered once"), tested, None),
-        way(
-            "aio",
-            FindingState::Limited,
-            Finding::RequestsTaken { taken: 65_536, most: 65_536 },
-            "/proc/sys/fs/aio-max-nr",
-            Some("sudo sysctl -w fs.aio-max-nr=1048576"),
-        ),
-        way(
-            "io_uring",
-            FindingState::No,
-            said("kernel.io_uring_disabled is 2 (EPERM)"),
-            tested,
-            Some("run: sudo sysctl -w kernel.io_uring_disabled=0"),
-        ),
-        way(
-            "pwritev",
-            FindingState::Yes,
-            said("two buffers in one call"),
-            "two buffers written to a file in memory",
-            None,
-        ),
+        driver("blocking", &["one-thread-a-connection"]),
+        driver("select", &["level-triggered", "descriptors-below-1024"]),
+        driver("poll", &["level-triggered", "whole-list-in-every-call"]),
+        driver("epoll", &["edge-triggered", "registered-once"]),
+        IoModel {
+            unlock: Some(command("sudo sysctl -w fs.aio-max-nr=1048576")),
+            ..way("aio", FindingState::Limited, taken, Finding::ReadFrom { paths })
+        },
+        IoModel {
+            unlock: Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
+            ..way("io_uring", FindingState::No, refused, Finding::TriedOnSockets)
+        },
+        way("pwritev", FindingState::Yes, Finding::TwoBuffers, Finding::TriedGathering),
     ];
     result
+}
+
+fn command(command: &str) -> Finding {
+    Finding::RunCommand { command: command.to_owned() }
 }
 
 /// Every study, with a name for failure messages.
