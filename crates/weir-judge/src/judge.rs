@@ -577,11 +577,15 @@ fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
 
 fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
     let is_used = |trial: &&TrialRecord| gate.is_usable(trial, cell.state);
+    let first = spec.arms[0].name.as_str();
+    let others = spec.arms.iter().skip(1).map(|arm| arm.name.as_str());
+    let other = others.into_iter().find(|arm| cell.of_arm(arm).next().is_some());
     spec.arms
         .iter()
         .map(|arm| {
             let used: Vec<&TrialRecord> = cell.of_arm(&arm.name).filter(is_used).collect();
-            summary::summarize(cell.spec, &arm.name, &used)
+            let sides = (arm.name.as_str(), first, other);
+            summary::summarize(cell.spec, &arm.name, &used, |row| units::figures(gate, cell, sides, row))
         })
         .filter(|summary| summary.trials > 0)
         .collect()

@@ -50,8 +50,6 @@ impl ChainTotals {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OrderFigures {
-    /// Median round trip of an order, in microseconds.
-    pub p50_us: Option<Spread>,
     /// 99th percentile of the round trip, in microseconds.
     pub p99_us: Option<Spread>,
     /// Wakes of another worker that cost a system call.

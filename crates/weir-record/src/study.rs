@@ -153,7 +153,7 @@ pub struct TimesSummary {
     pub ns_max: u64,
 }
 
-/// Median figures of one arm in one cell over its clean trials.
+/// Absolute figures of one arm in one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmSummary {
@@ -197,10 +197,11 @@ impl ArmSummary {
 pub struct MetricFigures {
     /// Metric.
     pub metric: Metric,
-    /// Over the clean trials that have it.
+    /// Over the rounds or blocks that the arm's ratio is of.
     pub spread: Spread,
     /// Each of them, in time order.
-    pub trials: Vec<f64>,
+    #[serde(alias = "trials")]
+    pub units: Vec<f64>,
 }
 
 /// Median with minimum and maximum.

@@ -42,7 +42,7 @@ fn figures_table(view: &View<'_>) -> Table {
             spread(orders.wakes_per_handoff, format::per_message),
             spread(orders.handoffs_per_drain, format::per_message),
             own(Metric::ServerCpuPerMessage),
-            spread(orders.p50_us, format::micros),
+            own(Metric::LatencyP50),
             spread(orders.p99_us, format::micros),
             median(orders.handed_off_share, format::percent),
         ]

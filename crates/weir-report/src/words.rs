@@ -263,9 +263,11 @@ words! {
     BetterRight: "better →" | "좋음 →" | "更好 →";
     NoComparisons: "No comparison could be made." | "비교할 수 있는 결과가 없습니다." | "没有可比较的结果。";
     FiguresTitle: "Throughput and CPU" | "처리량과 CPU" | "吞吐量与 CPU";
-    FiguresHelp: "Bars are medians over the clean trials, whiskers minimum to maximum, dots single trials."
-        | "막대는 정상 시행의 중앙값, 수염은 최소–최대, 점은 개별 시행입니다."
-        | "条形为有效试验的中位数，须线为最小值到最大值，圆点为单次试验。";
+    FiguresHelp: "Bars are medians over the rounds or blocks that the ratios are of, whiskers minimum to maximum, dots \
+        single rounds or blocks. The baseline's are those beside the first arm compared with it."
+        | "막대는 비율을 구한 라운드나 블록의 중앙값, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 기준의 값은 가장 먼저 비교한 대상과 \
+        함께 잰 것입니다."
+        | "条形为计算比值所用各轮或各区组的中位数，须线为最小值到最大值，圆点为单轮或单个区组。基线的数值取自与它首先比较的方案同在的轮次或区组。";
     NoFigures: "No trial gave figures." | "수치를 낸 시행이 없습니다." | "没有任何试验给出数据。";
     LatencyTitle: "Latency at one offered rate" | "같은 부하율에서의 지연시간" | "同一负载速率下的延迟";
     LatencyHelp: "Solid: response time, counted from the moment a message was due. Dashed: service time, counted \

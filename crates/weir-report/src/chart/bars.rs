@@ -58,7 +58,7 @@ fn drawn(view: &View<'_>) -> Vec<Metric> {
 fn plot(view: &View<'_>, metric: Metric) -> Plot {
     let groups = with_figures(view, metric);
     let figures = groups.iter().flat_map(|(_, arms)| arms).filter_map(|summary| summary.figures(metric));
-    let values = figures.flat_map(|it| it.trials.iter().copied().chain([it.spread.median, it.spread.max]));
+    let values = figures.flat_map(|it| it.units.iter().copied().chain([it.spread.median, it.spread.max]));
     let scale = Scale::from_zero(values, 0.0, 100.0);
     let last = groups.len().saturating_sub(1);
     let image = html! {
@@ -154,7 +154,7 @@ fn draw(
     scale: &Scale,
     metric: Metric,
     summary: &ArmSummary,
-    MetricFigures { spread, trials, .. }: &MetricFigures,
+    MetricFigures { spread, units, .. }: &MetricFigures,
 ) -> Markup {
     let color = arm_class(view.arm_index(&summary.arm));
     let text = |value: f64| metrics::bare(metric, value);
@@ -167,8 +167,8 @@ fn draw(
     }
     let (zero, middle) = (scale.at(0.0), scale.at(spread.median));
     canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
-    for trial in trials {
-        canvas.dot(&format!("{color} point"), scale.at(*trial), y, 2.4, &text(*trial));
+    for unit in units {
+        canvas.dot(&format!("{color} point"), scale.at(*unit), y, 2.4, &text(*unit));
     }
     let (low, high) = (scale.at(spread.min), scale.at(spread.max));
     canvas.line("whisker", [low, y, high, y]);

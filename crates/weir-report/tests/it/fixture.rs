@@ -133,8 +133,7 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
     let cpus = jitter.around(cpu_us, 0.013, trials);
     let uring = arm == "uring";
-    let figures =
-        |metric: Metric, trials: Vec<f64>| MetricFigures { metric, spread: spread(&trials), trials };
+    let figures = |metric: Metric, units: Vec<f64>| MetricFigures { metric, spread: spread(&units), units };
     let response = if uring { 54_000.0 } else { 61_000.0 };
     ArmSummary {
         cell_id: cell.id.clone(),
@@ -440,7 +439,7 @@ pub fn not_finite() -> StudyResult {
     let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
     for summary in &mut result.arms {
         for figures in &mut summary.figures {
-            (figures.spread, figures.trials) = (broken, vec![f64::NAN, f64::INFINITY]);
+            (figures.spread, figures.units) = (broken, vec![f64::NAN, f64::INFINITY]);
         }
         summary.syscalls_per_message = Some(f64::NAN);
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
@@ -696,8 +695,8 @@ pub fn http() -> StudyResult {
     }];
     for (index, summary) in result.arms.iter_mut().enumerate() {
         for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
-            let trials = vec![ns, ns * 1.02 + index as f64 * 1e3];
-            summary.figures.push(MetricFigures { metric, spread: spread(&trials), trials });
+            let units = vec![ns, ns * 1.02 + index as f64 * 1e3];
+            summary.figures.push(MetricFigures { metric, spread: spread(&units), units });
         }
     }
     result.listening = listening(&cell_id);

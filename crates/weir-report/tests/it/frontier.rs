@@ -102,7 +102,7 @@ fn summary(arm: &str, misses: f64, cpu: f64) -> ArmSummary {
     let figures = |metric: Metric, median: f64| MetricFigures {
         metric,
         spread: Spread { median, min: median, max: median },
-        trials: vec![median],
+        units: vec![median],
     };
     ArmSummary {
         cell_id: CELL.to_owned(),

@@ -16,7 +16,7 @@ use crate::fixture;
 const CELL: &str = "closed-epoll-w2";
 
 fn figures(metric: Metric, median: f64) -> MetricFigures {
-    MetricFigures { metric, spread: spread(median), trials: vec![median] }
+    MetricFigures { metric, spread: spread(median), units: vec![median] }
 }
 
 fn spread(median: f64) -> Spread {
@@ -132,9 +132,9 @@ fn study() -> StudyResult {
                 figures(Metric::ServerCpuPerMessage, if arm == "owner" { 20.0 } else { 25.0 }),
                 figures(Metric::SwitchesPerMessage, if arm == "owner" { 2.0 } else { 4.0 }),
                 figures(Metric::Throughput, 24_000.0),
+                figures(Metric::LatencyP50, 32_000.0),
             ],
             orders: Some(OrderFigures {
-                p50_us: Some(spread(32.0)),
                 p99_us: Some(spread(60.0)),
                 wakes_per_order: Some(spread(2.0)),
                 wakes_per_handoff: (arm != "owner").then(|| spread(1.0)),
