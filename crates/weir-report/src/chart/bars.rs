@@ -137,12 +137,20 @@ fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> 
     let figures = summary.figures(metric).filter(|it| it.spread.median.is_finite());
     let Some(figures) = figures else {
         let number = format::ABSENT.to_owned();
-        return Row { subject, plot: html! {}, number, verdict: String::new(), is_void: true };
+        return Row {
+            group: String::new(),
+            subject,
+            plot: None,
+            number,
+            verdict: String::new(),
+            is_void: true,
+        };
     };
     let median = metrics::bare(metric, figures.spread.median);
     Row {
+        group: String::new(),
         subject,
-        plot: draw(view, scale, metric, summary, figures),
+        plot: Some(draw(view, scale, metric, summary, figures)),
         number: format!("{}{median}", bound(summary, metric)),
         verdict: String::new(),
         is_void: false,

@@ -124,17 +124,18 @@ impl<'a> Effect<'a> {
 
 fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
     let cell = view.cell_label(&row.cell_id);
-    // With two arms in the study the arm is always the same one.
-    let text = match view.arms.len() > 2 {
-        true => format!("{} · {cell}", view.compared(&row.arm, &row.baseline)),
-        false => cell,
+    // With two arms in the study the arm is always the same one; with more, those of a cell stand below its name.
+    let (group, text) = match view.arms.len() > 2 {
+        true => (cell, view.compared(&row.arm, &row.baseline)),
+        false => (String::new(), cell),
     };
     let number = metrics::effect(row);
     let verdict = view.verdict_word(row.metric, row.verdict);
     let title = format!("{text}: {number} {verdict}");
     Row {
+        group,
         subject: Subject { arm: Some(row.arm.clone()), text },
-        plot: draw(view, scale, row, &title),
+        plot: Effect::of(row).value.map(|_| draw(view, scale, row, &title)),
         number,
         verdict: format!("{} {verdict}", words::verdict_sign(row.verdict)),
         is_void: row.verdict == Verdict::NotComparable,
