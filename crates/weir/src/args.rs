@@ -15,6 +15,7 @@ mod load_orders;
 mod serve;
 mod serve_exchange;
 mod serve_gateway;
+mod settings;
 mod storage;
 mod top;
 
@@ -26,6 +27,7 @@ pub(crate) use load_orders::LoadOrders;
 pub(crate) use serve::{Accept, FileIo, LargeContent, LogFormat, ServeEcho, ServeHttp, ServeShared};
 pub(crate) use serve_exchange::ServeExchange;
 pub(crate) use serve_gateway::ServeGateway;
+pub(crate) use settings::{Settings, of as settings_of};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };

@@ -18,7 +18,7 @@ use super::{
     load_text::{columns, failure_first, failures, fit, generator, latency, scaled, server, time, unreached},
 };
 use crate::{
-    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared, MaxErrors},
+    args::{Arrivals, Load, LoadEcho, LoadProtocol, LoadShared, MaxErrors, Settings},
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -27,19 +27,19 @@ use crate::{
 /// takes on a virtual machine.
 pub(crate) const PACER_SPIN: Duration = Duration::from_micros(60);
 
-pub(crate) fn run(load: &Load) -> Result<Exit> {
+pub(crate) fn run(load: &Load, settings: &Settings) -> Result<Exit> {
     match &load.protocol {
-        LoadProtocol::Echo(echo) => run_echo(echo),
-        LoadProtocol::Http(http) => load_http::run(http),
-        LoadProtocol::Orders(orders) => load_orders::run(orders),
+        LoadProtocol::Echo(echo) => run_echo(echo, settings),
+        LoadProtocol::Http(http) => load_http::run(http, settings),
+        LoadProtocol::Orders(orders) => load_orders::run(orders, settings),
     }
 }
 
-fn run_echo(arguments: &LoadEcho) -> Result<Exit> {
+fn run_echo(arguments: &LoadEcho, settings: &Settings) -> Result<Exit> {
     let LoadEcho { target, message_bytes, messages, shared } = arguments;
     let mut spec = LoadSpec { message_bytes: *message_bytes, ..spec(shared, "--target", target, *messages)? };
     check(&mut spec, shared)?;
-    let (report, ending) = carry_out(&spec, shared.json, "messages", with_flag)?;
+    let (report, ending) = carry_out((&spec, settings), shared.json, "messages", with_flag)?;
     let columns = columns(output::width_columns());
     let text = if shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
     output::print(&text)?;
@@ -54,9 +54,10 @@ pub(super) enum Ending {
     Interrupted,
 }
 
-/// Runs a load until its end or a signal, showing its progress unless the output is for a program.
+/// Runs a load until its end or a signal, showing its progress unless the output is for a program. The report has what
+/// the command line asked.
 pub(super) fn carry_out(
-    spec: &LoadSpec,
+    (spec, settings): (&LoadSpec, &Settings),
     is_quiet: bool,
     unit: &str,
     explain: impl Fn(LoadError) -> anyhow::Error,
@@ -75,6 +76,7 @@ pub(super) fn carry_out(
         }
     };
     let report = weir_load::run(spec, &mut show, &stop).map_err(explain)?;
+    let report = LoadReport { settings: settings.clone(), ..report };
     let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
     Ok((report, ending))
 }

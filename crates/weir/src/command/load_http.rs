@@ -17,17 +17,17 @@ use weir_record::load::{LoadReport, SecondRow};
 
 use super::{load, load_http_table, load_text::columns};
 use crate::{
-    args::LoadHttp,
+    args::{LoadHttp, Settings},
     exit::{Exit, UsageError},
     output,
 };
 
-pub(crate) fn run(arguments: &LoadHttp) -> Result<Exit> {
+pub(crate) fn run(arguments: &LoadHttp, settings: &Settings) -> Result<Exit> {
     let mut spec = spec(arguments)?;
     load::check(&mut spec, &arguments.shared)?;
     // A path that cannot be written is known before the load, not after it.
     let csv = arguments.csv.as_deref().map(|path| open_csv(path).map(|file| (path, file))).transpose()?;
-    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "responses", with_flag)?;
+    let (report, ending) = load::carry_out((&spec, settings), arguments.shared.json, "responses", with_flag)?;
     let text = if arguments.shared.json {
         serde_json::to_string(&report)?
     } else {

@@ -9,7 +9,7 @@ use super::{
     load_text::{columns, failure_first, failures, fit, generator, latency, server, time, unreached},
 };
 use crate::{
-    args::LoadOrders,
+    args::{LoadOrders, Settings},
     exit::{Exit, UsageError},
     output,
 };
@@ -19,10 +19,10 @@ const PASSWORD_VARIABLE: &str = "WEIR_PASSWORD";
 /// Password of the accounts of a demonstration.
 const PASSWORD_DEMO: &str = "DEMO";
 
-pub(crate) fn run(arguments: &LoadOrders) -> Result<Exit> {
+pub(crate) fn run(arguments: &LoadOrders, settings: &Settings) -> Result<Exit> {
     let mut spec = spec(arguments)?;
     load::check(&mut spec, &arguments.shared)?;
-    let (report, ending) = load::carry_out(&spec, arguments.shared.json, "orders", with_flag)?;
+    let (report, ending) = load::carry_out((&spec, settings), arguments.shared.json, "orders", with_flag)?;
     let columns = columns(output::width_columns());
     let text = if arguments.shared.json { serde_json::to_string(&report)? } else { table(&report, columns) };
     output::print(&text)?;
