@@ -309,11 +309,13 @@ fn compared(row: &MetricRow, units: &Units) -> Comparison {
 /// The effect of a metric whose figures may be zero.
 fn difference(units: &Units) -> Option<DifferenceEffect> {
     let effect = estimate(&units.values);
+    let itself = estimate(&units.values_self);
     let alone = units.values.first().filter(|_| units.values.len() == 1).copied();
     Some(DifferenceEffect {
         difference: effect.map(|effect| effect.mean).or(alone)?,
         interval: effect.map(|effect| (effect.low, effect.high)),
-        interval_self: estimate(&units.values_self).map(|itself| (itself.low, itself.high)),
+        interval_self: itself.map(|itself| (itself.low, itself.high)),
+        noise_floor: itself.map(|itself| itself.high.max(-itself.low)),
         detectable_effect: effect.map(|effect| effect.detectable).filter(|it| it.is_finite()),
         differences: units.values.clone(),
     })

@@ -317,9 +317,8 @@ pub(crate) fn detectable(comparison: &Comparison) -> String {
 
 /// How far the baseline may differ from itself.
 pub(crate) fn floor(comparison: &Comparison) -> String {
-    match comparison.difference.as_ref().map(|it| it.interval_self) {
-        Some(Some((low, high))) => format!("{:.3}", high.max(-low)),
-        Some(None) => ABSENT.to_owned(),
+    match &comparison.difference {
+        Some(it) => it.noise_floor.map_or_else(|| ABSENT.to_owned(), |floor| format!("{floor:.3}")),
         None => format::percent_or_absent(comparison.noise_floor),
     }
 }

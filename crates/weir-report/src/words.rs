@@ -138,11 +138,13 @@ words! {
         | "模拟器的说明见 docs/guide/simulated-disk.md。";
 
     PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
-    PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline."
-        | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다."
-        | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。";
+    PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline. \
+        Explanations are those of whoever wrote the study; a cause is measured only where arms switch it on."
+        | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다. 설명은 연구를 작성한 \
+        사람의 것이며, 원인은 그 원인만 켠 대상이 있을 때만 측정합니다."
+        | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。说明出自研究的作者；只有存在单独打开某一原因的方案时，才测量该原因。";
     PublishedClaim: "published" | "발표 내용" | "已发表内容";
-    PublishedWhy: "why" | "이유" | "原因";
+    PublishedWhy: "explanation" | "설명" | "说明";
     PublishedRatio: "published ratio" | "발표된 비율" | "已发表比值";
     PublishedHelpOperation: "What others published about waiting for such a disk, and what came out here: the ratio of arm \
         over baseline, or the figures themselves."
@@ -197,13 +199,9 @@ words! {
 
     IoModelsTitle: "I/O models, and which of them this machine has" | "I/O 모델과 이 머신에서의 사용 가능 여부"
         | "I/O 模型，以及本机具备哪些";
-    IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
-        Document 004 has such a table; it takes two kinds of AIO for one, and says wrongly that epoll uses interrupts and \
-        that pwritev scatters."
-        | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다. 문서 004에도 이런 표가 있으나 \
-        AIO는 서로 다른 두 가지를 섞었고, epoll은 인터럽트를 쓴다고, pwritev는 나눠 읽기도 한다고 잘못 적었습니다."
-        | "关于本机的内容在建立研究时实际探测；其余来自手册页。文档 004 也有这样的表：其中 AIO 混淆了两种东西，误称 epoll 使用中断、\
-        pwritev 能分散读。";
+    IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages."
+        | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다."
+        | "关于本机的内容在建立研究时实际探测；其余来自手册页。";
     Way: "way" | "방식" | "方式";
     WayHere: "on this machine" | "이 머신에서" | "在本机";
     IoModelSource: "found by" | "확인 방법" | "探测方法";

@@ -168,10 +168,7 @@ fn the_ladder_is_told_for_old_and_new_kernels() {
     result.syn_ladder_s = vec![1, 3, 7, 15, 31, 63];
     result.fingerprint.limits.clear();
     let text = markdown(&result, Language::English);
-    assert!(text.contains("after 1, 3, 7, 15, 31, 63 s, as the 5.7 of document 004 did"), "{text}");
-    result.spec.published.clear();
-    let text = markdown(&result, Language::English);
-    assert!(text.contains("after 1, 3, 7, 15, 31, 63 s; from 6.5 on") && !text.contains("004"), "{text}");
+    assert!(text.contains("after 1, 3, 7, 15, 31, 63 s; from 6.5 on"), "{text}");
     result.syn_ladder_s.clear();
     assert!(!markdown(&result, Language::English).contains("unanswered SYN"));
 }
@@ -437,6 +434,7 @@ fn a_difference_is_told_in_its_unit_and_not_as_a_ratio() {
         difference: 0.31,
         interval: Some((0.28, 0.34)),
         interval_self: Some((-0.02, 0.01)),
+        noise_floor: Some(0.02),
         detectable_effect: Some(0.04),
         differences: vec![0.3, 0.32],
     });
