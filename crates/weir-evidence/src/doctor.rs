@@ -28,7 +28,7 @@ fn findings_watching(watch: Duration) -> Vec<Finding> {
     let mut findings = cpus::findings(&machine);
     findings.extend(limits::findings(&machine, &crate::limits::connection_budget()));
     findings.extend(noise::findings(&machine, watch));
-    findings.extend(evidence::findings(&machine));
+    findings.extend(evidence::findings());
     findings
 }
 

@@ -1,17 +1,22 @@
 //! What the kernel says about the machine and about the processes under test.
 //!
-//! Everything here is read from /proc, /sys and CPU clocks at the edges of a window (evidence rung L1) and costs the
+//! Most of it is read from /proc, /sys and CPU clocks at the edges of a window (evidence rung L1) and costs the
 //! measured program nothing while the window lasts. Parsers are pure and never panic; what is missing stays empty.
-//! Tracing is not here, and neither are the counters an engine keeps about itself.
+//! [`ladder`] has what costs something: programs at the kernel's tracepoints (rung L2). The counters an engine keeps
+//! about itself are not here.
 
 #![forbid(unsafe_code)]
 
 pub mod foreign;
 pub mod network;
 pub mod observe;
+pub mod observer;
 pub mod process;
 pub mod stats;
 pub mod system;
+
+pub mod ladder;
+pub mod watch;
 
 pub mod crosscore;
 pub mod fingerprint;

@@ -28,6 +28,13 @@ pub(crate) fn stat_line(text: &str) -> Option<StatLine> {
     })
 }
 
+/// Time in the kernel, in clock ticks, of `/proc/PID/stat`: of all threads, without children.
+pub(crate) fn system_ticks(text: &str) -> Option<u64> {
+    let (_, rest) = text.rsplit_once(')')?;
+    // Field 15, and `rest` starts with field 3.
+    rest.split_ascii_whitespace().nth(12)?.parse().ok()
+}
+
 /// `schedstat` of a thread: nanoseconds on a CPU, and nanoseconds runnable but waiting for one.
 pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_ascii_whitespace();
@@ -97,6 +104,12 @@ mod tests {
         for name in ["(a) S 1 (b", ") ) )", "", "x y z", "((", "\u{fffd}\n"] {
             assert_eq!(stat_line(&STAT.replace("cat", name)), Some(expected), "{name:?}");
         }
+    }
+
+    #[test]
+    fn time_in_the_kernel_is_the_second_time_of_the_line() {
+        assert_eq!(system_ticks(STAT), Some(4));
+        assert_eq!(system_ticks("5235 (cat) R 5233"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! result together; the other modules find what stands beside the verdicts. The laboratory runs what is planned here,
 //! and every view draws what is judged here.
 
+pub mod bound;
 pub mod exclusion;
 mod exclusion_balance;
 pub mod gate;

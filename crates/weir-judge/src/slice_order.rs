@@ -157,7 +157,8 @@ mod tests {
     /// Rounds on a machine on which a slice costs 10 µs, times `first` at the first place and `after` behind the arm.
     fn study(first: f64, after: f64) -> (StudySpec, Vec<TrialRecord>) {
         let mut spec = sample::study(&["epoll", "uring"], 40, 7);
-        spec.cells[0].alternation = Some(Alternation { slice_ns: 1, permutations: 8, prime_messages: 1 });
+        spec.cells[0].alternation =
+            Some(Alternation { slice_ns: 1, permutations: 8, prime_messages: 1, evidence: None });
         let mut random = Random::seeded(11);
         let mut trials = Vec::new();
         for block in 0..40 {

@@ -264,7 +264,8 @@ mod tests {
 
     fn units(trials: &[TrialRecord]) -> Units {
         let mut spec = sample::study(&["epoll", "uring"], 1, 1);
-        spec.cells[0].alternation = Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1 });
+        spec.cells[0].alternation =
+            Some(Alternation { slice_ns: 1, permutations: 1, prime_messages: 1, evidence: None });
         let gate = Gate::new(trials);
         let cell = CellTrials::of(&spec.cells[0], &gate, &trials.iter().collect::<Vec<_>>());
         let row = Metric::ServerCpuPerMessage.row();

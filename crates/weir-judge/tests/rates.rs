@@ -55,8 +55,12 @@ fn rounds() -> Vec<Round> {
 fn spec() -> StudySpec {
     let mut spec = sample::study(&["epoll", "planted"], STUDY_ROUNDS, 1);
     spec.equivalence_margin = MARGIN;
-    spec.cells[0].alternation =
-        Some(Alternation { slice_ns: 25_000_000, permutations: PERMUTATIONS, prime_messages: 2 });
+    spec.cells[0].alternation = Some(Alternation {
+        slice_ns: 25_000_000,
+        permutations: PERMUTATIONS,
+        prime_messages: 2,
+        evidence: None,
+    });
     spec
 }
 

@@ -79,6 +79,7 @@ pub fn suited(spec: &StudySpec, cell: &CellSpec) -> Option<Alternation> {
         slice_ns,
         permutations: u32::try_from(permutations).unwrap_or(u32::MAX),
         prime_messages: PRIME_MESSAGES,
+        evidence: None,
     })
 }
 
@@ -99,6 +100,15 @@ pub fn round_ns(cell: &CellSpec, alternation: &Alternation, runs: u64) -> u64 {
     slices * (alternation.slice_ns + SLICE_OVERHEAD_NS)
         + runs * protocol::of(cell).start_ns(cell)
         + ROUND_OVERHEAD_NS
+}
+
+/// Longest the slices of evidence of a cell should take, over all its rounds and all arms but the second baseline.
+pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
+    /// Letting programs into the kernel and taking them out, for each pair.
+    const PAIR_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
+    let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
+    let pairs = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
+    pairs * (2 * plan.slice_ns + PAIR_OVERHEAD_NS)
 }
 
 #[cfg(test)]

@@ -14,9 +14,11 @@ use std::{
 use weir_record::{
     SCHEMA_VERSION,
     engine::EngineStats,
+    evidence::{EvidenceSlice, Reading},
     gateway::ChainTotals,
     load::{LatencySummary, LittlesLaw, LoadReport},
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
+    observation::Rung,
     spec::{LoadMode, Subject},
     storage_trial::StorageTrial,
     trial::{ObservedWindow, SliceRecord},
@@ -122,6 +124,20 @@ pub struct FakeLauncher {
 }
 
 impl FakeLauncher {
+    /// A slice of evidence of each arm but the baseline's second run, if the round has any.
+    fn evidence(&mut self, request: &RoundRequest<'_>, arm: usize) -> Vec<EvidenceSlice> {
+        let Some(slice_ns) = request.evidence_slice_ns else { return Vec::new() };
+        if request.arms[..arm].iter().any(|it| it.name == request.arms[arm].name) {
+            return Vec::new();
+        }
+        let from = self.now;
+        self.now += Duration::from_nanos(slice_ns);
+        let slice = slice(&self.report(&trial_request(request, arm), from, self.now), slice_ns, 0, 0);
+        let calls =
+            Reading { source: "call read".to_owned(), key: "count".to_owned(), value: slice.messages as f64 };
+        vec![EvidenceSlice { rung: Rung::Process, slice, readings: vec![calls] }]
+    }
+
     /// A machine with these servers, 1 % noise and a generator that is never the limit.
     pub fn new(seed: u64, states: FakeStates, arms: &[(&str, FakeArm)]) -> Self {
         let mut launcher = Self {
@@ -348,7 +364,13 @@ impl Launcher for FakeLauncher {
             }
         }
         self.now += OVERHEAD;
-        let sliced = arms.into_iter().map(|(report, slices)| Sliced { report: Box::new(report), slices });
+        let evidence: Vec<Vec<EvidenceSlice>> =
+            arms.iter().enumerate().map(|(arm, _)| self.evidence(request, arm)).collect();
+        let sliced = arms.into_iter().zip(evidence).map(|((report, slices), evidence)| Sliced {
+            report: Box::new(report),
+            slices,
+            evidence,
+        });
         let arms = sliced.zip(failures).map(|(sliced, failure)| failure.map_or(Ok(sliced), Err)).collect();
         let network = NetworkCounters::default();
         Ok(RoundOutcome { reading_before, reading_after: self.reading(), network, arms })

@@ -4,6 +4,7 @@ use std::{sync::atomic::AtomicBool, time::Duration};
 
 use thiserror::Error;
 use weir_record::{
+    evidence::EvidenceSlice,
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters},
@@ -57,6 +58,8 @@ pub struct RoundRequest<'a> {
     pub cell: &'a CellSpec,
     /// Slices and permutations.
     pub alternation: Alternation,
+    /// How long its slices of evidence are; absent in a round that has none.
+    pub evidence_slice_ns: Option<u64>,
     /// What is served by, in the order in which they start.
     pub arms: &'a [&'a ArmSpec],
     /// For each permutation the order of the arms, as indices.
@@ -114,6 +117,8 @@ pub struct Sliced {
     pub report: Box<LoadReport>,
     /// Its parts, in time order.
     pub slices: Vec<SliceRecord>,
+    /// Its slices of evidence, in time order; the sum is without them.
+    pub evidence: Vec<EvidenceSlice>,
 }
 
 /// Why a trial gave no report.

@@ -34,6 +34,10 @@ pub const NEIGHBOURS_MAX: usize = 8;
 /// Shortest and longest slice. Below 5 ms the burst at its beginning is all there is.
 pub const SLICE_NS: RangeInclusive<u64> = 5_000_000..=60_000_000_000;
 
+/// Shortest and longest slice of evidence. Letting programs into the kernel takes a while, and what they find is a
+/// count for each message.
+pub const EVIDENCE_SLICE_NS: RangeInclusive<u64> = 500_000_000..=60_000_000_000;
+
 /// Shortest and longest measured window.
 pub const WINDOW_NS: RangeInclusive<u64> = 100_000_000..=600_000_000_000;
 
@@ -73,6 +77,8 @@ pub enum Level {
     Rounds,
     /// Permutations of a round.
     Permutations,
+    /// Rounds of a cell that have slices of evidence.
+    EvidenceRounds,
     /// Bytes of one operation on a disk.
     BlockBytes,
     /// Operations the background load keeps in flight.
@@ -98,6 +104,7 @@ impl Level {
             Self::Blocks => "blocks",
             Self::Rounds => "rounds",
             Self::Permutations => "permutations",
+            Self::EvidenceRounds => "evidence_rounds",
             Self::BlockBytes => "block_bytes",
             Self::BackgroundDepth => "background_depth",
             Self::BackgroundCores => "background_cores",
@@ -116,6 +123,7 @@ impl Level {
             // Fewer than UNITS_MIN give figures and no verdicts; a cell of which something is claimed needs more.
             Self::Blocks | Self::Rounds => 2..=1_000,
             Self::Permutations => 1..=1_000,
+            Self::EvidenceRounds => 0..=1_000,
             Self::BlockBytes => 512..=16 << 20,
             Self::BackgroundDepth => 0..=1_024,
             Self::BackgroundCores => 1..=16,
@@ -177,6 +185,13 @@ pub(crate) fn slice_ns(length_ns: u64) -> Result<(), SpecError> {
         return Ok(());
     }
     Err(SpecError::new("slice", "it must be from 5ms to 60s".to_owned()))
+}
+
+pub(crate) fn evidence_slice_ns(length_ns: u64) -> Result<(), SpecError> {
+    if EVIDENCE_SLICE_NS.contains(&length_ns) {
+        return Ok(());
+    }
+    Err(SpecError::new("evidence_slice", "it must be from 0.5s to 60s".to_owned()))
 }
 
 /// Names become parts of file names and table heads.

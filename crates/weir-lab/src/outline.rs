@@ -40,7 +40,7 @@ pub fn cell_ns(spec: &StudySpec, cell: &CellSpec) -> u64 {
         LoadMode::OpenShare { .. } => runs,
         LoadMode::Closed | LoadMode::Open { .. } => 0,
     };
-    u64::from(cell.blocks) * unit_ns + pilots * trial_ns
+    u64::from(cell.blocks) * unit_ns + alternation::evidence_ns(cell, runs) + pilots * trial_ns
 }
 
 /// How long a study takes.

@@ -26,7 +26,7 @@ use std::{
 };
 
 use rustix::fs::Access;
-use weir_evidence::{crosscore::read_cross_core, network};
+use weir_evidence::{crosscore::read_cross_core, network, observer::Programs};
 use weir_record::{
     finding::Finding,
     load::LoadReport,
@@ -177,7 +177,9 @@ impl Launcher for ProcessLauncher {
                 storage::round::run(&self.weir, &data, request, &self.deadlines)?
             }
             None => {
-                let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number };
+                let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
+                let round =
+                    Round { weir: &self.weir, request, deadlines: &self.deadlines, number, may_trace };
                 round.run(&mut self.files)?
             }
         };

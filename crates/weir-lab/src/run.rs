@@ -512,6 +512,10 @@ impl Session<'_> {
         let outcome = self.callbacks.launcher.run_round(&RoundRequest {
             cell,
             alternation,
+            evidence_slice_ns: alternation
+                .evidence
+                .filter(|evidence| planned.block < evidence.rounds)
+                .map(|evidence| evidence.slice_ns),
             arms: &arms,
             orders: &permutations,
             server_cpus: &spec.server_cpus,
@@ -522,15 +526,16 @@ impl Session<'_> {
         })?;
         let mut trials = Vec::with_capacity(order.len());
         for ((position, run), sliced) in (0_u32..).zip(order).zip(outcome.arms) {
-            let (report, slices) = match sliced {
-                Ok(Sliced { report, slices }) => (Ok(report), slices),
-                Err(failure) => (Err(failure), Vec::new()),
+            let (report, slices, evidence) = match sliced {
+                Ok(Sliced { report, slices, evidence }) => (Ok(report), slices, evidence),
+                Err(failure) => (Err(failure), Vec::new(), Vec::new()),
             };
             let frame = TrialRecord {
                 reading_before: outcome.reading_before,
                 reading_after: outcome.reading_after,
                 network: outcome.network,
                 slices,
+                evidence,
                 ..self.frame(attempt, position, run, started)
             };
             let mut trial = self.completed(frame, report, &trials);

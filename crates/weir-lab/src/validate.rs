@@ -96,6 +96,10 @@ fn turns(spec: &StudySpec, cell: &CellSpec) -> Result<(), SpecError> {
         return Err(SpecError::new("alternate", message));
     }
     limits::slice_ns(alternation.slice_ns)?;
+    if let Some(evidence) = alternation.evidence {
+        limits::evidence_slice_ns(evidence.slice_ns)?;
+        level(Level::EvidenceRounds, i64::from(evidence.rounds))?;
+    }
     level(Level::Permutations, i64::from(alternation.permutations)).map(|_| ())
 }
 

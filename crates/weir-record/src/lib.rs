@@ -9,6 +9,7 @@
 pub mod added_cost;
 mod encoding;
 pub mod engine;
+pub mod evidence;
 pub mod finding;
 pub mod frontier;
 pub mod gateway;
@@ -18,6 +19,7 @@ pub mod latency;
 pub mod load;
 pub mod machine;
 pub mod metric;
+pub mod observation;
 pub mod orders;
 pub mod slices;
 pub mod spec;

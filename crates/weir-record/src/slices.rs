@@ -78,6 +78,8 @@ pub enum SliceCommand {
         target: u32,
         /// How long messages are started.
         length_ns: u64,
+        /// Whether it is in the report on its target; a slice of evidence is not.
+        is_timed: bool,
     },
     /// Report on everything that was run, and end.
     Finish,
@@ -96,7 +98,7 @@ pub enum SliceAnswer {
     },
     /// A command was carried out and nothing is in flight.
     Done(SliceCounts),
-    /// One report for each target, over all its slices; primes are not in it.
+    /// One report for each target, over all its timed slices; primes are not in it.
     Finished(Vec<LoadReport>),
 }
 

@@ -271,6 +271,19 @@ pub struct Alternation {
     pub permutations: u32,
     /// Messages on each connection before a slice, outside its figures.
     pub prime_messages: u32,
+    /// Slices of evidence beside those that are timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidencePlan>,
+}
+
+/// How much evidence a cell gives: in each of its first rounds every arm has a pair of further slices, one that is
+/// observed by all that can be had and one by its clocks alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidencePlan {
+    /// Rounds that have them, from the first.
+    pub rounds: u32,
+    /// How long messages are started in one.
+    pub slice_ns: u64,
 }
 
 /// The HTTP side of a cell.

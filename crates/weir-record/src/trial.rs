@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     engine::EngineStats,
+    evidence::EvidenceSlice,
     gateway::ChainTotals,
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
@@ -118,6 +119,9 @@ pub struct TrialRecord {
     /// then the sum over them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<SliceRecord>,
+    /// Its slices of evidence, which are in no figure.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceSlice>,
 }
 
 /// One slice: the load went to this arm alone while the others waited.

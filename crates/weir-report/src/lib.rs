@@ -18,6 +18,7 @@ mod chart;
 mod csv;
 mod definitions;
 mod display;
+mod evidence_csv;
 mod findings;
 mod format;
 mod frontier;
@@ -75,6 +76,11 @@ pub fn slices_csv(trials: &[TrialRecord]) -> String {
 /// What the laboratory found, in one language.
 pub fn finding(found: &Finding, language: Language) -> String {
     findings::told_in(language, found)
+}
+
+/// Every reading of every slice of evidence, one per line; the header alone where a study has none.
+pub fn evidence_csv(trials: &[TrialRecord]) -> String {
+    evidence_csv::lines(trials)
 }
 
 /// The primary verdict in one sentence.

@@ -73,9 +73,22 @@ CREATE TABLE figure (
 pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(TABLES)?;
     connection.execute_batch(FIGURES)?;
+    connection.execute_batch(READINGS)?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", STORE_VERSION)
 }
+
+/// Since version 3.
+const READINGS: &str = "
+CREATE TABLE reading (
+    trial_id      INTEGER NOT NULL REFERENCES trial (id),
+    slice         INTEGER NOT NULL,
+    source        TEXT NOT NULL,
+    key           TEXT NOT NULL,
+    value         REAL NOT NULL,
+    PRIMARY KEY (trial_id, slice, source, key)
+) STRICT, WITHOUT ROWID;
+";
 
 /// Before version 3 the column had another name.
 const EXCLUSIONS: &str = "ALTER TABLE trial RENAME COLUMN taints TO exclusions";
@@ -88,6 +101,7 @@ pub(crate) fn upgrade(connection: &Connection) -> rusqlite::Result<bool> {
         return Ok(false);
     }
     connection.execute_batch(EXCLUSIONS)?;
+    connection.execute_batch(READINGS)?;
     if found == 1 {
         connection.execute_batch(FIGURES)?;
     }

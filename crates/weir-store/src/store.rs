@@ -415,7 +415,26 @@ fn insert_trial(transaction: &Transaction<'_>, block_id: i64, trial: &TrialRecor
         ":exclusions": to_json(&what, &trial.exclusions)?,
         ":record": to_json(&what, trial)?,
     })?;
-    insert_figures(transaction, transaction.last_insert_rowid(), trial)?;
+    let trial_id = transaction.last_insert_rowid();
+    insert_figures(transaction, trial_id, trial)?;
+    insert_readings(transaction, trial_id, trial)?;
+    Ok(())
+}
+
+/// Of two rows with one name in one slice the later counts.
+fn insert_readings(
+    transaction: &Transaction<'_>,
+    trial_id: i64,
+    trial: &TrialRecord,
+) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare_cached(
+        "INSERT OR REPLACE INTO reading (trial_id, slice, source, key, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for (number, slice) in (0_u32..).zip(&trial.evidence) {
+        for reading in slice.readings.iter().filter(|reading| reading.value.is_finite()) {
+            statement.execute((trial_id, number, &reading.source, &reading.key, reading.value))?;
+        }
+    }
     Ok(())
 }
 

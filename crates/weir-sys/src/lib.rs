@@ -2,6 +2,7 @@
 pub mod affinity;
 pub mod aio;
 pub mod blocks;
+pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod output;
@@ -11,5 +12,6 @@ pub mod raw_ring;
 pub mod readiness;
 pub mod region;
 pub mod ring;
+pub mod syscalls;
 pub mod timer;
 pub mod usage;

@@ -168,6 +168,8 @@ pub(crate) enum Format {
     Csv,
     /// One row for each slice of a study whose arms took turns
     Slices,
+    /// One row for each reading of a slice of evidence
+    Evidence,
     /// The judged result and every trial
     Json,
 }

@@ -33,6 +33,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-judge",
         &[
+            "bound",
             "sample",
             "syn_ladder",
             "missing",
@@ -69,6 +70,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "findings",
             "csv",
             "slices_csv",
+            "evidence_csv",
             "view",
             "metrics",
             "table",

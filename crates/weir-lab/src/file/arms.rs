@@ -194,6 +194,7 @@ fn take_turns(spec: &mut StudySpec, index: usize, draft: &Draft) -> Result<(), F
     }
     alternation.slice_ns = draft.turns.slice_ns.unwrap_or(alternation.slice_ns);
     alternation.permutations = draft.turns.permutations.unwrap_or(alternation.permutations);
+    alternation.evidence = draft.turns.evidence;
     spec.cells[index].alternation = Some(alternation);
     spec.cells[index].blocks = draft.turns.rounds;
     Ok(())

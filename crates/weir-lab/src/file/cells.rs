@@ -1,7 +1,7 @@
 //! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
 //! in which all arms are offered one rate.
 
-use weir_record::spec::{CellRole, CellSpec, LoadMode};
+use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
 use super::{elsewhere, fraction, neighbours};
 use crate::{
@@ -22,7 +22,7 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 const LATENCY_SHARE: f64 = 0.6;
 
 /// What only cells have whose arms take turns.
-const OF_ROUNDS: [&str; 3] = ["rounds", "slice", "permutations"];
+const OF_ROUNDS: [&str; 5] = ["rounds", "slice", "permutations", "evidence_rounds", "evidence_slice"];
 
 /// What only cells have whose arms run in whole trials, said for the whole file.
 const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
@@ -62,6 +62,8 @@ pub(super) struct Turns {
     pub(super) blocks_at: Option<usize>,
     pub(super) slice_ns: Option<u64>,
     pub(super) permutations: Option<u32>,
+    /// Slices of evidence; absent for none.
+    pub(super) evidence: Option<EvidencePlan>,
     /// Whether they take turns if they can.
     pub(super) alternate: bool,
 }
@@ -86,6 +88,8 @@ struct Settings {
     /// Several stand for as many cells.
     slices_ns: Vec<u64>,
     permutations: Option<u32>,
+    evidence_rounds: Option<u32>,
+    evidence_slice_ns: Option<u64>,
     alternate: Option<bool>,
     /// Those of the protocol.
     own: Vec<Setting>,
@@ -108,7 +112,20 @@ impl Settings {
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
         let places = table.places();
+        let (evidence_rounds, evidence_slice_ns) = match protocol.generator() {
+            Some(_) => (
+                table.read("evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?,
+                table.read("evidence_slice", |entry| {
+                    let at = entry.at;
+                    let slice_ns = entry.length()?;
+                    limits::evidence_slice_ns(slice_ns).at(at).map(|()| slice_ns)
+                })?,
+            ),
+            None => (None, None),
+        };
         Ok(Self {
+            evidence_rounds,
+            evidence_slice_ns,
             window_ns: table.read("window", Entry::length)?,
             warmup_ns_max: table.read("warmup_max", Entry::length)?,
             blocks,
@@ -216,8 +233,17 @@ impl File {
             blocks_at: own.blocks_at,
             slice_ns: slice_ns.or(self.settings.slices_ns.first().copied()),
             permutations: own.permutations.or(self.settings.permutations),
+            evidence: self.evidence(load, own),
             alternate: own.alternate.or(self.settings.alternate).unwrap_or(true),
         }
+    }
+
+    /// Slices of evidence. The file's are for closed loops, where all time is spent on messages.
+    fn evidence(&self, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
+        let of_all = self.settings.evidence_rounds.filter(|_| load == LoadMode::Closed);
+        let rounds = own.evidence_rounds.or(of_all).filter(|rounds| *rounds > 0)?;
+        let slice_ns = own.evidence_slice_ns.or(self.settings.evidence_slice_ns);
+        Some(EvidencePlan { rounds, slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()) })
     }
 
     fn draft(

@@ -16,11 +16,13 @@ use std::{
 
 use weir_evidence::{
     observe::Edge,
+    observer::{EngineCounters, Observers, Processes, Programs},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
 use weir_record::{
     engine::EngineStats,
+    evidence::EvidenceSlice,
     load::LoadReport,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     spec::LoadMode,
@@ -57,6 +59,8 @@ pub(super) struct Round<'a> {
     pub(super) deadlines: &'a Deadlines,
     /// Number of the first server.
     pub(super) number: u64,
+    /// Whether slices of evidence may let programs into the kernel.
+    pub(super) may_trace: bool,
 }
 
 /// One arm in a round.
@@ -68,6 +72,7 @@ struct Arm {
     stats: Option<StatsClient>,
     failure: Option<TrialFailure>,
     slices: Vec<SliceRecord>,
+    evidence: Vec<EvidenceSlice>,
     total: TreeDelta,
     engine: Option<EngineStats>,
     /// CPU when its last slice ended, and when that was.
@@ -93,7 +98,9 @@ impl Round<'_> {
         let reports = loaded?;
         let outcome = |(arm, report): (Arm, Option<LoadReport>)| match (arm.failure, report) {
             (Some(failure), _) => Err(failure),
-            (None, Some(report)) => Ok(Sliced { report: Box::new(report), slices: arm.slices }),
+            (None, Some(report)) => {
+                Ok(Sliced { report: Box::new(report), slices: arm.slices, evidence: arm.evidence })
+            }
             (None, None) => Err(TrialFailure::Load { reason: "it gave no report".to_owned() }),
         };
         Ok(arms.into_iter().zip(reports).map(outcome).collect())
@@ -138,12 +145,13 @@ impl Round<'_> {
                     Ok(slice) => arm.slices.push(SliceRecord { permutation, place, ..slice }),
                     Err(error) => return error.into_reports(arms, &there, reports),
                 }
-                if !arm.still_runs() {
-                    arm.failure = Some(arm.death());
-                }
+                arm.look_after();
             }
         }
         let noise = before.and_then(|before| Some(before.until(&Edge::read(std::process::id()).ok()?).noise));
+        if let Err(error) = self.evidence(&mut generator, arms, &there) {
+            return error.into_reports(arms, &there, reports);
+        }
         match generator.finish(self) {
             Ok(found) => {
                 for (index, report) in there.iter().copied().zip(found) {
@@ -156,20 +164,67 @@ impl Round<'_> {
     }
 
     fn slice(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<SliceRecord, Broken> {
-        let target = u32::try_from(target).unwrap_or(u32::MAX);
-        let alternation = self.request.alternation;
-        let (waiting_cpu_ns, waiting) = arm.enter();
-        let prime = SliceCommand::Prime { target, messages_each: alternation.prime_messages };
-        let primed = generator.done(self, prime)?;
+        let waited = self.prime(generator, arm, target)?;
         let counters = arm.counters();
+        let length_ns = self.request.alternation.slice_ns;
+        let ran = self.run_slice(generator, arm, target, (length_ns, true))?;
+        arm.add(&ran.before, &ran.after, counters);
+        arm.leave(&waited);
+        Ok(ran.record(&waited))
+    }
+
+    /// After all that is timed: every arm once more by its clocks and free counters, and once observed by more where
+    /// that can be had. The baseline's second server is the first over again.
+    fn evidence(&self, generator: &mut Generator, arms: &mut [Arm], there: &[usize]) -> Result<(), Broken> {
+        let Some(length_ns) = self.request.evidence_slice_ns else { return Ok(()) };
+        for (target, index) in there.iter().copied().enumerate() {
+            let name = &self.request.arms[index].name;
+            let arm = &mut arms[index];
+            if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
+                continue;
+            }
+            // Neither of the two goes first always.
+            let first = derived_seed(self.request.seed, u64::from(number(target)) + 2).is_multiple_of(2);
+            let pair: &[bool] = if self.may_trace { &[first, !first] } else { &[false] };
+            for (place, is_traced) in (0_u32..).zip(pair) {
+                let (waited, mut observers) =
+                    (self.prime(generator, arm, target)?, arm.observers(*is_traced));
+                observers.begin();
+                let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
+                let (rung, readings) = observers.end();
+                arm.leave(&waited);
+                let slice = SliceRecord { place, ..ran.record(&waited) };
+                arm.evidence.push(EvidenceSlice { rung, slice, readings });
+                arm.look_after();
+                if arm.failure.is_some() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An arm's turn begins: some messages, after which its connections are there and warm.
+    fn prime(&self, generator: &mut Generator, arm: &mut Arm, target: usize) -> Result<Waited, Broken> {
+        let (cpu_ns, length) = arm.enter();
+        let messages_each = self.request.alternation.prime_messages;
+        let primed = generator.done(self, SliceCommand::Prime { target: number(target), messages_each })?;
+        Ok(Waited { cpu_ns, length, reopened: primed.reopened })
+    }
+
+    fn run_slice(
+        &self,
+        generator: &mut Generator,
+        arm: &Arm,
+        target: usize,
+        (length_ns, is_timed): (u64, bool),
+    ) -> Result<Ran, Broken> {
         settle();
         let before = arm.edge(generator);
-        let counts = generator.done(self, SliceCommand::Run { target, length_ns: alternation.slice_ns })?;
+        let run = SliceCommand::Run { target: number(target), length_ns, is_timed };
+        let counts = generator.done(self, run)?;
         settle();
-        let after = arm.edge(generator);
-        arm.add(&before, &after, counters);
-        arm.leave(waiting_cpu_ns, waiting);
-        Ok(record(&before, &after, &counts, primed.reopened, (waiting_cpu_ns, waiting)))
+        Ok(Ran { before, after: arm.edge(generator), counts })
     }
 }
 
@@ -180,29 +235,45 @@ struct SliceEdge {
     softirq_cpu_ns: u64,
 }
 
-fn record(
-    before: &SliceEdge,
-    after: &SliceEdge,
-    counts: &SliceCounts,
+/// What an arm did since its slice before.
+struct Waited {
+    cpu_ns: u64,
+    length: Duration,
+    /// Connections that had to be opened again.
     reopened: u32,
-    (waiting_cpu_ns, waiting): (u64, Duration),
-) -> SliceRecord {
-    let server_cpu_ns = ProcessTree::delta(&before.tree, &after.tree).cpu_ns;
-    let generator_cpu_ns = after.generator_cpu_ns.saturating_sub(before.generator_cpu_ns);
-    let softirq_cpu_ns = after.softirq_cpu_ns.saturating_sub(before.softirq_cpu_ns);
-    SliceRecord {
-        permutation: 0,
-        place: 0,
-        length_ns: counts.length_ns,
-        messages: counts.messages,
-        server_cpu_ns,
-        machine_cpu_ns: server_cpu_ns + generator_cpu_ns + softirq_cpu_ns,
-        generator_cpu_ns: counts.generator_cpu_ns,
-        waiting_cpu_ns,
-        waiting_ns: u64::try_from(waiting.as_nanos()).unwrap_or(u64::MAX),
-        errors: counts.failures.errors(),
-        reopened,
+}
+
+/// A slice with its edges.
+struct Ran {
+    before: SliceEdge,
+    after: SliceEdge,
+    counts: SliceCounts,
+}
+
+impl Ran {
+    fn record(&self, waited: &Waited) -> SliceRecord {
+        let Self { before, after, counts } = self;
+        let server_cpu_ns = ProcessTree::delta(&before.tree, &after.tree).cpu_ns;
+        let generator_cpu_ns = after.generator_cpu_ns.saturating_sub(before.generator_cpu_ns);
+        let softirq_cpu_ns = after.softirq_cpu_ns.saturating_sub(before.softirq_cpu_ns);
+        SliceRecord {
+            permutation: 0,
+            place: 0,
+            length_ns: counts.length_ns,
+            messages: counts.messages,
+            server_cpu_ns,
+            machine_cpu_ns: server_cpu_ns + generator_cpu_ns + softirq_cpu_ns,
+            generator_cpu_ns: counts.generator_cpu_ns,
+            waiting_cpu_ns: waited.cpu_ns,
+            waiting_ns: u64::try_from(waited.length.as_nanos()).unwrap_or(u64::MAX),
+            errors: counts.failures.errors(),
+            reopened: waited.reopened,
+        }
     }
+}
+
+fn number(target: usize) -> u32 {
+    u32::try_from(target).unwrap_or(u32::MAX)
 }
 
 fn settle() {
@@ -229,6 +300,7 @@ impl Arm {
             stats: None,
             failure: None,
             slices: Vec::new(),
+            evidence: Vec::new(),
             total: TreeDelta::default(),
             engine: None,
             left: (0, Instant::now()),
@@ -246,9 +318,9 @@ impl Arm {
     }
 
     /// Its turn ends. One that worked while it waited is stopped until its next turn.
-    fn leave(&mut self, waiting_cpu_ns: u64, waiting: Duration) {
-        let share = waiting_cpu_ns as f64 / waiting.as_nanos().max(1) as f64;
-        self.works_while_waiting |= waiting >= WAITING_MIN && share > WAITING_SHARE_MAX;
+    fn leave(&mut self, waited: &Waited) {
+        let share = waited.cpu_ns as f64 / waited.length.as_nanos().max(1) as f64;
+        self.works_while_waiting |= waited.length >= WAITING_MIN && share > WAITING_SHARE_MAX;
         if self.works_while_waiting {
             stopping::stop(self.pid);
             self.is_stopped = true;
@@ -280,6 +352,27 @@ impl Arm {
         self.total.add(&ProcessTree::delta(&before.tree, &after.tree));
         if let (Some(before), Some(after)) = (counters, self.counters()) {
             self.engine.get_or_insert_default().merge(&after.since(&before));
+        }
+    }
+
+    /// All that can be observed of it, or what costs it nothing: what it says of itself first, because asking wakes it.
+    fn observers(&self, is_traced: bool) -> Observers {
+        let mut observers = Observers::default();
+        let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
+        if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
+            observers.push(Box::new(EngineCounters::new(stats)));
+        }
+        observers.push(Box::new(Processes::new(self.pid)));
+        if is_traced {
+            observers.push(Box::new(Programs::new(self.pid)));
+        }
+        observers
+    }
+
+    /// Finds out whether the slice was its end.
+    fn look_after(&mut self) {
+        if !self.still_runs() {
+            self.failure = Some(self.death());
         }
     }
 

@@ -8,6 +8,7 @@ mod leftovers;
 mod roles;
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{BufRead, BufReader, Write},
     path::PathBuf,
@@ -18,6 +19,7 @@ use std::{
 };
 
 use leftovers::{MARK, expect_none};
+use weir_evidence::observer::Programs;
 use weir_judge::sample::study;
 use weir_lab::{
     launch::{
@@ -26,6 +28,7 @@ use weir_lab::{
     process::{Deadlines, ProcessLauncher},
 };
 use weir_record::{
+    observation::Rung,
     spec::{Alternation, ArmSpec, NeighbourSpec, StudySpec, Subject},
     trial::SliceRecord,
 };
@@ -49,7 +52,7 @@ fn main() {
     if roles::play(&words) {
         return;
     }
-    let tests: [(&str, fn()); 21] = [
+    let tests: [(&str, fn()); 22] = [
         ("a trial gives its report and leaves nothing", a_trial_gives_its_report_and_leaves_nothing),
         ("a server that dies at once is quoted", a_server_that_dies_at_once_is_quoted),
         ("a refused driver is the environment's fault", a_refused_driver_is_the_environments_fault),
@@ -65,6 +68,7 @@ fn main() {
         ("neighbours end with their trial", neighbours_end_with_their_trial),
         ("a neighbour that fails is named", a_neighbour_that_fails_is_named),
         ("a round gives each arm its slices and leaves nothing", a_round_gives_each_arm_its_slices),
+        ("each arm gives evidence once", each_arm_gives_evidence_once),
         ("a server that fails costs its own arm the round", a_server_that_fails_costs_its_own_arm_the_round),
         (
             "a generator that fails in a slice costs the round",
@@ -285,11 +289,21 @@ fn round_with(
     slice: Duration,
     interrupt: &AtomicBool,
 ) -> Result<RoundOutcome, LaunchError> {
+    round_with_evidence(spec, slice, None, interrupt)
+}
+
+fn round_with_evidence(
+    spec: &StudySpec,
+    slice: Duration,
+    evidence: Option<Duration>,
+    interrupt: &AtomicBool,
+) -> Result<RoundOutcome, LaunchError> {
     let mut launcher = ProcessLauncher::new(this_program(), spec, DEADLINES);
     let slice_ns = slice.as_nanos().try_into().expect("a short slice");
     let outcome = launcher.run_round(&RoundRequest {
         cell: &spec.cells[0],
-        alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2 },
+        alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2, evidence: None },
+        evidence_slice_ns: evidence.map(|length| length.as_nanos().try_into().expect("a short slice")),
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
         orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],
         server_cpus: &[],
@@ -322,6 +336,27 @@ fn a_round_gives_each_arm_its_slices() {
         })
         .collect();
     assert_eq!(places, [[(0, 0), (1, 2), (2, 1)], [(0, 1), (1, 1), (2, 0)], [(0, 2), (1, 0), (2, 2)]]);
+}
+
+/// The baseline's second server gives none: it is the first over again. Its slices are not among the timed ones.
+fn each_arm_gives_evidence_once() {
+    let mut spec = spec("epoll", roles::REPORT);
+    spec.arms[1].name = "other".to_owned();
+    let length = Duration::from_millis(70);
+    let outcome = round_with_evidence(&spec, SLICE, Some(length), &AtomicBool::new(false));
+    let arms = outcome.expect("the session goes on").arms;
+    let arms: Vec<Sliced> = arms.into_iter().map(|arm| arm.expect("it was loaded")).collect();
+    assert_eq!(arms.iter().map(|arm| arm.slices.len()).collect::<Vec<_>>(), [3, 3, 3]);
+    // Once observed by its clocks alone, and once by the kernel's programs where they may run.
+    let slices = if Programs::are_allowed() { 2 } else { 1 };
+    assert_eq!(arms.iter().map(|arm| arm.evidence.len()).collect::<Vec<_>>(), [slices, slices, 0]);
+    let rungs: BTreeSet<Rung> = arms.iter().flat_map(|arm| &arm.evidence).map(|slice| slice.rung).collect();
+    assert_eq!(rungs.contains(&Rung::Programs), slices == 2);
+    for slice in arms.iter().flat_map(|arm| &arm.evidence) {
+        assert_eq!((u128::from(slice.slice.length_ns), slice.slice.messages), (length.as_nanos(), 100));
+        let of = |source: &str| slice.readings.iter().any(|row| row.source == source && row.key == "cpu-ns");
+        assert!(of("process"), "{:?}", slice.readings);
+    }
 }
 
 fn a_server_that_fails_costs_its_own_arm_the_round() {

@@ -260,7 +260,7 @@ fn in_trials() -> StudySpec {
 fn in_turns() -> StudySpec {
     let mut spec = super::spec("spins", REPORT);
     spec.cells[0].alternation =
-        Some(Alternation { slice_ns: 60_000_000, permutations: 3, prime_messages: 2 });
+        Some(Alternation { slice_ns: 60_000_000, permutations: 3, prime_messages: 2, evidence: None });
     spec
 }
 

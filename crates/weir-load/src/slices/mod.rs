@@ -149,12 +149,12 @@ impl Session<'_> {
                     }
                     SliceAnswer::Done(self.prime(self.index(target)?, messages_each)?)
                 }
-                SliceCommand::Run { target, length_ns } => {
+                SliceCommand::Run { target, length_ns, is_timed } => {
                     let length = Duration::from_nanos(length_ns);
                     if length.is_zero() || length > SLICE_MAX {
                         return invalid("length_ns", format!("use up to {SLICE_MAX:?}"));
                     }
-                    SliceAnswer::Done(self.slice(self.index(target)?, length)?)
+                    SliceAnswer::Done(self.slice(self.index(target)?, length, is_timed)?)
                 }
                 SliceCommand::Finish => {
                     control.answer(&SliceAnswer::Finished(self.reports()));
@@ -216,7 +216,7 @@ impl Session<'_> {
 
     /// Sends a few messages on each connection; they belong to no figure.
     fn prime(&mut self, target: usize, messages_each: u32) -> Result<SliceCounts, LoadError> {
-        let Target { spec, bounds, outbox, .. } = &self.targets[target];
+        let Target { spec, bounds, .. } = &self.targets[target];
         bounds.restart(u64::MAX);
         let origin_ns = monotonic().as_nanos();
         let limit = spec.connect_timeout + spec.response_timeout;
@@ -228,13 +228,11 @@ impl Session<'_> {
             limit,
             seed: 0,
         };
-        let counts = self.carry_out(&order, None)?;
-        std::mem::take(&mut *outbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        Ok(counts)
+        self.carry_out(&order, None, false)
     }
 
-    /// Loads a target and adds what was measured to its tally.
-    fn slice(&mut self, target: usize, length: Duration) -> Result<SliceCounts, LoadError> {
+    /// Loads a target, and adds what was measured to its tally where it is timed.
+    fn slice(&mut self, target: usize, length: Duration, is_timed: bool) -> Result<SliceCounts, LoadError> {
         let Target { spec, bounds, .. } = &self.targets[target];
         let origin_ns = (monotonic() + LEAD).as_nanos();
         bounds.restart(origin_ns);
@@ -246,10 +244,15 @@ impl Session<'_> {
             limit: length + DRAIN_MAX,
             seed: spec.seed ^ origin_ns,
         };
-        self.carry_out(&order, Some(length))
+        self.carry_out(&order, Some(length), is_timed)
     }
 
-    fn carry_out(&mut self, order: &Order, length: Option<Duration>) -> Result<SliceCounts, LoadError> {
+    fn carry_out(
+        &mut self,
+        order: &Order,
+        length: Option<Duration>,
+        is_timed: bool,
+    ) -> Result<SliceCounts, LoadError> {
         let before = ThreadTimes::read(&self.threads);
         for worker in &self.orders {
             // A worker that is gone shows when it is waited for.
@@ -285,8 +288,11 @@ impl Session<'_> {
         }
         let used = ThreadTimes::read(&self.threads).since(&before);
         counts.generator_cpu_ns = used.iter().sum();
-        if length.is_some() {
+        if is_timed {
             self.add(order.target, &counts, &used, &spun_ns, outcomes);
+        } else {
+            let outbox = &self.targets[order.target].outbox;
+            std::mem::take(&mut *outbox.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
         }
         Ok(counts)
     }

@@ -6,8 +6,10 @@ use std::{
 };
 
 use weir_record::{
+    evidence::{EvidenceSlice, Reading},
     load::LoadReport,
     machine::{CrossCoreReading, Fingerprint},
+    observation::Rung,
     spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     trial::{ObservedWindow, TrialRecord},
 };
@@ -102,6 +104,14 @@ fn trial(arm: &str, block: u32, attempt: u32, position: u32) -> TrialRecord {
         repeat: position == 2,
         reading_before: CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns: 101.5, canary_ns: 2.25 },
         load: Some(load),
+        evidence: vec![EvidenceSlice {
+            rung: Rung::Programs,
+            readings: vec![
+                Reading { source: "call read".to_owned(), key: "count".to_owned(), value: 1_000.0 },
+                Reading { source: "call write".to_owned(), key: "count".to_owned(), value: 999.0 },
+            ],
+            ..EvidenceSlice::default()
+        }],
         ..TrialRecord::default()
     }
 }

@@ -122,7 +122,7 @@ fn every_figure_of_a_trial_is_a_row_and_an_older_store_becomes_one_of_this_versi
         .map(|(_, value)| *value)
         .collect();
     assert_eq!(cpu, [5.0; 3], "5 ms for 1000 messages: {found:?}");
-    let renamed = "ALTER TABLE trial RENAME COLUMN exclusions TO taints";
+    let renamed = "ALTER TABLE trial RENAME COLUMN exclusions TO taints; DROP TABLE reading";
     for (version, older) in [(1, format!("DROP TABLE figure; {renamed}")), (2, renamed.to_owned())] {
         let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
         connection
@@ -137,6 +137,20 @@ fn every_figure_of_a_trial_is_a_row_and_an_older_store_becomes_one_of_this_versi
         store.append_block(session, &block(number, 0), 1).expect("a block is stored");
         assert_eq!(figures(&folder).len(), (version + 1) * found.len());
     }
+}
+
+#[test]
+fn every_reading_of_a_slice_of_evidence_is_a_row() {
+    let folder = fresh_folder("readings");
+    let mut store = Store::create(&folder, &study()).expect("a fresh folder takes a store");
+    let session = store.begin_session().expect("a session begins");
+    store.append_block(session, &block(0, 0), 1).expect("a block is stored");
+    drop(store);
+    let connection = Connection::open(folder.join(FILE_NAME)).expect("the file opens");
+    let query =
+        "SELECT count(*), sum(value) FROM reading WHERE source = 'call read' AND key = 'count' AND slice = 0";
+    let found = connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(found.expect("the table is there"), (3, 3_000.0));
 }
 
 fn result(complete: bool) -> StudyResult {

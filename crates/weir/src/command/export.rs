@@ -14,6 +14,7 @@ pub(crate) fn run(arguments: &Export) -> Result<Exit> {
     let text = match arguments.format {
         Format::Csv => weir_report::csv(&result),
         Format::Slices => weir_report::slices_csv(&trials),
+        Format::Evidence => weir_report::evidence_csv(&trials),
         Format::Json => weir_lab::export::json(&result, &trials)?,
     };
     output::print(&text)?;

@@ -90,7 +90,7 @@ pub(crate) fn run(
     let mut ended = Vec::with_capacity(arms.len());
     for (position, mut arm) in (0_u32..).zip(arms) {
         let loaded = arm.finish(request, position, noise.unwrap_or_default(), deadlines)?;
-        ended.push(loaded.map(|report| Sliced { report, slices: arm.slices }));
+        ended.push(loaded.map(|report| Sliced { report, slices: arm.slices, evidence: Vec::new() }));
     }
     if let Some(tool) = beside_all {
         tool.stop(deadlines);

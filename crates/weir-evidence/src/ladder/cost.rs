@@ -1,0 +1,95 @@
+//! What being traced costs a system call, tried on calls of this process that do nothing.
+//!
+//! The same calls show whether the programs count: they were made a known number of times.
+
+use std::{hint::black_box, io};
+
+use weir_record::observation::ProbeCost;
+
+use super::tracer::{Tracer, TracerError, monotonic_ns};
+
+/// Repetitions, each of [`CALLS`] calls: an interrupt spoils one, not the median.
+const REPETITIONS: usize = 9;
+const CALLS: u64 = 1_000;
+/// `getppid`, which only reads a number.
+const CALL: u32 = weir_sys::syscalls::GETPPID;
+
+/// How the programs did on this process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tried {
+    /// What a call costs.
+    pub cost: ProbeCost,
+    /// Calls that were made.
+    pub made: u64,
+    /// Calls that were counted.
+    pub counted: u64,
+}
+
+/// Time of one call without programs, for each repetition.
+pub fn untraced() -> Vec<f64> {
+    (0..REPETITIONS).map(|_| time_of_calls()).collect()
+}
+
+/// The same with them; this process is observed meanwhile and forgotten afterwards.
+pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
+    let failed =
+        |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
+    let own = std::process::id();
+    tracer.observe(&[own])?;
+    let before = tracer.read().map_err(failed)?;
+    let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
+    let counts = tracer.read().map_err(failed)?.since(&before);
+    tracer.forget(own).map_err(failed)?;
+    let call = counts.calls.get(&CALL).copied().unwrap_or_default();
+    let made = CALLS * REPETITIONS as u64;
+    let inside_ns = call.wall_ns as f64 / call.count.max(1) as f64;
+    Ok(Tried { cost: cost(untraced, &traced, inside_ns), made, counted: call.count })
+}
+
+/// Medians, and the range of what was added: the smallest less the largest, and the other way round.
+fn cost(untraced: &[f64], traced: &[f64], inside_ns: f64) -> ProbeCost {
+    let (without, with) = (sorted(untraced), sorted(traced));
+    let median = |values: &[f64]| values.get(values.len() / 2).copied().unwrap_or_default();
+    let end = |values: &[f64], last: bool| {
+        let value = if last { values.last() } else { values.first() };
+        value.copied().unwrap_or_default()
+    };
+    ProbeCost {
+        untraced_ns: median(&without),
+        traced_ns: median(&with),
+        inside_ns,
+        added_ns: (end(&with, false) - end(&without, true), end(&with, true) - end(&without, false)),
+    }
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn time_of_calls() -> f64 {
+    let start_ns = monotonic_ns();
+    for _ in 0..CALLS {
+        black_box(rustix::process::getppid());
+    }
+    monotonic_ns().saturating_sub(start_ns) as f64 / CALLS as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_that_is_tried_is_the_one_that_is_looked_for() {
+        assert_eq!(weir_sys::syscalls::name(CALL), Some("getppid"));
+    }
+
+    #[test]
+    fn one_repetition_that_was_disturbed_does_not_move_the_cost() {
+        let untraced = [100.0, 101.0, 99.0];
+        let cost = cost(&untraced, &[300.0, 9_000.0, 301.0], 40.0);
+        assert_eq!((cost.untraced_ns, cost.traced_ns, cost.inside_ns), (100.0, 301.0, 40.0));
+        assert_eq!(cost.added_ns, (300.0 - 101.0, 9_000.0 - 99.0));
+    }
+}

@@ -1,0 +1,16 @@
+//! The ladder of evidence above what /proc tells: which rungs can be reached here, and the programs of the third one.
+//!
+//! L0 is what an engine counts of itself, L1 what the kernel always keeps (`crate::process`), L2 small programs at the
+//! kernel's tracepoints, which see every system call of any process, L3 `strace`, which sees the same and distorts it.
+//! [`rung`] decides from facts alone; [`tracer`] runs the programs of L2.
+
+pub mod cost;
+pub mod rung;
+pub mod tables;
+pub mod trace;
+pub mod tracer;
+
+mod assembler;
+mod programs;
+
+pub use programs::Group;

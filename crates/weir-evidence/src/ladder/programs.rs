@@ -1,0 +1,556 @@
+//! The programs that the kernel runs at its tracepoints, written with the assembler next door. Pure.
+//!
+//! They follow no pointer and know no structure of the kernel: a task is known by its address alone, which serves as
+//! a key, and its numbers come from the kernel's own helpers while it is the one that runs. So they need neither type
+//! information nor field offsets, and run on any kernel that has the tracepoints.
+//!
+//! Why the counts are exact: the programs of one thread's calls run on that thread, one after another, without being
+//! preempted; values that several CPUs write are changed atomically. An event that came while the same program ran on
+//! that CPU is counted by the kernel as a miss, and told.
+
+use std::mem::offset_of;
+
+use super::{
+    assembler::{Assembled, Assembler, Atomic, Condition, Helper, Label, Operation, Register, Width},
+    tables::{
+        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, SOFTIRQS_MAX, SoftirqState, Table, ThreadState,
+        URING_EVENTS, WakeKey, WakeState,
+    },
+};
+use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
+use Width::{Eight, Four};
+
+/// Places on the stack, from its end.
+const TASK: i16 = -8;
+const NUMBER: i16 = -16;
+const WAKE_KEY: i16 = NUMBER - size_of::<WakeKey>() as i16;
+/// A value that is made new.
+const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
+
+/// `task_struct.__state` of a thread that will not run again.
+const TASK_DEAD: i32 = 0x80;
+/// The answer of a call that found nothing to do (`EAGAIN`).
+const NOTHING_YET: i32 = -11;
+/// Answers from here to -1 are errors (`MAX_ERRNO`).
+const FIRST_ERROR: i32 = -4095;
+/// A new element must not be there yet; without it the old one is replaced.
+const NEW_ONLY: i32 = 1;
+const REPLACE: i32 = 0;
+
+/// What is counted. Each group can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// System calls by kind: count, time, answers.
+    Calls,
+    /// Sleeping, waiting for a CPU, and who woke whom. Without it the time of a call is not split.
+    Scheduling,
+    /// Events of io_uring.
+    Uring,
+    /// Time in softirqs.
+    Softirqs,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Self; 4] = [Self::Calls, Self::Scheduling, Self::Uring, Self::Softirqs];
+
+    /// Its programs with their tracepoints, in the order in which they are to begin. Who follows threads begins
+    /// before who counts.
+    pub(super) fn programs(self) -> Vec<(&'static str, Assembled)> {
+        match self {
+            Self::Calls => vec![("sys_exit", sys_exit()), ("sys_enter", sys_enter())],
+            Self::Scheduling => vec![("sched_switch", sched_switch()), ("sched_waking", sched_waking())],
+            Self::Uring => {
+                let each = URING_EVENTS.iter().enumerate();
+                each.map(|(index, name)| (*name, uring_event(index))).collect()
+            }
+            Self::Softirqs => vec![("softirq_entry", softirq_entry()), ("softirq_exit", softirq_exit())],
+        }
+    }
+}
+
+/// The program every group needs, which finds the children of observed threads.
+pub(super) fn family() -> (&'static str, Assembled) {
+    ("sched_process_fork", sched_process_fork())
+}
+
+/// A program that does nothing.
+pub(super) fn idle() -> Assembled {
+    let mut it = begin();
+    it.exit();
+    it.finish()
+}
+
+fn field(offset: usize) -> i16 {
+    offset as i16
+}
+
+macro_rules! of_thread {
+    ($name:ident) => {
+        field(offset_of!(ThreadState, $name))
+    };
+}
+
+/// A program begins with its event's arguments in `R1`; they are kept in `R6`.
+fn begin() -> Assembler {
+    let mut it = Assembler::default();
+    it.copy(R6, R1);
+    it
+}
+
+/// The event's argument of this index.
+fn argument(it: &mut Assembler, to: Register, index: i16) {
+    it.load(Eight, to, R6, 8 * index);
+}
+
+/// `table[stack[key]] = stack[value]`; `R0` is 0 when it could be done.
+fn update(it: &mut Assembler, table: Table, key: i16, value: i16, mode: i32) {
+    it.table(R1, table);
+    it.address(R2, key);
+    it.address(R3, value);
+    it.set(R4, mode);
+    it.call(Helper::MapUpdate);
+}
+
+/// The value of an array whose index is `number`; never absent, which only the verifier cannot know.
+fn element(it: &mut Assembler, table: Table, number: u32, absent: Label) {
+    it.store_number(Four, Frame, NUMBER, number as i32);
+    it.lookup(table, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
+}
+
+/// Adds `amount` (or 1) to a counter; `R0` to `R5` are lost, and the amount must not be among them but `R1`.
+fn count(it: &mut Assembler, counter: u32, amount: Option<Register>) {
+    let absent = it.label();
+    element(it, Table::Counters, counter, absent);
+    match amount {
+        Some(register) => it.copy(R1, register),
+        None => it.set(R1, 1),
+    }
+    it.atomically(Atomic::Add, R0, 0, R1);
+    it.bind(absent);
+}
+
+/// `R0 =` the word of [`Table::Members`] with the process in the upper half of `R8`, `R7 =` its place in there.
+fn member_word(it: &mut Assembler, absent: Label) {
+    it.copy(R7, R8);
+    it.with_number(Operation::ShiftRight, R7, 32);
+    it.copy(R1, R7);
+    it.with_number(Operation::ShiftRight, R1, 6);
+    it.store(Four, Frame, NUMBER, R1);
+    it.lookup(Table::Members, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
+    it.with_number(Operation::And, R7, 63);
+}
+
+/// Changes the bit of the process in the upper half of `R8`.
+fn mark_member(it: &mut Assembler, change: Atomic) {
+    let absent = it.label();
+    member_word(it, absent);
+    it.set(R1, 1);
+    it.with(Operation::ShiftLeft, R1, R7);
+    if change == Atomic::And {
+        // All bits but that one: -1 less it.
+        it.set(R2, -1);
+        it.with(Operation::Subtract, R2, R1);
+        it.copy(R1, R2);
+    }
+    it.atomically(change, R0, 0, R1);
+    it.bind(absent);
+}
+
+/// Zeroes `bytes` of the stack from `offset` on.
+fn zero(it: &mut Assembler, offset: i16, bytes: usize) {
+    for place in (0..bytes as i16).step_by(8) {
+        it.store_number(Eight, Frame, offset + place, 0);
+    }
+}
+
+/// `R9 =` the state of the thread that runs, which is followed from now on if its process is a member; goes to
+/// `not_ours` for other threads. Its address stays at [`TASK`]; `R7` and `R8` are lost.
+fn current_thread(it: &mut Assembler, not_ours: Label) {
+    let (known, fits) = (it.label(), it.label());
+    it.call(Helper::CurrentTask);
+    it.store(Eight, Frame, TASK, R0);
+    it.lookup(Table::Threads, TASK);
+    it.copy(R9, R0);
+    it.jump_if(Condition::NotEqual, R0, 0, known);
+    it.call(Helper::CurrentIds);
+    it.copy(R8, R0);
+    member_word(it, not_ours);
+    it.load(Eight, R1, R0, 0);
+    it.with(Operation::ShiftRight, R1, R7);
+    it.with_number(Operation::And, R1, 1);
+    it.jump_if(Condition::Equal, R1, 0, not_ours);
+    zero(it, FRESH, size_of::<ThreadState>());
+    it.store(Eight, Frame, FRESH + of_thread!(ids), R8);
+    update(it, Table::Threads, TASK, FRESH, NEW_ONLY);
+    it.jump_if(Condition::Equal, R0, 0, fits);
+    count(it, Counter::ThreadsLost as u32, None);
+    it.jump(not_ours);
+    it.bind(fits);
+    it.lookup(Table::Threads, TASK);
+    it.copy(R9, R0);
+    it.jump_if(Condition::Equal, R0, 0, not_ours);
+    it.bind(known);
+}
+
+/// Arguments: registers, number of the call.
+fn sys_enter() -> Assembled {
+    let mut it = begin();
+    let leave = it.label();
+    current_thread(&mut it, leave);
+    // Numbers change when a thread that is not the first one calls exec.
+    it.call(Helper::CurrentIds);
+    it.store(Eight, R9, of_thread!(ids), R0);
+    it.load(Eight, R1, R9, of_thread!(blocked_ns));
+    it.store(Eight, R9, of_thread!(entered_blocked_ns), R1);
+    it.load(Eight, R1, R9, of_thread!(queued_ns));
+    it.store(Eight, R9, of_thread!(entered_queued_ns), R1);
+    argument(&mut it, R1, 1);
+    it.store(Four, R9, of_thread!(call_number), R1);
+    it.store_number(Four, R9, of_thread!(is_newborn), 0);
+    it.add_number_to(R9, of_thread!(calls), 1, R1);
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, R9, of_thread!(entered_ns), R0);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// `R8 =` the state of the call that the thread in `R9` is in.
+fn call_of_thread(it: &mut Assembler, absent: Label) {
+    let is_known = it.label();
+    it.load(Four, R1, R9, of_thread!(call_number));
+    it.set(R2, CALLS_MAX as i32 - 1);
+    it.jump_if(Condition::Above, R1, CALLS_MAX as i32 - 1, is_known);
+    it.copy(R2, R1);
+    it.bind(is_known);
+    it.store(Four, Frame, NUMBER, R2);
+    it.lookup(Table::Calls, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
+    it.copy(R8, R0);
+}
+
+/// Arguments: registers, answer.
+fn sys_exit() -> Assembled {
+    let mut it = begin();
+    let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
+    current_thread(&mut it, leave);
+    it.call(Helper::MonotonicNs);
+    it.copy(R7, R0);
+    it.load(Eight, R1, R9, of_thread!(entered_ns));
+    it.jump_if(Condition::NotEqual, R1, 0, was_seen);
+    // A new thread comes back from the call that made it, which another thread entered.
+    it.load(Four, R1, R9, of_thread!(is_newborn));
+    it.jump_if(Condition::Equal, R1, 0, cut);
+    it.store_number(Four, R9, of_thread!(is_newborn), 0);
+    it.call(Helper::CurrentIds);
+    it.store(Eight, R9, of_thread!(ids), R0);
+    it.copy(R8, R0);
+    mark_member(&mut it, Atomic::Or);
+    it.jump(leave);
+    it.bind(cut);
+    count(&mut it, Counter::Cut as u32, None);
+    it.jump(leave);
+
+    it.bind(was_seen);
+    it.with(Operation::Subtract, R7, R1);
+    it.store_number(Eight, R9, of_thread!(entered_ns), 0);
+    call_of_thread(&mut it, leave);
+    add_call(&mut it);
+    add_bucket(&mut it);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+macro_rules! of_call {
+    ($name:ident) => {
+        field(offset_of!(CallState, $name))
+    };
+}
+
+/// Adds the call of the thread in `R9`, which took `R7`, to the state in `R8`.
+fn add_call(it: &mut Assembler) {
+    let (failed, found_nothing, done) = (it.label(), it.label(), it.label());
+    it.add_number_to(R8, of_call!(count), 1, R1);
+    it.add_to(R8, of_call!(wall_ns), R7, R1);
+    // What is left of the wall time in R4 is time on a CPU.
+    it.copy(R4, R7);
+    for (total, entered, sum) in [
+        (of_thread!(blocked_ns), of_thread!(entered_blocked_ns), of_call!(blocked_ns)),
+        (of_thread!(queued_ns), of_thread!(entered_queued_ns), of_call!(queued_ns)),
+    ] {
+        it.load(Eight, R2, R9, total);
+        it.load(Eight, R3, R9, entered);
+        it.with(Operation::Subtract, R2, R3);
+        it.with(Operation::Subtract, R4, R2);
+        it.add_to(R8, sum, R2, R1);
+    }
+    argument(it, R2, 1);
+    it.jump_if(Condition::Less, R2, 0, failed);
+    it.add_to(R8, of_call!(returned), R2, R1);
+    it.jump(done);
+    it.bind(failed);
+    it.jump_if(Condition::Equal, R2, NOTHING_YET, found_nothing);
+    // Below the errors are addresses, which are answers.
+    it.jump_if(Condition::Less, R2, FIRST_ERROR, done);
+    it.add_number_to(R8, of_call!(errors), 1, R1);
+    it.jump(done);
+    it.bind(found_nothing);
+    it.add_number_to(R8, of_call!(again), 1, R1);
+    it.add_to(R8, of_call!(again_ns), R4, R1);
+    it.bind(done);
+}
+
+/// Adds the time in `R7` to the histogram in `R8`: the place of its highest bit is its bucket.
+fn add_bucket(it: &mut Assembler) {
+    let fits = it.label();
+    it.set(R2, 0);
+    for step in [32, 16, 8, 4, 2, 1] {
+        let is_short = it.label();
+        it.copy(R1, R7);
+        it.with_number(Operation::ShiftRight, R1, step);
+        it.jump_if(Condition::Equal, R1, 0, is_short);
+        it.copy(R7, R1);
+        it.with_number(Operation::Add, R2, step);
+        it.bind(is_short);
+    }
+    let last = BUCKETS as i32 - 1;
+    let is_long = it.label();
+    it.jump_if(Condition::Above, R2, last, is_long);
+    it.jump(fits);
+    it.bind(is_long);
+    it.set(R2, last);
+    it.bind(fits);
+    it.with_number(Operation::ShiftLeft, R2, 3);
+    it.with(Operation::Add, R8, R2);
+    it.add_number_to(R8, of_call!(buckets), 1, R1);
+}
+
+/// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
+fn sched_switch() -> Assembled {
+    let mut it = begin();
+    let (next, preempted, leave, woken) = (it.label(), it.label(), it.label(), it.label());
+    current_thread(&mut it, next);
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, R9, of_thread!(parked_ns), R0);
+    it.store_number(Eight, R9, of_thread!(woken_ns), 0);
+    argument(&mut it, R1, 0);
+    it.jump_if(Condition::NotEqual, R1, 0, preempted);
+    argument(&mut it, R1, 3);
+    it.jump_if(Condition::Equal, R1, 0, preempted);
+    it.add_number_to(R9, of_thread!(sleeps), 1, R2);
+    it.with_number(Operation::And, R1, TASK_DEAD);
+    it.jump_if(Condition::Equal, R1, 0, next);
+    end_of_thread(&mut it);
+    it.jump(next);
+    it.bind(preempted);
+    it.add_number_to(R9, of_thread!(preemptions), 1, R2);
+    // It could go on at once: all that follows is waiting for a CPU.
+    it.store(Eight, R9, of_thread!(woken_ns), R0);
+
+    it.bind(next);
+    argument(&mut it, R1, 2);
+    it.store(Eight, Frame, TASK, R1);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, leave);
+    it.copy(R9, R0);
+    it.load(Eight, R8, R9, of_thread!(parked_ns));
+    it.jump_if(Condition::Equal, R8, 0, leave);
+    it.call(Helper::MonotonicNs);
+    it.store_number(Eight, R9, of_thread!(parked_ns), 0);
+    it.load(Eight, R2, R9, of_thread!(woken_ns));
+    it.jump_if(Condition::NotEqual, R2, 0, woken);
+    it.copy(R2, R0);
+    it.bind(woken);
+    // Slept until R2, waited from then on.
+    it.with(Operation::Subtract, R0, R2);
+    it.add_to(R9, of_thread!(queued_ns), R0, R1);
+    it.with(Operation::Subtract, R2, R8);
+    it.add_to(R9, of_thread!(blocked_ns), R2, R1);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// The thread in `R9`, whose address is at [`TASK`], runs no more.
+fn end_of_thread(it: &mut Assembler) {
+    let (is_over, has_others) = (it.label(), it.label());
+    it.load(Eight, R1, R9, of_thread!(entered_ns));
+    it.jump_if(Condition::Equal, R1, 0, is_over);
+    call_of_thread(it, is_over);
+    it.add_number_to(R8, of_call!(unreturned), 1, R1);
+    it.bind(is_over);
+    count(it, Counter::ThreadsEnded as u32, None);
+    it.load(Eight, R8, R9, of_thread!(blocked_ns));
+    count(it, Counter::EndedBlockedNs as u32, Some(R8));
+    it.load(Eight, R8, R9, of_thread!(queued_ns));
+    count(it, Counter::EndedQueuedNs as u32, Some(R8));
+    it.load(Eight, R8, R9, of_thread!(ids));
+    it.table(R1, Table::Threads);
+    it.address(R2, TASK);
+    it.call(Helper::MapDelete);
+    // The number of a process is free for another one when its first thread is gone.
+    it.copy(R1, R8);
+    it.with_number(Operation::ShiftRight, R1, 32);
+    it.copy(R2, R8);
+    it.with_number(Operation::ShiftLeft, R2, 32);
+    it.with_number(Operation::ShiftRight, R2, 32);
+    it.with(Operation::Subtract, R1, R2);
+    it.jump_if(Condition::NotEqual, R1, 0, has_others);
+    mark_member(it, Atomic::And);
+    it.bind(has_others);
+}
+
+/// Argument: the thread that is woken. Runs on whoever wakes it.
+fn sched_waking() -> Assembled {
+    let mut it = begin();
+    let (leave, known, lost) = (it.label(), it.label(), it.label());
+    argument(&mut it, R1, 0);
+    it.store(Eight, Frame, TASK, R1);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, leave);
+    it.copy(R9, R0);
+    it.load(Eight, R8, R9, of_thread!(parked_ns));
+    it.jump_if(Condition::Equal, R8, 0, leave);
+    it.load(Eight, R1, R9, of_thread!(woken_ns));
+    it.jump_if(Condition::NotEqual, R1, 0, leave);
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, R9, of_thread!(woken_ns), R0);
+    // R7: how long it slept.
+    it.copy(R7, R0);
+    it.with(Operation::Subtract, R7, R8);
+
+    it.load(Four, R1, R9, of_thread!(ids));
+    it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, sleeper)), R1);
+    it.call(Helper::CurrentIds);
+    it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, waker)), R0);
+    element(&mut it, Table::Cpu, 0, leave);
+    it.load(Eight, R1, R0, field(offset_of!(CpuState, softirq)));
+    it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, softirq)), R1);
+    it.lookup(Table::Wakes, WAKE_KEY);
+    it.jump_if(Condition::NotEqual, R0, 0, known);
+    zero(&mut it, FRESH, size_of::<WakeState>());
+    it.address(R1, FRESH + field(offset_of!(WakeState, waker_name)));
+    it.set(R2, 16);
+    it.call(Helper::CurrentName);
+    // Another CPU may have been faster: then it is there, and that is as good.
+    update(&mut it, Table::Wakes, WAKE_KEY, FRESH, NEW_ONLY);
+    it.lookup(Table::Wakes, WAKE_KEY);
+    it.jump_if(Condition::Equal, R0, 0, lost);
+    it.bind(known);
+    it.set(R1, 1);
+    it.atomically(Atomic::Add, R0, field(offset_of!(WakeState, count)), R1);
+    it.atomically(Atomic::Add, R0, field(offset_of!(WakeState, blocked_ns)), R7);
+    it.jump(leave);
+    it.bind(lost);
+    count(&mut it, Counter::WakesLost as u32, None);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Arguments: the thread that runs, the one it made.
+fn sched_process_fork() -> Assembled {
+    let mut it = begin();
+    let (leave, fits) = (it.label(), it.label());
+    current_thread(&mut it, leave);
+    argument(&mut it, R1, 1);
+    it.store(Eight, Frame, TASK, R1);
+    zero(&mut it, FRESH, size_of::<ThreadState>());
+    it.store_number(Four, Frame, FRESH + of_thread!(is_newborn), 1);
+    update(&mut it, Table::Threads, TASK, FRESH, REPLACE);
+    it.jump_if(Condition::Equal, R0, 0, fits);
+    count(&mut it, Counter::ThreadsLost as u32, None);
+    it.bind(fits);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Counts an event by whether the thread that runs is observed.
+fn uring_event(index: usize) -> Assembled {
+    let mut it = begin();
+    let (elsewhere, leave) = (it.label(), it.label());
+    let counter = Counter::Uring as u32 + 2 * index as u32;
+    current_thread(&mut it, elsewhere);
+    count(&mut it, counter + 1, None);
+    it.jump(leave);
+    it.bind(elsewhere);
+    count(&mut it, counter, None);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Argument: kind.
+fn softirq_entry() -> Assembled {
+    let mut it = begin();
+    let leave = it.label();
+    it.call(Helper::MonotonicNs);
+    it.copy(R7, R0);
+    element(&mut it, Table::Cpu, 0, leave);
+    it.store(Eight, R0, field(offset_of!(CpuState, softirq_entered_ns)), R7);
+    argument(&mut it, R1, 0);
+    it.with_number(Operation::Add, R1, 1);
+    it.store(Eight, R0, field(offset_of!(CpuState, softirq)), R1);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+/// Argument: kind.
+fn softirq_exit() -> Assembled {
+    let mut it = begin();
+    let (leave, elsewhere) = (it.label(), it.label());
+    element(&mut it, Table::Cpu, 0, leave);
+    it.copy(R9, R0);
+    it.store_number(Eight, R9, field(offset_of!(CpuState, softirq)), 0);
+    it.load(Eight, R8, R9, field(offset_of!(CpuState, softirq_entered_ns)));
+    it.jump_if(Condition::Equal, R8, 0, leave);
+    it.call(Helper::MonotonicNs);
+    it.copy(R7, R0);
+    it.with(Operation::Subtract, R7, R8);
+    argument(&mut it, R8, 0);
+    // A kind that is not known yet would be another one's: it is left out.
+    it.jump_if(Condition::Above, R8, SOFTIRQS_MAX as i32 - 1, leave);
+    it.call(Helper::CurrentTask);
+    it.store(Eight, Frame, TASK, R0);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, elsewhere);
+    it.with_number(Operation::Add, R8, SOFTIRQS_MAX as i32);
+    it.bind(elsewhere);
+    it.store(Four, Frame, NUMBER, R8);
+    it.lookup(Table::Softirqs, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, leave);
+    it.add_number_to(R0, field(offset_of!(SoftirqState, count)), 1, R1);
+    it.add_to(R0, field(offset_of!(SoftirqState, ns)), R7, R1);
+    it.bind(leave);
+    it.exit();
+    it.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_sys::bpf::INSTRUCTIONS_MAX;
+
+    use super::*;
+
+    #[test]
+    fn every_program_is_short_and_ends() {
+        let groups = Group::ALL.into_iter().flat_map(Group::programs).chain([family()]);
+        for (name, program) in groups {
+            let words = program.linked(|_| 1);
+            assert!(words.len() < INSTRUCTIONS_MAX / 8, "{name}: {}", words.len());
+            assert_eq!(words.last().map(|word| word & 0xff), Some(0x95), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_lies_on_the_stack_fits_and_is_aligned() {
+        assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0, "{FRESH} {WAKE_KEY}");
+        assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
+    }
+}

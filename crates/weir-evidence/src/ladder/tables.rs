@@ -1,0 +1,381 @@
+//! What the kernel's programs share with us: the tables, how their values are laid out, and reading them. Pure.
+//!
+//! The programs take offsets from these same structures, so that both sides agree by construction.
+
+use std::mem::offset_of;
+
+use weir_sys::bpf::{MapKind, MapShape};
+
+/// Most threads that are followed at one time; what is beyond is counted as lost.
+pub const THREADS_MAX: u32 = 16_384;
+/// Most pairs of who woke whom; wakes of further pairs are counted as lost.
+pub const WAKES_MAX: u32 = 8_192;
+/// System calls have numbers below this; what is beyond counts as the last one.
+pub const CALLS_MAX: u32 = 512;
+/// Buckets of a histogram: bucket `i` holds times of 2^i ns up to twice that, the last one all that are longer.
+pub const BUCKETS: usize = 40;
+/// Kinds of softirqs the kernel has, with room.
+pub(super) const SOFTIRQS_MAX: u32 = 16;
+/// Process numbers end here (`PID_MAX_LIMIT`); the table of members has a bit for each.
+pub(super) const PID_LIMIT: u32 = 1 << 22;
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// One bit for each process: whether it is observed.
+    Members,
+    /// By the address of a task: [`ThreadState`].
+    Threads,
+    /// By number of the system call: [`CallState`].
+    Calls,
+    /// By [`Counter`]: a number.
+    Counters,
+    /// [`CpuState`].
+    Cpu,
+    /// By [`WakeKey`]: [`WakeState`].
+    Wakes,
+    /// By kind, in observed threads and elsewhere: [`SoftirqState`].
+    Softirqs,
+}
+
+impl Table {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Members, Self::Threads, Self::Calls, Self::Counters, Self::Cpu, Self::Wakes, Self::Softirqs];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Members => "weir_members",
+            Self::Threads => "weir_threads",
+            Self::Calls => "weir_calls",
+            Self::Counters => "weir_counters",
+            Self::Cpu => "weir_cpu",
+            Self::Wakes => "weir_wakes",
+            Self::Softirqs => "weir_softirqs",
+        }
+    }
+
+    pub(super) fn shape(self) -> MapShape {
+        let of = |kind, key_bytes, value: usize, entries_max| MapShape {
+            kind,
+            key_bytes,
+            value_bytes: value as u32,
+            entries_max,
+        };
+        match self {
+            Self::Members => of(MapKind::Array, 4, 8, PID_LIMIT / 64),
+            Self::Threads => of(MapKind::Hash, 8, size_of::<ThreadState>(), THREADS_MAX),
+            Self::Calls => of(MapKind::PerCpuArray, 4, size_of::<CallState>(), CALLS_MAX),
+            Self::Counters => of(MapKind::PerCpuArray, 4, 8, Counter::COUNT),
+            Self::Cpu => of(MapKind::PerCpuArray, 4, size_of::<CpuState>(), 1),
+            Self::Wakes => of(MapKind::Hash, size_of::<WakeKey>() as u32, size_of::<WakeState>(), WAKES_MAX),
+            Self::Softirqs => of(MapKind::PerCpuArray, 4, size_of::<SoftirqState>(), 2 * SOFTIRQS_MAX),
+        }
+    }
+}
+
+/// A thread, from the moment it was first seen.
+#[repr(C)]
+pub(super) struct ThreadState {
+    /// When it entered the call it is in; 0 when it is in none that was seen to begin.
+    pub(super) entered_ns: u64,
+    /// `blocked_ns` and `queued_ns` at that moment.
+    pub(super) entered_blocked_ns: u64,
+    pub(super) entered_queued_ns: u64,
+    /// When it left its CPU; 0 while it has one.
+    pub(super) parked_ns: u64,
+    /// When it became runnable since; 0 when it did not.
+    pub(super) woken_ns: u64,
+    /// Sum of the times it slept.
+    pub(super) blocked_ns: u64,
+    /// Sum of the times it was runnable without a CPU.
+    pub(super) queued_ns: u64,
+    pub(super) sleeps: u64,
+    pub(super) preemptions: u64,
+    /// Process in the upper half, thread in the lower.
+    pub(super) ids: u64,
+    pub(super) calls: u64,
+    pub(super) call_number: u32,
+    /// It was made by an observed thread, and has not come back from that call yet.
+    pub(super) is_newborn: u32,
+}
+
+/// A system call on one CPU.
+#[repr(C)]
+pub(super) struct CallState {
+    pub(super) count: u64,
+    pub(super) errors: u64,
+    pub(super) again: u64,
+    pub(super) again_ns: u64,
+    pub(super) returned: u64,
+    pub(super) wall_ns: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) queued_ns: u64,
+    pub(super) unreturned: u64,
+    pub(super) buckets: [u64; BUCKETS],
+}
+
+/// A CPU.
+#[repr(C)]
+pub(super) struct CpuState {
+    pub(super) softirq_entered_ns: u64,
+    /// Kind of the softirq that runs, plus one; 0 outside.
+    pub(super) softirq: u64,
+}
+
+/// Who woke whom.
+#[repr(C)]
+pub(super) struct WakeKey {
+    pub(super) waker: u64,
+    pub(super) sleeper: u32,
+    /// As [`CpuState::softirq`].
+    pub(super) softirq: u32,
+}
+
+/// How often, and how long the sleepers had slept.
+#[repr(C)]
+pub(super) struct WakeState {
+    pub(super) count: u64,
+    pub(super) blocked_ns: u64,
+    pub(super) waker_name: [u8; 16],
+}
+
+/// Softirqs of one kind on one CPU.
+#[repr(C)]
+pub(super) struct SoftirqState {
+    pub(super) count: u64,
+    pub(super) ns: u64,
+}
+
+/// A single number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Counter {
+    /// Calls whose beginning was not seen.
+    Cut,
+    /// Times a thread could not be followed because the table was full.
+    ThreadsLost,
+    /// Wakes that found no room.
+    WakesLost,
+    /// Observed threads that ended.
+    ThreadsEnded,
+    /// Their times.
+    EndedBlockedNs,
+    EndedQueuedNs,
+    /// First of the io_uring events: two for each, in other contexts and in observed threads.
+    Uring,
+}
+
+impl Counter {
+    pub(super) const COUNT: u32 = Self::Uring as u32 + 2 * URING_EVENTS.len() as u32;
+}
+
+/// Events of io_uring that are counted, by their names in the kernel and here.
+pub(super) const URING_EVENTS: [&str; 7] = [
+    "io_uring_submit_req",
+    "io_uring_complete",
+    "io_uring_queue_async_work",
+    "io_uring_poll_arm",
+    "io_uring_task_add",
+    "io_uring_local_work_run",
+    "io_uring_cqe_overflow",
+];
+
+/// A thread as it was when it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracedThread {
+    /// Process number.
+    pub pid: u32,
+    /// Thread number.
+    pub tid: u32,
+    /// System calls it began.
+    pub calls: u64,
+    /// Time asleep, without what is still going on.
+    pub blocked_ns: u64,
+    /// Time runnable without a CPU, likewise.
+    pub queued_ns: u64,
+    /// Times it went to sleep.
+    pub sleeps: u64,
+    /// Times it lost its CPU to another thread.
+    pub preemptions: u64,
+    /// The call it is in, and since when (CLOCK_MONOTONIC).
+    pub in_call: Option<(u32, u64)>,
+    /// Since when it has no CPU.
+    pub parked_since_ns: Option<u64>,
+}
+
+/// One kind of system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedCall {
+    /// Calls that returned.
+    pub count: u64,
+    /// Of them, those that failed for another reason than that there was nothing to do.
+    pub errors: u64,
+    /// Of them, those that found nothing to do (`EAGAIN`).
+    pub again: u64,
+    /// Time on a CPU in calls that found nothing.
+    pub again_ns: u64,
+    /// Sum of the positive answers: bytes of transfers, events of waits, submissions of `io_uring_enter`.
+    pub returned: u64,
+    /// Time between begin and end.
+    pub wall_ns: u64,
+    /// Of it, asleep.
+    pub blocked_ns: u64,
+    /// Of it, runnable without a CPU.
+    pub queued_ns: u64,
+    /// Calls in which their thread ended.
+    pub unreturned: u64,
+    /// Calls by wall time, see [`BUCKETS`].
+    pub buckets: [u64; BUCKETS],
+}
+
+impl Default for TracedCall {
+    fn default() -> Self {
+        Self::decode(&[0; size_of::<CallState>()])
+    }
+}
+
+/// Who woke whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracedWake {
+    /// Process of the thread that ran when the wake came; 0 when the CPU was idle.
+    pub waker_pid: u32,
+    /// Its number; 0 when the CPU was idle.
+    pub waker_tid: u32,
+    /// Its name.
+    pub waker_name: String,
+    /// The thread that slept.
+    pub sleeper_tid: u32,
+    /// The softirq in which it happened, whatever thread it interrupted.
+    pub softirq: Option<u32>,
+    /// How often.
+    pub count: u64,
+    /// Sum of the sleeps it ended.
+    pub blocked_ns: u64,
+}
+
+/// The number at an offset; 0 beyond the end.
+fn word(bytes: &[u8], offset: usize) -> u64 {
+    let found = bytes.get(offset..offset + 8).and_then(|bytes| bytes.try_into().ok());
+    found.map_or(0, u64::from_ne_bytes)
+}
+
+fn half(bytes: &[u8], offset: usize) -> u32 {
+    let found = bytes.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
+    found.map_or(0, u32::from_ne_bytes)
+}
+
+impl TracedThread {
+    pub(super) fn decode(bytes: &[u8]) -> Self {
+        let at = |offset| word(bytes, offset);
+        let ids = at(offset_of!(ThreadState, ids));
+        let entered_ns = at(offset_of!(ThreadState, entered_ns));
+        let parked_ns = at(offset_of!(ThreadState, parked_ns));
+        let call_number = half(bytes, offset_of!(ThreadState, call_number));
+        Self {
+            pid: (ids >> 32) as u32,
+            tid: ids as u32,
+            calls: at(offset_of!(ThreadState, calls)),
+            blocked_ns: at(offset_of!(ThreadState, blocked_ns)),
+            queued_ns: at(offset_of!(ThreadState, queued_ns)),
+            sleeps: at(offset_of!(ThreadState, sleeps)),
+            preemptions: at(offset_of!(ThreadState, preemptions)),
+            in_call: (entered_ns > 0).then_some((call_number, entered_ns)),
+            parked_since_ns: (parked_ns > 0).then_some(parked_ns),
+        }
+    }
+}
+
+impl TracedCall {
+    /// Of the copies of one CPU.
+    pub(super) fn decode(bytes: &[u8]) -> Self {
+        let at = |offset| word(bytes, offset);
+        let bucket = |index| at(offset_of!(CallState, buckets) + 8 * index);
+        Self {
+            count: at(offset_of!(CallState, count)),
+            errors: at(offset_of!(CallState, errors)),
+            again: at(offset_of!(CallState, again)),
+            again_ns: at(offset_of!(CallState, again_ns)),
+            returned: at(offset_of!(CallState, returned)),
+            wall_ns: at(offset_of!(CallState, wall_ns)),
+            blocked_ns: at(offset_of!(CallState, blocked_ns)),
+            queued_ns: at(offset_of!(CallState, queued_ns)),
+            unreturned: at(offset_of!(CallState, unreturned)),
+            buckets: std::array::from_fn(bucket),
+        }
+    }
+
+    /// Time on a CPU, interrupts that came meanwhile included.
+    pub fn on_cpu_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.blocked_ns).saturating_sub(self.queued_ns)
+    }
+
+    /// Field by field.
+    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            count: both(self.count, other.count),
+            errors: both(self.errors, other.errors),
+            again: both(self.again, other.again),
+            again_ns: both(self.again_ns, other.again_ns),
+            returned: both(self.returned, other.returned),
+            wall_ns: both(self.wall_ns, other.wall_ns),
+            blocked_ns: both(self.blocked_ns, other.blocked_ns),
+            queued_ns: both(self.queued_ns, other.queued_ns),
+            unreturned: both(self.unreturned, other.unreturned),
+            buckets: std::array::from_fn(|index| both(self.buckets[index], other.buckets[index])),
+        }
+    }
+}
+
+impl TracedWake {
+    pub(super) fn decode(key: &[u8], value: &[u8]) -> Self {
+        let waker = word(key, offset_of!(WakeKey, waker));
+        let softirq = half(key, offset_of!(WakeKey, softirq));
+        let name = value.get(offset_of!(WakeState, waker_name)..).unwrap_or_default();
+        let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        Self {
+            waker_pid: (waker >> 32) as u32,
+            waker_tid: waker as u32,
+            waker_name: String::from_utf8_lossy(&name[..length]).into_owned(),
+            sleeper_tid: half(key, offset_of!(WakeKey, sleeper)),
+            softirq: softirq.checked_sub(1),
+            count: word(value, offset_of!(WakeState, count)),
+            blocked_ns: word(value, offset_of!(WakeState, blocked_ns)),
+        }
+    }
+}
+
+/// Count and time of a softirq on one CPU.
+pub(super) fn decode_softirq(bytes: &[u8]) -> (u64, u64) {
+    (word(bytes, offset_of!(SoftirqState, count)), word(bytes, offset_of!(SoftirqState, ns)))
+}
+
+/// A counter on one CPU.
+pub(super) fn decode_counter(bytes: &[u8]) -> u64 {
+    word(bytes, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_length_of_a_value_makes_reading_fail() {
+        for length in 0..size_of::<CallState>() {
+            let bytes = vec![0xff; length];
+            let _ = (TracedThread::decode(&bytes), TracedCall::decode(&bytes), decode_softirq(&bytes));
+            let _ = TracedWake::decode(&bytes, &bytes);
+        }
+    }
+
+    #[test]
+    fn what_a_thread_is_in_is_known_by_its_marks() {
+        let mut bytes = [0_u8; size_of::<ThreadState>()];
+        assert_eq!(TracedThread::decode(&bytes), TracedThread::default());
+        bytes[offset_of!(ThreadState, ids)] = 7;
+        bytes[offset_of!(ThreadState, ids) + 4] = 5;
+        bytes[offset_of!(ThreadState, entered_ns)] = 9;
+        bytes[offset_of!(ThreadState, call_number)] = 232;
+        let thread = TracedThread::decode(&bytes);
+        assert_eq!((thread.pid, thread.tid, thread.in_call), (5, 7, Some((232, 9))));
+    }
+}

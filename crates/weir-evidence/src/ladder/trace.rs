@@ -1,0 +1,175 @@
+//! From the kernel's sums to the record of a trace. Pure.
+
+use std::collections::HashMap;
+
+use weir_record::observation::{
+    CallFigures, ProbeCost, Purpose, SoftirqFigures, Trace, UringFigures, WAKE_ROWS_MAX, WakeFigures,
+};
+use weir_sys::syscalls;
+
+use super::{
+    tables::{TracedCall, TracedWake},
+    tracer::KernelCounts,
+};
+
+/// Kinds of softirqs, in the kernel's order (`include/linux/interrupt.h`).
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// The record of `counts`, the difference of two readings of which the first was taken at `began_ns`.
+pub fn trace(counts: &KernelCounts, began_ns: u64, is_split: bool, cost: ProbeCost) -> Trace {
+    let wakes_left_out = counts.wakes.len().saturating_sub(WAKE_ROWS_MAX);
+    let mut wakes: Vec<WakeFigures> = counts.wakes.iter().map(wake).collect();
+    wakes.sort_by(|one, other| other.count.cmp(&one.count));
+    wakes.truncate(WAKE_ROWS_MAX);
+    Trace {
+        window_ns: counts.at_ns.saturating_sub(began_ns),
+        calls: calls(counts, began_ns),
+        calls_cut: counts.calls_cut,
+        is_split,
+        wakes,
+        wakes_left_out: wakes_left_out as u64,
+        softirqs: softirqs(counts),
+        uring: counts.uring.iter().map(|(name, (own, elsewhere))| event(name, *own, *elsewhere)).collect(),
+        threads_lost: counts.threads_lost,
+        wakes_lost: counts.wakes_lost,
+        misses: counts.misses,
+        cost,
+    }
+}
+
+/// Calls that returned and calls that did not yet, by kind.
+fn calls(counts: &KernelCounts, began_ns: u64) -> Vec<CallFigures> {
+    let mut in_flight: HashMap<u32, (u64, u64)> = HashMap::new();
+    for (number, since_ns) in counts.threads.iter().filter_map(|thread| thread.in_call) {
+        let sum = in_flight.entry(number).or_default();
+        sum.0 += 1;
+        sum.1 += counts.at_ns.saturating_sub(since_ns.max(began_ns));
+    }
+    let nothing = TracedCall::default();
+    let mut numbers: Vec<u32> = counts.calls.keys().chain(in_flight.keys()).copied().collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let of_number = |number: &u32| {
+        let returned = counts.calls.get(number).unwrap_or(&nothing);
+        call(*number, returned, in_flight.get(number).copied().unwrap_or_default())
+    };
+    let mut calls: Vec<CallFigures> = numbers.iter().map(of_number).collect();
+    calls.sort_by_key(|call| (std::cmp::Reverse(call.on_cpu_ns), call.number));
+    calls
+}
+
+fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -> CallFigures {
+    let name = syscalls::name(number);
+    let used = sums.buckets.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    CallFigures {
+        number,
+        name: name.map_or_else(|| format!("syscall_{number}"), str::to_owned),
+        purpose: purpose(name.unwrap_or_default()),
+        count: sums.count,
+        errors: sums.errors,
+        again: sums.again,
+        again_ns: sums.again_ns,
+        returned: sums.returned,
+        on_cpu_ns: sums.on_cpu_ns(),
+        blocked_ns: sums.blocked_ns,
+        queued_ns: sums.queued_ns,
+        in_flight,
+        in_flight_ns,
+        unreturned: sums.unreturned,
+        buckets: sums.buckets[..used].to_vec(),
+    }
+}
+
+/// What a call is for.
+pub fn purpose(name: &str) -> Purpose {
+    match name {
+        "read" | "write" | "readv" | "writev" | "pread64" | "pwrite64" | "preadv" | "pwritev" | "preadv2"
+        | "pwritev2" | "recvfrom" | "sendto" | "recvmsg" | "sendmsg" | "recvmmsg" | "sendmmsg"
+        | "sendfile" | "splice" | "tee" | "vmsplice" | "copy_file_range" | "accept" | "accept4"
+        | "connect" | "shutdown" | "close" | "openat" | "open" | "openat2" | "fsync" | "fdatasync"
+        | "sync_file_range" | "statx" | "fallocate" | "socket" => Purpose::Transfer,
+        "epoll_wait" | "epoll_pwait" | "epoll_pwait2" | "poll" | "ppoll" | "select" | "pselect6" => {
+            Purpose::Readiness
+        }
+        "epoll_ctl" => Purpose::Interest,
+        "io_uring_enter" | "io_submit" | "io_getevents" | "io_pgetevents" => Purpose::Ring,
+        _ => Purpose::Other,
+    }
+}
+
+fn wake(wake: &TracedWake) -> WakeFigures {
+    let named = |kind: u32| {
+        let known = SOFTIRQS.get(kind as usize);
+        known.map_or_else(|| format!("softirq_{kind}"), |name| (*name).to_owned())
+    };
+    WakeFigures {
+        sleeper_tid: wake.sleeper_tid,
+        waker_pid: wake.waker_pid,
+        waker_tid: wake.waker_tid,
+        waker_name: wake.waker_name.clone(),
+        softirq: wake.softirq.map(named),
+        count: wake.count,
+        blocked_ns: wake.blocked_ns,
+    }
+}
+
+fn softirqs(counts: &KernelCounts) -> Vec<SoftirqFigures> {
+    let figures = |(kind, [own, elsewhere]): (&u32, &[(u64, u64); 2])| SoftirqFigures {
+        kind: SOFTIRQS
+            .get(*kind as usize)
+            .map_or_else(|| format!("softirq_{kind}"), |name| (*name).to_owned()),
+        count: own.0,
+        ns: own.1,
+        elsewhere_count: elsewhere.0,
+        elsewhere_ns: elsewhere.1,
+    };
+    counts.softirqs.iter().map(figures).collect()
+}
+
+fn event(name: &str, count: u64, elsewhere_count: u64) -> UringFigures {
+    let event = name.strip_prefix("io_uring_").unwrap_or(name).to_owned();
+    UringFigures { event, count, elsewhere_count }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ladder::tables::TracedThread;
+
+    #[test]
+    fn a_call_that_only_blocked_is_in_flight_and_counts_from_the_windows_begin() {
+        let thread =
+            |tid, since_ns| TracedThread { tid, in_call: Some((232, since_ns)), ..Default::default() };
+        let counts = KernelCounts {
+            at_ns: 1_000,
+            threads: vec![thread(1, 100), thread(2, 700)],
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 400, true, ProbeCost::default());
+        assert_eq!(trace.window_ns, 600);
+        let [call] = &trace.calls[..] else { panic!("one kind: {:?}", trace.calls) };
+        assert_eq!((call.count, call.in_flight, call.in_flight_ns), (0, 2, 600 + 300));
+    }
+
+    #[test]
+    fn wakes_beyond_the_list_are_counted() {
+        let wake = |tid: u32| TracedWake { sleeper_tid: tid, count: u64::from(tid), ..Default::default() };
+        let counts = KernelCounts {
+            wakes: (0..WAKE_ROWS_MAX as u32 + 3).map(wake).collect(),
+            ..KernelCounts::default()
+        };
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        assert_eq!((trace.wakes.len(), trace.wakes_left_out), (WAKE_ROWS_MAX, 3));
+        assert_eq!(trace.wakes[0].sleeper_tid as usize, WAKE_ROWS_MAX + 2, "the most frequent stays");
+    }
+
+    #[test]
+    fn numbers_without_a_name_are_told_as_numbers() {
+        let mut counts = KernelCounts::default();
+        let once = TracedCall { count: 1, wall_ns: 8, ..TracedCall::default() };
+        counts.calls.insert(511, once);
+        let trace = trace(&counts, 0, true, ProbeCost::default());
+        assert_eq!((trace.calls[0].name.as_str(), trace.calls[0].purpose), ("syscall_511", Purpose::Other));
+    }
+}

@@ -1,0 +1,460 @@
+//! What is observed in a slice of evidence: each rung of the ladder is an observer, and all say what they found in
+//! rows.
+//!
+//! A slice that is timed has no observer. Its clocks are read at its edges, while the server sleeps.
+
+use std::{collections::BTreeMap, io, time::Duration};
+
+use weir_record::{
+    engine::EngineStats,
+    evidence::Reading,
+    observation::{ProbeCost, Rung, Trace},
+};
+
+use crate::{
+    ladder::{Group, rung, trace::trace, tracer::Tracer},
+    process::{ProcessTree, ThreadSample, family_of},
+    stats::StatsClient,
+};
+
+/// Most thread names that have rows of their own; the others share one.
+pub const THREAD_NAMES_MAX: usize = 64;
+
+/// From the end of an observed slice until another may begin.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Source of the rows that say what an observer itself took.
+pub const OBSERVER: &str = "observer";
+
+/// Something that can be seen of a server between two moments at which it sleeps.
+pub trait Observer {
+    /// Where it stands on the ladder.
+    fn rung(&self) -> Rung;
+
+    /// The slice is about to begin.
+    ///
+    /// # Errors
+    /// When nothing can be observed; the slice then has no rows of this observer.
+    fn begin(&mut self) -> io::Result<()>;
+
+    /// The slice has ended: what happened in it, and nothing more is observed.
+    ///
+    /// # Errors
+    /// When what happened cannot be read.
+    fn end(&mut self) -> io::Result<Vec<Reading>>;
+}
+
+/// The observers of a slice. They begin in the order they stand in, and end in the opposite one, so that the last is
+/// closest to the slice.
+#[derive(Default)]
+pub struct Observers {
+    list: Vec<Entry>,
+}
+
+struct Entry {
+    observer: Box<dyn Observer>,
+    /// CPU its beginning took; `None` when it could not begin.
+    begun: Option<Duration>,
+}
+
+impl Observers {
+    /// Adds one, closer to the slice than those before.
+    pub fn push(&mut self, observer: Box<dyn Observer>) {
+        self.list.push(Entry { observer, begun: None });
+    }
+
+    /// The slice is about to begin.
+    pub fn begin(&mut self) {
+        for entry in &mut self.list {
+            let (begun, cost) = costing(|| entry.observer.begin());
+            entry.begun = begun.is_ok().then_some(cost);
+        }
+    }
+
+    /// The slice has ended: the highest rung that saw it (clocks are always read), and all rows, among them the CPU
+    /// each observer took.
+    pub fn end(&mut self) -> (Rung, Vec<Reading>) {
+        let (mut rung, mut readings) = (Rung::Process, Vec::new());
+        for entry in self.list.iter_mut().rev() {
+            let Some(begun) = entry.begun.take() else { continue };
+            let (found, cost) = costing(|| entry.observer.end());
+            if found.is_ok() {
+                rung = rung.max(entry.observer.rung());
+            }
+            let key = format!("{}-cpu-ns", entry.observer.rung().key());
+            readings.extend(found.unwrap_or_default());
+            readings.push(reading(OBSERVER, &key, (begun + cost).as_nanos() as f64));
+        }
+        (rung, readings)
+    }
+}
+
+/// What it gives, and the CPU of this thread that it took.
+fn costing<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let before = own_cpu();
+    let given = act();
+    (given, own_cpu().saturating_sub(before))
+}
+
+fn own_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// A row.
+pub fn reading(source: &str, key: &str, value: f64) -> Reading {
+    Reading { source: source.to_owned(), key: key.to_owned(), value }
+}
+
+/// L0: what a server of Weir's counts of itself. Asking wakes the server.
+#[derive(Debug)]
+pub struct EngineCounters {
+    stats: StatsClient,
+    before: EngineStats,
+}
+
+impl EngineCounters {
+    /// Observes the server at the other end.
+    pub fn new(stats: StatsClient) -> Self {
+        Self { stats, before: EngineStats::default() }
+    }
+}
+
+impl Observer for EngineCounters {
+    fn rung(&self) -> Rung {
+        Rung::Engine
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.before = self.stats.read()?.total;
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let counted = self.stats.read()?.total.since(&self.before);
+        let mut readings = Vec::new();
+        flatten("", &serde_json::to_value(counted).map_err(io::Error::other)?, &mut readings);
+        Ok(readings)
+    }
+}
+
+/// Every number of a record as a row, named by its path.
+fn flatten(path: &str, value: &serde_json::Value, readings: &mut Vec<Reading>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let name = name.replace('_', "-");
+                let path = if path.is_empty() { name } else { format!("{path}.{name}") };
+                flatten(&path, value, readings);
+            }
+        }
+        serde_json::Value::Number(number) => {
+            readings.extend(number.as_f64().map(|value| reading("engine", path, value)));
+        }
+        _ => {}
+    }
+}
+
+/// L1: what the kernel keeps of a process, its descendants and their threads.
+#[derive(Debug)]
+pub struct Processes {
+    pid: u32,
+    before: ProcessTree,
+}
+
+impl Processes {
+    /// Observes a process and everything below it.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, before: ProcessTree::default() }
+    }
+}
+
+impl Observer for Processes {
+    fn rung(&self) -> Rung {
+        Rung::Process
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.before = ProcessTree::snapshot(self.pid)?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let after = ProcessTree::snapshot(self.pid)?;
+        let delta = ProcessTree::delta(&self.before, &after);
+        let mut readings = vec![
+            reading("process", "cpu-ns", delta.cpu_ns as f64),
+            reading("process", "ended-cpu-ns", delta.ended_cpu_ns as f64),
+            reading("process", "run-delay-ns", delta.run_delay_ns as f64),
+            reading("process", "context-switches-voluntary", delta.context_switches_voluntary as f64),
+            reading("process", "context-switches-involuntary", delta.context_switches_involuntary as f64),
+        ];
+        readings.extend(threads(&self.before, &after));
+        Ok(readings)
+    }
+}
+
+/// L2: programs of our own at the kernel's tracepoints, for the length of the slice.
+#[derive(Debug)]
+pub struct Programs {
+    pid: u32,
+    began_ns: u64,
+    tracer: Option<Tracer>,
+}
+
+impl Programs {
+    /// Observes a process and everything below it.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, began_ns: 0, tracer: None }
+    }
+
+    /// Whether this process may let programs into the kernel.
+    pub fn are_allowed() -> bool {
+        rung::highest(&rung::ladder(&rung::Facts::read()), Rung::Programs) == Rung::Programs
+    }
+}
+
+impl Observer for Programs {
+    fn rung(&self) -> Rung {
+        Rung::Programs
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let tracer = Tracer::start(&family_of(self.pid)?, &Group::ALL).map_err(io::Error::other)?;
+        self.began_ns = tracer.read()?.at_ns;
+        self.tracer = Some(tracer);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
+        let is_split = !tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
+        let counts = tracer.finish()?;
+        // Calls go on being slower for a moment after the last program is gone.
+        std::thread::sleep(GRACE);
+        Ok(trace_rows(&trace(&counts, self.began_ns, is_split, ProbeCost::default())))
+    }
+}
+
+fn trace_rows(trace: &Trace) -> Vec<Reading> {
+    let mut rows = Vec::new();
+    let mut add = |source: &str, keys: &[(&str, u64)]| {
+        rows.extend(keys.iter().map(|(key, value)| reading(source, key, *value as f64)));
+    };
+    for call in &trace.calls {
+        let source = format!("call {}", call.name);
+        add(
+            &source,
+            &[
+                ("count", call.count),
+                ("errors", call.errors),
+                ("again", call.again),
+                ("returned", call.returned),
+                ("on-cpu-ns", call.on_cpu_ns),
+                ("blocked-ns", call.blocked_ns),
+                ("queued-ns", call.queued_ns),
+                ("in-flight", call.in_flight),
+                ("unreturned", call.unreturned),
+            ],
+        );
+        for (power, count) in call.buckets.iter().enumerate().filter(|(_, count)| **count > 0) {
+            add(&source, &[(format!("took-2^{power}-ns").as_str(), *count)]);
+        }
+    }
+    for softirq in &trace.softirqs {
+        let keys = [
+            ("count", softirq.count),
+            ("ns", softirq.ns),
+            ("elsewhere-count", softirq.elsewhere_count),
+            ("elsewhere-ns", softirq.elsewhere_ns),
+        ];
+        add(&format!("softirq {}", softirq.kind), &keys);
+    }
+    for event in &trace.uring {
+        let keys = [("count", event.count), ("elsewhere-count", event.elsewhere_count)];
+        add(&format!("io_uring {}", event.event), &keys);
+    }
+    for (waker, (count, blocked_ns)) in wakers(trace) {
+        add(&format!("wake {waker}"), &[("count", count), ("blocked-ns", blocked_ns)]);
+    }
+    add(
+        "trace",
+        &[
+            ("calls-cut", trace.calls_cut),
+            ("threads-lost", trace.threads_lost),
+            ("wakes-lost", trace.wakes_lost),
+            ("wakes-left-out", trace.wakes_left_out),
+            ("misses", trace.misses),
+            ("is-split", u64::from(trace.is_split)),
+        ],
+    );
+    rows
+}
+
+/// Wakes and the sleeps they ended, by who woke: a thread's name, or a softirq.
+fn wakers(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
+    let mut wakers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for wake in &trace.wakes {
+        let name =
+            wake.softirq.as_ref().map_or_else(|| wake.waker_name.clone(), |kind| format!("softirq {kind}"));
+        let full = wakers.len() >= THREAD_NAMES_MAX && !wakers.contains_key(&name);
+        let sums = wakers.entry(if full { "others".to_owned() } else { name }).or_default();
+        sums.0 += wake.count;
+        sums.1 += wake.blocked_ns;
+    }
+    wakers
+}
+
+/// Rows of the threads, by name: what threads of one name did together.
+fn threads(before: &ProcessTree, after: &ProcessTree) -> Vec<Reading> {
+    let all = |tree: &'_ ProcessTree| -> BTreeMap<(u32, u64, u32), ThreadSample> {
+        let of = |process: &crate::process::ProcessSample| {
+            let key = (process.pid, process.started_ticks);
+            process
+                .threads
+                .iter()
+                .map(move |thread| ((key.0, key.1, thread.tid), thread.clone()))
+                .collect::<Vec<_>>()
+        };
+        tree.processes.iter().flat_map(of).collect()
+    };
+    let earlier = all(before);
+    let mut by_name: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    for (key, thread) in all(after) {
+        let start = earlier.get(&key).cloned().unwrap_or_default();
+        let full = by_name.len() >= THREAD_NAMES_MAX && !by_name.contains_key(&thread.name);
+        let sums = by_name.entry(if full { "others".to_owned() } else { thread.name }).or_default();
+        let now = [
+            thread.cpu_ns,
+            thread.run_delay_ns,
+            thread.context_switches_voluntary,
+            thread.context_switches_involuntary,
+        ];
+        let then = [
+            start.cpu_ns,
+            start.run_delay_ns,
+            start.context_switches_voluntary,
+            start.context_switches_involuntary,
+        ];
+        for (sum, (now, then)) in sums.iter_mut().zip(now.into_iter().zip(then)) {
+            *sum += now.saturating_sub(then);
+        }
+    }
+    const KEYS: [&str; 4] =
+        ["cpu-ns", "run-delay-ns", "context-switches-voluntary", "context-switches-involuntary"];
+    let rows = |(name, sums): (String, [u64; 4])| {
+        let source = format!("thread {name}");
+        KEYS.into_iter()
+            .zip(sums)
+            .map(move |(key, sum)| reading(&source, key, sum as f64))
+            .collect::<Vec<_>>()
+    };
+    by_name.into_iter().flat_map(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, rc::Rc};
+
+    use super::*;
+    use crate::process::ProcessSample;
+
+    struct Said(&'static str, Rung, bool, Rc<RefCell<Vec<String>>>);
+
+    impl Observer for Said {
+        fn rung(&self) -> Rung {
+            self.1
+        }
+
+        fn begin(&mut self) -> io::Result<()> {
+            self.3.borrow_mut().push(format!("begin {}", self.0));
+            if self.2 { Ok(()) } else { Err(io::Error::other("it cannot")) }
+        }
+
+        fn end(&mut self) -> io::Result<Vec<Reading>> {
+            self.3.borrow_mut().push(format!("end {}", self.0));
+            Ok(vec![reading(self.0, "count", 3.0)])
+        }
+    }
+
+    #[test]
+    fn the_last_is_closest_to_the_slice_and_one_that_cannot_begin_has_no_rows() {
+        let said = Rc::new(RefCell::new(Vec::new()));
+        let mut observers = Observers::default();
+        for (name, rung, can) in
+            [("a", Rung::Engine, true), ("b", Rung::Strace, false), ("c", Rung::Programs, true)]
+        {
+            observers.push(Box::new(Said(name, rung, can, Rc::clone(&said))));
+        }
+        observers.begin();
+        let (rung, rows) = observers.end();
+        assert_eq!(rung, Rung::Programs, "b saw nothing");
+        assert_eq!(*said.borrow(), ["begin a", "begin b", "begin c", "end c", "end a"]);
+        let names: Vec<_> = rows.iter().map(|row| (row.source.as_str(), row.key.as_str())).collect();
+        let cost = |key| (OBSERVER, key);
+        assert_eq!(names, [("c", "count"), cost("programs-cpu-ns"), ("a", "count"), cost("engine-cpu-ns")]);
+        assert_eq!(observers.end(), (Rung::Process, Vec::new()), "nothing has begun");
+    }
+
+    #[test]
+    fn engine_counters_become_rows_named_by_their_path() {
+        let mut rows = Vec::new();
+        let counted = serde_json::json!({"turns": 7, "sent": {"bytes_total": 5}, "driver": "epoll"});
+        flatten("", &counted, &mut rows);
+        rows.sort_by(|one, other| one.key.cmp(&other.key));
+        assert_eq!(rows, [reading("engine", "sent.bytes-total", 5.0), reading("engine", "turns", 7.0)]);
+    }
+
+    fn thread(tid: u32, name: &str, counts: [u64; 4]) -> ThreadSample {
+        let [cpu_ns, run_delay_ns, context_switches_voluntary, context_switches_involuntary] = counts;
+        ThreadSample {
+            tid,
+            name: name.to_owned(),
+            cpu_ns,
+            run_delay_ns,
+            context_switches_voluntary,
+            context_switches_involuntary,
+        }
+    }
+
+    #[test]
+    fn threads_of_one_name_are_one_source_and_names_are_bounded() {
+        let tree = |threads| ProcessTree {
+            processes: vec![ProcessSample { pid: 1, started_ticks: 1, threads, ..ProcessSample::default() }],
+        };
+        let before = tree(vec![thread(1, "worker", [10, 1, 2, 3]), thread(2, "worker", [5, 0, 0, 0])]);
+        let after = tree(vec![
+            thread(1, "worker", [30, 2, 4, 6]),
+            thread(2, "worker", [6, 0, 1, 0]),
+            thread(3, "iou-wrk-1", [8, 0, 0, 0]),
+        ]);
+        let value = |rows: &[Reading], source: &str, key: &str| {
+            rows.iter().find(|row| row.source == source && row.key == key).map(|row| row.value)
+        };
+        let rows = threads(&before, &after);
+        assert_eq!(rows.len(), 8);
+        assert_eq!(value(&rows, "thread worker", "cpu-ns"), Some(21.0));
+        assert_eq!(value(&rows, "thread worker", "context-switches-voluntary"), Some(3.0));
+        assert_eq!(value(&rows, "thread iou-wrk-1", "cpu-ns"), Some(8.0), "it is new");
+        let many = (0..500).map(|tid| thread(tid, &format!("t{tid:03}"), [1, 0, 0, 0])).collect();
+        let rows = threads(&ProcessTree::default(), &tree(many));
+        assert_eq!(rows.len(), 4 * (THREAD_NAMES_MAX + 1));
+        assert_eq!(value(&rows, "thread others", "cpu-ns"), Some(500.0 - THREAD_NAMES_MAX as f64));
+    }
+
+    #[test]
+    fn a_process_that_works_has_its_cpu_and_its_threads_in_rows() {
+        let mut observer = Processes::new(std::process::id());
+        observer.begin().expect("it is this process");
+        let mut sum = 0_u64;
+        while own_cpu() < Duration::from_millis(30) {
+            sum = sum.wrapping_mul(31).wrapping_add(7);
+        }
+        std::hint::black_box(sum);
+        let rows = observer.end().expect("it is still there");
+        assert!(rows.iter().any(|row| row.source == "process" && row.key == "cpu-ns" && row.value > 0.0));
+        assert!(rows.iter().any(|row| row.source.starts_with("thread ")));
+        assert!(Processes::new(u32::MAX).begin().is_err(), "there is no such process");
+    }
+}

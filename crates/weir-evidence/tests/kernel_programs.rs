@@ -1,0 +1,313 @@
+//! Kernel programs count exactly what a child does whose calls are known.
+//!
+//! Where the kernel takes no programs the tests are skipped, by name and with the reason; with
+//! `WEIR_REQUIRE_EVIDENCE=programs` that is a failure.
+
+use std::{
+    io::{Read, Write},
+    process::{Child, Command, Stdio},
+};
+
+use rustix::{
+    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair},
+    process::{getegid, geteuid, getgid, getpgid, getppid, getsid, getuid},
+    thread::sched_yield,
+};
+use weir_evidence::{
+    ladder::{
+        Group,
+        tracer::{KernelCounts, Tracer},
+    },
+    process::ProcessTree,
+};
+
+/// How often the child makes the call of each kind: all different.
+const TIMES: [(libc::c_long, u64); 10] = [
+    (libc::SYS_getppid, 1000),
+    (libc::SYS_getuid, 3),
+    (libc::SYS_geteuid, 5),
+    (libc::SYS_getgid, 7),
+    (libc::SYS_getegid, 11),
+    (libc::SYS_getpgid, 13),
+    (libc::SYS_getsid, 17),
+    (libc::SYS_sched_yield, 19),
+    (libc::SYS_sendto, 23),
+    // One for each byte, and the last one finds none.
+    (libc::SYS_recvfrom, 24),
+];
+
+fn times(number: libc::c_long) -> u64 {
+    TIMES.iter().find(|(known, _)| *known == number).expect("a kind of the list").1
+}
+
+fn known_calls() {
+    let repeat = |number, call: fn()| (0..times(number)).for_each(|_| call());
+    repeat(libc::SYS_getppid, || _ = getppid());
+    repeat(libc::SYS_getuid, || _ = getuid());
+    repeat(libc::SYS_geteuid, || _ = geteuid());
+    repeat(libc::SYS_getgid, || _ = getgid());
+    repeat(libc::SYS_getegid, || _ = getegid());
+    repeat(libc::SYS_getpgid, || _ = getpgid(None));
+    repeat(libc::SYS_getsid, || _ = getsid(None));
+    repeat(libc::SYS_sched_yield, sched_yield);
+    let (one, other) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).expect("sockets");
+    for _ in 0..times(libc::SYS_sendto) {
+        assert_eq!(send(&one, &[7], SendFlags::empty()), Ok(1));
+    }
+    let mut byte = [0];
+    while recv(&other, &mut byte, RecvFlags::empty()).is_ok() {}
+}
+
+/// What runs in the child. It does its calls between two bytes that it is given, and ends at the end of its input.
+#[test]
+fn child_that_is_observed() {
+    let Ok(body) = std::env::var("WEIR_OBSERVED_CHILD") else { return };
+    let say = |text: &[u8]| {
+        let mut stdout = std::io::stdout();
+        stdout.write_all(text).and_then(|()| stdout.flush()).expect("the parent reads");
+    };
+    let is_told = || std::io::stdin().read(&mut [0]).expect("its input can be read") > 0;
+    let gate = || {
+        say(b"!");
+        is_told()
+    };
+    while gate() {
+        match body.as_str() {
+            "calls" => known_calls(),
+            "threads" => {
+                let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(known_calls)).collect();
+                threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+            }
+            "children" => {
+                let status = Command::new(std::env::current_exe().expect("a path"))
+                    .args(["--exact", "child_that_is_observed", "--nocapture"])
+                    .env("WEIR_OBSERVED_CHILD", "calls")
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn();
+                let mut grandchild = Observed::around(status.expect("this program starts"));
+                grandchild.go_on();
+                grandchild.end();
+            }
+            "wait" => {}
+            "hold" => {
+                let tracer = Tracer::start(&[std::process::id()], &Group::ALL).expect("it starts");
+                let ids = tracer.program_ids();
+                let list = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+                say(format!("{list}\n").as_bytes());
+                // Until the signal that nobody can handle.
+                is_told();
+                drop(tracer);
+            }
+            other => panic!("nothing is called {other}"),
+        }
+    }
+}
+
+/// A child between two gates.
+struct Observed(Child);
+
+impl Observed {
+    fn start(body: &str) -> Self {
+        let child = Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", "child_that_is_observed", "--nocapture", "--test-threads=1"])
+            .env("WEIR_OBSERVED_CHILD", body)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        Self::around(child)
+    }
+
+    fn around(child: Child) -> Self {
+        let mut observed = Self(child);
+        observed.wait_for_gate();
+        observed
+    }
+
+    fn wait_for_gate(&mut self) {
+        let stdout = self.0.stdout.as_mut().expect("a pipe");
+        let mut byte = [0];
+        // The test's own words come before the mark.
+        while byte != *b"!" {
+            stdout.read_exact(&mut byte).expect("the child is there");
+        }
+    }
+
+    /// Lets the child do its calls once, and waits until it has.
+    fn go_on(&mut self) {
+        self.0.stdin.as_mut().expect("a pipe").write_all(b".").expect("the child reads");
+        self.wait_for_gate();
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        // What is written at the end must not stand in a full pipe.
+        let _ = std::io::copy(self.0.stdout.as_mut().expect("a pipe"), &mut std::io::sink());
+        assert!(self.0.wait().expect("it can be reaped").success());
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+/// A tracer of these processes, or the reason to skip.
+fn tracer(members: &[u32]) -> Option<Tracer> {
+    match Tracer::start(members, &Group::ALL) {
+        Ok(tracer) => Some(tracer),
+        Err(error) => {
+            let required = std::env::var("WEIR_REQUIRE_EVIDENCE").unwrap_or_default();
+            assert!(!required.split(',').any(|rung| rung == "programs"), "WEIR_REQUIRE_EVIDENCE: {error:?}");
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+fn assert_exact(counts: &KernelCounts, factor: u64) {
+    for (number, times) in TIMES {
+        let call = counts.calls.get(&(number as u32)).copied().unwrap_or_default();
+        assert_eq!(call.count, factor * times, "call {number}");
+        assert_eq!(call.buckets.iter().sum::<u64>(), call.count, "call {number}");
+        assert!(call.on_cpu_ns() > 0 && call.wall_ns >= call.blocked_ns + call.queued_ns, "call {number}");
+    }
+    let sent = counts.calls[&(libc::SYS_sendto as u32)];
+    let received = counts.calls[&(libc::SYS_recvfrom as u32)];
+    assert_eq!((sent.returned, sent.errors, sent.again), (factor * 23, 0, 0));
+    assert_eq!((received.returned, received.errors, received.again), (factor * 23, 0, factor));
+    assert!(received.again_ns > 0 && received.again_ns < received.wall_ns);
+    assert_eq!((counts.threads_lost, counts.wakes_lost, counts.misses), (0, 0, 0), "nothing is lost");
+}
+
+#[test]
+fn ten_kinds_of_calls_are_counted_exactly() {
+    let mut child = Observed::start("calls");
+    let Some(tracer) = tracer(&[child.pid()]) else { return };
+    assert!(tracer.left_out().iter().all(|it| it.group == Group::Uring), "{:?}", tracer.left_out());
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    let first = tracer.read().expect("tables can be read");
+    assert_exact(&first.since(&before), 1);
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read");
+    assert_exact(&counts.since(&first), 1);
+    assert_exact(&counts.since(&before), 2);
+    child.end();
+}
+
+#[test]
+fn threads_that_come_and_go_are_counted() {
+    let mut child = Observed::start("threads");
+    let Some(tracer) = tracer(&[child.pid()]) else { return };
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read");
+    assert_exact(&counts, 4);
+    child.end();
+}
+
+#[test]
+fn children_of_the_observed_are_observed() {
+    let mut child = Observed::start("children");
+    let Some(tracer) = tracer(&[child.pid()]) else { return };
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read");
+    for (number, times) in TIMES {
+        // The grandchild's start and end have a few of these too.
+        let count = counts.calls.get(&(number as u32)).map_or(0, |call| call.count);
+        assert!((times..times + 20).contains(&count), "call {number}: {count}");
+    }
+    child.end();
+}
+
+#[test]
+fn what_others_do_is_not_counted() {
+    let mut child = Observed::start("calls");
+    let Some(tracer) = tracer(&[std::process::id()]) else { return };
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read").since(&before);
+    assert!(counts.calls.get(&(libc::SYS_getppid as u32)).is_none(), "{counts:?}");
+    child.end();
+}
+
+#[test]
+fn a_call_that_is_still_blocked_is_in_flight_and_its_sleep_has_a_waker() {
+    let mut child = Observed::start("wait");
+    let Some(tracer) = tracer(&[child.pid()]) else { return };
+    child.go_on();
+    // It is at its gate again, in `read` or about to be.
+    let blocked = loop {
+        let counts = tracer.read().expect("tables can be read");
+        if counts.threads.iter().any(|it| it.parked_since_ns.is_some() && it.in_call.is_some()) {
+            break counts;
+        }
+        std::thread::yield_now();
+    };
+    let thread = blocked.threads.iter().find(|it| it.in_call.is_some()).expect("the one that reads");
+    assert_eq!((thread.pid, thread.in_call.map(|it| it.0)), (child.pid(), Some(libc::SYS_read as u32)));
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read").since(&blocked);
+    let read = counts.calls[&(libc::SYS_read as u32)];
+    assert_eq!(read.count, 1, "the call that was in flight came back");
+    assert!(read.blocked_ns > 0);
+    let woken: u64 =
+        counts.wakes.iter().filter(|it| it.waker_pid == std::process::id()).map(|it| it.count).sum();
+    assert_eq!(woken, 1, "this process woke it: {:?}", counts.wakes);
+    child.end();
+}
+
+#[test]
+fn switches_agree_with_those_the_kernel_always_counts() {
+    let mut child = Observed::start("calls");
+    let Some(tracer) = tracer(&[child.pid()]) else { return };
+    let settled = |tracer: &Tracer, pid: u32| loop {
+        // Nothing moved between two looks, so both sides are of one moment.
+        let process = ProcessTree::snapshot(pid).expect("it lives");
+        let counts = tracer.read().expect("tables can be read");
+        if process == ProcessTree::snapshot(pid).expect("it lives") {
+            break (process, counts);
+        }
+    };
+    child.go_on();
+    let (process_before, before) = settled(&tracer, child.pid());
+    (0..20).for_each(|_| child.go_on());
+    let (process_after, after) = settled(&tracer, child.pid());
+    let kernel = ProcessTree::delta(&process_before, &process_after);
+    let counts = after.since(&before);
+    let sleeps: u64 = counts.threads.iter().map(|it| it.sleeps).sum();
+    let preemptions: u64 = counts.threads.iter().map(|it| it.preemptions).sum();
+    assert_eq!(
+        (sleeps, preemptions),
+        (kernel.context_switches_voluntary, kernel.context_switches_involuntary)
+    );
+    child.end();
+}
+
+#[test]
+fn nothing_is_left_of_a_process_that_was_killed() {
+    if tracer(&[std::process::id()]).is_none() {
+        return;
+    }
+    let mut child = Observed::start("hold");
+    child.0.stdin.as_mut().expect("a pipe").write_all(b".").expect("the child reads");
+    let mut line = Vec::new();
+    let stdout = child.0.stdout.as_mut().expect("a pipe");
+    let mut byte = [0];
+    while byte != *b"\n" {
+        stdout.read_exact(&mut byte).expect("the child lives");
+        line.push(byte[0]);
+    }
+    let text = String::from_utf8(line).expect("numbers");
+    let ids: Vec<u32> = text.split_whitespace().map(|id| id.parse().expect("a number")).collect();
+    assert!(!ids.is_empty());
+    let there = || weir_sys::bpf::programs().expect("programs can be listed");
+    assert!(ids.iter().all(|id| there().contains(id)), "they run: {ids:?}");
+    child.0.kill().expect("it can be killed");
+    child.0.wait().expect("it can be reaped");
+    // The kernel gives them back when no CPU can be in them any more.
+    while ids.iter().any(|id| there().contains(id)) {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,161 @@
+//! What batching the system calls of a process could bring at most.
+//!
+//! The bound is one of accounting. Whatever batching does (one io_uring_enter for many operations, larger reads,
+//! sendmmsg), it cannot remove more of a process's CPU than its system calls for I/O cost now: their time on a CPU,
+//! and the way into the kernel and out of it. What the transfers do in there (TCP, copying) stays in truth, so the
+//! gain is smaller. That part of it which is asking (what is ready, what is of interest, tries that found nothing) is
+//! what batching removes first.
+//!
+//! A traced process is slower. What tracing added to the calls for I/O stays in the numerator; what it added to all
+//! calls and switches, by the cost that was measured beside, is taken out of the denominator. So the share without
+//! tracing is not larger than the one that is told.
+
+use weir_record::observation::{Bound, CallFigures, Conclusion, Observation, Purpose};
+
+/// Below this share of a CPU a process is idle.
+const IDLE_SHARE: f64 = 0.01;
+/// Below this share of the CPU, system calls for I/O are not the bottleneck.
+const SMALL_SHARE: f64 = 0.10;
+/// A thread below this share of the window was not limited by its CPU.
+const BUSY_SHARE: f64 = 0.70;
+/// With so many operations a submission, a ring is used in batches.
+const BATCH: f64 = 4.0;
+
+/// The bound of a process that was traced.
+pub fn bound(observation: &Observation) -> Option<Bound> {
+    let trace = observation.trace.as_ref()?;
+    // Without the scheduler's part, time asleep would pass for work.
+    if !trace.is_split {
+        return None;
+    }
+    let way_ns = (trace.cost.traced_ns - trace.cost.inside_ns).max(0.0);
+    let concerned: Vec<&CallFigures> =
+        trace.calls.iter().filter(|call| call.purpose != Purpose::Other).collect();
+    let calls: u64 = concerned.iter().map(|call| call.count).sum();
+    let io_ns = concerned.iter().map(|call| call.on_cpu_ns as f64 + call.count as f64 * way_ns).sum::<f64>();
+    let asking_ns = concerned.iter().map(|call| asking_ns(call, way_ns)).sum();
+    let cpu_ns = observation.totals.cpu_ns;
+    let events = trace.calls.iter().map(|call| call.count).sum::<u64>()
+        + observation.totals.context_switches_voluntary
+        + observation.totals.context_switches_involuntary;
+    let added_ns = events as f64 * (trace.cost.traced_ns - trace.cost.untraced_ns).max(0.0);
+    let share_max = if io_ns > 0.0 { io_ns / (cpu_ns as f64 - added_ns).max(io_ns) } else { 0.0 };
+    let window_ns = observation.window_ns.max(1) as f64;
+    let busiest_ns = observation.threads.iter().map(|thread| thread.cpu_ns).max().unwrap_or(0);
+    let busiest_share = busiest_ns as f64 / window_ns;
+    let bound =
+        Bound { cpu_ns, calls, io_ns, asking_ns, share_max, busiest_share, conclusion: Conclusion::Idle };
+    Some(Bound { conclusion: conclusion(&bound, &concerned, window_ns), ..bound })
+}
+
+fn asking_ns(call: &CallFigures, way_ns: f64) -> f64 {
+    match call.purpose {
+        Purpose::Readiness | Purpose::Interest => call.on_cpu_ns as f64 + call.count as f64 * way_ns,
+        Purpose::Transfer => call.again_ns as f64 + call.again as f64 * way_ns,
+        Purpose::Ring | Purpose::Other => 0.0,
+    }
+}
+
+fn conclusion(bound: &Bound, calls: &[&CallFigures], window_ns: f64) -> Conclusion {
+    let submitted: u64 =
+        calls.iter().filter(|call| call.name == "io_uring_enter").map(|call| call.returned).sum();
+    let of_ring = calls.iter().filter(|call| call.purpose == Purpose::Ring);
+    let (ring_calls, ring_ns) =
+        of_ring.fold((0, 0.0), |sum, call| (sum.0 + call.count, sum.1 + call.on_cpu_ns as f64));
+    if bound.cpu_ns as f64 / window_ns < IDLE_SHARE {
+        Conclusion::Idle
+    } else if bound.share_max < SMALL_SHARE {
+        Conclusion::NotIo
+    } else if ring_ns > bound.io_ns / 2.0 && submitted as f64 >= BATCH * ring_calls as f64 {
+        Conclusion::AlreadyBatched
+    } else if bound.busiest_share < BUSY_SHARE {
+        Conclusion::NotBusy
+    } else {
+        Conclusion::AtMost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{
+        SCHEMA_VERSION,
+        machine::Fingerprint,
+        observation::{Ending, ProbeCost, Rung, ThreadFigures, Totals, Trace},
+    };
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn call(name: &str, purpose: Purpose, count: u64, on_cpu_ns: u64) -> CallFigures {
+        CallFigures { name: name.to_owned(), purpose, count, on_cpu_ns, ..CallFigures::default() }
+    }
+
+    /// A process that was busy for so long in a window of a second.
+    fn observed(cpu_ns: u64, calls: Vec<CallFigures>) -> Observation {
+        let cost =
+            ProbeCost { untraced_ns: 150.0, traced_ns: 400.0, inside_ns: 100.0, added_ns: (200.0, 300.0) };
+        Observation {
+            schema_version: SCHEMA_VERSION,
+            fingerprint: Fingerprint::default(),
+            began_unix_s: 0,
+            pid: 7,
+            command: "server".to_owned(),
+            window_ns: SECOND_NS,
+            ending: Ending::Time,
+            rung: Rung::Programs,
+            ladder: Vec::new(),
+            notes: Vec::new(),
+            totals: Totals { cpu_ns, ..Totals::default() },
+            descriptors: None,
+            threads: vec![ThreadFigures { cpu_ns, ..ThreadFigures::default() }],
+            threads_left_out: 0,
+            trace: Some(Trace { calls, is_split: true, cost, ..Trace::default() }),
+            bound: None,
+        }
+    }
+
+    #[test]
+    fn the_way_into_the_kernel_counts_with_each_call() {
+        let mut receives = call("recvfrom", Purpose::Transfer, 100_000, 60_000_000);
+        receives.again = 10_000;
+        receives.again_ns = 2_000_000;
+        let waits = call("epoll_wait", Purpose::Readiness, 100_000, 40_000_000);
+        let found = bound(&observed(900_000_000, vec![receives, waits])).expect("it was traced");
+        // 300 ns outside the programs' own measure for each of 200,000 calls.
+        assert_eq!((found.io_ns, found.cpu_ns), (100e6 + 200_000.0 * 300.0, 900_000_000));
+        assert_eq!(found.asking_ns, 40e6 + 100_000.0 * 300.0 + 2e6 + 10_000.0 * 300.0);
+        assert_eq!((found.calls, found.conclusion), (200_000, Conclusion::AtMost));
+        // Tracing added 250 ns to each.
+        assert!((found.share_max - 160.0 / (900.0 - 50.0)).abs() < 1e-9, "{}", found.share_max);
+    }
+
+    #[test]
+    fn what_batching_cannot_help_is_said() {
+        let calls = |ns| vec![call("recvfrom", Purpose::Transfer, 1_000, ns)];
+        let conclusion = |cpu_ns, calls| bound(&observed(cpu_ns, calls)).expect("it was traced").conclusion;
+        assert_eq!(conclusion(5_000_000, calls(4_000_000)), Conclusion::Idle);
+        assert_eq!(conclusion(900_000_000, calls(50_000_000)), Conclusion::NotIo);
+        assert_eq!(conclusion(300_000_000, calls(200_000_000)), Conclusion::NotBusy);
+        let mut enters = call("io_uring_enter", Purpose::Ring, 1_000, 700_000_000);
+        enters.returned = 50_000;
+        assert_eq!(conclusion(900_000_000, vec![enters]), Conclusion::AlreadyBatched);
+        let futexes = vec![call("futex", Purpose::Other, 1_000_000, 800_000_000)];
+        assert_eq!(conclusion(900_000_000, futexes), Conclusion::NotIo);
+    }
+
+    #[test]
+    fn no_share_is_above_one_and_without_a_trace_there_is_none() {
+        let calls = vec![call("recvfrom", Purpose::Transfer, 1_000_000, 900_000_000)];
+        let mut observation = observed(900_000_000, calls);
+        assert_eq!(bound(&observation).expect("it was traced").share_max, 1.0);
+        observation.trace.as_mut().expect("it was traced").is_split = false;
+        assert_eq!(bound(&observation), None, "time asleep would pass for work");
+        observation.trace = None;
+        assert_eq!(bound(&observation), None);
+        assert_eq!(bound(&observed(0, Vec::new())).expect("it was traced").share_max, 0.0);
+        let many = vec![call("futex", Purpose::Other, 1_000_000_000, 1)];
+        let share = bound(&observed(1_000, many)).expect("it was traced").share_max;
+        assert_eq!(share, 0.0, "more was added than there was");
+    }
+}

@@ -1,0 +1,443 @@
+//! What was seen of a process over a stretch of time, as `weir observe` stores it.
+//!
+//! Every list has a stated maximum; what did not fit is counted beside it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Fingerprint;
+
+/// Most threads in a record, those with most CPU.
+pub const THREAD_ROWS_MAX: usize = 4096;
+/// Most pairs of who woke whom in a record, the most frequent.
+pub const WAKE_ROWS_MAX: usize = 256;
+
+/// A rung of the ladder of evidence, lowest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// L0: what an engine counts of itself.
+    Engine,
+    /// L1: what the kernel always keeps of a process.
+    #[default]
+    Process,
+    /// L2: programs at the kernel's tracepoints.
+    Programs,
+    /// L3: `strace`, to be shown, never to measure.
+    Strace,
+}
+
+impl Rung {
+    /// Its name in records and exports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Process => "process",
+            Self::Programs => "programs",
+            Self::Strace => "strace",
+        }
+    }
+}
+
+/// Whether a rung can be used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RungState {
+    /// Which one.
+    pub rung: Rung,
+    /// What keeps it from being used.
+    pub obstacle: Option<Obstacle>,
+    /// The command that removes the obstacle, where there is one.
+    pub unlock: Option<String>,
+}
+
+/// What keeps a rung from being used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "code")]
+pub enum Obstacle {
+    /// This process has neither CAP_BPF with CAP_PERFMON nor root.
+    NoPrivilege,
+    /// The kernel takes no BPF programs.
+    NoBpf,
+    /// It has no tracepoints at system calls.
+    NoTracepoints,
+    /// This process lives in a PID namespace, and programs see the numbers of the first one.
+    PidNamespace,
+    /// The kernel is locked down.
+    Lockdown {
+        /// `integrity` or `confidentiality`.
+        mode: String,
+    },
+    /// Another refusal.
+    Refused {
+        /// The kernel's words.
+        error: String,
+    },
+    /// The scheduler keeps no times of threads.
+    NoSchedstat,
+    /// The program is not installed.
+    NotInstalled,
+    /// The observed program is one of 32 bits, whose system calls have other numbers.
+    Bits32,
+}
+
+/// English; other languages are told by the report.
+impl fmt::Display for Obstacle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NoPrivilege => "this process has neither CAP_BPF with CAP_PERFMON nor root",
+            Self::NoBpf => "this kernel takes no BPF programs (CONFIG_BPF_SYSCALL)",
+            Self::NoTracepoints => "this kernel has no tracepoints at system calls (CONFIG_FTRACE_SYSCALLS)",
+            Self::PidNamespace => {
+                "this process runs in a PID namespace (a container); run it on the host, where process numbers are \
+                 the kernel's own"
+            }
+            Self::Lockdown { mode } => return write!(formatter, "the kernel is locked down ({mode})"),
+            Self::Refused { error } => return write!(formatter, "the kernel refuses it: {error}"),
+            Self::NoSchedstat => {
+                "this kernel keeps no schedstat: CPU by process only, no waiting time (CONFIG_SCHED_INFO)"
+            }
+            Self::NotInstalled => "strace is not installed",
+            Self::Bits32 => "the program is one of 32 bits, whose system calls have other numbers",
+        })
+    }
+}
+
+/// A process over a stretch of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// [`crate::SCHEMA_VERSION`] of the program that wrote it.
+    pub schema_version: u32,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// When it began, in seconds since 1970.
+    pub began_unix_s: u64,
+    /// Process number.
+    pub pid: u32,
+    /// What it runs, as it was called; the name alone where the rest may not be read.
+    pub command: String,
+    /// Length of the window of everything but the trace.
+    pub window_ns: u64,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Highest rung that was used.
+    pub rung: Rung,
+    /// All rungs, lowest first.
+    pub ladder: Vec<RungState>,
+    /// What a reader must know beside the figures.
+    pub notes: Vec<Note>,
+    /// The process with its children.
+    pub totals: Totals,
+    /// Open descriptors at the end; absent where they may not be listed.
+    pub descriptors: Option<Descriptors>,
+    /// Threads, those with most CPU first.
+    pub threads: Vec<ThreadFigures>,
+    /// Threads that are not in the list.
+    pub threads_left_out: u64,
+    /// System calls, on rung L2.
+    pub trace: Option<Trace>,
+    /// What batching could bring at most.
+    pub bound: Option<Bound>,
+}
+
+/// Why an observation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// The time that was asked for is over.
+    Time,
+    /// It was stopped by a signal.
+    Interrupted,
+    /// The process ended.
+    TargetEnded,
+}
+
+/// What a reader must know beside the figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "code")]
+pub enum Note {
+    /// Threads ended in the window: their switches and waiting are not in the sums, their CPU is.
+    ThreadsEnded {
+        /// Threads of the first reading that were gone at the last.
+        count: u32,
+    },
+    /// Processes ended in the window.
+    ProcessesEnded {
+        /// Processes of the first reading that were gone at the last.
+        count: u32,
+    },
+    /// It became another program.
+    BecameAnother {
+        /// Its name before.
+        from: String,
+        /// Its name at the end.
+        to: String,
+    },
+    /// It ended, and figures are of its last reading, so long before the end at most.
+    EndedBetween {
+        /// Time between two readings.
+        interval_ns: u64,
+    },
+    /// Tracing was asked for and could not be had.
+    NotTraced {
+        /// Why.
+        obstacle: Obstacle,
+    },
+    /// The programs were tried on calls of this process, and did not count them all: their figures are wrong.
+    Miscounted {
+        /// Calls that were made.
+        made: u64,
+        /// Calls that were counted.
+        counted: u64,
+    },
+    /// A part of the trace could not be had.
+    PartLeftOut {
+        /// The tracepoint.
+        tracepoint: String,
+        /// The kernel's words.
+        error: String,
+    },
+}
+
+/// The process and its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// CPU of all threads, those that ended included.
+    pub cpu_ns: u64,
+    /// Of it, in the kernel; by ticks, so only for windows of two seconds and more.
+    pub system_ns: Option<u64>,
+    /// Of it, io_uring's kernel threads.
+    pub kernel_thread_cpu_ns: u64,
+    /// Of it, threads and children that ended.
+    pub ended_cpu_ns: u64,
+    /// Time runnable without a CPU.
+    pub run_delay_ns: u64,
+    /// Switches because a thread waited.
+    pub context_switches_voluntary: u64,
+    /// Switches because another thread was given the CPU.
+    pub context_switches_involuntary: u64,
+    /// Processes at the end.
+    pub processes: u32,
+    /// Threads at the end.
+    pub threads: u32,
+    /// Anonymous resident memory at the end.
+    pub rss_anon_bytes: u64,
+}
+
+/// What a process has open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptors {
+    /// All.
+    pub open: u64,
+    /// Sockets.
+    pub sockets: u64,
+    /// Instances of epoll.
+    pub epolls: u64,
+    /// Rings of io_uring.
+    pub rings: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadFigures {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Time on a CPU.
+    pub cpu_ns: u64,
+    /// Time runnable without one.
+    pub run_delay_ns: u64,
+    /// Switches because it waited.
+    pub context_switches_voluntary: u64,
+    /// Switches because another was given its CPU.
+    pub context_switches_involuntary: u64,
+    /// System calls it began; traced only.
+    pub calls: Option<u64>,
+    /// Time asleep; traced only.
+    pub blocked_ns: Option<u64>,
+}
+
+/// What the kernel's programs counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Length of its window.
+    pub window_ns: u64,
+    /// By kind, those with most time on a CPU first.
+    pub calls: Vec<CallFigures>,
+    /// Calls that had begun before the window.
+    pub calls_cut: u64,
+    /// Whether times are split by what the scheduler did; otherwise all is wall time.
+    pub is_split: bool,
+    /// Who woke whom, most often first.
+    pub wakes: Vec<WakeFigures>,
+    /// Wakes of pairs that are not in the list.
+    pub wakes_left_out: u64,
+    /// Softirqs by kind.
+    pub softirqs: Vec<SoftirqFigures>,
+    /// Events of io_uring.
+    pub uring: Vec<UringFigures>,
+    /// Threads that found no room in the kernel's table; their calls are missing.
+    pub threads_lost: u64,
+    /// Wakes that found none.
+    pub wakes_lost: u64,
+    /// Events at which a program could not run.
+    pub misses: u64,
+    /// What being traced costs a call.
+    pub cost: ProbeCost,
+}
+
+/// A kind of system call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallFigures {
+    /// Number on this architecture.
+    pub number: u32,
+    /// Name; `syscall_N` for one without.
+    pub name: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Calls that returned.
+    pub count: u64,
+    /// Of them, failed for another reason than that there was nothing to do.
+    pub errors: u64,
+    /// Of them, found nothing to do (`EAGAIN`).
+    pub again: u64,
+    /// Time on a CPU in those.
+    pub again_ns: u64,
+    /// Sum of positive answers: bytes, events, or submissions.
+    pub returned: u64,
+    /// Time on a CPU, interrupts included.
+    pub on_cpu_ns: u64,
+    /// Time asleep.
+    pub blocked_ns: u64,
+    /// Time runnable without a CPU.
+    pub queued_ns: u64,
+    /// Calls that had not returned at the end.
+    pub in_flight: u64,
+    /// Time those had taken until then, within the window.
+    pub in_flight_ns: u64,
+    /// Calls in which their thread ended.
+    pub unreturned: u64,
+    /// Calls by wall time: bucket `i` holds those of 2^i ns up to twice that. Empty ones at the end are left out.
+    pub buckets: Vec<u64>,
+}
+
+impl CallFigures {
+    /// Time between begin and end of the calls that returned.
+    pub fn wall_ns(&self) -> u64 {
+        self.on_cpu_ns + self.blocked_ns + self.queued_ns
+    }
+}
+
+/// What a system call is for, as far as batching cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// Moves bytes or connections: read, send, accept.
+    Transfer,
+    /// Asks which descriptors are ready: epoll_wait, poll, select.
+    Readiness,
+    /// Says which are of interest: epoll_ctl.
+    Interest,
+    /// Submits to a ring or collects from it: io_uring_enter, io_submit.
+    Ring,
+    /// Everything else.
+    #[default]
+    Other,
+}
+
+/// Who woke a thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WakeFigures {
+    /// The thread that slept.
+    pub sleeper_tid: u32,
+    /// Process of the thread that ran; 0 when the CPU was idle.
+    pub waker_pid: u32,
+    /// Its number.
+    pub waker_tid: u32,
+    /// Its name.
+    pub waker_name: String,
+    /// The softirq in which it happened; that thread only happened to run, or caused it by sending.
+    pub softirq: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// Sum of the sleeps it ended.
+    pub blocked_ns: u64,
+}
+
+/// A kind of softirq.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SoftirqFigures {
+    /// `NET_RX` and the like.
+    pub kind: String,
+    /// How often it ran while an observed thread had the CPU.
+    pub count: u64,
+    /// How long; this time is within that thread's.
+    pub ns: u64,
+    /// How often elsewhere on the machine.
+    pub elsewhere_count: u64,
+    /// How long.
+    pub elsewhere_ns: u64,
+}
+
+/// An event of io_uring.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UringFigures {
+    /// Name of the tracepoint, without `io_uring_`.
+    pub event: String,
+    /// How often in observed threads.
+    pub count: u64,
+    /// How often elsewhere, for any ring of the machine.
+    pub elsewhere_count: u64,
+}
+
+/// What being traced costs a call that does nothing, measured on this machine right before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProbeCost {
+    /// A call without programs, median of the repetitions.
+    pub untraced_ns: f64,
+    /// The same with them.
+    pub traced_ns: f64,
+    /// Of that, what the programs themselves take for the call.
+    pub inside_ns: f64,
+    /// Smallest and largest difference between the two over the repetitions.
+    pub added_ns: (f64, f64),
+}
+
+/// What batching system calls could bring at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// CPU of the process.
+    pub cpu_ns: u64,
+    /// Calls that batching concerns.
+    pub calls: u64,
+    /// Their time on a CPU, with the way into the kernel and out of it.
+    pub io_ns: f64,
+    /// Of it, asking what is ready, saying what is of interest, and tries that found nothing.
+    pub asking_ns: f64,
+    /// `io_ns` over the CPU without what tracing added: no batching can remove more of it.
+    pub share_max: f64,
+    /// Share of the window the busiest thread was on a CPU.
+    pub busiest_share: f64,
+    /// What follows.
+    pub conclusion: Conclusion,
+}
+
+/// What follows from a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// It hardly used a CPU: there is nothing to say.
+    #[default]
+    Idle,
+    /// System calls for I/O are a small share: not the bottleneck.
+    NotIo,
+    /// No thread was busy: less CPU at most, not more throughput.
+    NotBusy,
+    /// It submits in batches already.
+    AlreadyBatched,
+    /// There is something to gain, at most this.
+    AtMost,
+}

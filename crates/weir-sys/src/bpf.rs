@@ -1,0 +1,456 @@
+//! Small programs that the kernel runs at its tracepoints, and the tables they share with us: `bpf(2)`.
+//!
+//! What the programs do is their author's business, and the kernel's verifier checks it before they run. Every
+//! descriptor is closed on exec and on drop; a program, its tables and what it is attached to go with the last
+//! descriptor, so that nothing is left in the kernel of a process that was killed.
+//!
+//! Invariants:
+//! 1. Structures given to the kernel have the layout of `union bpf_attr` in `include/uapi/linux/bpf.h`; their size is
+//!    given beside them, and the kernel takes what is absent for zero.
+//! 2. The kernel reads or writes exactly `key_bytes` at the address of a key, and `read_bytes` at the address of a
+//!    value that it fills in: these are the sizes the table was made with, for every possible CPU where it has one
+//!    value for each. Buffers of another length never reach it.
+
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+};
+
+/// Most instructions a program may have here; the kernel's limit for the privileged is higher.
+pub const INSTRUCTIONS_MAX: usize = 4096;
+
+/// Programs that [`programs`] lists at most.
+const PROGRAMS_MAX: usize = 65_536;
+/// Bytes of what the verifier says of a program it refuses.
+const LOG_BYTES: usize = 1 << 16;
+/// Longest name of a table or a program that the kernel keeps, with its final zero.
+const NAME_BYTES: usize = 16;
+/// The programs may be used under either licence; the kernel gives some of its functions only to GPL programs.
+const LICENCE: &std::ffi::CStr = c"Dual MIT/GPL";
+
+const MAP_CREATE: u32 = 0;
+const MAP_LOOKUP: u32 = 1;
+const MAP_UPDATE: u32 = 2;
+const MAP_DELETE: u32 = 3;
+const MAP_NEXT_KEY: u32 = 4;
+const PROGRAM_LOAD: u32 = 5;
+const PROGRAM_NEXT_ID: u32 = 11;
+const INFO_BY_DESCRIPTOR: u32 = 15;
+const RAW_TRACEPOINT_OPEN: u32 = 17;
+const PROGRAM_TYPE_RAW_TRACEPOINT: u32 = 17;
+
+/// How a table finds its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapKind {
+    /// By any key; one value for all CPUs.
+    Hash,
+    /// By a number below the number of entries; all values are there from the beginning, and zero.
+    Array,
+    /// The same with a value for every CPU.
+    PerCpuArray,
+}
+
+/// Size of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapShape {
+    /// How values are found.
+    pub kind: MapKind,
+    /// Bytes of a key.
+    pub key_bytes: u32,
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// Most values there can be.
+    pub entries_max: u32,
+}
+
+/// A table that programs and this process share.
+#[derive(Debug)]
+pub struct Map {
+    descriptor: OwnedFd,
+    shape: MapShape,
+    read_bytes: usize,
+}
+
+impl Map {
+    /// An empty table; arrays are full of zeros.
+    ///
+    /// # Errors
+    /// `EPERM` without the privilege, `ENOSYS` where the kernel has no BPF, `EINVAL` for a shape it refuses.
+    pub fn new(name: &str, shape: MapShape) -> io::Result<Self> {
+        let copies = match shape.kind {
+            MapKind::PerCpuArray => cpus_possible()?,
+            MapKind::Hash | MapKind::Array => 1,
+        };
+        // A value for each CPU is read with its length rounded up, as the kernel keeps it.
+        let stride = if copies == 1 { shape.value_bytes } else { shape.value_bytes.next_multiple_of(8) };
+        let read_bytes = (stride as usize).checked_mul(copies).ok_or(io::ErrorKind::InvalidInput)?;
+        let attributes = MapCreate {
+            kind: match shape.kind {
+                MapKind::Hash => 1,
+                MapKind::Array => 2,
+                MapKind::PerCpuArray => 6,
+            },
+            key_bytes: shape.key_bytes,
+            value_bytes: shape.value_bytes,
+            entries_max: shape.entries_max,
+            flags: 0,
+            inner: 0,
+            numa_node: 0,
+            name: kernel_name(name),
+        };
+        // SAFETY: invariant 1; the structure holds no addresses.
+        let descriptor = unsafe { new_descriptor(MAP_CREATE, &attributes) }?;
+        Ok(Self { descriptor, shape, read_bytes })
+    }
+
+    /// Its size.
+    pub fn shape(&self) -> MapShape {
+        self.shape
+    }
+
+    /// Number by which instructions name it while it is open here.
+    pub fn number(&self) -> i32 {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// Length of what [`Self::read`] fills: the value, or one for each possible CPU, each padded to eight bytes.
+    pub fn read_bytes(&self) -> usize {
+        self.read_bytes
+    }
+
+    /// Copies the value of `key`; false where there is none. `value` is [`Self::read_bytes`] long.
+    pub fn read(&self, key: &[u8], value: &mut [u8]) -> io::Result<bool> {
+        if value.len() != self.read_bytes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let element = self.element(key, value.as_mut_ptr())?;
+        // SAFETY: invariants 1 and 2: both lengths were checked.
+        found(unsafe { call(MAP_LOOKUP, &element) })
+    }
+
+    /// Sets the value of `key`, in a table with one value for all CPUs.
+    pub fn write(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        if value.len() != self.shape.value_bytes as usize || value.len() != self.read_bytes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let element = self.element(key, value.as_ptr().cast_mut())?;
+        // SAFETY: invariants 1 and 2: both lengths were checked, and the kernel only reads the value.
+        unsafe { call(MAP_UPDATE, &element) }.map(drop)
+    }
+
+    /// Removes `key`; false where it was not there.
+    pub fn remove(&self, key: &[u8]) -> io::Result<bool> {
+        let element = self.element(key, std::ptr::null_mut())?;
+        // SAFETY: invariants 1 and 2; this command reads the key alone.
+        found(unsafe { call(MAP_DELETE, &element) })
+    }
+
+    /// All keys. Those that come or go meanwhile may be missing; none is there twice.
+    pub fn keys(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        let mut next = vec![0_u8; self.shape.key_bytes as usize];
+        // A key that was removed sends the walk back to the first one, so its length is bounded as well.
+        for _ in 0..u64::from(self.shape.entries_max) * 4 + 4 {
+            let mut element = Element { map: self.number() as u32, ..Element::default() };
+            element.key = keys.last().map_or(0, |key| key.as_ptr() as u64);
+            element.value_or_next_key = next.as_mut_ptr() as u64;
+            // SAFETY: invariants 1 and 2: the last key came from this table, and `next` is as long.
+            if !found(unsafe { call(MAP_NEXT_KEY, &element) })? {
+                break;
+            }
+            if !seen.insert(next.clone()) {
+                break;
+            }
+            keys.push(next.clone());
+        }
+        Ok(keys)
+    }
+
+    fn element(&self, key: &[u8], value: *mut u8) -> io::Result<Element> {
+        if key.len() != self.shape.key_bytes as usize {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Element {
+            map: self.number() as u32,
+            padding: 0,
+            key: key.as_ptr() as u64,
+            value_or_next_key: value as u64,
+            flags: 0,
+        })
+    }
+}
+
+/// Why a program was not taken.
+#[derive(Debug)]
+pub struct Refused {
+    /// The kernel's error.
+    pub error: io::Error,
+    /// What its verifier said, the end of it; empty when it did not come to that.
+    pub log: String,
+}
+
+/// A program for raw tracepoints that the kernel has checked.
+#[derive(Debug)]
+pub struct Program {
+    descriptor: OwnedFd,
+}
+
+impl Program {
+    /// Gives the instructions to the kernel; tables are named in them by [`Map::number`].
+    ///
+    /// # Errors
+    /// With the verifier's words when it refuses them.
+    pub fn load(name: &str, instructions: &[u64]) -> Result<Self, Refused> {
+        let quiet = load(name, instructions, &mut []);
+        let error = match quiet {
+            Ok(descriptor) => return Ok(Self { descriptor }),
+            Err(error) => error,
+        };
+        // Only a refusal is worth the words, and a log that is too small would be a refusal of its own.
+        if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
+            return Err(Refused { error, log: String::new() });
+        }
+        let mut log = vec![0_u8; LOG_BYTES];
+        let _ = load(name, instructions, &mut log);
+        let length = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        let text = String::from_utf8_lossy(&log[..length]);
+        let skipped = text.lines().count().saturating_sub(20);
+        let log = text.lines().skip(skipped).collect::<Vec<_>>().join("\n");
+        Err(Refused { error, log })
+    }
+
+    /// Runs the program at each event of this name until the attachment is dropped.
+    ///
+    /// # Errors
+    /// `ENOENT` for an event the kernel does not have, `EINVAL` for one with fewer arguments than the program reads.
+    pub fn attach(&self, tracepoint: &str) -> io::Result<Attachment> {
+        let name = CString::new(tracepoint)?;
+        let attributes = RawTracepoint {
+            name: name.as_ptr() as u64,
+            program: self.descriptor.as_raw_fd() as u32,
+            padding: 0,
+        };
+        // SAFETY: invariant 1; the name is a string that lives longer than the call.
+        let descriptor = unsafe { new_descriptor(RAW_TRACEPOINT_OPEN, &attributes) }?;
+        Ok(Attachment { _descriptor: descriptor })
+    }
+
+    /// The kernel's number of the program.
+    pub fn id(&self) -> io::Result<u32> {
+        self.info().map(|info| info.id)
+    }
+
+    /// Events at which it did not run because it was running already on that CPU; 0 where the kernel does not say.
+    pub fn misses(&self) -> io::Result<u64> {
+        self.info().map(|info| info.recursion_misses)
+    }
+
+    fn info(&self) -> io::Result<ProgramInfo> {
+        let mut info = ProgramInfo::default();
+        let mut attributes = InfoByDescriptor {
+            descriptor: self.descriptor.as_raw_fd() as u32,
+            info_bytes: size_of::<ProgramInfo>() as u32,
+            info: &raw mut info as u64,
+        };
+        // SAFETY: invariant 1; `info` has room for as many bytes as are asked for, and is zero, so that it asks for
+        // no lists. The kernel answers in the structure as well.
+        unsafe { call_mut(INFO_BY_DESCRIPTOR, &mut attributes) }?;
+        Ok(info)
+    }
+}
+
+/// A program at work; it rests when this is dropped.
+#[derive(Debug)]
+pub struct Attachment {
+    _descriptor: OwnedFd,
+}
+
+/// Numbers of the programs that are in the kernel now, rising.
+///
+/// # Errors
+/// `EPERM` without the privilege.
+pub fn programs() -> io::Result<Vec<u32>> {
+    let mut ids = Vec::new();
+    while ids.len() < PROGRAMS_MAX {
+        let mut attributes = NextId { start: ids.last().copied().unwrap_or(0), next: 0, flags: 0 };
+        // SAFETY: invariant 1; the kernel writes the next number into the structure, which is ours alone.
+        let known = unsafe { call_mut(PROGRAM_NEXT_ID, &mut attributes) };
+        if !found(known)? {
+            break;
+        }
+        ids.push(attributes.next);
+    }
+    Ok(ids)
+}
+
+/// CPUs this machine may ever have: so many values does a table have that has one for each.
+pub fn cpus_possible() -> io::Result<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    // The list counts from 0 (`0-3`, `0,2-5`), and tables have a value for every number up to the last.
+    let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<usize>().ok());
+    let last = last.filter(|last| *last < 1 << 16);
+    last.map(|last| last + 1).ok_or_else(|| io::Error::other("the list of possible CPUs makes no sense"))
+}
+
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries_max: u32,
+    flags: u32,
+    inner: u32,
+    numa_node: u32,
+    name: [u8; NAME_BYTES],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value_or_next_key: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    instruction_count: u32,
+    instructions: u64,
+    licence: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; NAME_BYTES],
+}
+
+#[repr(C)]
+struct RawTracepoint {
+    name: u64,
+    program: u32,
+    padding: u32,
+}
+
+#[repr(C)]
+struct NextId {
+    start: u32,
+    next: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct InfoByDescriptor {
+    descriptor: u32,
+    info_bytes: u32,
+    info: u64,
+}
+
+/// The beginning of `struct bpf_prog_info`; what is not used is not named.
+#[repr(C)]
+#[derive(Default)]
+struct ProgramInfo {
+    kind: u32,
+    id: u32,
+    _not_used: [u64; 25],
+    recursion_misses: u64,
+}
+
+const _: () = assert!(size_of::<MapCreate>() == 44);
+const _: () = assert!(size_of::<ProgramLoad>() == 64);
+const _: () = assert!(std::mem::offset_of!(ProgramInfo, recursion_misses) == 208);
+
+fn load(name: &str, instructions: &[u64], log: &mut [u8]) -> io::Result<OwnedFd> {
+    if instructions.len() > INSTRUCTIONS_MAX {
+        return Err(io::Error::from_raw_os_error(libc::E2BIG));
+    }
+    let attributes = ProgramLoad {
+        kind: PROGRAM_TYPE_RAW_TRACEPOINT,
+        instruction_count: instructions.len() as u32,
+        instructions: instructions.as_ptr() as u64,
+        licence: LICENCE.as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_bytes: log.len() as u32,
+        log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        kernel_version: 0,
+        flags: 0,
+        name: kernel_name(name),
+    };
+    // SAFETY: invariant 1; instructions, licence and log live longer than the call and are as long as it says.
+    unsafe { new_descriptor(PROGRAM_LOAD, &attributes) }
+}
+
+/// The kernel keeps letters, digits, `_` and `.`, and ends names with a zero.
+fn kernel_name(name: &str) -> [u8; NAME_BYTES] {
+    let mut bytes = [0; NAME_BYTES];
+    for (byte, character) in bytes[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
+        *byte = if character.is_ascii_alphanumeric() { character } else { b'_' };
+    }
+    bytes
+}
+
+/// Whether an element was there.
+fn found(result: io::Result<u32>) -> io::Result<bool> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// # Safety
+/// As [`call`], and the command gives out a descriptor.
+unsafe fn new_descriptor<T>(command: u32, attributes: &T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's promise.
+    let number = unsafe { call(command, attributes) }?;
+    // SAFETY: the kernel has just made this descriptor for us; nobody else knows its number.
+    Ok(unsafe { OwnedFd::from_raw_fd(number as i32) })
+}
+
+/// # Safety
+/// `attributes` is laid out for the command (invariant 1), and each address in it is good for what the command reads
+/// and writes there.
+unsafe fn call<T>(command: u32, attributes: &T) -> io::Result<u32> {
+    let address = std::ptr::from_ref(attributes);
+    // SAFETY: the caller's promise; these commands only read the structure itself.
+    answer(unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) })
+}
+
+/// # Safety
+/// As [`call`], for a command that answers in the structure.
+unsafe fn call_mut<T>(command: u32, attributes: &mut T) -> io::Result<u32> {
+    let address = std::ptr::from_mut(attributes);
+    // SAFETY: the caller's promise.
+    answer(unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<T>()) })
+}
+
+fn answer(result: libc::c_long) -> io::Result<u32> {
+    u32::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_and_hold_only_what_the_kernel_takes() {
+        assert_eq!(&kernel_name("weir calls-of-all-threads"), b"weir_calls_of_a\0");
+        assert_eq!(kernel_name(""), [0; NAME_BYTES]);
+    }
+
+    #[test]
+    fn this_machine_has_a_possible_cpu() {
+        assert!(cpus_possible().expect("sysfs is mounted") >= 1);
+    }
+
+    #[test]
+    fn a_program_that_is_too_long_never_reaches_the_kernel() {
+        let refused = Program::load("long", &vec![0; INSTRUCTIONS_MAX + 1]).expect_err("it is too long");
+        assert_eq!((refused.error.raw_os_error(), refused.log.as_str()), (Some(libc::E2BIG), ""));
+    }
+}
