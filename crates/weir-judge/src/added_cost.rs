@@ -5,8 +5,8 @@
 //! without what the arm adds. What one arm costs over what another costs is the quotient of the means of such
 //! differences; there is none where the cost below the line cannot be told from zero.
 //!
-//! The least costly arm is chosen by its worst share over all cells: one has to be the default. It is judged on the data
-//! that chose it, so its intervals are as wide as for all arms that could have been chosen together (Bonferroni).
+//! The least costly arm is chosen by its worst share over all cells: one has to be the default. It is judged on the
+//! data that chose it, so its intervals are as wide as for all arms that could have been chosen together (Bonferroni).
 
 use std::collections::BTreeMap;
 

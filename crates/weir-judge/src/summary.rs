@@ -26,8 +26,11 @@ pub(crate) fn summarize(
 ) -> ArmSummary {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let bound = loads.iter().filter(|load| load.generator_bound).count();
+    let known = quantile_known(cell, &loads);
     let curve = |text: fn(&LoadReport) -> &str| {
-        merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default()
+        let mut curve = merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default();
+        curve.retain(|(quantile, _)| *quantile <= known);
+        curve
     };
     ArmSummary {
         cell_id: cell.id.clone(),
@@ -41,6 +44,16 @@ pub(crate) fn summarize(
         service_quantiles: curve(|load| &load.service.histogram_v2_base64),
         orders: orders(&loads),
     }
+}
+
+/// The largest quantile that is a figure. A job that is stopped between its turns keeps only those that the operations
+/// in flight meanwhile do not reach, and its histogram has all.
+fn quantile_known(cell: &CellSpec, loads: &[&LoadReport]) -> f64 {
+    if cell.storage.is_none() || cell.alternation.is_none() {
+        return 1.0;
+    }
+    let largest = |load: &&LoadReport| load.response.quantiles.iter().map(|it| it.0).fold(0.0, f64::max);
+    loads.iter().map(largest).fold(1.0, f64::min)
 }
 
 /// One metric; `None` when no unit has it.
@@ -203,6 +216,34 @@ mod tests {
         assert_eq!(found.handoffs_per_drain.map(|it| it.median), Some(2.0));
         assert_eq!(found.handed_off_share.map(|it| it.median), Some(0.25));
         assert_eq!(found.p99_us, None, "no quantile was given");
+    }
+
+    #[test]
+    fn of_a_job_that_is_stopped_between_its_turns_the_curve_ends_where_its_quantiles_do() {
+        let mut spec = sample::study(&["pread"], 1, 1);
+        let cell = &mut spec.cells[0];
+        let mut one = trial(100, 1, false);
+        let load = one.load.as_mut().expect("it has a report");
+        load.response.quantiles = vec![(0.5, 80_000), (0.95, 120_000)];
+        assert_eq!(quantile_known(cell, &[load]), 1.0, "messages wait for nobody's turn");
+        cell.storage = Some(weir_record::spec::StorageCell {
+            device: weir_record::storage::StorageDevice::Disk,
+            pattern: weir_record::storage::AccessPattern::RandRead,
+            engine: None,
+            background_depth: 0,
+            background_cores: 1,
+            file_bytes: 1 << 30,
+            file: None,
+        });
+        assert_eq!(quantile_known(cell, &[load]), 1.0, "nor do whole trials");
+        let turns = weir_record::spec::Alternation {
+            slice_ns: 1,
+            permutations: 2,
+            prime_messages: 0,
+            evidence: None,
+        };
+        cell.alternation = Some(turns);
+        assert_eq!(quantile_known(cell, &[load]), 0.95);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What arms cost beyond the baseline, which does the same work without what they add; and the least costly of them as a
-//! share of a reference's cost.
+//! What arms cost beyond the baseline, which does the same work without what they add; and the least costly of them as
+//! a share of a reference's cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ pub struct AddedCostSpec {
     pub reference: String,
     /// What is counted. Shares are of the first.
     pub metrics: Vec<Metric>,
-    /// Largest share of the reference's cost that the least costly arm may have in every cell; absent where the costs are
-    /// only looked at.
+    /// Largest share of the reference's cost that the least costly arm may have in every cell; absent where the costs
+    /// are only looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_max: Option<f64>,
 }

@@ -26,11 +26,15 @@ pub(crate) fn headline(view: &View<'_>) -> Option<String> {
 /// The section, with a sentence for each answer.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let all = &view.result.added_costs;
-    Content::unless(all.iter().all(|it| it.costs.is_empty()), || Section {
+    Content::unless(!all.iter().any(has_figures), || Section {
         texts: all.iter().filter_map(|it| sentence(view, it)).collect(),
         tables: tables(view),
         ..Section::new(Word::AddedCostTitle, Word::AddedCostHelp)
     })
+}
+
+fn has_figures(found: &AddedCosts) -> bool {
+    found.costs.iter().any(|cost| !cost.added.is_empty())
 }
 
 /// `uring: naive and mesh add to the server CPU per order of owner: …; mesh, the least costly of 5 arms, …`.
@@ -111,7 +115,7 @@ fn of_cell(view: &View<'_>, found: &AddedCosts, cell: &str, label: &str) -> Opti
 /// Costs by cell and arm: one table for all that have the same columns.
 fn tables(view: &View<'_>) -> Vec<Table> {
     let mut tables: Vec<(Vec<String>, Vec<Vec<String>>)> = Vec::new();
-    for found in view.result.added_costs.iter().filter(|it| !it.costs.is_empty()) {
+    for found in view.result.added_costs.iter().filter(|it| has_figures(it)) {
         let (head, rows) = (head(view, found), found.costs.iter().map(|cost| row(view, found, cost)));
         match tables.iter_mut().find(|(own, _)| *own == head) {
             Some((_, own)) => own.extend(rows),

@@ -69,7 +69,7 @@ fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
             @for (index, row) in rows.iter().enumerate() {
                 @let above = index.checked_sub(1).map_or("", |above| rows[above].group.as_str());
                 @if row.group != above { p.group { (row.group) } }
-                div.row .void[row.is_void] {
+                div.row .void[row.is_void] .bare[row.plot.is_none()] {
                     span.subject {
                         @if let Some(arm) = &row.subject.arm { (swatch(view.arm_index(arm))) " " (row.subject.text) }
                         @else { (row.subject.text) }

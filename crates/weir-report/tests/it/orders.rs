@@ -80,21 +80,8 @@ fn cell_id(load: &str) -> String {
     format!("{load}-epoll-w2")
 }
 
-/// `weir study gateway`, with one cell and two arms beside the baseline.
-fn study() -> StudyResult {
-    let mut result = fixture::quick();
-    let names = ["owner", "naive", "mesh"];
-    let template = result.spec.arms[0].clone();
-    result.spec.arms = names
-        .map(|name| {
-            let subject = GatewaySubject { handoff: name.to_owned(), ..GatewaySubject::default() };
-            weir_record::spec::ArmSpec {
-                name: name.to_owned(),
-                subject: Subject::Gateway(subject),
-                ..template.clone()
-            }
-        })
-        .to_vec();
+/// One order in flight, and two loads more.
+fn cells(of: &CellSpec) -> Vec<CellSpec> {
     let orders = OrdersCell {
         driver: "epoll".to_owned(),
         load: "closed".to_owned(),
@@ -111,7 +98,7 @@ fn study() -> StudyResult {
         workers: 2,
         blocks: 6,
         orders: Some(orders.clone()),
-        ..result.spec.cells[1].clone()
+        ..of.clone()
     };
     let further = |load: &str| CellSpec {
         id: cell_id(load),
@@ -119,8 +106,26 @@ fn study() -> StudyResult {
         orders: Some(OrdersCell { load: load.to_owned(), ..orders.clone() }),
         ..cell.clone()
     };
+    vec![cell.clone(), further("paced"), further("flood")]
+}
+
+/// `weir study gateway`, with one cell and two arms beside the baseline.
+fn study() -> StudyResult {
+    let mut result = fixture::quick();
+    let names = ["owner", "naive", "mesh"];
+    let template = result.spec.arms[0].clone();
+    result.spec.arms = names
+        .map(|name| {
+            let subject = GatewaySubject { handoff: name.to_owned(), ..GatewaySubject::default() };
+            weir_record::spec::ArmSpec {
+                name: name.to_owned(),
+                subject: Subject::Gateway(subject),
+                ..template.clone()
+            }
+        })
+        .to_vec();
     result.spec.name = "gateway".to_owned();
-    result.spec.cells = vec![cell.clone(), further("paced"), further("flood")];
+    result.spec.cells = cells(&result.spec.cells[1]);
     result.spec.published_runs = vec![published_run()];
     result.spec.added_costs = vec![added_costs().asked];
     result.arms = names
