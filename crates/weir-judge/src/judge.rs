@@ -44,7 +44,7 @@ use weir_stats::{
 use crate::{
     added_cost, answers, attribution,
     cell_trials::{self, CellTrials},
-    check, equal_rate, frontier,
+    check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
     listening, obstacle,
     progress::Progress,
@@ -119,6 +119,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         listening,
         added_costs: added_cost::all(spec, &gate, &cells),
         oversubscribed,
+        evidence: evidence::all(spec, &planned),
         frontier,
         frontier_answers,
     }

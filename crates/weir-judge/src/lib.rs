@@ -22,6 +22,7 @@ mod attribution;
 mod cell_trials;
 mod check;
 mod equal_rate;
+mod evidence;
 mod frontier;
 mod histogram;
 mod listening;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use weir_record::{
     finding::Finding,
-    spec::{ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
+    spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     storage::StorageDevice,
 };
 
@@ -164,10 +164,11 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
     let runs = spec.arms.iter().filter(|arm| cell.has_arm(&arm.name)).count() + 1;
     let often = match &cell.alternation {
         Some(turns) => format!(
-            "{} rounds of {} x {runs} slices of {}",
+            "{} rounds of {} x {runs} slices of {}{}",
             cell.blocks,
             turns.permutations,
-            shown_ns(turns.slice_ns)
+            shown_ns(turns.slice_ns),
+            evidence(turns)
         ),
         None => format!("{} blocks of {runs} trials of {}", cell.blocks, shown_ns(cell.window_ns)),
     };
@@ -175,6 +176,12 @@ fn cell(spec: &StudySpec, cell: &CellSpec, out: &mut String) {
     if !cell.arms.is_empty() {
         let _ = writeln!(out, "    {}", cell.arms.join(", "));
     }
+}
+
+fn evidence(turns: &Alternation) -> String {
+    turns.evidence.map_or_else(String::new, |plan| {
+        format!(" (evidence in {}, slices of {})", plan.rounds, shown_ns(plan.slice_ns))
+    })
 }
 
 /// Why arms do not take turns, with the cells in which they do not.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{observation::Rung, trial::SliceRecord};
+use crate::{observation::Rung, study::PairedRatio, trial::SliceRecord};
 
 /// One number, over one slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,4 +28,80 @@ pub struct EvidenceSlice {
     pub slice: SliceRecord,
     /// What was observed.
     pub readings: Vec<Reading>,
+}
+
+/// What the slices of evidence of one arm in one cell come to. Amounts are for each message of the slices they are of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ArmEvidence {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// The highest rung that saw it.
+    pub rung: Rung,
+    /// Slices on that rung.
+    pub slices: u32,
+    /// Messages in them.
+    pub messages: u64,
+    /// Server CPU for each, in nanoseconds.
+    pub server_cpu_ns: f64,
+    /// Voluntary and involuntary context switches for each.
+    pub context_switches: (f64, f64),
+    /// System calls by kind, those with most time on a CPU first; empty where the kernel's programs could not run.
+    pub calls: Vec<CallEvidence>,
+    /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
+    pub coverage: Option<Coverage>,
+    /// Server CPU of slices the programs saw over that of those they did not, of the same rounds.
+    pub tax: Option<PairedRatio>,
+}
+
+impl ArmEvidence {
+    /// Server CPU for each message that is in none of the calls.
+    pub fn outside_ns(&self) -> f64 {
+        (self.server_cpu_ns - self.calls.iter().map(|call| call.on_cpu_ns).sum::<f64>()).max(0.0)
+    }
+
+    /// What part of the server CPU of these slices that is.
+    pub fn share(&self, on_cpu_ns: f64) -> f64 {
+        on_cpu_ns / self.server_cpu_ns.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// A kind of system call, for each message.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CallEvidence {
+    /// Its name.
+    pub name: String,
+    /// Calls that returned.
+    pub count: f64,
+    /// Time on a CPU, interrupts included, in nanoseconds.
+    pub on_cpu_ns: f64,
+    /// Time asleep.
+    pub blocked_ns: f64,
+    /// Time runnable without a CPU.
+    pub queued_ns: f64,
+    /// What one call returned on average: bytes, events, or submissions.
+    pub returned: f64,
+}
+
+/// Calls for I/O of a server as its engine counted them and as the kernel did, in all slices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// By the engine.
+    pub engine: u64,
+    /// By the kernel's programs.
+    pub kernel: u64,
+    /// Calls that one of them may have counted and the other not, because they were under way at an edge of a slice.
+    pub at_edges: u64,
+}
+
+impl Coverage {
+    /// Largest difference that is none, as a share of the calls.
+    pub const ERROR_MAX: f64 = 0.001;
+
+    /// Whether both counted the same.
+    pub fn agrees(&self) -> bool {
+        let apart = self.engine.abs_diff(self.kernel).saturating_sub(self.at_edges);
+        apart as f64 <= Self::ERROR_MAX * self.engine.max(self.kernel) as f64
+    }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     added_cost::AddedCosts,
+    evidence::ArmEvidence,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
     gateway::OrderFigures,
@@ -65,6 +66,9 @@ pub struct StudyResult {
     /// Cells with more busy threads than CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oversubscribed: Vec<OversubscribedCell>,
+    /// What the slices of evidence come to, by cell and arm; empty where the study has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<ArmEvidence>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

@@ -18,6 +18,7 @@ mod chart;
 mod csv;
 mod definitions;
 mod display;
+mod evidence;
 mod evidence_csv;
 mod findings;
 mod format;

@@ -2,14 +2,14 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, chart, goals, io_models, orders, published,
+    added_cost, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
     view::View,
     words::Word,
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 15] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
     chart::frontier,
     chart::forest,
     goals::section,
@@ -22,6 +22,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 15] = [
     orders::section,
     chart::curves,
     chart::why,
+    evidence::section,
     listening,
     chart::timeline,
     chart::simulated,

@@ -179,6 +179,39 @@ words! {
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
 
+    EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
+    EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
+        Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
+        that was not, in the same rounds. Time asleep in a call is no work. What one part has more of than another shows \
+        where the difference is, not why."
+        | "시간을 재는 구간이 모두 끝난 뒤 따로 둔 구간에서 얻은 값이며, 이 보고서의 다른 수치는 여기에 근거하지 않습니다. 값은 그 구간에서 \
+        처리한 건수로 나눈 것입니다. 관찰에는 CPU가 듭니다. 관찰 비용은 같은 라운드에서 관찰한 구간을 관찰하지 않은 구간으로 나눈 것입니다. 시스템 콜 \
+        안에서 잠든 시간은 일이 아닙니다. 어느 부분이 더 큰지는 차이가 어디에 있는지를 보여 줄 뿐 원인을 말하지는 않습니다."
+        | "取自全部计时时间片之后的专门时间片；本报告的其他数值都不以其为依据。数值已除以其中完成的数量。观测要消耗 CPU：其开销为同一轮中\
+        被观测时间片与未被观测时间片之比。在系统调用中睡眠的时间不是工作。某一部分更大只说明差异在哪里，并不说明原因。";
+    EvidenceRung: "seen by" | "관찰 수단" | "观测手段";
+    RungProcess: "/proc alone" | "/proc만" | "仅 /proc";
+    RungPrograms: "programs in the kernel" | "커널 내 프로그램(BPF)" | "内核程序（BPF）";
+    RungStrace: "strace" | "strace 추적" | "strace 跟踪";
+    EvidenceAgreement: "engine / kernel counted" | "엔진 / 커널 계수" | "引擎 / 内核计数";
+    EvidenceAgrees: "same" | "일치" | "一致";
+    EvidenceDisagrees: "NOT THE SAME" | "불일치" | "不一致";
+    EvidenceSlices: "slices" | "구간 수" | "时间片数";
+    EvidenceCompleted: "completed" | "처리 건수" | "完成数";
+    EvidenceCpu: "server CPU, observed" | "서버 CPU(관찰 중)" | "服务器 CPU（观测中）";
+    EvidenceTax: "cost of observing" | "관찰 비용" | "观测开销";
+    EvidenceVoluntary: "voluntary switches" | "자발적 문맥 교환" | "自愿上下文切换";
+    EvidenceInvoluntary: "involuntary switches" | "비자발적 문맥 교환" | "非自愿上下文切换";
+    SystemCall: "system call" | "시스템 콜" | "系统调用";
+    CallCount: "calls" | "호출 수" | "调用次数";
+    CallReturned: "returned by one" | "호출당 반환값" | "每次返回";
+    CallOnCpu: "on a CPU" | "CPU 시간" | "占用 CPU";
+    CallShare: "of server CPU" | "서버 CPU 중 비율" | "占服务器 CPU";
+    CallAsleep: "asleep" | "잠든 시간" | "睡眠";
+    CallQueued: "waiting for a CPU" | "CPU 대기" | "等待 CPU";
+    OtherCalls: "other calls" | "그 밖의 호출" | "其他调用";
+    OutsideCalls: "outside of system calls" | "시스템 콜 밖" | "系统调用之外";
+
     GoalsTitle: "Goals and further comparisons" | "목표와 추가 비교" | "目标与附加比较";
     GoalsHelp: "What the study asks beside the comparisons with the baseline. A goal is met when the whole 99 % interval is \
         on its side, missed when the whole interval is beyond it, and open otherwise. Goals claim nothing: they have no \

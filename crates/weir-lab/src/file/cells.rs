@@ -28,7 +28,7 @@ const OF_ROUNDS: [&str; 5] = ["rounds", "slice", "permutations", "evidence_round
 const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
 
 const NO_ROUNDS: &str =
-    "rounds, slices and permutations have no meaning with alternate = false; leave them out";
+    "rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out";
 
 const ROLES: [(&str, CellRole); 3] = [
     ("primary", CellRole::Primary),
@@ -111,7 +111,6 @@ impl Settings {
         let alternate = table.read("alternate", Entry::flag)?;
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
-        let places = table.places();
         let (evidence_rounds, evidence_slice_ns) = match protocol.generator() {
             Some(_) => (
                 table.read("evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?,
@@ -123,6 +122,7 @@ impl Settings {
             ),
             None => (None, None),
         };
+        let places = table.places();
         Ok(Self {
             evidence_rounds,
             evidence_slice_ns,
@@ -233,14 +233,15 @@ impl File {
             blocks_at: own.blocks_at,
             slice_ns: slice_ns.or(self.settings.slices_ns.first().copied()),
             permutations: own.permutations.or(self.settings.permutations),
-            evidence: self.evidence(load, own),
+            evidence: self.evidence(role, load, own),
             alternate: own.alternate.or(self.settings.alternate).unwrap_or(true),
         }
     }
 
-    /// Slices of evidence. The file's are for closed loops, where all time is spent on messages.
-    fn evidence(&self, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
-        let of_all = self.settings.evidence_rounds.filter(|_| load == LoadMode::Closed);
+    /// Slices of evidence. The file's are for claims in a closed loop, where all time is spent on messages.
+    fn evidence(&self, role: CellRole, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
+        let is_claimed = role != CellRole::Exploratory && load == LoadMode::Closed;
+        let of_all = self.settings.evidence_rounds.filter(|_| is_claimed);
         let rounds = own.evidence_rounds.or(of_all).filter(|rounds| *rounds > 0)?;
         let slice_ns = own.evidence_slice_ns.or(self.settings.evidence_slice_ns);
         Some(EvidencePlan { rounds, slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()) })

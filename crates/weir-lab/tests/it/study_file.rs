@@ -10,7 +10,7 @@ use weir_record::{
     finding::Finding,
     goal::{ComparisonSpec, Goal, Side},
     metric::Metric,
-    spec::{CellRole, LoadMode, StudySpec, Subject},
+    spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject},
 };
 
 const EXAMPLE: &str = include_str!("../../../../docs/studies/example.toml");
@@ -209,6 +209,26 @@ fn every_study_of_the_documentation_is_right_and_each_protocol_has_one() {
 }
 
 #[test]
+fn evidence_is_for_claims_in_a_closed_loop_unless_a_cell_asks_for_it() {
+    let with = |text: &str| read(&format!("evidence_rounds = 4\n{EXAMPLE}\n{text}"));
+    let of_cells = |spec: &StudySpec| -> Vec<(String, Option<(u32, u64)>)> {
+        let plan = |cell: &CellSpec| cell.alternation.and_then(|turns| turns.evidence);
+        let cells = spec.cells.iter().map(|cell| (cell.id.clone(), plan(cell)));
+        cells.map(|(id, plan)| (id, plan.map(|plan| (plan.rounds, plan.slice_ns / 1_000_000)))).collect()
+    };
+    let asks = "[[cell]]\nconnections = 7\nevidence_rounds = 2\nevidence_slice = \"1s\"";
+    let found = of_cells(&with(asks).expect("it is right"));
+    let plan = |id: &str| found.iter().find(|(own, _)| own == id).expect("the cell is there").1;
+    assert_eq!(plan("c100-d16-m64-closed"), Some((4, 500)), "the primary cell");
+    assert_eq!(plan("c100-d1-m64-closed"), None, "nothing is claimed of it");
+    assert_eq!(plan("c7-d1-m64-closed"), Some((2, 1_000)));
+    let wrong = |text: &str| with(text).expect_err("it is wrong");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nevidence_slice = \"0.1s\""), @"a.toml:23: evidence_slice: it must be from 0.5s to 60s");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nevidence_rounds = 2000"), @"a.toml:23: cell.evidence_rounds: 2000 is out of range; it must be from 0 to 1000");
+    insta::assert_snapshot!(wrong("[[cell]]\nconnections = 7\nalternate = false\nevidence_rounds = 2"), @"a.toml:24: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
+}
+
+#[test]
 fn all_cells_can_be_confirmatory_and_too_large_ones_left_out() {
     let matrix = "[factors]\nmessage_bytes = [64, 16_000_000]\n";
     let text =
@@ -288,7 +308,7 @@ fn a_cell_may_have_slices_of_several_lengths_and_whole_trials_beside_them() {
             ("c7-d1-m64-open60pct", Some(100), 12),
         ]
     );
-    insta::assert_snapshot!(with("[[cell]]\nalternate = false\nrounds = 8\n").expect_err("no rounds"), @"a.toml:22: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
+    insta::assert_snapshot!(with("[[cell]]\nalternate = false\nrounds = 8\n").expect_err("no rounds"), @"a.toml:22: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     insta::assert_snapshot!(read(&format!("slice = [\"20ms\", \"50ms\"]\n{EXAMPLE}")).expect_err("several"), @"a.toml:1: slice: one length for all cells; several belong in a [[cell]]");
 }
 
@@ -347,7 +367,7 @@ fn mistakes_in_cells_and_published_figures_are_named() {
     );
     insta::assert_snapshot!(read(&closing).expect_err("no rounds"), @"a.toml:2: rounds: no arms take turns (a connection for each request leaves work in the kernel for whoever comes next); give `blocks` and a `window`");
     insta::assert_snapshot!(read(&format!("exploratory_blocks = 8\n{EXAMPLE}")).expect_err("no blocks"), @"a.toml:1: exploratory_blocks: the arms of every cell take turns; give `exploratory_rounds`, or `alternate = false`");
-    insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices and permutations have no meaning with alternate = false; leave them out");
+    insta::assert_snapshot!(read(&format!("alternate = false\n{EXAMPLE}[[cell]]\nslice = \"50ms\"")).expect_err("no slices"), @"a.toml:21: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     let alone = EXAMPLE.replacen(
         "[factors]\nconnections = [100]\ndepth = [1, 16]",
         "[[cell]]\nrole = \"primary\"",

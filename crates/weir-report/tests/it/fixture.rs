@@ -359,6 +359,7 @@ pub fn quick() -> StudyResult {
         spec,
         attributions: Vec::new(),
         listening: Vec::new(),
+        evidence: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),

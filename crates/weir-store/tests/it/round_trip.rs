@@ -171,6 +171,7 @@ fn result(complete: bool) -> StudyResult {
         reproduce: String::new(),
         attributions: Vec::new(),
         listening: Vec::new(),
+        evidence: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),

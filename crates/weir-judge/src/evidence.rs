@@ -1,0 +1,255 @@
+//! What the slices of evidence come to: the sums over them, for each message. They are in no comparison. Pure.
+//!
+//! Where engine and kernel both count the calls for I/O, they must agree: a difference is a mistake of ours, not of the
+//! machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
+
+use std::collections::BTreeMap;
+
+use weir_record::{
+    evidence::{ArmEvidence, CallEvidence, Coverage, EvidenceSlice},
+    observation::Rung,
+    spec::{CellSpec, StudySpec},
+    study::PairedRatio,
+    trial::TrialRecord,
+};
+use weir_stats::decide::estimate;
+
+/// What engines count of their calls for I/O (`EngineStats`), as rows name it.
+const ENGINE_CALLS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
+
+/// The same calls by the kernel's names.
+const KERNEL_CALLS: [&str; 15] = [
+    "io_uring_enter",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "recvfrom",
+    "recvmsg",
+    "sendto",
+    "sendmsg",
+    "sendfile",
+    "sendfile64",
+    "epoll_ctl",
+];
+
+/// One entry for each arm and cell with slices that are right.
+pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<ArmEvidence> {
+    let arms = |cell| spec.arms.iter().map(move |arm| (cell, arm.name.as_str()));
+    spec.cells.iter().flat_map(arms).filter_map(|(cell, arm)| of_arm(cell, arm, trials)).collect()
+}
+
+fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvidence> {
+    let own: Vec<&TrialRecord> =
+        trials.iter().copied().filter(|trial| trial.cell_id == cell.id && trial.arm == arm).collect();
+    let all: Vec<&EvidenceSlice> = own.iter().flat_map(|trial| right(trial)).collect();
+    let rung = all.iter().map(|slice| slice.rung).max()?;
+    let highest: Vec<&EvidenceSlice> = all.into_iter().filter(|slice| slice.rung == rung).collect();
+    let sums = Sums::of(&highest);
+    let per_message = |value: f64| value / sums.messages as f64;
+    let of_process = |key| per_message(sums.value("process", key));
+    Some(ArmEvidence {
+        cell_id: cell.id.clone(),
+        arm: arm.to_owned(),
+        rung,
+        slices: u32::try_from(highest.len()).unwrap_or(u32::MAX),
+        messages: sums.messages,
+        server_cpu_ns: per_message(sums.server_cpu_ns as f64),
+        context_switches: (
+            of_process("context-switches-voluntary"),
+            of_process("context-switches-involuntary"),
+        ),
+        calls: calls(&sums),
+        coverage: coverage(cell, &sums, highest.len()),
+        tax: tax(&own),
+    })
+}
+
+/// Slices in which every message was right.
+fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
+    trial.evidence.iter().filter(|slice| slice.slice.errors == 0 && slice.slice.messages > 0)
+}
+
+/// What several slices add up to.
+struct Sums<'a> {
+    messages: u64,
+    server_cpu_ns: u64,
+    rows: BTreeMap<(&'a str, &'a str), f64>,
+}
+
+impl<'a> Sums<'a> {
+    fn of(slices: &[&'a EvidenceSlice]) -> Self {
+        let mut sums = Self { messages: 0, server_cpu_ns: 0, rows: BTreeMap::new() };
+        for evidence in slices {
+            sums.messages += evidence.slice.messages;
+            sums.server_cpu_ns += evidence.slice.server_cpu_ns;
+            for row in &evidence.readings {
+                *sums.rows.entry((&row.source, &row.key)).or_default() += row.value;
+            }
+        }
+        sums
+    }
+
+    fn value(&self, source: &str, key: &str) -> f64 {
+        self.rows.get(&(source, key)).copied().unwrap_or(0.0)
+    }
+
+    /// Names of the calls that were seen.
+    fn calls(&self) -> impl Iterator<Item = &'a str> {
+        self.rows
+            .keys()
+            .filter(|(_, key)| *key == "count")
+            .filter_map(|(source, _)| source.strip_prefix("call "))
+    }
+}
+
+fn calls(sums: &Sums<'_>) -> Vec<CallEvidence> {
+    let of_name = |name: &str| {
+        let source = format!("call {name}");
+        let value = |key| sums.value(&source, key);
+        let each = |key| value(key) / sums.messages as f64;
+        let count = value("count");
+        CallEvidence {
+            name: name.to_owned(),
+            count: each("count"),
+            on_cpu_ns: each("on-cpu-ns"),
+            blocked_ns: each("blocked-ns"),
+            queued_ns: each("queued-ns"),
+            returned: if count > 0.0 { value("returned") / count } else { 0.0 },
+        }
+    };
+    let mut calls: Vec<CallEvidence> = sums.calls().map(of_name).collect();
+    calls.sort_by(|one, other| other.on_cpu_ns.total_cmp(&one.on_cpu_ns));
+    calls
+}
+
+/// `None` unless both counted.
+fn coverage(cell: &CellSpec, sums: &Sums<'_>, slices: usize) -> Option<Coverage> {
+    let counted = |rows: f64| rows.round() as u64;
+    let has = |source: &str| sums.rows.keys().any(|(own, _)| own.starts_with(source));
+    if !has("engine") || !has("call ") {
+        return None;
+    }
+    let engine = ENGINE_CALLS.iter().map(|key| sums.value("engine", key)).sum::<f64>();
+    let kernel = KERNEL_CALLS.iter().map(|name| sums.value(&format!("call {name}"), "count")).sum::<f64>();
+    // Each worker waits in a call when a slice begins and when it ends.
+    let at_edges = 2 * slices as u64 * u64::from(cell.workers);
+    Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges })
+}
+
+/// What observing costs: in each round the server's CPU for a message with the programs over that without.
+fn tax(trials: &[&TrialRecord]) -> Option<PairedRatio> {
+    let log_cpu = |trial: &TrialRecord, is_traced: bool| {
+        let slices: Vec<&EvidenceSlice> =
+            right(trial).filter(|slice| (slice.rung >= Rung::Programs) == is_traced).collect();
+        let sums = Sums::of(&slices);
+        let cost = sums.server_cpu_ns as f64 / sums.messages as f64;
+        Some(cost.ln()).filter(|log| log.is_finite())
+    };
+    let logs: Vec<f64> =
+        trials.iter().filter_map(|trial| Some(log_cpu(trial, true)? - log_cpu(trial, false)?)).collect();
+    let found = estimate(&logs)?;
+    let interval = (logs.len() > 1).then(|| (found.low.exp(), found.high.exp()));
+    Some(PairedRatio {
+        ratio: found.mean.exp(),
+        interval,
+        pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_record::{evidence::Reading, trial::SliceRecord};
+
+    use super::*;
+    use crate::sample::study;
+
+    fn row(source: &str, key: &str, value: f64) -> Reading {
+        Reading { source: source.to_owned(), key: key.to_owned(), value }
+    }
+
+    fn slice(rung: Rung, messages: u64, cpu_ns: u64, readings: Vec<Reading>) -> EvidenceSlice {
+        let slice = SliceRecord { messages, server_cpu_ns: messages * cpu_ns, ..SliceRecord::default() };
+        EvidenceSlice { rung, slice, readings }
+    }
+
+    /// Rounds of one arm: a message costs 5 µs, and 6 µs while the programs watch.
+    fn trials(kernel_sends: f64) -> Vec<TrialRecord> {
+        let spec = study(&["epoll", "uring"], 8, 1);
+        let seen = || {
+            vec![
+                row("engine", "recv-calls", 1_000.0),
+                row("engine", "send-calls", 1_000.0),
+                row("engine", "turns", 77.0),
+                row("call recvfrom", "count", 1_000.0),
+                row("call recvfrom", "on-cpu-ns", 1_000_000.0),
+                row("call sendto", "count", kernel_sends),
+                row("call sendto", "on-cpu-ns", 3_000_000.0),
+                row("call sendto", "returned", 64.0 * kernel_sends),
+                row("call getpid", "count", 5.0),
+                row("process", "context-switches-voluntary", 10.0),
+            ]
+        };
+        let trial = |block| TrialRecord {
+            cell_id: spec.cells[0].id.clone(),
+            arm: "epoll".to_owned(),
+            block,
+            evidence: vec![
+                slice(Rung::Process, 1_000, 5_000, Vec::new()),
+                slice(Rung::Programs, 1_000, 6_000 + u64::from(block), seen()),
+            ],
+            ..TrialRecord::default()
+        };
+        (0..6).map(trial).collect()
+    }
+
+    fn found(trials: &[TrialRecord]) -> Vec<ArmEvidence> {
+        all(&study(&["epoll", "uring"], 8, 1), &trials.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn calls_are_for_each_message_and_the_dearest_is_first() {
+        let found = found(&trials(1_000.0));
+        let [epoll] = found.as_slice() else { panic!("one arm has evidence: {found:?}") };
+        assert_eq!((epoll.rung, epoll.slices, epoll.messages), (Rung::Programs, 6, 6_000));
+        let names: Vec<&str> = epoll.calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["sendto", "recvfrom", "getpid"]);
+        let send = &epoll.calls[0];
+        assert_eq!((send.count, send.on_cpu_ns, send.returned), (1.0, 3_000.0, 64.0));
+        assert_eq!(epoll.context_switches, (0.01, 0.0));
+    }
+
+    #[test]
+    fn what_observing_costs_is_a_ratio_with_an_interval() {
+        let tax = found(&trials(1_000.0))[0].tax.expect("there are pairs");
+        assert!((tax.ratio - 1.2).abs() < 0.001, "{tax:?}");
+        let (low, high) = tax.interval.expect("there are several");
+        assert!(low < tax.ratio && tax.ratio < high && high - low < 0.01, "{tax:?}");
+        assert_eq!(tax.pairs, 6);
+    }
+
+    #[test]
+    fn engine_and_kernel_agree_but_for_calls_at_the_edges() {
+        let coverage = |sends| found(&trials(sends))[0].coverage.expect("both counted");
+        assert_eq!(coverage(1_000.0), Coverage { engine: 12_000, kernel: 12_000, at_edges: 12 });
+        assert!(coverage(1_000.0).agrees());
+        assert!(coverage(1_004.0).agrees(), "24 of 12,000, 12 of them at the edges");
+        assert!(!coverage(1_005.0).agrees(), "30 of 12,000");
+        assert!(!coverage(990.0).agrees());
+    }
+
+    #[test]
+    fn slices_with_errors_and_foreign_servers_are_no_mistake() {
+        let mut trials = trials(1_000.0);
+        trials[0].evidence[1].slice.errors = 3;
+        for slice in trials.iter_mut().flat_map(|trial| &mut trial.evidence) {
+            slice.readings.retain(|row| row.source != "engine");
+        }
+        let found = found(&trials);
+        assert_eq!((found[0].slices, found[0].coverage), (5, None));
+        assert_eq!(found[0].tax.expect("there are pairs").pairs, 5);
+    }
+}

@@ -1,0 +1,152 @@
+//! What the kernel did for each message, from slices of evidence: who looked and what looking cost, and the system
+//! calls by kind with their time on a CPU and asleep.
+
+use weir_record::{
+    evidence::{ArmEvidence, CallEvidence, Coverage},
+    observation::Rung,
+};
+
+use crate::{
+    format,
+    section::{Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// Calls below this part of the time of all, which are also rare, stand in one row.
+const SMALL: f64 = 0.005;
+
+/// The section.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    Content::unless(view.result.evidence.is_empty(), || {
+        let calls = calls(view);
+        let tables = std::iter::once(observers(view)).chain((!calls.rows.is_empty()).then_some(calls));
+        Section { tables: tables.collect(), ..Section::new(Word::EvidenceTitle, Word::EvidenceHelp) }
+    })
+}
+
+/// Who looked, for how long, what it cost, and whether engine and kernel agree.
+fn observers(view: &View<'_>) -> Table {
+    let row = |arm: &ArmEvidence| {
+        let tax = arm.tax.map(|tax| (tax.ratio - 1.0, tax.interval));
+        vec![
+            view.cell_label(&arm.cell_id),
+            arm.arm.clone(),
+            rung(view, arm.rung).to_owned(),
+            agreement(view, arm.coverage),
+            format::count(u64::from(arm.slices)),
+            format::count(arm.messages),
+            format::nanos(arm.server_cpu_ns),
+            tax.map_or_else(|| format::ABSENT.to_owned(), |(tax, interval)| change(tax, interval)),
+            match arm.calls.as_slice() {
+                [] => format::ABSENT.to_owned(),
+                calls => format::per_message(calls.iter().map(|call| call.count).sum()),
+            },
+            format::per_message(arm.context_switches.0),
+            format::per_message(arm.context_switches.1),
+        ]
+    };
+    let rows = view.result.evidence.iter().map(row).collect();
+    let text = [Word::Cell, Word::Arm, Word::EvidenceRung, Word::EvidenceAgreement];
+    let numbers = [
+        Word::EvidenceSlices,
+        Word::EvidenceCompleted,
+        Word::EvidenceCpu,
+        Word::EvidenceTax,
+        Word::Syscalls,
+        Word::EvidenceVoluntary,
+        Word::EvidenceInvoluntary,
+    ];
+    Table::new(view, &text, &numbers, rows)
+}
+
+fn rung(view: &View<'_>, rung: Rung) -> &'static str {
+    view.word(match rung {
+        Rung::Engine | Rung::Process => Word::RungProcess,
+        Rung::Programs => Word::RungPrograms,
+        Rung::Strace => Word::RungStrace,
+    })
+}
+
+fn agreement(view: &View<'_>, coverage: Option<Coverage>) -> String {
+    let Some(coverage) = coverage else { return format::ABSENT.to_owned() };
+    let word = if coverage.agrees() { Word::EvidenceAgrees } else { Word::EvidenceDisagrees };
+    format!(
+        "{}{}{} / {}",
+        view.word(word),
+        view.language.colon(),
+        format::count(coverage.engine),
+        format::count(coverage.kernel)
+    )
+}
+
+/// `+12.0 % [+10.1 %, +14.0 %]`.
+fn change(change: f64, interval: Option<(f64, f64)>) -> String {
+    let signed = |value: f64| {
+        let sign = if value >= 0.0 { "+" } else { "" };
+        format!("{sign}{}", format::percent(value))
+    };
+    match interval {
+        Some((low, high)) => {
+            format!("{} [{}, {}]", signed(change), signed(low - 1.0), signed(high - 1.0))
+        }
+        None => signed(change),
+    }
+}
+
+/// The calls of every arm, and what server CPU is not in them.
+fn calls(view: &View<'_>) -> Table {
+    let rows = view.result.evidence.iter().filter(|arm| !arm.calls.is_empty()).flat_map(|arm| {
+        let all_ns: f64 = arm.calls.iter().map(|call| call.on_cpu_ns).sum();
+        let is_shown = |call: &&CallEvidence| call.on_cpu_ns >= SMALL * all_ns || call.count >= SMALL;
+        let (shown, small): (Vec<&CallEvidence>, Vec<&CallEvidence>) = arm.calls.iter().partition(is_shown);
+        let mut rows: Vec<Vec<String>> = shown.into_iter().map(|call| call_row(view, arm, call)).collect();
+        if !small.is_empty() {
+            let mut others =
+                CallEvidence { name: view.word(Word::OtherCalls).to_owned(), ..Default::default() };
+            for call in small {
+                others.count += call.count;
+                others.on_cpu_ns += call.on_cpu_ns;
+                others.blocked_ns += call.blocked_ns;
+                others.queued_ns += call.queued_ns;
+            }
+            rows.push(call_row(view, arm, &others));
+        }
+        let outside = CallEvidence {
+            name: view.word(Word::OutsideCalls).to_owned(),
+            on_cpu_ns: arm.outside_ns(),
+            ..Default::default()
+        };
+        rows.push(call_row(view, arm, &outside));
+        rows
+    });
+    let text = [Word::Cell, Word::Arm, Word::SystemCall];
+    let numbers = [
+        Word::CallCount,
+        Word::CallReturned,
+        Word::CallOnCpu,
+        Word::CallShare,
+        Word::CallAsleep,
+        Word::CallQueued,
+    ];
+    Table::new(view, &text, &numbers, rows.collect())
+}
+
+fn call_row(view: &View<'_>, arm: &ArmEvidence, call: &CallEvidence) -> Vec<String> {
+    let time = |ns: f64| if ns > 0.0 { format::nanos(ns) } else { format::ABSENT.to_owned() };
+    let is_call = call.count > 0.0;
+    let number =
+        |value: f64, text: fn(f64) -> String| if is_call { text(value) } else { format::ABSENT.to_owned() };
+    vec![
+        view.cell_label(&arm.cell_id),
+        arm.arm.clone(),
+        call.name.clone(),
+        number(call.count, format::per_message),
+        if call.returned > 0.0 { format::per_message(call.returned) } else { format::ABSENT.to_owned() },
+        time(call.on_cpu_ns),
+        format::percent(arm.share(call.on_cpu_ns)),
+        time(call.blocked_ns),
+        time(call.queued_ns),
+    ]
+}
