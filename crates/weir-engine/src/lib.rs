@@ -57,7 +57,7 @@ pub use config::{
     SimOptions, UringOptions,
 };
 pub use counters::Counters;
-pub use driver::{DriverReport, StartError, probe};
+pub use driver::{DriverReport, Refusal, StartError, probe};
 pub use outbound::Outgoing;
 pub use pool::Lease;
 pub use remote::{Remote, RemoteError};

@@ -448,7 +448,7 @@ mod tests {
         spoilt.iter_mut().for_each(|trial| trial.exclusions.push(Exclusion::Steal));
         assert_eq!(answer_in(&spoilt, &[], goal()).reasons, [Finding::NoUnitLeft]);
         assert_eq!(answer_in(&[], &[], goal()).reasons, [Finding::NothingMeasured]);
-        let gone = MissingArm { name: "uring".to_owned(), reason: "no".to_owned(), unlock: None };
+        let gone = MissingArm { name: "uring".to_owned(), reason: Finding::NoIoUring, unlock: None };
         let found = answer_in(&trials(), &[gone], goal());
         assert_eq!(
             (found.figure, found.reasons),

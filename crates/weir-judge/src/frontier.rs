@@ -224,7 +224,7 @@ mod tests {
         let figures = |metric: Metric, figure: f64| MetricFigures {
             metric,
             spread: Spread { median: figure, min: figure, max: figure },
-            trials: vec![figure],
+            units: vec![figure],
         };
         let summaries: Vec<ArmSummary> = arms
             .iter()

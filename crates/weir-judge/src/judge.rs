@@ -31,7 +31,7 @@ use weir_record::{
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
     spec::{CellRole, CellSpec, LoadMode, StudySpec},
-    study::{ArmSummary, MissingArm, StudyResult, TimelineEntry},
+    study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
 };
@@ -42,15 +42,15 @@ use weir_stats::{
 };
 
 use crate::{
-    answers, attribution,
+    added_cost, answers, attribution,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
-    handoff, listening, obstacle,
+    listening, obstacle,
     progress::Progress,
     summary,
     syn_ladder::syn_ladder_s,
-    threads::oversubscribed,
+    threads,
     units::{self, Compared, Units},
 };
 
@@ -85,8 +85,8 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let arms: Vec<ArmSummary> = cells.iter().flat_map(|cell| arm_summaries(spec, &gate, cell)).collect();
     note_syscalls(spec, &arms, &mut comparisons);
     let answers = answers::all(spec, missing_arms, (&gate, &cells), &progress);
-    note_oversubscribed(spec, judged.fingerprint, &mut comparisons);
-    let gateway = handoff::find(spec, judged.fingerprint, &gate, &cells, &arms);
+    let oversubscribed = threads::oversubscribed_cells(spec, judged.fingerprint.cpus_allowed.len());
+    note_oversubscribed(&oversubscribed, &mut comparisons);
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
@@ -117,8 +117,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         attributions: attribution::all(spec, &gate, &cells),
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
+        added_costs: added_cost::all(spec, &gate, &cells),
+        oversubscribed,
         evidence: evidence::all(spec, &planned),
-        gateway,
         frontier,
         frontier_answers,
     }
@@ -309,11 +310,13 @@ fn compared(row: &MetricRow, units: &Units) -> Comparison {
 /// The effect of a metric whose figures may be zero.
 fn difference(units: &Units) -> Option<DifferenceEffect> {
     let effect = estimate(&units.values);
+    let itself = estimate(&units.values_self);
     let alone = units.values.first().filter(|_| units.values.len() == 1).copied();
     Some(DifferenceEffect {
         difference: effect.map(|effect| effect.mean).or(alone)?,
         interval: effect.map(|effect| (effect.low, effect.high)),
-        interval_self: estimate(&units.values_self).map(|itself| (itself.low, itself.high)),
+        interval_self: itself.map(|itself| (itself.low, itself.high)),
+        noise_floor: itself.map(|itself| itself.high.max(-itself.low)),
         detectable_effect: effect.map(|effect| effect.detectable).filter(|it| it.is_finite()),
         differences: units.values.clone(),
     })
@@ -546,12 +549,10 @@ fn withhold_unfinished(progress: &Progress, comparisons: &mut [Comparison]) {
 }
 
 /// Whatever is compared in a cell with more threads than CPUs says so.
-fn note_oversubscribed(spec: &StudySpec, fingerprint: &Fingerprint, comparisons: &mut [Comparison]) {
-    let cpus_allowed = fingerprint.cpus_allowed.len();
-    for cell in &spec.cells {
-        let Some((threads, cpus)) = oversubscribed(spec, cell, cpus_allowed) else { continue };
-        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == cell.id) {
-            comparison.notes.push(Finding::Oversubscribed { threads, cpus });
+fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparison]) {
+    for OversubscribedCell { cell_id, threads, cpus } in cells {
+        for comparison in comparisons.iter_mut().filter(|it| it.cell_id == *cell_id) {
+            comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
 }
@@ -579,11 +580,15 @@ fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {
 
 fn arm_summaries(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>) -> Vec<ArmSummary> {
     let is_used = |trial: &&TrialRecord| gate.is_usable(trial, cell.state);
+    let first = spec.arms[0].name.as_str();
+    let others = spec.arms.iter().skip(1).map(|arm| arm.name.as_str());
+    let other = others.into_iter().find(|arm| cell.of_arm(arm).next().is_some());
     spec.arms
         .iter()
         .map(|arm| {
             let used: Vec<&TrialRecord> = cell.of_arm(&arm.name).filter(is_used).collect();
-            summary::summarize(cell.spec, &arm.name, &used)
+            let sides = (arm.name.as_str(), first, other);
+            summary::summarize(cell.spec, &arm.name, &used, |row| units::figures(gate, cell, sides, row))
         })
         .filter(|summary| summary.trials > 0)
         .collect()

@@ -10,13 +10,13 @@ pub mod bound;
 pub mod exclusion;
 mod exclusion_balance;
 pub mod gate;
-pub mod handoff;
 pub mod judge;
 pub mod missing;
 pub mod plan;
 pub mod progress;
 pub mod sample;
 
+mod added_cost;
 mod answers;
 mod attribution;
 mod cell_trials;

@@ -1,6 +1,7 @@
 //! Which arms a study had to do without, as its trials tell. Pure.
 
 use weir_record::{
+    finding::Finding,
     spec::StudySpec,
     study::MissingArm,
     trial::{Exclusion, TrialRecord},
@@ -28,7 +29,8 @@ pub fn missing_arms<'a>(
     for (arm, (failed, served, reason)) in spec.arms.iter().zip(failures) {
         let is_known = missing.iter().any(|gone| gone.name == arm.name);
         if let (false, false, true, Some(reason)) = (is_known, served, failed >= DEAD_TRIALS_MIN, reason) {
-            missing.push(MissingArm { name: arm.name.clone(), reason: reason.to_owned(), unlock: None });
+            let reason = Finding::NeverServed { trials: failed, said: reason.to_owned() };
+            missing.push(MissingArm { name: arm.name.clone(), reason, unlock: None });
         }
     }
     missing

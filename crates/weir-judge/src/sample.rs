@@ -47,6 +47,8 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         equivalence_margin: 0.03,
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),

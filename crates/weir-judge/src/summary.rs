@@ -16,18 +16,27 @@ use crate::histogram::merged_quantiles;
 /// Counters that are levels or maxima, not events; a share per message would mean nothing.
 const NOT_EVENTS: [&str; 2] = ["completions_per_turn_max", "connections_open"];
 
-/// Figures of the arm over these trials, which are its clean ones in time order.
-pub(crate) fn summarize(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
+/// The arm over these trials, which are its clean ones in time order; `figures` are those of each metric, one for each
+/// unit.
+pub(crate) fn summarize(
+    cell: &CellSpec,
+    arm: &str,
+    trials: &[&TrialRecord],
+    figures: impl Fn(&'static MetricRow) -> Vec<f64>,
+) -> ArmSummary {
     let loads: Vec<&LoadReport> = trials.iter().filter_map(|trial| trial.load.as_ref()).collect();
     let bound = loads.iter().filter(|load| load.generator_bound).count();
+    let known = quantile_known(cell, &loads);
     let curve = |text: fn(&LoadReport) -> &str| {
-        merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default()
+        let mut curve = merged_quantiles(loads.iter().map(|load| text(load))).unwrap_or_default();
+        curve.retain(|(quantile, _)| *quantile <= known);
+        curve
     };
     ArmSummary {
         cell_id: cell.id.clone(),
         arm: arm.to_owned(),
         trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
-        figures: metric::shown(cell).filter_map(|row| figures(row, trials)).collect(),
+        figures: metric::shown(cell).filter_map(|row| spread_of(row, figures(row))).collect(),
         generator_bound: 2 * bound > loads.len(),
         syscalls_per_message: syscalls_per_message(&loads),
         engine_per_message: engine_per_message(&loads),
@@ -37,11 +46,20 @@ pub(crate) fn summarize(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> 
     }
 }
 
-/// One metric; `None` when no trial has it.
-fn figures(row: &MetricRow, trials: &[&TrialRecord]) -> Option<MetricFigures> {
-    let trials: Vec<f64> = trials.iter().filter_map(|trial| row.of_trial(trial)).collect();
-    let spread = known(trials.iter().copied())?;
-    Some(MetricFigures { metric: row.metric, spread, trials })
+/// The largest quantile that is a figure. A job that is stopped between its turns keeps only those that the operations
+/// in flight meanwhile do not reach, and its histogram has all.
+fn quantile_known(cell: &CellSpec, loads: &[&LoadReport]) -> f64 {
+    if cell.storage.is_none() || cell.alternation.is_none() {
+        return 1.0;
+    }
+    let largest = |load: &&LoadReport| load.response.quantiles.iter().map(|it| it.0).fold(0.0, f64::max);
+    loads.iter().map(largest).fold(1.0, f64::min)
+}
+
+/// One metric; `None` when no unit has it.
+fn spread_of(row: &MetricRow, units: Vec<f64>) -> Option<MetricFigures> {
+    let spread = known(units.iter().copied())?;
+    Some(MetricFigures { metric: row.metric, spread, units })
 }
 
 /// What only orders have; `None` for everything else.
@@ -61,7 +79,6 @@ fn orders(loads: &[&LoadReport]) -> Option<OrderFigures> {
     };
     let share = |(part, whole): (u64, u64)| (whole > 0).then(|| part as f64 / whole as f64);
     Some(OrderFigures {
-        p50_us: latency(0.5),
         p99_us: latency(0.99),
         wakes_per_order: known(handoffs().filter_map(|(orders, it)| share((it.wakes_sent, orders)))),
         wakes_per_handoff: known(handoffs().filter_map(|(_, it)| share((it.wakes_sent, it.pushed)))),
@@ -131,7 +148,8 @@ mod tests {
     use crate::sample;
 
     fn of_trials(arm: &str, trials: &[&TrialRecord]) -> ArmSummary {
-        summarize(&sample::study(&[arm], 1, 1).cells[0], arm, trials)
+        let figures = |row: &'static MetricRow| trials.iter().filter_map(|it| row.of_trial(it)).collect();
+        summarize(&sample::study(&[arm], 1, 1).cells[0], arm, trials, figures)
     }
 
     fn trial(messages: u64, cpu_ns: u64, bound: bool) -> TrialRecord {
@@ -161,8 +179,8 @@ mod tests {
         let figures = |metric| summary.figures(metric).expect("it was observed");
         let cpu = figures(Metric::ServerCpuPerMessage);
         assert_eq!(cpu.spread, Spread { median: 5.0, min: 4.0, max: 6.0 });
-        assert_eq!(cpu.trials, [4.0, 5.0, 6.0]);
-        assert_eq!(figures(Metric::Throughput).trials, [100.0, 200.0, 100.0]);
+        assert_eq!(cpu.units, [4.0, 5.0, 6.0]);
+        assert_eq!(figures(Metric::Throughput).units, [100.0, 200.0, 100.0]);
         assert_eq!(summary.median(Metric::SwitchesPerMessage), Some(0.0), "zero is a figure too");
         assert_eq!(summary.figures(Metric::LastByteP50), None, "that is for HTTP");
         assert!(summary.generator_bound);
@@ -197,7 +215,35 @@ mod tests {
         assert_eq!(found.wakes_per_handoff, Some(Spread { median: 0.2, min: 0.1, max: 0.3 }));
         assert_eq!(found.handoffs_per_drain.map(|it| it.median), Some(2.0));
         assert_eq!(found.handed_off_share.map(|it| it.median), Some(0.25));
-        assert_eq!(found.p50_us, None, "no quantile was given");
+        assert_eq!(found.p99_us, None, "no quantile was given");
+    }
+
+    #[test]
+    fn of_a_job_that_is_stopped_between_its_turns_the_curve_ends_where_its_quantiles_do() {
+        let mut spec = sample::study(&["pread"], 1, 1);
+        let cell = &mut spec.cells[0];
+        let mut one = trial(100, 1, false);
+        let load = one.load.as_mut().expect("it has a report");
+        load.response.quantiles = vec![(0.5, 80_000), (0.95, 120_000)];
+        assert_eq!(quantile_known(cell, &[load]), 1.0, "messages wait for nobody's turn");
+        cell.storage = Some(weir_record::spec::StorageCell {
+            device: weir_record::storage::StorageDevice::Disk,
+            pattern: weir_record::storage::AccessPattern::RandRead,
+            engine: None,
+            background_depth: 0,
+            background_cores: 1,
+            file_bytes: 1 << 30,
+            file: None,
+        });
+        assert_eq!(quantile_known(cell, &[load]), 1.0, "nor do whole trials");
+        let turns = weir_record::spec::Alternation {
+            slice_ns: 1,
+            permutations: 2,
+            prime_messages: 0,
+            evidence: None,
+        };
+        cell.alternation = Some(turns);
+        assert_eq!(quantile_known(cell, &[load]), 0.95);
     }
 
     #[test]

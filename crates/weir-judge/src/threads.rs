@@ -2,11 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use weir_record::spec::{CellSpec, StudySpec};
+use weir_record::{
+    spec::{CellSpec, StudySpec},
+    study::OversubscribedCell,
+};
+
+/// The cells that have.
+pub(crate) fn oversubscribed_cells(spec: &StudySpec, cpus_allowed: usize) -> Vec<OversubscribedCell> {
+    let one = |cell: &CellSpec| {
+        let (threads, cpus) = oversubscribed(spec, cell, cpus_allowed)?;
+        Some(OversubscribedCell { cell_id: cell.id.clone(), threads, cpus })
+    };
+    spec.cells.iter().filter_map(one).collect()
+}
 
 /// Threads of the servers and of the generator, and the CPUs they share, where there are more threads: then some wait
 /// for a CPU whatever they do, and a figure is one of the scheduler as well.
-pub(crate) fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
+fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
     if cell.storage.is_some() {
         return None;
     }

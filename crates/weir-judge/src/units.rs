@@ -176,6 +176,26 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
     units
 }
 
+/// The figures that stand in tables and charts: those that the ratio is of. An arm has the units in which it was
+/// compared with the study's first, and the first those beside `other`, the first arm it was compared with. Where
+/// nothing was compared, they are of the units that an arm has alone.
+pub(crate) fn figures(
+    gate: &Gate,
+    cell: &CellTrials<'_>,
+    (arm, first, other): (&str, &str, Option<&str>),
+    row: &'static MetricRow,
+) -> Vec<f64> {
+    let is_first = arm == first;
+    let compared = if is_first { other } else { Some(arm) };
+    let compared = compared.map(|arm| of(gate, cell, Compared { arm, baseline: first, first, row }));
+    let levels = compared.map(|units| units.levels).unwrap_or_default();
+    if !levels.is_empty() {
+        return levels.into_iter().map(|(arm, baseline)| if is_first { baseline } else { arm }).collect();
+    }
+    let shown = |figure: f64| if row.scale == Scale::Ratio { figure.exp() } else { figure };
+    alone(gate, cell, arm, row).into_values().map(|(figure, _)| shown(figure)).collect()
+}
+
 /// The figures of one arm in a state, on the metric's scale (logarithms, or the figures themselves), one for each unit
 /// with its block and the trials it is of. Of several attempts at a block the first that has one counts, and the two
 /// runs of the study's first arm make one.

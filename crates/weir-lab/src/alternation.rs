@@ -14,7 +14,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const MESSAGES_EACH: u64 = 30;
 
 const PERMUTATIONS_MIN: u64 = 2;
-const PERMUTATIONS_MAX: u64 = 10;
+const PERMUTATIONS_MAX: u64 = 20;
 
 /// Messages on each connection before a slice.
 const PRIME_MESSAGES: u32 = 2;

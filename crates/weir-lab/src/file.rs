@@ -1,6 +1,7 @@
 //! Study files: TOML in, a complete spec out, for every protocol and for built-in studies as for a user's.
 //! `docs/study-file.md` describes the format; every error names file, line and key.
 
+mod added_cost;
 mod arms;
 mod cells;
 mod comparisons;
@@ -10,7 +11,7 @@ mod published;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use weir_record::{spec::StudySpec, study::MissingArm};
+use weir_record::{finding::Finding, spec::StudySpec, study::MissingArm};
 
 use crate::{
     host_defaults::{DriverFound, HostDefaults},
@@ -69,7 +70,12 @@ fn others(text: &str, host_defaults: &HostDefaults) -> Vec<HostDefaults> {
     };
     let planned = |plan: String| HostDefaults { plan: Some(plan), ..host_defaults.clone() };
     let without = |driver: String| {
-        let refused = DriverFound { driver, available: false, detail: String::new(), unlock: None };
+        let refused = DriverFound {
+            driver,
+            available: false,
+            detail: Finding::Said { text: String::new() },
+            unlock: None,
+        };
         HostDefaults { tried: vec![refused], ..host_defaults.clone() }
     };
     let plans = names("plan").unwrap_or_default().into_iter().map(planned);
@@ -133,6 +139,8 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
             .unwrap_or(MARGIN),
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
@@ -150,6 +158,8 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     spec.neighbours = neighbours::read(table.tables("neighbour")?)?;
     let questions = comparisons::Tables::of(&mut table)?;
     let published = table.tables("published")?;
+    let published_runs = table.tables("published_run")?;
+    let added_costs = table.tables("added_cost")?;
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -159,7 +169,10 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let absent: Vec<&str> = missing_arms.iter().map(|arm| arm.name.as_str()).collect();
     let lacks_cells = !left_out.is_empty();
     let known = comparisons::Known { spec: &spec, protocol, machine, absent: &absent, lacks_cells };
-    spec.comparisons = questions.read(&known)?;
+    let comparisons = questions.read(&known)?;
+    let published_runs = published::runs(published_runs, &known)?;
+    let added_costs = added_cost::read(added_costs, &known)?;
+    (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }

@@ -1,5 +1,7 @@
 //! What a study file leaves to the machine and to the one who runs it.
 
+use weir_record::finding::Finding;
+
 /// Whoever asks for a study finds it out; the parser of files only looks here.
 #[derive(Clone, Debug, Default)]
 pub struct HostDefaults {
@@ -25,16 +27,16 @@ impl HostDefaults {
 }
 
 /// What was found about a driver of sockets, or an engine of disks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DriverFound {
     /// Name as on the command line; no driver has the name of an engine.
     pub driver: String,
     /// Whether it passed its start-up test.
     pub available: bool,
     /// What was granted, or why not.
-    pub detail: String,
+    pub detail: Finding,
     /// What would unlock it.
-    pub unlock: Option<String>,
+    pub unlock: Option<Finding>,
 }
 
 /// CPUs of the three sides of a study of orders.

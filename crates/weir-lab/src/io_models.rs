@@ -14,21 +14,15 @@ use weir_record::{finding::Finding, machine::FindingState, spec::IoModel};
 
 use crate::host_defaults::DriverFound;
 
-/// What told whether a driver runs.
-const START_UP_TEST: &str = "a byte sent through it over a socket pair";
-
-/// What told whether an engine runs.
-const DISK_TEST: &str = "a block of a file read through it";
-
 /// Drivers and engines in the order of their age, with the name people know them by and what told.
-const TRIED: [(&str, &str, &str); 7] = [
-    ("blocking", "blocking", START_UP_TEST),
-    ("select", "select", START_UP_TEST),
-    ("poll", "poll", START_UP_TEST),
-    ("epoll", "epoll", START_UP_TEST),
-    ("posixaio", "posix-aio", DISK_TEST),
-    ("libaio", AIO, DISK_TEST),
-    ("uring", "io_uring", START_UP_TEST),
+const TRIED: [(&str, &str, Finding); 7] = [
+    ("blocking", "blocking", Finding::TriedOnSockets),
+    ("select", "select", Finding::TriedOnSockets),
+    ("poll", "poll", Finding::TriedOnSockets),
+    ("epoll", "epoll", Finding::TriedOnSockets),
+    ("posixaio", "posix-aio", Finding::TriedOnFile),
+    ("libaio", AIO, Finding::TriedOnFile),
+    ("uring", "io_uring", Finding::TriedOnSockets),
 ];
 
 /// What people call native AIO.
@@ -39,7 +33,7 @@ const AIO_TAKEN: &str = "/proc/sys/fs/aio-nr";
 
 /// The I/O models, oldest first; then `pwritev`, which is none and is often named among them.
 pub fn found(tried: &[DriverFound]) -> Vec<IoModel> {
-    let mut ways: Vec<IoModel> = TRIED.iter().filter_map(|names| way(tried, *names)).collect();
+    let mut ways: Vec<IoModel> = TRIED.iter().filter_map(|names| way(tried, names)).collect();
     if ways.iter().all(|way| way.name != AIO) {
         let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
         let newest = ways.iter().position(|way| way.name == "io_uring").unwrap_or(ways.len());
@@ -49,13 +43,13 @@ pub fn found(tried: &[DriverFound]) -> Vec<IoModel> {
     ways
 }
 
-fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Option<IoModel> {
-    let found = tried.iter().find(|found| found.driver == driver)?;
+fn way(tried: &[DriverFound], (driver, name, source): &(&str, &str, Finding)) -> Option<IoModel> {
+    let found = tried.iter().find(|found| found.driver == *driver)?;
     Some(IoModel {
-        name: name.to_owned(),
+        name: (*name).to_owned(),
         state: if found.available { FindingState::Yes } else { FindingState::No },
-        detail: Finding::Text(found.detail.clone()),
-        source: source.to_owned(),
+        detail: found.detail.clone(),
+        source: source.clone(),
         unlock: found.unlock.clone(),
     })
 }
@@ -64,26 +58,25 @@ fn way(tried: &[DriverFound], (driver, name, source): (&str, &str, &str)) -> Opt
 /// taken.
 fn aio(most: Option<u64>, taken: Option<u64>) -> IoModel {
     let (state, detail) = match (most, taken) {
-        (None, _) => {
-            (FindingState::No, Finding::Text("this kernel has no native AIO (CONFIG_AIO)".to_owned()))
-        }
+        (None, _) => (FindingState::No, Finding::NoNativeAio),
         (Some(most), taken) => {
             let taken = taken.unwrap_or(0);
             let state = if taken >= most { FindingState::Limited } else { FindingState::Yes };
             (state, Finding::RequestsTaken { taken, most })
         }
     };
-    let unlock = (state == FindingState::Limited).then(|| "sudo sysctl -w fs.aio-max-nr=1048576".to_owned());
-    IoModel { name: AIO.to_owned(), state, detail, source: format!("{AIO_TAKEN}, {AIO_MAX}"), unlock }
+    let unlock = (state == FindingState::Limited)
+        .then(|| Finding::RunCommand { command: "sudo sysctl -w fs.aio-max-nr=1048576".to_owned() });
+    let source = Finding::ReadFrom { paths: vec![AIO_TAKEN.to_owned(), AIO_MAX.to_owned()] };
+    IoModel { name: AIO.to_owned(), state, detail, source, unlock }
 }
 
 fn pwritev(outcome: io::Result<()>) -> IoModel {
     let (state, detail) = match outcome {
-        Ok(()) => (FindingState::Yes, Finding::Text("two buffers in one call".to_owned())),
-        Err(error) => (FindingState::No, Finding::Text(error.to_string())),
+        Ok(()) => (FindingState::Yes, Finding::TwoBuffers),
+        Err(error) => (FindingState::No, Finding::Said { text: error.to_string() }),
     };
-    let source = "two buffers written to a file in memory".to_owned();
-    IoModel { name: "pwritev".to_owned(), state, detail, source, unlock: None }
+    IoModel { name: "pwritev".to_owned(), state, detail, source: Finding::TriedGathering, unlock: None }
 }
 
 /// Writes two buffers at a position with one call, and reads them back.
@@ -103,8 +96,16 @@ fn write_gathered() -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn is_quoted(found: &IoModel) -> bool {
+        matches!(&found.detail, Finding::Said { text } if text.contains("os error"))
+    }
+
+    fn about(driver: &str) -> Finding {
+        Finding::Said { text: format!("about {driver}") }
+    }
+
     fn driver_found(driver: &str, available: bool) -> DriverFound {
-        DriverFound { driver: driver.to_owned(), available, detail: format!("about {driver}"), unlock: None }
+        DriverFound { driver: driver.to_owned(), available, detail: about(driver), unlock: None }
     }
 
     #[test]
@@ -114,15 +115,11 @@ mod tests {
         let ways = found(&drivers);
         let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["blocking", "select", "poll", "epoll", "aio", "io_uring", "pwritev"]);
-        for way in &ways {
-            assert!(!way.source.is_empty(), "{way:?}");
-        }
         assert_eq!((ways[3].state, ways[5].state), (FindingState::Yes, FindingState::No));
-        assert_eq!(ways[5].detail, Finding::Text("about uring".to_owned()));
+        assert_eq!(ways[5].detail, about("uring"));
         // Linux has had it since 2.6.30; a sandbox that forbids it names the error.
         let pwritev = &ways[6];
-        let said = pwritev.detail.code();
-        assert!(pwritev.state == FindingState::Yes || said.contains("os error"), "{pwritev:?}");
+        assert!(pwritev.state == FindingState::Yes || is_quoted(pwritev), "{pwritev:?}");
     }
 
     #[test]
@@ -132,8 +129,8 @@ mod tests {
         let ways = found(&tried);
         let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
         assert_eq!(names, ["posix-aio", "aio", "io_uring", "pwritev"]);
-        assert_eq!((ways[1].state, ways[1].detail.code()), (FindingState::No, "about libaio"));
-        assert_eq!(ways[1].source, DISK_TEST);
+        assert_eq!((ways[1].state, &ways[1].detail), (FindingState::No, &about("libaio")));
+        assert_eq!(ways[1].source, Finding::TriedOnFile);
     }
 
     #[test]
@@ -159,6 +156,6 @@ mod tests {
     fn a_refused_call_is_quoted() {
         let refused = pwritev(Err(io::Error::from_raw_os_error(libc::ENOSYS)));
         assert_eq!(refused.state, FindingState::No);
-        assert!(refused.detail.code().contains("os error"), "{refused:?}");
+        assert!(is_quoted(&refused), "{refused:?}");
     }
 }

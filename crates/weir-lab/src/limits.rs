@@ -17,6 +17,14 @@ pub const BYTES_IN_FLIGHT_MAX: u64 = 256 << 20;
 /// Most published figures a study may carry.
 pub const PUBLISHED_MAX: usize = 32;
 
+/// Most runs that others published, and most figures of one.
+pub const PUBLISHED_RUNS_MAX: usize = 32;
+/// See [`PUBLISHED_RUNS_MAX`].
+pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
+
+/// Most questions of what arms cost beyond the baseline, each level of a factor counted.
+pub const ADDED_COSTS_MAX: usize = 16;
+
 /// Most comparisons and goals of a study, each arm and cell counted.
 pub const COMPARISONS_MAX: usize = 200;
 

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use weir_record::{
+    finding::Finding,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, StudySpec, Subject},
     storage::StorageDevice,
 };
@@ -47,8 +48,8 @@ pub fn study_ns(spec: &StudySpec) -> u64 {
     spec.cells.iter().map(|cell| cell_ns(spec, cell)).sum()
 }
 
-/// The plan of a study, for people.
-pub fn text(study: &Study) -> String {
+/// The plan of a study, for people. `told` says a finding in words.
+pub fn text(study: &Study, told: impl Fn(&Finding) -> String) -> String {
     let Study { spec, missing_arms } = study;
     let mut out = String::new();
     head(spec, &mut out);
@@ -61,7 +62,7 @@ pub fn text(study: &Study) -> String {
     }
     if !missing_arms.is_empty() {
         out.push_str("\nmissing here\n");
-        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, arm.reason));
+        missing_arms.iter().for_each(|arm| _ = writeln!(out, "  {}: {}", arm.name, told(&arm.reason)));
     }
     out.push_str("\ncells\n");
     spec.cells.iter().for_each(|cell| self::cell(spec, cell, &mut out));

@@ -28,6 +28,7 @@ use std::{
 use rustix::fs::Access;
 use weir_evidence::{crosscore::read_cross_core, network, observer::Programs};
 use weir_record::{
+    finding::Finding,
     load::LoadReport,
     machine::CrossCoreReading,
     spec::{StudySpec, Subject},
@@ -208,17 +209,16 @@ fn own_neighbours(report: &mut LoadReport, cpus: f64) {
 
 /// Why a program cannot be started by this name, looked up as the system does. A name that is completed for each trial
 /// is not looked for.
-fn not_there(program: &str, path: &OsStr) -> Option<String> {
+fn not_there(program: &str, path: &OsStr) -> Option<Finding> {
     if program.contains('{') {
         return None;
     }
     let is_program = |file: &Path| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file();
     if program.contains('/') {
-        return (!is_program(Path::new(program)))
-            .then(|| format!("{program} is not there, or is no program"));
+        return (!is_program(Path::new(program))).then(|| Finding::NoProgram { program: program.to_owned() });
     }
     let is_found = std::env::split_paths(path).any(|folder| is_program(&folder.join(program)));
-    (!is_found).then(|| format!("{program} is not on the PATH"))
+    (!is_found).then(|| Finding::NotOnPath { program: program.to_owned() })
 }
 
 /// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of
@@ -242,9 +242,10 @@ mod tests {
         let path = OsStr::new("/nonexistent:/bin");
         let found = |program: &str| not_there(program, path);
         assert_eq!([found("sh"), found("/bin/sh"), found("{scratch}/server")], [None, None, None]);
-        assert_eq!(found("weir-no-such-server").as_deref(), Some("weir-no-such-server is not on the PATH"));
+        let program = "weir-no-such-server".to_owned();
+        assert_eq!(found(&program), Some(Finding::NotOnPath { program: program.clone() }));
         for program in ["/bin/weir-no-such-server", "/bin", "/etc/passwd"] {
-            assert!(found(program).is_some_and(|why| why.ends_with("is no program")), "{program}");
+            assert_eq!(found(program), Some(Finding::NoProgram { program: program.to_owned() }));
         }
     }
 }

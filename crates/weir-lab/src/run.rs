@@ -24,6 +24,7 @@ use weir_judge::{
     progress::{self, Progress},
 };
 use weir_record::{
+    finding::Finding,
     load::LoadReport,
     machine::Fingerprint,
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, Subject},
@@ -36,9 +37,6 @@ use crate::{
     launch::{LaunchError, Launcher, RoundRequest, Sliced, TrialFailure, TrialRequest},
     protocol,
 };
-
-/// What brings back an arm whose command is not there.
-const INSTALL_COMMAND: &str = "install it, or write its path in the study file";
 
 /// How fio is got where it is missing.
 const INSTALL_FIO: &str = "apt-get install fio";
@@ -334,7 +332,7 @@ impl Session<'_> {
 
     fn run_all(&mut self) -> Result<(), Stop> {
         let mut refused = self.callbacks.launcher.missing(&self.header.spec);
-        refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name).to_owned()));
+        refused.iter_mut().for_each(|arm| arm.unlock = Some(self.remedy(&arm.name)));
         self.refused = refused;
         self.check_arms()?;
         self.run_pilots()?;
@@ -693,26 +691,29 @@ impl Session<'_> {
         if let TrialFailure::ServerEnvironment { reason } = failure
             && self.refused.iter().all(|refused| refused.name != arm)
         {
-            let unlock = Some(self.remedy(arm).to_owned());
-            self.refused.push(MissingArm { name: arm.to_owned(), reason: reason.clone(), unlock });
+            let (reason, unlock) = (Finding::CannotRunHere { said: reason.clone() }, Some(self.remedy(arm)));
+            self.refused.push(MissingArm { name: arm.to_owned(), reason, unlock });
         }
         failure.exclusion()
     }
 
     /// What may bring an arm back that the environment refused.
-    fn remedy(&self, arm: &str) -> &'static str {
+    fn remedy(&self, arm: &str) -> Finding {
         let is_peer = |spec: &&ArmSpec| {
             let Subject::Command { argv } = &spec.subject else { return false };
             spec.name == arm && argv.first().is_some_and(|program| program.starts_with(PEERS))
         };
         let is_command = |spec: &ArmSpec| matches!(spec.subject, Subject::Command { .. });
         let is_fio = |spec: &&ArmSpec| spec.name == arm && matches!(spec.subject, Subject::Fio { .. });
-        match &self.header.spec.arms {
+        let command = match &self.header.spec.arms {
             arms if arms.iter().any(|spec| is_peer(&spec)) => "peers/build",
             arms if arms.iter().any(|spec| is_fio(&spec)) => INSTALL_FIO,
-            arms if arms.iter().any(|spec| spec.name == arm && is_command(spec)) => INSTALL_COMMAND,
+            arms if arms.iter().any(|spec| spec.name == arm && is_command(spec)) => {
+                return Finding::InstallProgram;
+            }
             _ => "weir doctor",
-        }
+        };
+        Finding::RunCommand { command: command.to_owned() }
     }
 
     /// Tells of arms that went missing, and ends the session when nothing is left to compare.

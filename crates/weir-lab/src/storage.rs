@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use weir_record::spec::{CellRole, CellSpec, MissingCell, StorageCell, StudySpec};
+use weir_record::{
+    finding::Finding,
+    spec::{CellRole, CellSpec, MissingCell, StorageCell, StudySpec},
+};
 
 pub use crate::protocol::storage::{FILE_BYTES, FILE_BYTES_RANGE, has_threads};
 
@@ -25,13 +28,14 @@ fn on_disk_mut(spec: &mut StudySpec) -> impl Iterator<Item = &mut StorageCell> {
 
 /// Takes the cells on a disk out of a study that has others, and names them with the reason why the disk cannot be
 /// used. `false` where nothing would be left to decide.
-pub fn leave_out_disk(spec: &mut StudySpec, reason: &str) -> bool {
+pub fn leave_out_disk(spec: &mut StudySpec, said: &str) -> bool {
     let is_on_disk = |cell: &CellSpec| cell.storage.is_some() && !cell.is_simulated();
     if spec.cells.iter().any(|cell| cell.role == CellRole::Primary && is_on_disk(cell)) {
         return false;
     }
     for cell in spec.cells.extract_if(.., |cell| is_on_disk(cell)) {
-        spec.missing_cells.push(MissingCell { id: cell.id, reason: reason.to_owned() });
+        let reason = Finding::DiskUnusable { said: said.to_owned() };
+        spec.missing_cells.push(MissingCell { id: cell.id, reason });
     }
     spec.published.retain(|claim| spec.cells.iter().any(|cell| cell.id == claim.cell_id));
     true
@@ -101,7 +105,7 @@ pub(crate) mod tests {
         assert!(leave_out_disk(&mut spec, "it is in memory"));
         let ids: Vec<&str> = spec.cells.iter().map(|cell| cell.id.as_str()).collect();
         assert_eq!(ids, ["model"]);
-        let reason = "it is in memory".to_owned();
+        let reason = Finding::DiskUnusable { said: "it is in memory".to_owned() };
         assert_eq!(spec.missing_cells, [MissingCell { id: "randread-b4096-qd1".to_owned(), reason }]);
         assert_eq!(files_to_lay_out(&spec, Path::new("results/waits")), []);
         assert!(!leave_out_disk(&mut study(), "it is in memory"), "nothing would be left");

@@ -1,6 +1,6 @@
 //! The report of a run, from what was gathered. Pure.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -90,6 +90,8 @@ pub(crate) fn build(
         message_bytes: parts.message_bytes(spec),
         workers: spec.workers,
         seed: spec.seed,
+        // Whoever was asked on a command line adds them.
+        settings: BTreeMap::new(),
         rate_per_second: match spec.arrivals {
             Arrivals::Closed { .. } => None,
             Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),

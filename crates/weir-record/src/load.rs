@@ -1,5 +1,7 @@
 //! What a load run measured.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -27,6 +29,9 @@ pub struct LoadReport {
     pub workers: u32,
     /// Seed of payloads and arrivals.
     pub seed: u64,
+    /// Every setting of the command line by the name of its flag, as given or by default; empty in a slice.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// Offered rate in messages a second; absent in closed loop.
     pub rate_per_second: Option<f64>,
     /// Warm-up actually spent.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    added_cost::AddedCostSpec,
     finding::Finding,
     goal::ComparisonSpec,
     machine::FindingState,
@@ -37,6 +38,12 @@ pub struct StudySpec {
     /// What others published about such cells; the report sets it beside what was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<PublishedClaim>,
+    /// Runs that others published with their figures, each beside its counterparts here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_runs: Vec<PublishedRun>,
+    /// What arms cost beyond the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_costs: Vec<AddedCostSpec>,
     /// Comparisons beside those with the baseline, and goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ComparisonSpec>,
@@ -74,12 +81,12 @@ impl StudySpec {
 }
 
 /// A cell that a study does without.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MissingCell {
     /// Its identifier.
     pub id: String,
     /// Why it cannot run here.
-    pub reason: String,
+    pub reason: Finding,
 }
 
 /// One way of serving the workload.
@@ -463,6 +470,23 @@ impl From<Text> for StoredText {
     }
 }
 
+/// A run that somebody published, with its figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRun {
+    /// Its name where it was published.
+    pub name: String,
+    /// Where that was.
+    pub source: Text,
+    /// What ran, in a few words.
+    pub about: Text,
+    /// The arm that does the same here.
+    pub arm: String,
+    /// The cells in which it does.
+    pub cells: Vec<String>,
+    /// Published figures, in the units of their metrics.
+    pub figures: Vec<(Metric, f64)>,
+}
+
 /// Two arms between which a published difference should come back, because one of them has its cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
@@ -482,9 +506,9 @@ pub struct IoModel {
     /// What was found.
     pub detail: Finding,
     /// What told it: a test, or a file of the kernel.
-    pub source: String,
+    pub source: Finding,
     /// What would unlock it.
-    pub unlock: Option<String>,
+    pub unlock: Option<Finding>,
 }
 
 /// How much a cell's verdict may claim.

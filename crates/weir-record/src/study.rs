@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    added_cost::AddedCosts,
     evidence::ArmEvidence,
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
-    gateway::{GatewayFindings, OrderFigures},
+    gateway::OrderFigures,
     goal::Answer,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
@@ -59,18 +60,33 @@ pub struct StudyResult {
     /// Seconds after which this kernel sends an unanswered SYN again; empty when that is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syn_ladder_s: Vec<u32>,
+    /// What arms cost beyond the baseline, where the study asks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_costs: Vec<AddedCosts>,
+    /// Cells with more busy threads than CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub oversubscribed: Vec<OversubscribedCell>,
     /// What the slices of evidence come to, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
-    /// What only a study of the order gateway concludes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<GatewayFindings>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,
     /// What the frontier says of the family of the second arm, the primary cell first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier_answers: Vec<FrontierAnswer>,
+}
+
+/// A cell whose threads have to share CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OversubscribedCell {
+    /// Cell.
+    pub cell_id: String,
+    /// Threads of the servers and of the generator.
+    pub threads: u32,
+    /// CPUs they have.
+    pub cpus: u32,
 }
 
 /// What one cause of a published difference makes in this study.
@@ -141,7 +157,7 @@ pub struct TimesSummary {
     pub ns_max: u64,
 }
 
-/// Median figures of one arm in one cell over its clean trials.
+/// Absolute figures of one arm in one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmSummary {
@@ -185,10 +201,11 @@ impl ArmSummary {
 pub struct MetricFigures {
     /// Metric.
     pub metric: Metric,
-    /// Over the clean trials that have it.
+    /// Over the rounds or blocks that the arm's ratio is of.
     pub spread: Spread,
     /// Each of them, in time order.
-    pub trials: Vec<f64>,
+    #[serde(alias = "trials")]
+    pub units: Vec<f64>,
 }
 
 /// Median with minimum and maximum.
@@ -254,9 +271,9 @@ pub struct MissingArm {
     /// Arm.
     pub name: String,
     /// Why.
-    pub reason: String,
+    pub reason: Finding,
     /// What would unlock it.
-    pub unlock: Option<String>,
+    pub unlock: Option<Finding>,
 }
 
 #[cfg(test)]

@@ -94,6 +94,9 @@ pub struct DifferenceEffect {
     pub interval: Option<(f64, f64)>,
     /// Interval of the baseline against itself.
     pub interval_self: Option<(f64, f64)>,
+    /// How far the baseline may differ from itself, from that interval.
+    #[serde(default)]
+    pub noise_floor: Option<f64>,
     /// Minimum detectable effect at 80 % power.
     pub detectable_effect: Option<f64>,
     /// Differences, unit by unit.

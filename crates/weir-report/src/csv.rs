@@ -64,8 +64,8 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
     for figures in &summary.figures {
         let row = figures.metric.row();
         rows.spread(subject, row.key, figures.spread, row.unit.key());
-        for (index, value) in figures.trials.iter().enumerate() {
-            rows.number(subject, row.key, &format!("trial-{index}"), *value, row.unit.key());
+        for (index, value) in figures.units.iter().enumerate() {
+            rows.number(subject, row.key, &format!("unit-{index}"), *value, row.unit.key());
         }
     }
     if let Some(calls) = summary.syscalls_per_message {

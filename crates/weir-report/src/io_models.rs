@@ -155,7 +155,7 @@ pub(crate) fn table(view: &View<'_>) -> Table {
         vec![
             way.name.clone(),
             here(view, way),
-            view.term(&way.source).0,
+            view.finding(&way.source),
             told(|guide| guide.model),
             guide.map_or(crate::format::ABSENT, |guide| guide.since).to_owned(),
             told(|guide| guide.strength),
@@ -179,7 +179,7 @@ pub(crate) fn here(view: &View<'_>, way: &IoModel) -> String {
     let colon = view.language.colon();
     let mut text = format!("{}{colon}{}", view.word(state(way.state)), view.finding(&way.detail));
     if let Some(unlock) = &way.unlock {
-        text.push_str(&format!("; {}{colon}{unlock}", view.word(Word::Unlock)));
+        text.push_str(&format!("; {}{colon}{}", view.word(Word::Unlock), view.finding(unlock)));
     }
     text
 }

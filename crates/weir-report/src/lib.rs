@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod added_cost;
 mod chart;
 mod csv;
 mod definitions;
@@ -22,7 +23,6 @@ mod evidence_csv;
 mod findings;
 mod format;
 mod frontier;
-mod gateway;
 mod goals;
 mod html;
 mod io_models;
@@ -31,6 +31,7 @@ mod markdown;
 mod metrics;
 mod notes;
 pub mod observation;
+mod orders;
 mod published;
 mod section;
 mod sections;
@@ -39,12 +40,11 @@ mod slices_csv;
 mod table;
 mod tables;
 mod terminal;
-mod terms;
 mod titles;
 mod view;
 mod words;
 
-use weir_record::{study::StudyResult, trial::TrialRecord};
+use weir_record::{finding::Finding, study::StudyResult, trial::TrialRecord};
 
 pub use display::wrap;
 pub use language::{Language, UnknownLanguage};
@@ -73,6 +73,11 @@ pub fn csv(result: &StudyResult) -> String {
 /// Every slice of a study whose arms took turns, one per line; the header alone where none did.
 pub fn slices_csv(trials: &[TrialRecord]) -> String {
     slices_csv::lines(trials)
+}
+
+/// What the laboratory found, in one language.
+pub fn finding(found: &Finding, language: Language) -> String {
+    findings::told_in(language, found)
 }
 
 /// Every reading of every slice of evidence, one per line; the header alone where a study has none.

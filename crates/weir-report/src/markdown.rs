@@ -56,19 +56,19 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
             "- **{}**{}{}\n",
             escape(&arm.name),
             view.language.colon(),
-            escape(&view.term(&arm.reason).0)
+            escape(&view.finding(&arm.reason))
         ));
         if let Some(unlock) = &arm.unlock {
             out.push_str(&format!(
-                "  - {}{}`{}`\n",
+                "  - {}{}{}\n",
                 view.word(Word::Unlock),
                 view.language.colon(),
-                code(unlock)
+                escape(&view.finding(unlock))
             ));
         }
     }
     for cell in cells {
-        let (reason, colon) = (view.term(&cell.reason).0, view.language.colon());
+        let (reason, colon) = (view.finding(&cell.reason), view.language.colon());
         out.push_str(&format!("- {}{colon}{}\n", escape(&cell.id), escape(&reason)));
     }
 }

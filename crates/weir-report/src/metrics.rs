@@ -270,6 +270,14 @@ pub(crate) fn column(view: &View<'_>, metric: Metric) -> String {
     }
 }
 
+/// The shortest name that says what is counted: the unit where figures have none.
+pub(crate) fn brief(view: &View<'_>, metric: Metric) -> String {
+    match metric.row().unit {
+        MetricUnit::PerSecond => column(view, metric),
+        _ => short(view, metric),
+    }
+}
+
 /// The effect with its interval on the metric's scale: `0.782 [0.774, 0.790]`, `+0.31 [+0.28, +0.34]`.
 pub(crate) fn effect(comparison: &Comparison) -> String {
     match (&comparison.difference, comparison.metric.row().scale) {
@@ -309,9 +317,8 @@ pub(crate) fn detectable(comparison: &Comparison) -> String {
 
 /// How far the baseline may differ from itself.
 pub(crate) fn floor(comparison: &Comparison) -> String {
-    match comparison.difference.as_ref().map(|it| it.interval_self) {
-        Some(Some((low, high))) => format!("{:.3}", high.max(-low)),
-        Some(None) => ABSENT.to_owned(),
+    match &comparison.difference {
+        Some(it) => it.noise_floor.map_or_else(|| ABSENT.to_owned(), |floor| format!("{floor:.3}")),
         None => format::percent_or_absent(comparison.noise_floor),
     }
 }

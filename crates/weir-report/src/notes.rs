@@ -50,9 +50,13 @@ pub(crate) fn by_cell(view: &View<'_>) -> Vec<CellNotes> {
 fn notes<'a>(view: &View<'a>) -> Vec<Note<'a>> {
     let mut notes: Vec<Note<'a>> = Vec::new();
     for comparison in view.result.comparisons.iter().filter(|it| !view.is_simulated(&it.cell_id)) {
-        // What stands below the primary comparison is not said again.
+        // What stands below the primary comparison, or above all plots, is not said again.
         let is_primary = view.primary().is_some_and(|primary| std::ptr::eq(primary, comparison));
-        let is_said = |it: &&Finding| is_primary && matches!(it, Finding::AlsoSyscalls { .. });
+        let is_said = |it: &&Finding| match it {
+            Finding::AlsoSyscalls { .. } => is_primary,
+            Finding::Oversubscribed { .. } => !view.result.oversubscribed.is_empty(),
+            _ => false,
+        };
         for finding in comparison.reasons.iter().chain(&comparison.notes).filter(|it| !is_said(it)) {
             let is_foreign = findings::is_foreign(view.language, finding);
             add_note(&mut notes, comparison, (view.finding(finding), is_foreign), None);

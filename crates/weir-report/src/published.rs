@@ -2,13 +2,22 @@
 //! whoever wrote it gave.
 
 use weir_record::{
-    metric::Scale,
-    spec::PublishedClaim,
+    metric::{METRICS, Scale},
+    spec::{PublishedClaim, PublishedRun},
     study::{Attribution, ListenSummary, PairedRatio, TimesSummary},
     verdict::Metric,
 };
 
-use crate::{format, language::Language, metrics, table::Table, titles, view::View, words::Word};
+use crate::{
+    format,
+    language::{Language, told},
+    metrics,
+    section::{Content, Section},
+    table::Table,
+    titles,
+    view::{View, bound},
+    words::Word,
+};
 
 /// What was published, after where it was.
 fn claim_told(view: &View<'_>, claim: &PublishedClaim) -> String {
@@ -62,6 +71,47 @@ fn measured_own(view: &View<'_>, claim: &PublishedClaim) -> String {
         _ => None,
     };
     told.unwrap_or_else(|| format::ABSENT.to_owned())
+}
+
+/// Runs with their figures, each beside what its counterparts do here.
+pub(crate) fn runs(view: &View<'_>) -> Content {
+    let runs = &view.result.spec.published_runs;
+    Content::unless(runs.is_empty(), || {
+        Section::of_table(Word::PublishedRunsTitle, Word::PublishedRunsHelp, runs_table(view))
+    })
+}
+
+fn runs_table(view: &View<'_>) -> Table {
+    let runs = &view.result.spec.published_runs;
+    let is_published =
+        |metric: &Metric| runs.iter().any(|run| run.figures.iter().any(|(own, _)| own == metric));
+    let shown: Vec<Metric> = METRICS.iter().map(|row| row.metric).filter(is_published).collect();
+    let rows = runs.iter().flat_map(|run| run.cells.iter().map(|cell| run_row(view, run, cell, &shown)));
+    let columns = shown.iter().flat_map(|metric| {
+        let name = metrics::brief(view, *metric);
+        [
+            told!(view.language, "published {name}", "{name}(발표)", "{name}（已发表）"),
+            told!(view.language, "measured {name}", "{name}(측정)", "{name}（实测）"),
+        ]
+    });
+    let subject = [Word::PublishedRun, Word::Cell, Word::Arm].map(|word| view.word(word).to_owned());
+    Table::with_head(subject.into_iter().chain(columns).collect(), 3, rows.collect())
+}
+
+fn run_row(view: &View<'_>, run: &PublishedRun, cell: &str, shown: &[Metric]) -> Vec<String> {
+    let told = |text| titles::told(text, view.language);
+    let about = format!("{} {}{}{}", told(&run.source), run.name, view.language.colon(), told(&run.about));
+    let summary = view.summary(cell, &run.arm);
+    let figures = shown.iter().flat_map(|metric| {
+        let published = run.figures.iter().find(|(own, _)| own == metric).map(|(_, figure)| *figure);
+        let measured = summary.and_then(|summary| Some((bound(summary, *metric), summary.median(*metric)?)));
+        let bare = |value: f64| metrics::bare(*metric, value);
+        [
+            published.map_or_else(|| format::ABSENT.to_owned(), bare),
+            measured.map_or_else(|| format::ABSENT.to_owned(), |(bound, it)| format!("{bound}{}", bare(it))),
+        ]
+    });
+    [about, view.cell_label(cell), run.arm.clone()].into_iter().chain(figures).collect()
 }
 
 /// The measured ratio with its interval and verdict.
@@ -172,79 +222,37 @@ fn times(times: &TimesSummary) -> String {
 /// Steps of the ladder that are named.
 const STEPS_SHOWN: usize = 7;
 
-/// The ladder of kernels before 6.5, and of the published times.
+/// The ladder of kernels before 6.5.
 const OLD_LADDER: &str = "1, 3, 7, 15";
 
 /// The ladder of kernels from 6.5 on, as they come.
 const NEW_LADDER: &str = "1, 2, 3, 4, 5, 7, 11";
 
-/// When this kernel sends an unanswered SYN again, and why published times show other steps: those of document 004,
-/// where the study is set beside it.
+/// When this kernel sends an unanswered SYN again, beside what kernels of the other kind do.
 pub(crate) fn ladder(view: &View<'_>) -> Option<String> {
     let steps = &view.result.syn_ladder_s;
     let second = *steps.get(1)?;
     let shown: Vec<String> = steps.iter().take(STEPS_SHOWN).map(u32::to_string).collect();
     let shown = shown.join(", ");
-    // Waits that double at once have their second step at three seconds.
-    let is_linear = second < 3;
     let linear = view.result.fingerprint.limits.get("tcp_syn_linear_timeouts");
     let sysctl = linear.map(|value| format!("tcp_syn_linear_timeouts = {value}")).unwrap_or_default();
-    let is_beside = view.result.spec.published.iter().any(|claim| {
-        let told = if claim.source.is_empty() { &claim.claim } else { &claim.source };
-        told.en.starts_with("Document 004")
-    });
-    if !is_beside {
-        return Some(ladder_alone(view.language, is_linear, &shown, &sysctl));
-    }
-    Some(match (view.language, is_linear) {
-        (Language::English, true) => format!(
-            "This kernel sends an unanswered SYN again after {shown} s ({sysctl}). Kernels before 6.5, among them the \
-             5.7 of document 004, do so after {OLD_LADDER} s: these are the steps in its published times."
+    // Waits that double at once have their second step at three seconds.
+    let is_linear = second < 3;
+    Some(match is_linear {
+        true => told!(
+            view.language,
+            "This kernel sends an unanswered SYN again after {shown} s ({sysctl}); kernels before 6.5 do so after \
+             {OLD_LADDER} s.",
+            "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다({sysctl}). 6.5 이전 커널은 {OLD_LADDER}초 뒤에 보냅니다.",
+            "本机内核在 {shown} 秒后重发未获应答的 SYN（{sysctl}）；6.5 之前的内核在 {OLD_LADDER} 秒后重发。",
         ),
-        (Language::English, false) => format!(
-            "This kernel sends an unanswered SYN again after {shown} s, as the 5.7 of document 004 did; from 6.5 on \
-             the steps are {NEW_LADDER} s."
-        ),
-        (Language::Korean, true) => format!(
-            "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다({sysctl}). 문서 004의 5.7을 포함해 6.5 이전 커널은 \
-             {OLD_LADDER}초 뒤에 보내며, 발표된 시간에 보이는 계단이 바로 이것입니다."
-        ),
-        (Language::Korean, false) => format!(
-            "이 커널은 문서 004의 5.7처럼 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다. 6.5부터는 {NEW_LADDER}초입니다."
-        ),
-        (Language::Chinese, true) => format!(
-            "本机内核在 {shown} 秒后重发未获应答的 SYN（{sysctl}）。6.5 之前的内核（包括文档 004 的 5.7）在 {OLD_LADDER} \
-             秒后重发：其发表的时间中可以看到这些台阶。"
-        ),
-        (Language::Chinese, false) => format!(
-            "本机内核与文档 004 的 5.7 一样，在 {shown} 秒后重发未获应答的 SYN；从 6.5 起为 {NEW_LADDER} 秒。"
+        false => told!(
+            view.language,
+            "This kernel sends an unanswered SYN again after {shown} s; from 6.5 on the steps are {NEW_LADDER} s.",
+            "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다. 6.5부터는 {NEW_LADDER}초입니다.",
+            "本机内核在 {shown} 秒后重发未获应答的 SYN；从 6.5 起为 {NEW_LADDER} 秒。",
         ),
     })
-}
-
-/// The same in a study that nothing published stands beside.
-fn ladder_alone(language: Language, is_linear: bool, shown: &str, sysctl: &str) -> String {
-    match (language, is_linear) {
-        (Language::English, true) => format!(
-            "This kernel sends an unanswered SYN again after {shown} s ({sysctl}); kernels before 6.5 do so after \
-             {OLD_LADDER} s."
-        ),
-        (Language::English, false) => format!(
-            "This kernel sends an unanswered SYN again after {shown} s; from 6.5 on the steps are {NEW_LADDER} s."
-        ),
-        (Language::Korean, true) => format!(
-            "이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다({sysctl}). 6.5 이전 커널은 {OLD_LADDER}초 뒤에 보냅니다."
-        ),
-        (Language::Korean, false) => {
-            format!("이 커널은 응답 없는 SYN을 {shown}초 뒤에 다시 보냅니다. 6.5부터는 {NEW_LADDER}초입니다.")
-        }
-        (Language::Chinese, true) => format!(
-            "本机内核在 {shown} 秒后重发未获应答的 SYN（{sysctl}）；6.5 之前的内核在 {OLD_LADDER} 秒后重发。"
-        ),
-        (Language::Chinese, false) => {
-            format!("本机内核在 {shown} 秒后重发未获应答的 SYN；从 6.5 起为 {NEW_LADDER} 秒。")
-        }
-    }
 }
 
 /// Whether the table of claims is worth its place.

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    chart, evidence, gateway, goals, io_models, published,
+    added_cost, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
     view::View,
     words::Word,
@@ -13,13 +13,13 @@ const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
     chart::frontier,
     chart::forest,
     goals::section,
-    gateway::runs,
-    gateway::costs,
+    added_cost::section,
+    published::runs,
     claims,
     attributions,
     waiting,
     chart::bars,
-    gateway::figures,
+    orders::section,
     chart::curves,
     chart::why,
     evidence::section,

@@ -4,12 +4,12 @@
 use weir_record::{
     finding::Finding,
     spec::CellSpec,
-    study::ArmSummary,
+    study::{ArmSummary, OversubscribedCell},
     verdict::{Comparison, Metric, Verdict},
 };
 
 use crate::{
-    format, frontier, gateway,
+    added_cost, format, frontier,
     language::{Language, told},
     metrics,
     view::{View, bound},
@@ -18,7 +18,7 @@ use crate::{
 
 /// The verdict of the primary cell in one sentence: what was found, or first why nothing was.
 pub(crate) fn headline(view: &View<'_>) -> String {
-    if let Some(answer) = gateway::headline(view).or_else(|| frontier::headline(view)) {
+    if let Some(answer) = added_cost::headline(view).or_else(|| frontier::headline(view)) {
         return answer;
     }
     let Some(comparison) = view.primary() else { return no_primary(view) };
@@ -53,8 +53,8 @@ pub(crate) fn beside(view: &View<'_>) -> Option<String> {
 
 /// What to do next, where there is no verdict or an arm is missing.
 pub(crate) fn next_step(view: &View<'_>) -> Option<String> {
-    if let Some(missing) = view.result.missing_arms.iter().find(|missing| missing.unlock.is_some()) {
-        let unlock = missing.unlock.as_deref().unwrap_or_default();
+    if let Some(unlock) = view.result.missing_arms.iter().find_map(|missing| missing.unlock.as_ref()) {
+        let unlock = view.finding(unlock);
         return Some(format!("{}{}{unlock}", view.word(Word::Unlock), view.language.colon()));
     }
     let primary = view.primary()?;
@@ -327,6 +327,23 @@ pub(crate) fn absolute(view: &View<'_>) -> Vec<String> {
         (!figures.is_empty()).then(|| format!("{name}{colon}{}", figures.join(view.language.list())))
     };
     [line(baseline, |(_, baseline)| baseline), line(arm, |(arm, _)| arm)].into_iter().flatten().collect()
+}
+
+/// Where threads have to share CPUs, and what that means for the figures.
+pub(crate) fn oversubscribed(view: &View<'_>) -> Option<String> {
+    let cells = &view.result.oversubscribed;
+    let OversubscribedCell { threads, cpus, .. } = cells.iter().max_by_key(|cell| cell.threads)?;
+    let (count, all) = (cells.len(), view.result.spec.cells.len());
+    Some(told!(
+        view.language,
+        "Over-subscribed: {count} of {all} cells have up to {threads} busy threads of servers and generator on {cpus} CPUs. \
+         Waiting for a CPU is part of what they show; figures per second and latencies do not carry over to a machine that \
+         has a CPU for each.",
+        "CPU 부족: 조건 {all}개 중 {count}개는 서버와 부하 생성기의 바쁜 스레드가 최대 {threads}개인데 CPU는 {cpus}개뿐입니다. CPU를 \
+         기다린 시간도 결과에 들어 있으며, 초당 수치와 지연시간은 스레드마다 CPU가 있는 머신에 그대로 적용되지 않습니다.",
+        "CPU 不足：{all} 个条件中有 {count} 个，服务器与负载生成器的繁忙线程最多 {threads} 个，而 CPU 只有 {cpus} 个。等待 CPU 的时间也包含\
+         在结果中；每秒数值与延迟不能直接推及每个线程都有 CPU 的机器。",
+    ))
 }
 
 /// How many trials were used.

@@ -7,8 +7,9 @@ use weir_record::{
 };
 
 use crate::{
+    added_cost,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, gateway, goals, io_models, metrics, notes, published,
+    format, frontier, goals, io_models, metrics, notes, orders, published,
     section::Content,
     sentence,
     table::Table,
@@ -48,7 +49,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         columns_of(&frontier, &mut out);
     }
     notes(view, &mut out);
-    handoff(view, &mut out);
+    further(view, &mut out);
     goals(view, &mut out);
     published(view, &mut out);
     ways(view, &mut out);
@@ -368,24 +369,19 @@ fn published(view: &View<'_>, out: &mut Output) {
     }
 }
 
-/// The runs of the document and the costs, a line each: tables of so many columns do not fit a terminal.
-fn handoff(view: &View<'_>, out: &mut Output) {
-    let sections = [gateway::runs(view), gateway::costs(view), gateway::figures(view)];
-    let shown = sections.into_iter().filter_map(|content| match content {
-        Content::Shown(section) => Some(*section),
-        Content::Nothing(_) | Content::Absent => None,
-    });
-    let mut texts = Vec::new();
-    for section in shown {
+/// What is behind a study's own sentence, a line each: tables of so many columns do not fit a terminal.
+fn further(view: &View<'_>, out: &mut Output) {
+    if let Some(text) = sentence::oversubscribed(view) {
+        out.blank();
+        out.wrapped(&text, "");
+    }
+    let headline = sentence::headline(view);
+    for content in [added_cost::section(view), published::runs(view), orders::section(view)] {
+        let Content::Shown(section) = content else { continue };
         out.blank();
         out.styled(Style::Bold, view.word(section.title));
+        section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
-        texts.extend(section.texts);
-    }
-    // The first is the primary comparison.
-    for text in texts.iter().skip(1) {
-        out.blank();
-        out.wrapped(text, "");
     }
 }
 
@@ -426,13 +422,13 @@ fn missing_arms(view: &View<'_>, out: &mut Output) {
     out.styled(Style::Bold, view.word(Word::MissingTitle));
     let colon = view.language.colon();
     for arm in &view.result.missing_arms {
-        out.wrapped(&format!("- {}{colon}{}", arm.name, view.term(&arm.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", arm.name, view.finding(&arm.reason)), "  ");
         if let Some(unlock) = &arm.unlock {
-            out.wrapped(&format!("  {}{colon}{unlock}", view.word(Word::Unlock)), "    ");
+            out.wrapped(&format!("  {}{colon}{}", view.word(Word::Unlock), view.finding(unlock)), "    ");
         }
     }
     for cell in cells {
-        out.wrapped(&format!("- {}{colon}{}", cell.id, view.term(&cell.reason).0), "  ");
+        out.wrapped(&format!("- {}{colon}{}", cell.id, view.finding(&cell.reason)), "  ");
     }
 }
 

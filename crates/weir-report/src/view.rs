@@ -13,7 +13,6 @@ use weir_record::{
 use crate::{
     findings, format,
     language::{Language, told},
-    terms,
     words::{self, Word},
 };
 
@@ -81,15 +80,6 @@ impl<'a> View<'a> {
     /// A finding of the laboratory in the reader's language.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
         findings::told_in(self.language, finding)
-    }
-
-    /// A text that came from elsewhere in the reader's language, or as it was said, and whether that is English in a
-    /// page that is not.
-    pub(crate) fn term(&self, said: &str) -> (String, bool) {
-        match terms::told(said, self.language) {
-            Some(told) => (told, false),
-            None => (said.to_owned(), true),
-        }
     }
 
     /// The word of a verdict on a metric.
@@ -199,6 +189,20 @@ impl<'a> View<'a> {
         };
         parts.extend(self.turns_apart(cell));
         parts.join(" · ")
+    }
+
+    /// Labels of cells without what all of them say; the whole label where nothing else is left.
+    pub(crate) fn labels_apart(&self, cells: &[String]) -> Vec<String> {
+        let parts = |cell: &String| -> Vec<String> {
+            self.cell_label(cell).split(" · ").map(str::to_owned).collect()
+        };
+        let all: Vec<Vec<String>> = cells.iter().map(parts).collect();
+        let is_shared = |part: &&String| all.len() > 1 && all.iter().all(|own| own.contains(part));
+        let apart = |own: &Vec<String>| {
+            let left: Vec<&str> = own.iter().filter(|part| !is_shared(part)).map(String::as_str).collect();
+            if left.is_empty() { own.join(" · ") } else { left.join(" · ") }
+        };
+        all.iter().map(apart).collect()
     }
 
     /// How the arms take turns, where this alone sets the cell apart from another.

@@ -53,48 +53,33 @@ words! {
         | "实线为订单往返时间，从订单应发出的时刻算起；虚线为服务时间，从实际发出的时刻算起。两者之差就是闭环负载会掩盖的等待时间。";
     WhyTitleOrder: "What differs per order" | "주문당 무엇이 다른가" | "每笔订单的差异";
     MeasuredRatio: "measured ratio" | "측정한 비율" | "实测比值";
-    RunsTitle: "The runs of document 001, published beside measured" | "문서 001의 실행: 발표된 수치와 측정한 수치"
-        | "文档 001 的各次运行：已发表与实测对照";
-    RunsHelp: "s1: one worker, one order in flight in all. s2: two workers, the owner sends the order on. s3: every order \
-        is handed to the other worker; s3-modulo: the share the document handed over. tps: one order in flight per \
-        session; deep: ten. The document counted switches per second at rates that differed; per order they can be \
-        compared. Figures are medians of the clean trials."
-        | "s1: 워커 1개, 전체 동시 주문 1건. s2: 워커 2개, 소유한 워커가 그대로 보냄. s3: 모든 주문을 다른 워커로 넘김. s3-modulo: \
-        문서가 실제로 넘긴 비율. tps: 세션당 동시 1건, deep: 10건. 문서는 서로 다른 요청 속도에서 초당 전환을 셌으므로, 비교할 수 있는 \
-        것은 주문당 수치입니다. 수치는 정상 시행의 중앙값입니다."
-        | "s1：1 个工作线程，总共在途 1 笔。s2：2 个工作线程，由所有者直接发出。s3：每笔订单都交给另一个工作线程；s3-modulo：文档实际交出的比例。\
-        tps：每个会话在途 1 笔；deep：10 笔。文档在不同请求速率下统计每秒切换，只有每笔订单的数值才可比较。数值为有效试验的中位数。";
-    HandoffTitle: "What handing over costs by itself" | "넘기는 일 자체의 비용" | "交接本身的代价";
-    HandoffHelp: "Each arm less the baseline of the same block, which does the same work without handing over: the mean \
-        over the blocks, with its t interval. The share is this cost over that of naive (Fieller's interval, as wide as \
-        for all ways together); a dash where the cost of naive cannot be told from zero."
-        | "같은 블록에서 넘기지 않고 같은 일을 하는 기준을 뺀 값의 블록 평균이며, 구간은 t 구간입니다. 비율은 naive의 비용으로 나눈 값(모든 방식을 \
-        함께 보정한 Fieller 구간)이고, naive의 비용을 0과 구별할 수 없으면 표시하지 않습니다."
-        | "各方案减去同一区组中不交接而做同样工作的基线，取各区组的均值，并给出 t 区间。份额为该代价除以 naive 的代价（Fieller 区间，对所有方案联合\
-        校正）；若 naive 的代价无法与零区分，则不给出。";
+    PublishedRunsTitle: "Published runs beside measured" | "발표된 실행: 발표 수치와 측정 수치" | "已发表的各次运行与实测对照";
+    PublishedRunsHelp: "Runs that others published, each beside the arm that does the same here. Measured figures are \
+        medians of the clean trials."
+        | "다른 곳에서 발표한 실행을 여기서 같은 일을 하는 비교 대상과 나란히 놓았습니다. 측정 수치는 정상 시행의 중앙값입니다."
+        | "他人发表的各次运行，与此处做同样工作的方案对照。实测数值为有效试验的中位数。";
+    PublishedRun: "run" | "실행" | "运行";
+    AddedCostTitle: "What arms add to the baseline's cost" | "기준에 더해지는 비용" | "在基线之上增加的代价";
+    AddedCostHelp: "Each arm less the baseline of the same block, which does the same work without what the arm adds: the \
+        mean over the blocks, with its t interval. The share is the first of these costs over that of the reference \
+        (Fieller's interval, as wide as for all arms together); a dash where the reference's cost cannot be told from zero."
+        | "같은 블록에서 추가되는 것 없이 같은 일을 하는 기준을 뺀 값의 블록 평균이며, 구간은 t 구간입니다. 비율은 첫 번째 비용을 참조 대상의 \
+        비용으로 나눈 값(모든 대상을 함께 보정한 Fieller 구간)이고, 참조 대상의 비용을 0과 구별할 수 없으면 표시하지 않습니다."
+        | "各方案减去同一区组中没有该附加部分而做同样工作的基线，取各区组的均值，并给出 t 区间。份额为第一项代价除以参照方案的代价（Fieller \
+        区间，对所有方案联合校正）；若参照方案的代价无法与零区分，则不给出。";
     OrderFiguresTitle: "Figures per order" | "주문당 수치" | "每笔订单的数值";
     OrderFiguresHelp: "Medians of the clean trials with the smallest and the largest. Switches are those of all threads \
         of the gateway. A wake is one that cost a system call."
         | "정상 시행의 중앙값과 최솟값, 최댓값입니다. 컨텍스트 스위치은 게이트웨이의 모든 스레드를 합친 것이고, 깨우기는 시스템 콜이 든 것만 \
         셉니다."
         | "有效试验的中位数及最小、最大值。切换为网关全部线程之和；唤醒只计需要系统调用的。";
-    Run: "run" | "실행" | "运行";
-    Driver: "driver" | "드라이버" | "驱动";
     Journal: "journal" | "저널" | "日志";
-    PublishedSwitchesPerSecond: "published switches/s" | "발표된 초당 전환" | "已发表每秒切换";
-    PublishedSwitches: "published per order" | "발표 기준 주문당 전환" | "已发表每笔切换";
-    PublishedOrders: "published orders/s" | "발표된 주문/초" | "已发表订单/秒";
-    PublishedMedian: "published p50" | "발표된 p50" | "已发表 p50";
     RoundTripP50: "round trip p50" | "왕복 p50" | "往返 p50";
     RoundTripP99: "round trip p99" | "왕복 p99" | "往返 p99";
     HandedOff: "handed over" | "넘긴 비율" | "交出比例";
     Wakes: "wakes" | "깨우기" | "唤醒";
     WakesPerHandoff: "wakes a hand-off" | "전달당 깨우기" | "每次交接的唤醒";
     HandoffsPerDrain: "taken a drain" | "비우기당 건수" | "每次清空的条数";
-    OwnCpu: "own CPU per order" | "주문당 자체 CPU" | "每笔订单自身 CPU";
-    OfReference: "of naive" | "naive 대비" | "相对 naive";
-    OwnSwitches: "own switches" | "자체 컨텍스트 스위치" | "自身切换";
-    OwnRoundTrip: "own share of p50" | "p50 증가분" | "p50 增量";
     CheckReplies: "every reply came in its turn" | "모든 응답이 순서대로 도착" | "所有回报都按序到达";
     CheckChain: "the gateway received twice what the exchange did" | "게이트웨이 수신이 거래소의 두 배"
         | "网关接收量恰为交易所的两倍";
@@ -153,11 +138,13 @@ words! {
         | "模拟器的说明见 docs/guide/simulated-disk.md。";
 
     PublishedTitle: "Published beside measured" | "발표된 수치와 측정한 수치" | "已发表数据与实测对照";
-    PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline."
-        | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다."
-        | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。";
+    PublishedHelp: "What others published about such servers, and what came out here. Ratios are arm over baseline. \
+        Explanations are those of whoever wrote the study; a cause is measured only where arms switch it on."
+        | "다른 곳에서 이런 서버에 대해 발표한 수치와 여기서 측정한 결과입니다. 비율은 비교 대상을 기준으로 나눈 값입니다. 설명은 연구를 작성한 \
+        사람의 것이며, 원인은 그 원인만 켠 대상이 있을 때만 측정합니다."
+        | "他人就此类服务器发表的数据，以及此处的实测结果。比值为方案除以基线。说明出自研究的作者；只有存在单独打开某一原因的方案时，才测量该原因。";
     PublishedClaim: "published" | "발표 내용" | "已发表内容";
-    PublishedWhy: "why" | "이유" | "原因";
+    PublishedWhy: "explanation" | "설명" | "说明";
     PublishedRatio: "published ratio" | "발표된 비율" | "已发表比值";
     PublishedHelpOperation: "What others published about waiting for such a disk, and what came out here: the ratio of arm \
         over baseline, or the figures themselves."
@@ -245,13 +232,9 @@ words! {
 
     IoModelsTitle: "I/O models, and which of them this machine has" | "I/O 모델과 이 머신에서의 사용 가능 여부"
         | "I/O 模型，以及本机具备哪些";
-    IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages. \
-        Document 004 has such a table; it takes two kinds of AIO for one, and says wrongly that epoll uses interrupts and \
-        that pwritev scatters."
-        | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다. 문서 004에도 이런 표가 있으나 \
-        AIO는 서로 다른 두 가지를 섞었고, epoll은 인터럽트를 쓴다고, pwritev는 나눠 읽기도 한다고 잘못 적었습니다."
-        | "关于本机的内容在建立研究时实际探测；其余来自手册页。文档 004 也有这样的表：其中 AIO 混淆了两种东西，误称 epoll 使用中断、\
-        pwritev 能分散读。";
+    IoModelsHelp: "What is said of this machine was probed when the study was made; the rest is from the manual pages."
+        | "이 머신에 대한 내용은 연구를 만들 때 직접 확인한 것이고, 나머지는 매뉴얼 페이지에 따른 것입니다."
+        | "关于本机的内容在建立研究时实际探测；其余来自手册页。";
     Way: "way" | "방식" | "方式";
     WayHere: "on this machine" | "이 머신에서" | "在本机";
     IoModelSource: "found by" | "확인 방법" | "探测方法";
@@ -311,9 +294,11 @@ words! {
     BetterRight: "better →" | "좋음 →" | "更好 →";
     NoComparisons: "No comparison could be made." | "비교할 수 있는 결과가 없습니다." | "没有可比较的结果。";
     FiguresTitle: "Throughput and CPU" | "처리량과 CPU" | "吞吐量与 CPU";
-    FiguresHelp: "Bars are medians over the clean trials, whiskers minimum to maximum, dots single trials."
-        | "막대는 정상 시행의 중앙값, 수염은 최소–최대, 점은 개별 시행입니다."
-        | "条形为有效试验的中位数，须线为最小值到最大值，圆点为单次试验。";
+    FiguresHelp: "Bars are medians over the rounds or blocks that the ratios are of, whiskers minimum to maximum, dots \
+        single rounds or blocks. The baseline's are those beside the first arm compared with it."
+        | "막대는 비율을 구한 라운드나 블록의 중앙값, 수염은 최소–최대, 점은 개별 라운드나 블록입니다. 기준의 값은 가장 먼저 비교한 대상과 \
+        함께 잰 것입니다."
+        | "条形为计算比值所用各轮或各区组的中位数，须线为最小值到最大值，圆点为单轮或单个区组。基线的数值取自与它首先比较的方案同在的轮次或区组。";
     NoFigures: "No trial gave figures." | "수치를 낸 시행이 없습니다." | "没有任何试验给出数据。";
     LatencyTitle: "Latency at one offered rate" | "같은 부하율에서의 지연시간" | "同一负载速率下的延迟";
     LatencyHelp: "Solid: response time, counted from the moment a message was due. Dashed: service time, counted \

@@ -11,6 +11,7 @@ mod documented;
 mod load;
 mod observe;
 mod serve;
+mod settings;
 mod storage;
 mod top;
 
@@ -18,6 +19,7 @@ pub(crate) use ctl::{Ctl, CtlTask};
 pub(crate) use load::{Arrivals, LoadShared, MaxErrors};
 pub(crate) use observe::Observe;
 pub(crate) use serve::{Accept, ServeShared};
+pub(crate) use settings::{Settings, of as settings_of};
 pub(crate) use storage::{
     OnOff, Storage, StorageCapture, StorageRun, StorageSimulate, StorageTask, Workload,
 };

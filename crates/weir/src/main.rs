@@ -10,15 +10,20 @@ mod protocol;
 mod signals;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 fn main() -> std::process::ExitCode {
-    let arguments = Arguments::parse();
+    let mut command = Arguments::command();
+    let matches = command.get_matches_mut();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.format(&mut command).exit(),
+    };
     let outcome = match &arguments.command {
         Command::Study(study) => command::study::run(study),
         Command::Doctor(doctor) => command::doctor::run(doctor),
         Command::Serve(serve) => serve.run(),
-        Command::Load(load) => command::load::run(load.command()),
+        Command::Load(load) => command::load::run(load.command(), &args::settings_of(&command, &matches)),
         Command::Storage(storage) => command::storage::run(storage),
         Command::Top(top) => command::top::run(top),
         Command::Observe(observe) => command::observe::run(observe),

@@ -62,7 +62,7 @@ mod unix_path;
 mod uring;
 
 pub(crate) use probe::start_runtime;
-pub use probe::{DriverReport, StartError, probe};
+pub use probe::{DriverReport, Refusal, StartError, probe};
 pub use socket::ListenOptions;
 pub(crate) use socket::open_listener;
 pub(crate) use unix_path::BoundPath;

@@ -14,14 +14,12 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The kernel, or a sandbox around us, refuses the driver.
-    #[error("the {driver} driver cannot run here: {reason}{}", unlock.as_ref().map(|way| format!("; {way}")).unwrap_or_default())]
+    #[error("the {driver} driver cannot run here: {refusal}{}", refusal.remedy().map(|way| format!("; {way}")).unwrap_or_default())]
     Refused {
         /// Driver asked for.
         driver: Driver,
         /// What is in the way.
-        reason: String,
-        /// What would unlock it.
-        unlock: Option<String>,
+        refusal: Refusal,
     },
     /// The driver cannot do what was asked of it.
     #[error("the {driver} driver cannot do this: {reason}")]
@@ -36,17 +34,81 @@ pub enum StartError {
     Nothing(String),
 }
 
+/// Why the kernel, or a sandbox around us, refuses a driver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The kernel does not know the calls, or a filter says so in its place.
+    #[error("this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)")]
+    NoRing,
+    /// The administrator switched it off.
+    #[error("kernel.io_uring_disabled is {level} (EPERM)")]
+    RingDisabled {
+        /// 1 for all but a group, 2 for everybody.
+        level: u8,
+    },
+    /// A sandbox forbids it.
+    #[error("a sandbox forbids io_uring (EPERM): containers do so by default through seccomp")]
+    RingForbidden,
+    /// There is no locked memory left for the ring.
+    #[error("the kernel refused the ring's memory (ENOMEM)")]
+    RingMemory,
+    /// Something else, in the words of the kernel or of the start-up test.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Refusal {
+    /// What would unlock the driver.
+    pub fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoRing => {
+                "run on Linux 5.19 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile"
+            }
+            Self::RingDisabled { .. } => "run: sudo sysctl -w kernel.io_uring_disabled=0",
+            Self::RingForbidden => "run the container with --security-opt seccomp=unconfined",
+            Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
+            Self::Other(_) => return None,
+        })
+    }
+
+    fn of(driver: Driver, error: &io::Error) -> Self {
+        let other = || Self::Other(error.to_string());
+        if driver != Driver::Uring {
+            return other();
+        }
+        let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
+        match (error.raw_os_error(), disabled.trim().parse()) {
+            (Some(libc::ENOSYS), _) => Self::NoRing,
+            (Some(libc::EPERM), Ok(level @ 1..)) => Self::RingDisabled { level },
+            (Some(libc::EPERM), _) => Self::RingForbidden,
+            (Some(libc::ENOMEM), _) => Self::RingMemory,
+            _ => other(),
+        }
+    }
+}
+
 /// What the probe found about one driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverReport {
     /// Driver.
     pub driver: Driver,
+    /// What the kernel granted it, as stable names (`multishot-receive`).
+    pub granted: Vec<&'static str>,
+    /// Why it did not pass its start-up test; absent when it did.
+    pub refusal: Option<Refusal>,
+}
+
+impl DriverReport {
     /// Whether it passed its start-up test.
-    pub available: bool,
-    /// What was granted, or why not.
-    pub detail: String,
-    /// What would unlock it.
-    pub unlock: Option<String>,
+    pub fn is_available(&self) -> bool {
+        self.refusal.is_none()
+    }
+
+    /// What was granted, or why not, in words.
+    pub fn detail(&self) -> String {
+        let granted = || self.granted.join(", ").replace('-', " ");
+        self.refusal.as_ref().map_or_else(granted, ToString::to_string)
+    }
 }
 
 /// Order in which `auto` tries.
@@ -57,9 +119,9 @@ pub(crate) fn start_runtime(
     config: &Config,
     start: impl Fn(Driver) -> io::Result<Rc<Core>>,
 ) -> Result<Rc<Core>, StartError> {
-    let refused = |driver: Driver, error: io::Error| {
-        let (reason, unlock) = explain(driver, &error);
-        StartError::Refused { driver, reason, unlock }
+    let refused = |driver: Driver, error: io::Error| StartError::Refused {
+        driver,
+        refusal: Refusal::of(driver, &error),
     };
     match config.driver {
         DriverChoice::Named(driver) => start(driver).map_err(|error| refused(driver, error)),
@@ -91,7 +153,7 @@ fn smoke_test(config: &Config, driver: Driver) -> io::Result<()> {
 fn smoke_test_here(config: &Config) -> io::Result<()> {
     use std::io::{Read, Write};
     let runtime = crate::Runtime::new(config).map_err(|error| match error {
-        StartError::Refused { reason, .. } => io::Error::other(reason),
+        StartError::Refused { refusal, .. } => io::Error::other(refusal),
         other => io::Error::other(other.to_string()),
     })?;
     let (ours, mut theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -110,68 +172,39 @@ fn smoke_test_here(config: &Config) -> io::Result<()> {
     if byte == *b"w" { Ok(()) } else { Err(io::Error::other("the start-up test returned another byte")) }
 }
 
-/// Turns a start-up error into a sentence and a remedy.
-fn explain(driver: Driver, error: &io::Error) -> (String, Option<String>) {
-    let plain = (error.to_string(), None);
-    if driver != Driver::Uring {
-        return plain;
-    }
-    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default();
-    match error.raw_os_error() {
-        Some(libc::ENOSYS) => {
-            let way =
-                "run on Linux 5.19 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile";
-            ("this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)".into(), Some(way.into()))
-        }
-        Some(libc::EPERM) if disabled.trim() == "2" || disabled.trim() == "1" => {
-            let reason = format!("kernel.io_uring_disabled is {} (EPERM)", disabled.trim());
-            (reason, Some("run: sudo sysctl -w kernel.io_uring_disabled=0".into()))
-        }
-        Some(libc::EPERM) => {
-            let reason = "a sandbox forbids io_uring (EPERM): containers do so by default through seccomp";
-            (reason.into(), Some("run the container with --security-opt seccomp=unconfined".into()))
-        }
-        Some(libc::ENOMEM) => {
-            let reason = "the kernel refused the ring's memory (ENOMEM)";
-            (reason.into(), Some("raise the locked-memory limit: ulimit -l unlimited".into()))
-        }
-        _ => plain,
-    }
-}
-
 /// Tries every driver of the kernel.
 pub fn probe(config: &Config) -> Vec<DriverReport> {
     let kernel = Driver::ALL.into_iter().filter(|driver| *driver != Driver::Sim);
     let report = |driver| match smoke_test(config, driver) {
-        Ok(()) => DriverReport { driver, available: true, detail: granted(config, driver), unlock: None },
+        Ok(()) => DriverReport { driver, granted: granted(config, driver), refusal: None },
         Err(error) => {
             let started =
                 crate::Runtime::new(&Config { driver: DriverChoice::Named(driver), ..config.clone() });
-            let (detail, unlock) = match started {
-                Err(StartError::Refused { reason, unlock, .. }) => (reason, unlock),
-                _ => (error.to_string(), None),
+            let refusal = match started {
+                Err(StartError::Refused { refusal, .. }) => refusal,
+                _ => Refusal::Other(error.to_string()),
             };
-            DriverReport { driver, available: false, detail, unlock }
+            DriverReport { driver, granted: Vec::new(), refusal: Some(refusal) }
         }
     };
     kernel.map(report).collect()
 }
 
-/// What the kernel granted the driver, in words.
-fn granted(config: &Config, driver: Driver) -> String {
+/// What the kernel granted the driver.
+fn granted(config: &Config, driver: Driver) -> Vec<&'static str> {
     match driver {
-        Driver::Uring => super::uring::granted(config).unwrap_or_else(|error| error.to_string()),
-        Driver::Epoll => "edge-triggered, registered once".into(),
-        Driver::Poll => "level-triggered, the whole list in every call".into(),
-        Driver::Select => "level-triggered, descriptors below 1024".into(),
-        Driver::Blocking => "one thread a connection".into(),
-        Driver::Sim => "virtual time".into(),
+        Driver::Uring => super::uring::granted(config).unwrap_or_default(),
+        Driver::Epoll => vec!["edge-triggered", "registered-once"],
+        Driver::Poll => vec!["level-triggered", "whole-list-in-every-call"],
+        Driver::Select => vec!["level-triggered", "descriptors-below-1024"],
+        Driver::Blocking => vec!["one-thread-a-connection"],
+        Driver::Sim => vec!["virtual-time"],
     }
 }
 
 impl fmt::Display for DriverReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.available { "yes" } else { "no" };
-        write!(formatter, "{}: {word}, {}", self.driver, self.detail)
+        let word = if self.is_available() { "yes" } else { "no" };
+        write!(formatter, "{}: {word}, {}", self.driver, self.detail())
     }
 }

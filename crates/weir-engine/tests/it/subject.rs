@@ -69,7 +69,7 @@ impl Subject {
     pub fn refusal(&self) -> Option<String> {
         match Runtime::new(&self.config()) {
             Ok(_) => None,
-            Err(StartError::Refused { reason, .. }) => Some(reason),
+            Err(StartError::Refused { refusal, .. }) => Some(refusal.to_string()),
             Err(error) => panic!("{}: {error}", self.name),
         }
     }

@@ -66,10 +66,10 @@ fn bounded(count: usize, at: usize) -> Result<(), Fault> {
 
 /// A side as the file has it.
 #[derive(Default)]
-struct Chosen {
+pub(super) struct Chosen {
     at: usize,
     key: String,
-    arms: Vec<String>,
+    pub(super) arms: Vec<String>,
     cell: Option<String>,
     levels: Vec<(&'static Factor, Vec<Value>)>,
     neighbours: Option<Vec<String>>,
@@ -77,7 +77,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn wrong(&self, message: String) -> Fault {
+    pub(super) fn wrong(&self, message: String) -> Fault {
         Fault::new(self.at, &self.key, message)
     }
 }
@@ -147,17 +147,22 @@ impl Known<'_> {
         Ok(places.map(|place| ComparisonSpec { of: side(place), to: Vec::new(), goal: Some(goal) }).collect())
     }
 
-    fn arm_names(&self) -> Vec<&str> {
+    /// Whether the arm is asked for in the cell, whether or not it runs on this machine.
+    pub(super) fn runs(&self, arm: &str, cell: &CellSpec) -> bool {
+        cell.has_arm(arm) || self.absent.contains(&arm)
+    }
+
+    pub(super) fn arm_names(&self) -> Vec<&str> {
         let own = self.spec.arms.iter().map(|arm| arm.name.as_str());
         own.chain(self.absent.iter().copied()).collect()
     }
 
-    fn arms(&self, entry: Entry<'_>) -> Result<Vec<String>, Fault> {
+    pub(super) fn arms(&self, entry: Entry<'_>) -> Result<Vec<String>, Fault> {
         let names = self.arm_names();
         entry.one_or_many()?.into_iter().map(|entry| one_of(entry, "arm", &names)).collect()
     }
 
-    fn side(&self, entry: Entry<'_>) -> Result<Chosen, Fault> {
+    pub(super) fn side(&self, entry: Entry<'_>) -> Result<Chosen, Fault> {
         let (at, key) = (entry.at, entry.key.clone());
         let mut table = entry.table()?;
         let cell = |entry: Entry<'_>| {
@@ -194,10 +199,16 @@ impl Known<'_> {
 
     /// Arms and cells that `of` stands for. Where cells of both kinds of load have the levels, those in closed loop are
     /// meant; one at an offered rate is named by its identifier.
-    fn places<'s>(&'s self, of: &Chosen) -> Result<Vec<(String, &'s CellSpec)>, Fault> {
-        if of.arms.is_empty() {
-            return Err(of.wrong("name an arm: of = { arm = \"…\" }".to_owned()));
+    pub(super) fn places<'s>(&'s self, of: &Chosen) -> Result<Vec<(String, &'s CellSpec)>, Fault> {
+        let mut cells = self.cells(of);
+        if cells.iter().any(|cell| cell.load == LoadMode::Closed) {
+            cells.retain(|cell| cell.load == LoadMode::Closed);
         }
+        self.places_in(of, &cells)
+    }
+
+    /// The cells that have the levels, whatever their load.
+    pub(super) fn cells<'s>(&'s self, of: &Chosen) -> Vec<&'s CellSpec> {
         let neighbours = of.neighbours.as_deref().unwrap_or_default();
         let is_meant = |cell: &&CellSpec| match &of.cell {
             Some(id) => cell.id == *id,
@@ -206,14 +217,21 @@ impl Known<'_> {
                     && of.levels.iter().all(|(factor, levels)| has(cell, factor, levels))
             }
         };
-        let mut cells: Vec<&CellSpec> = self.spec.cells.iter().filter(is_meant).collect();
-        if cells.iter().any(|cell| cell.load == LoadMode::Closed) {
-            cells.retain(|cell| cell.load == LoadMode::Closed);
+        self.spec.cells.iter().filter(is_meant).collect()
+    }
+
+    /// The arms of `of` in these cells, each at least once.
+    pub(super) fn places_in<'s>(
+        &self,
+        of: &Chosen,
+        cells: &[&'s CellSpec],
+    ) -> Result<Vec<(String, &'s CellSpec)>, Fault> {
+        if of.arms.is_empty() {
+            return Err(of.wrong("name an arm: of = { arm = \"…\" }".to_owned()));
         }
-        let runs = |arm: &str, cell: &CellSpec| cell.has_arm(arm) || self.absent.contains(&arm);
         let mut places = Vec::new();
         for arm in &of.arms {
-            let own = cells.iter().filter(|cell| runs(arm, cell)).map(|cell| (arm.clone(), *cell));
+            let own = cells.iter().filter(|cell| self.runs(arm, cell)).map(|cell| (arm.clone(), *cell));
             let before = places.len();
             places.extend(own);
             if places.len() == before && !self.lacks_cells {
@@ -278,7 +296,7 @@ fn has(cell: &CellSpec, factor: &Factor, levels: &[Value]) -> bool {
     })
 }
 
-fn metric(entry: Entry<'_>) -> Result<Metric, Fault> {
+pub(super) fn metric(entry: Entry<'_>) -> Result<Metric, Fault> {
     let names: Vec<&str> = METRICS.iter().map(|row| row.key).collect();
     let name = one_of(entry, "metric", &names)?;
     Ok(METRICS.iter().find(|row| row.key == name).map_or(Metric::Throughput, |row| row.metric))

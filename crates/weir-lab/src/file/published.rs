@@ -2,11 +2,14 @@
 
 use weir_record::{
     metric::{METRICS, Metric},
-    spec::{Cause, PublishedClaim, StudySpec, Text},
+    spec::{Cause, PublishedClaim, PublishedRun, StudySpec, Text},
 };
 
-use super::one_of;
-use crate::table::{Entry, Fault, Table};
+use super::{comparisons, one_of};
+use crate::{
+    limits::{PUBLISHED_RUN_FIGURES_MAX, PUBLISHED_RUNS_MAX},
+    table::{Entry, Fault, Table},
+};
 
 /// Reads the claims of a file. Arms may be among those that this machine lacks; where it lacks cells too, claims beside
 /// them have no place here.
@@ -54,6 +57,54 @@ fn claim(mut table: Table<'_>, cells: Option<&[&str]>, arms: &[&str]) -> Result<
     };
     table.finish(|_| None)?;
     Ok(claim)
+}
+
+/// Reads runs with their figures. One whose cells this machine lacks has no place.
+pub(super) fn runs(
+    tables: Vec<Table<'_>>,
+    known: &comparisons::Known<'_>,
+) -> Result<Vec<PublishedRun>, Fault> {
+    if let Some(table) = tables.get(PUBLISHED_RUNS_MAX) {
+        let message = format!("{} runs; at most {PUBLISHED_RUNS_MAX} are allowed", tables.len());
+        return Err(Fault::new(table.at(), "published_run", message));
+    }
+    let runs = tables.into_iter().map(|table| run(table, known));
+    runs.filter(|run| run.as_ref().map_or(true, |run| !run.cells.is_empty())).collect()
+}
+
+fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<PublishedRun, Fault> {
+    let of = table.required("of", |entry| known.side(entry))?;
+    let [arm] = of.arms.as_slice() else {
+        return Err(of.wrong("name the one arm that does the same: of = { arm = \"…\" }".to_owned()));
+    };
+    let run = PublishedRun {
+        name: table.required("name", Entry::text)?,
+        source: table.required("source", text)?,
+        about: table.required("about", text)?,
+        arm: arm.clone(),
+        cells: known.places(&of)?.into_iter().map(|(_, cell)| cell.id.clone()).collect(),
+        figures: table.read("figures", figures)?.unwrap_or_default(),
+    };
+    table.finish(|_| None)?;
+    Ok(run)
+}
+
+/// Figures by metric, in the metric's unit.
+fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, Fault> {
+    let mut table = entry.table()?;
+    let mut found = Vec::new();
+    for row in &METRICS {
+        let figure = |entry: Entry<'_>| {
+            let wrong = entry.wrong("it is no figure; write a number, 0 or more".to_owned());
+            entry.fraction().and_then(|it| if it.is_finite() && it >= 0.0 { Ok(it) } else { Err(wrong) })
+        };
+        found.extend(table.read(row.key, figure)?.map(|figure| (row.metric, figure)));
+    }
+    if found.len() > PUBLISHED_RUN_FIGURES_MAX {
+        return Err(table.wrong(&format!("at most {PUBLISHED_RUN_FIGURES_MAX} figures are allowed")));
+    }
+    table.finish(|_| None)?;
+    Ok(found)
 }
 
 fn cause(mut table: Table<'_>, arms: &[&str]) -> Result<Cause, Fault> {

@@ -303,6 +303,8 @@ fn on_driver(arm: &str, subject: &GatewaySubject, cell: &CellSpec) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use weir_record::finding::Finding;
+
     use super::*;
     use crate::{builtin::BuiltIn, host_defaults::DriverFound, validate};
 
@@ -364,7 +366,7 @@ mod tests {
         let gone = DriverFound {
             driver: "uring".to_owned(),
             available: false,
-            detail: "kernel.io_uring_disabled is 2".to_owned(),
+            detail: Finding::IoUringDisabled { level: 2 },
             unlock: None,
         };
         let found = study_on(&HostDefaults { tried: vec![gone], ..HostDefaults::default() });

@@ -6,6 +6,8 @@ use weir_lab::{
     outline,
 };
 
+use weir_record::finding::Finding;
+
 use crate::fixture::{built_in, study_on};
 
 fn machine() -> HostDefaults {
@@ -16,7 +18,7 @@ fn without_uring() -> HostDefaults {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "kernel.io_uring_disabled is 2".to_owned(),
+        detail: Finding::IoUringDisabled { level: 2 },
         unlock: None,
     };
     HostDefaults { tried: vec![gone], ..machine() }
@@ -27,7 +29,9 @@ fn published(host_defaults: HostDefaults) -> HostDefaults {
 }
 
 fn told(name: &str, host_defaults: &HostDefaults) -> String {
-    outline::text(&study_on(name, host_defaults))
+    outline::text(&study_on(name, host_defaults), |finding| {
+        weir_report::finding(finding, weir_report::Language::English)
+    })
 }
 
 #[test]
@@ -70,15 +74,32 @@ fn a_study_with_one_plan_says_so_when_it_is_asked_for_another() {
 #[test]
 fn every_run_of_the_document_has_its_counterpart_on_every_driver() {
     let spec = study_on("gateway", &published(machine())).spec;
-    for driver in ["uring", "epoll", "poll", "select"] {
-        for run in &weir_judge::handoff::DOCUMENT_RUNS {
-            let id = format!("{}-{driver}-w2", run.load);
-            let cell = spec.cells.iter().find(|cell| cell.id == id).expect("the cell is there");
-            assert!(cell.has_arm(run.arm), "{} on {driver}", run.name);
+    let names: Vec<&str> = spec.published_runs.iter().map(|run| run.name.as_str()).collect();
+    assert_eq!(names, ["s1", "s2", "s3", "s3-modulo", "tps-1w", "tps-2w", "deep-1w", "deep-2w"]);
+    for run in &spec.published_runs {
+        assert_eq!(run.cells.len(), 4, "{}: one for each driver", run.name);
+        for id in &run.cells {
+            let cell = spec.cells.iter().find(|cell| cell.id == *id).expect("the cell is there");
+            assert!(cell.has_arm(&run.arm) && cell.workers == 2, "{} in {id}", run.name);
         }
     }
     let on_select = spec.cells.iter().filter(|cell| cell.id.contains("select"));
     assert!(on_select.into_iter().all(|cell| !cell.has_arm("msgring")));
+}
+
+#[test]
+fn what_handing_over_costs_is_asked_for_each_driver_under_every_load_in_which_it_happens() {
+    let spec = study_on("gateway", &machine()).spec;
+    let asked: Vec<(&str, usize, Option<f64>)> =
+        spec.added_costs.iter().map(|it| (it.group.as_str(), it.cells.len(), it.share_max)).collect();
+    assert_eq!(
+        asked,
+        [("uring", 3, Some(0.5)), ("epoll", 3, Some(0.5)), ("uring", 1, None), ("epoll", 1, None)]
+    );
+    assert_eq!(spec.added_costs[0].cells, ["closed-uring-w2", "paced-uring-w2", "flood-uring-w2"]);
+    let without = study_on("gateway", &without_uring()).spec;
+    let groups: Vec<String> = without.added_costs.into_iter().map(|it| it.group).collect();
+    assert_eq!(groups, ["epoll", "epoll"]);
 }
 
 #[test]

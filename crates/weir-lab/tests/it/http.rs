@@ -163,7 +163,7 @@ fn without_io_uring_the_claims_of_its_arms_have_no_figure_and_the_others_do() {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "kernel.io_uring_disabled is 2".to_owned(),
+        detail: Finding::IoUringDisabled { level: 2 },
         unlock: None,
     };
     let Study { spec, missing_arms } =
@@ -185,8 +185,9 @@ fn a_peer_that_is_not_there_is_named_with_what_builds_it_and_the_others_are_comp
     let mut launcher = launcher(&spec, &[("uring", 16.0)]);
     launcher.arms.get_mut("go").expect("it is an arm").fault = FakeFault::Environment;
     let outcome = start("survey-without-go", &spec, &mut launcher).expect("it runs");
+    let peers_build = Finding::RunCommand { command: "peers/build".to_owned() };
     let [go] = outcome.result.missing_arms.as_slice() else { panic!("{:?}", outcome.result.missing_arms) };
-    assert_eq!((go.name.as_str(), go.unlock.as_deref()), ("go", Some("peers/build")));
+    assert_eq!((go.name.as_str(), &go.unlock), ("go", &Some(peers_build)));
     assert_eq!((outcome.result.verdict, outcome.result.complete), (Verdict::Better, true));
     assert!(outcome.result.elapsed_ns < 600_000_000_000, "{}", outcome.result.elapsed_ns);
 }

@@ -109,7 +109,8 @@ fn an_effect_that_differs_between_states_is_told_for_each_and_judged_in_one() {
 }
 
 #[test]
-fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others() {
+fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others_and_its_figures_are_of_the_rounds_of_its_ratio()
+{
     let mut spec = study(&["epoll", "uring", "poll"], 12, 1);
     alternation::apply(&mut spec);
     let mut launcher = launcher(1, FakeStates::Near, 0.9);
@@ -122,6 +123,21 @@ fn an_arm_that_fails_in_some_rounds_loses_these_and_no_others() {
         (found.pairs, found.pairs_excluded.clone())
     };
     let failed = Finding::Excluded { reason: ExclusionKind::ServerFailed, count: 1 };
+    for arm in ["uring", "poll"] {
+        let compared = outcome.result.comparisons.iter().filter(|it| it.arm == arm && it.levels.is_some());
+        for Comparison { metric, levels, pairs, .. } in compared {
+            let own = |name: &str| outcome.result.arms.iter().find(|it| it.arm == name)?.figures(*metric);
+            let figures = own(arm).expect("it was compared");
+            assert_eq!(
+                (figures.spread.median, figures.units.len()),
+                (levels.unwrap_or_default().0, *pairs as usize)
+            );
+            if arm == "uring" {
+                let baseline = own("epoll").map(|it| it.spread.median);
+                assert_eq!(baseline, levels.map(|it| it.1), "the first arm it was compared with");
+            }
+        }
+    }
     assert_eq!(rounds("uring"), (11, vec![failed]));
     assert_eq!(rounds("poll"), (12, Vec::new()));
     assert!(outcome.trials.iter().all(|trial| trial.attempt == 0), "what failed by itself is not repeated");
@@ -470,8 +486,8 @@ fn quick_without_io_uring_compares_poll_and_says_what_is_missing() {
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "kernel.io_uring_disabled is 2".to_owned(),
-        unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
+        detail: Finding::IoUringDisabled { level: 2 },
+        unlock: Some(Finding::RunCommand { command: "sysctl kernel.io_uring_disabled=0".to_owned() }),
     };
     let host_defaults = HostDefaults { seed: 11, tried: vec![gone], ..HostDefaults::default() };
     let Study { spec, missing_arms } = study_on("quick", &host_defaults);

@@ -214,7 +214,8 @@ fn an_arm_that_dies_at_once_is_named_and_the_others_go_on() {
     let outcome =
         start("dead", &study(&["epoll", "uring", "nginx"], 12, SEED), &mut launcher).expect("it runs");
     let reason = "exited with status 1: no such thing".to_owned();
-    let missing = MissingArm { name: "nginx".to_owned(), reason: reason.clone(), unlock: None };
+    let never = Finding::NeverServed { trials: 2, said: reason.clone() };
+    let missing = MissingArm { name: "nginx".to_owned(), reason: never, unlock: None };
     assert_eq!(outcome.result.missing_arms, [missing]);
     assert_eq!((outcome.ended, outcome.result.verdict), (Ended::Complete, Verdict::Better));
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result), ExitCode::Environment);
@@ -281,7 +282,8 @@ fn an_arm_the_environment_refuses_is_not_tried_again() {
     launcher.arms.get_mut("uring").expect("it is there").fault = FakeFault::Environment;
     let outcome = start("refused", &study(&["epoll", "uring"], 12, SEED), &mut launcher).expect("it ends");
     assert_eq!(outcome.ended, Ended::ArmsMissing);
-    assert_eq!(outcome.result.missing_arms[0].reason, "io_uring is switched off");
+    let refused = Finding::CannotRunHere { said: "io_uring is switched off".to_owned() };
+    assert_eq!(outcome.result.missing_arms[0].reason, refused);
     assert_eq!(ExitCode::of_session(outcome.ended, &outcome.result).code(), 13);
 }
 

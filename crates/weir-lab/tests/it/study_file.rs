@@ -7,6 +7,7 @@ use weir_lab::{
     host_defaults::{DriverFound, HostDefaults},
 };
 use weir_record::{
+    finding::Finding,
     goal::{ComparisonSpec, Goal, Side},
     metric::Metric,
     spec::{CellRole, CellSpec, LoadMode, StudySpec, Subject},
@@ -435,7 +436,7 @@ fn a_claim_beside_a_cell_that_this_machine_lacks_has_no_place_and_a_wrong_one_is
     let gone = DriverFound {
         driver: "uring".to_owned(),
         available: false,
-        detail: "it is switched off".to_owned(),
+        detail: Finding::IoUringDisabled { level: 2 },
         unlock: None,
     };
     let without = HostDefaults { tried: vec![gone], ..host_defaults() };
@@ -560,4 +561,38 @@ fn a_cell_has_neighbours_by_their_names_and_shows_them() {
     let storage = "name = \"a\"\nprotocol = \"storage\"\n[[cell]]\nrole = \"primary\"\nneighbours = [\"drip\"]\n\
                    [[arm]]\nname = \"a\"\nengine = \"pread\"\n[[arm]]\nname = \"b\"\nengine = \"libaio\"\n";
     insta::assert_snapshot!(read(&format!("{storage}{drip}")).expect_err("it is a mistake"), @"a.toml:3: cell.neighbours: a storage job has no server to be beside; it has `background_depth`");
+}
+
+#[test]
+fn what_arms_add_and_runs_that_were_published_name_arms_cells_and_metrics() {
+    let wrong = |text: &str| with(text).expect_err("it is a mistake");
+    let asked = "[[added_cost]]\nof = { arm = \"uring-16k\" }\nreference = \"uring-16k\"\n\
+                 metrics = [\"server-cpu-per-message\"]\nat_most = 0.5\nby = \"depth\"\n";
+    let found = with(asked).expect("it is right").added_costs;
+    let groups: Vec<(&str, usize)> = found.iter().map(|it| (it.group.as_str(), it.cells.len())).collect();
+    assert_eq!(groups, [("d1", 1), ("d16", 2)], "at an offered rate too");
+    let many = |count: usize| asked.replace("by = \"depth\"\n", "").repeat(count);
+    assert_eq!(with(&many(16)).expect("as many as may be").added_costs.len(), 16);
+    let run = "[[published_run]]\nname = \"s1\"\nsource = \"x\"\nabout = \"y\"\n\
+               of = { arm = \"epoll\", depth = 1 }\nfigures = { throughput = 69_000 }\n";
+    let found = with(run).expect("it is right").published_runs;
+    assert_eq!(
+        (found[0].cells.as_slice(), found[0].arm.as_str()),
+        (["c100-d1-m64-closed".to_owned()].as_slice(), "epoll")
+    );
+    assert_eq!(found[0].figures, [(Metric::Throughput, 69_000.0)]);
+    assert_eq!(with(&run.repeat(32)).expect("as many as may be").published_runs.len(), 32);
+    let said = [
+        wrong(&many(17)),
+        wrong(&asked.replace("arm = \"uring-16k\"", "arm = \"epoll\"")),
+        wrong(&asked.replace("reference = \"uring-16k\"", "reference = \"uring\"")),
+        wrong(&asked.replace("0.5", "1.5")),
+        wrong(&asked.replace("\"depth\"", "\"depht\"")),
+        wrong(&asked.replace("server-cpu", "sever-cpu")),
+        wrong(&run.repeat(33)),
+        wrong(&run.replace("\"epoll\"", "[\"epoll\", \"uring-16k\"]")),
+        wrong(&run.replace("throughput", "thruput")),
+        wrong(&run.replace("69_000", "-1")),
+    ];
+    insta::assert_snapshot!("mistakes-added-cost-and-runs", said.join("\n"));
 }

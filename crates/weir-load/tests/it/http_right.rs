@@ -33,7 +33,7 @@ fn timed(spec: LoadSpec, duration: Duration) -> LoadSpec {
 #[test]
 fn every_driver_that_runs_here_carries_a_counted_load() {
     let address = page(PAGE);
-    let drivers = probe(&Config::default()).into_iter().filter(|found| found.available);
+    let drivers = probe(&Config::default()).into_iter().filter(|found| found.is_available());
     let drivers: Vec<Driver> = drivers
         .map(|found| found.driver)
         .filter(|driver| !matches!(driver, Driver::Blocking | Driver::Sim))

@@ -90,7 +90,7 @@ fn each_server_is_loaded_in_its_own_slices_alone_on_every_driver() {
     };
     let addresses = [server(0), server(1)];
     let seen = || [0, 1].map(|index: usize| counters[index].swap(0, Ordering::Relaxed) as u64);
-    let drivers = probe(&Config::default()).into_iter().filter(|found| found.available);
+    let drivers = probe(&Config::default()).into_iter().filter(|found| found.is_available());
     for driver in drivers.map(|found| found.driver) {
         if matches!(driver, Driver::Blocking | Driver::Sim) {
             continue;

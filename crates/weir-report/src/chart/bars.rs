@@ -58,7 +58,7 @@ fn drawn(view: &View<'_>) -> Vec<Metric> {
 fn plot(view: &View<'_>, metric: Metric) -> Plot {
     let groups = with_figures(view, metric);
     let figures = groups.iter().flat_map(|(_, arms)| arms).filter_map(|summary| summary.figures(metric));
-    let values = figures.flat_map(|it| it.trials.iter().copied().chain([it.spread.median, it.spread.max]));
+    let values = figures.flat_map(|it| it.units.iter().copied().chain([it.spread.median, it.spread.max]));
     let scale = Scale::from_zero(values, 0.0, 100.0);
     let last = groups.len().saturating_sub(1);
     let image = html! {
@@ -137,12 +137,20 @@ fn row(view: &View<'_>, scale: &Scale, metric: Metric, summary: &ArmSummary) -> 
     let figures = summary.figures(metric).filter(|it| it.spread.median.is_finite());
     let Some(figures) = figures else {
         let number = format::ABSENT.to_owned();
-        return Row { subject, plot: html! {}, number, verdict: String::new(), is_void: true };
+        return Row {
+            group: String::new(),
+            subject,
+            plot: None,
+            number,
+            verdict: String::new(),
+            is_void: true,
+        };
     };
     let median = metrics::bare(metric, figures.spread.median);
     Row {
+        group: String::new(),
         subject,
-        plot: draw(view, scale, metric, summary, figures),
+        plot: Some(draw(view, scale, metric, summary, figures)),
         number: format!("{}{median}", bound(summary, metric)),
         verdict: String::new(),
         is_void: false,
@@ -154,7 +162,7 @@ fn draw(
     scale: &Scale,
     metric: Metric,
     summary: &ArmSummary,
-    MetricFigures { spread, trials, .. }: &MetricFigures,
+    MetricFigures { spread, units, .. }: &MetricFigures,
 ) -> Markup {
     let color = arm_class(view.arm_index(&summary.arm));
     let text = |value: f64| metrics::bare(metric, value);
@@ -167,8 +175,8 @@ fn draw(
     }
     let (zero, middle) = (scale.at(0.0), scale.at(spread.median));
     canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
-    for trial in trials {
-        canvas.dot(&format!("{color} point"), scale.at(*trial), y, 2.4, &text(*trial));
+    for unit in units {
+        canvas.dot(&format!("{color} point"), scale.at(*unit), y, 2.4, &text(*unit));
     }
     let (low, high) = (scale.at(spread.min), scale.at(spread.max));
     canvas.line("whisker", [low, y, high, y]);

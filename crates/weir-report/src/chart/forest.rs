@@ -14,7 +14,9 @@ use super::{
     scale::Scale,
 };
 use crate::{
-    format, metrics, notes,
+    format,
+    language::told,
+    metrics, notes,
     section::{Content, Plot, Section, Subject},
     sentence, tables,
     view::View,
@@ -31,14 +33,27 @@ pub(crate) fn forest(view: &View<'_>) -> Content {
     if shown.is_empty() {
         return Content::Nothing(Word::NoComparisons);
     }
+    let has_figure =
+        |metric: &Metric| view.comparisons_of(*metric).iter().any(|it| Effect::of(it).value.is_some());
+    let (shown, empty): (Vec<Metric>, Vec<Metric>) = shown.into_iter().partition(has_figure);
     let more: usize = shown.iter().map(|it| view.comparisons_of(*it).len().saturating_sub(ROWS_MAX)).sum();
     Content::Shown(Box::new(Section {
+        texts: sentence::oversubscribed(view).into_iter().collect(),
         has_legend: true,
         plots: shown.into_iter().map(|metric| plot(view, metric)).collect(),
         notes: notes::by_cell(view),
-        left_out: (more > 0).then(|| sentence::left_out(view, more)),
+        left_out: (more > 0).then(|| sentence::left_out(view, more)).or_else(|| not_drawn(view, &empty)),
         ..Section::new(Word::ComparisonsTitle, Word::ComparisonsHelp)
     }))
+}
+
+/// Metrics of which no comparison has a figure; the notes say why.
+fn not_drawn(view: &View<'_>, empty: &[Metric]) -> Option<String> {
+    let names: Vec<String> = empty.iter().map(|metric| metrics::name(view, *metric)).collect();
+    let names = names.join(view.language.list());
+    (!empty.is_empty()).then(|| {
+        told!(view.language, "Without a figure: {names}.", "수치 없음: {names}.", "没有数值：{names}。")
+    })
 }
 
 fn plot(view: &View<'_>, metric: Metric) -> Plot {
@@ -123,17 +138,18 @@ impl<'a> Effect<'a> {
 
 fn row(view: &View<'_>, scale: &Scale, row: &Comparison) -> Row {
     let cell = view.cell_label(&row.cell_id);
-    // With two arms in the study the arm is always the same one.
-    let text = match view.arms.len() > 2 {
-        true => format!("{} · {cell}", view.compared(&row.arm, &row.baseline)),
-        false => cell,
+    // With two arms in the study the arm is always the same one; with more, those of a cell stand below its name.
+    let (group, text) = match view.arms.len() > 2 {
+        true => (cell, view.compared(&row.arm, &row.baseline)),
+        false => (String::new(), cell),
     };
     let number = metrics::effect(row);
     let verdict = view.verdict_word(row.metric, row.verdict);
     let title = format!("{text}: {number} {verdict}");
     Row {
+        group,
         subject: Subject { arm: Some(row.arm.clone()), text },
-        plot: draw(view, scale, row, &title),
+        plot: Effect::of(row).value.map(|_| draw(view, scale, row, &title)),
         number,
         verdict: format!("{} {verdict}", words::verdict_sign(row.verdict)),
         is_void: row.verdict == Verdict::NotComparable,

@@ -38,8 +38,11 @@ const TRIALS_MAX: usize = 2000;
 
 /// One row of a chart: what it is about, its plot, and what it says.
 struct Row {
+    /// What it shares with the rows around it, said once above them; empty where nothing is.
+    group: String,
     subject: Subject,
-    plot: Markup,
+    /// Absent where there is no figure: such a row is a line of text.
+    plot: Option<Markup>,
     number: String,
     verdict: String,
     /// Shown faintly: nothing may be read from it.
@@ -59,22 +62,24 @@ fn framed(height: f64, scale: &Scale, text: fn(f64) -> String, plot: &Markup) ->
     html! { div.framed { (gutter.finish()) (plot) } }
 }
 
-/// Rows over one axis.
+/// Rows over one axis, which they have where one of them has a plot.
 fn rows(view: &View<'_>, rows: &[Row], axis: &Markup) -> Markup {
     html! {
         div.rows {
-            @for row in rows {
-                div.row .void[row.is_void] {
+            @for (index, row) in rows.iter().enumerate() {
+                @let above = index.checked_sub(1).map_or("", |above| rows[above].group.as_str());
+                @if row.group != above { p.group { (row.group) } }
+                div.row .void[row.is_void] .bare[row.plot.is_none()] {
                     span.subject {
                         @if let Some(arm) = &row.subject.arm { (swatch(view.arm_index(arm))) " " (row.subject.text) }
                         @else { (row.subject.text) }
                     }
                     span.verdict { (row.verdict) }
                     span.number { (row.number) }
-                    div.plot { (row.plot) }
+                    @if let Some(plot) = &row.plot { div.plot { (plot) } }
                 }
             }
-            div.row.axis { div.plot { (axis) } }
+            @if rows.iter().any(|row| row.plot.is_some()) { div.row.axis { div.plot { (axis) } } }
         }
     }
 }

@@ -3,10 +3,10 @@
 mod sections;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use weir_record::verdict::Verdict;
+use weir_record::{finding::Finding, verdict::Verdict};
 
 use crate::{
-    display, sentence,
+    display, findings, sentence,
     table::Table,
     tables, titles,
     view::View,
@@ -104,22 +104,26 @@ fn missing_arms(view: &View<'_>) -> Markup {
                     @for arm in &view.result.missing_arms {
                         dt { (arm.name) }
                         dd {
-                            @let (reason, is_foreign) = view.term(&arm.reason);
-                            p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) }
+                            (reason(view, &arm.reason))
                             @if let Some(unlock) = &arm.unlock {
-                                p { (view.word(Word::Unlock)) (view.language.colon()) code { (unlock) } }
+                                p { (view.word(Word::Unlock)) (view.language.colon()) (view.finding(unlock)) }
                             }
                         }
                     }
                     @for cell in &view.result.spec.missing_cells {
-                        @let (reason, is_foreign) = view.term(&cell.reason);
                         dt { (cell.id) }
-                        dd { p lang=[is_foreign.then_some("en")] { (display::keep_together(&reason)) } }
+                        dd { (reason(view, &cell.reason)) }
                     }
                 }
             }
         }
     }
+}
+
+/// A sentence of an older record is English.
+fn reason(view: &View<'_>, found: &Finding) -> Markup {
+    let is_foreign = findings::is_foreign(view.language, found);
+    html! { p lang=[is_foreign.then_some("en")] { (display::keep_together(&view.finding(found))) } }
 }
 
 fn table(view: &View<'_>, content: &Table) -> Markup {

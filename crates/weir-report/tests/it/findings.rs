@@ -35,7 +35,7 @@ fn failed_trial() -> FailedTrial {
 
 /// One of each, with arguments that cannot be confused.
 fn every() -> Vec<Example> {
-    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons()].concat()
+    [of_responses(), of_the_session(), of_the_baseline(), of_comparisons(), of_the_machine()].concat()
 }
 
 fn of_responses() -> Vec<Example> {
@@ -189,6 +189,37 @@ fn of_comparisons() -> Vec<Example> {
         (Finding::OtherStates, vec![]),
         (Finding::ArmMissing { arm: arm() }, vec!["my arm"]),
         (Finding::AlsoSyscalls { arm: 0.03, baseline: 2.02, kind: KIND }, vec!["0.03", "2.02"]),
+    ]
+}
+
+fn of_the_machine() -> Vec<Example> {
+    let said = || "no luck".to_owned();
+    vec![
+        (
+            Finding::DriverGranted { features: vec!["registered-once".to_owned(), "a-new-one".to_owned()] },
+            vec!["a-new-one"],
+        ),
+        (Finding::NoIoUring, vec!["ENOSYS"]),
+        (Finding::IoUringDisabled { level: 2 }, vec!["io_uring_disabled", "2"]),
+        (Finding::IoUringForbidden, vec!["EPERM"]),
+        (Finding::IoUringMemory, vec!["ENOMEM"]),
+        (Finding::NoNativeAio, vec!["CONFIG_AIO"]),
+        (Finding::NotOnPath { program: arm() }, vec!["my arm"]),
+        (Finding::NoProgram { program: arm() }, vec!["my arm"]),
+        (Finding::NeverServed { trials: 401, said: said() }, vec!["401", "no luck"]),
+        (Finding::CannotRunHere { said: said() }, vec!["no luck"]),
+        (Finding::DiskUnusable { said: said() }, vec!["no luck"]),
+        (Finding::Said { text: said() }, vec!["no luck"]),
+        (Finding::TriedOnSockets, vec![]),
+        (Finding::TriedOnFile, vec![]),
+        (Finding::TriedGathering, vec![]),
+        (Finding::ReadFrom { paths: vec!["/proc/one".to_owned()] }, vec!["/proc/one"]),
+        (Finding::BlockRead, vec![]),
+        (Finding::TwoBuffers, vec![]),
+        (Finding::RunCommand { command: arm() }, vec!["my arm"]),
+        (Finding::AllowIoUring, vec!["5.19"]),
+        (Finding::OpenSandbox, vec!["seccomp=unconfined"]),
+        (Finding::InstallProgram, vec![]),
     ]
 }
 

@@ -81,6 +81,8 @@ fn spec() -> StudySpec {
         equivalence_margin: 0.03,
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
@@ -132,8 +134,7 @@ fn summary(jitter: &mut Jitter, cell: &CellSpec, arm: &str, cpu_us: f64, through
     let rates = jitter.around(throughput, if open { 0.002 } else { 0.012 }, trials);
     let cpus = jitter.around(cpu_us, 0.013, trials);
     let uring = arm == "uring";
-    let figures =
-        |metric: Metric, trials: Vec<f64>| MetricFigures { metric, spread: spread(&trials), trials };
+    let figures = |metric: Metric, units: Vec<f64>| MetricFigures { metric, spread: spread(&units), units };
     let response = if uring { 54_000.0 } else { 61_000.0 };
     ArmSummary {
         cell_id: cell.id.clone(),
@@ -361,7 +362,8 @@ pub fn quick() -> StudyResult {
         listening: Vec::new(),
         evidence: Vec::new(),
         syn_ladder_s: Vec::new(),
-        gateway: None,
+        added_costs: Vec::new(),
+        oversubscribed: Vec::new(),
         answers: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
@@ -416,8 +418,8 @@ pub fn one_arm_missing() -> StudyResult {
     result.timeline.retain(|entry| entry.arm == "epoll");
     result.missing_arms.push(MissingArm {
         name: "uring".to_owned(),
-        reason: "the kernel refuses io_uring_setup: kernel.io_uring_disabled is 2".to_owned(),
-        unlock: Some("sysctl kernel.io_uring_disabled=0".to_owned()),
+        reason: Finding::IoUringDisabled { level: 2 },
+        unlock: Some(command("sysctl kernel.io_uring_disabled=0")),
     });
     StudyResult { primary: None, verdict: Verdict::NotComparable, comparisons: Vec::new(), ..result }
 }
@@ -439,7 +441,7 @@ pub fn not_finite() -> StudyResult {
     let broken = Spread { median: f64::NAN, min: f64::NEG_INFINITY, max: f64::INFINITY };
     for summary in &mut result.arms {
         for figures in &mut summary.figures {
-            (figures.spread, figures.trials) = (broken, vec![f64::NAN, f64::INFINITY]);
+            (figures.spread, figures.units) = (broken, vec![f64::NAN, f64::INFINITY]);
         }
         summary.syscalls_per_message = Some(f64::NAN);
         summary.engine_per_message = vec![("enters".to_owned(), f64::NAN)];
@@ -493,7 +495,11 @@ pub fn hostile_names() -> StudyResult {
     let first = FailedTrial { arm: hostile(), said: Some(hostile()), ..FailedTrial::default() };
     result.checks[1].detail = Finding::Reports { missing: 1, trials: 2, first: Some(first) };
     result.fingerprint.cpu_model = hostile();
-    result.missing_arms.push(MissingArm { name: hostile(), reason: hostile(), unlock: Some(hostile()) });
+    result.missing_arms.push(MissingArm {
+        name: hostile(),
+        reason: Finding::Said { text: hostile() },
+        unlock: Some(command(&hostile())),
+    });
     result
 }
 
@@ -691,8 +697,8 @@ pub fn http() -> StudyResult {
     }];
     for (index, summary) in result.arms.iter_mut().enumerate() {
         for (metric, ns) in [(Metric::FirstByteP50, 410_000.0), (Metric::LastByteP50, 437_000.0)] {
-            let trials = vec![ns, ns * 1.02 + index as f64 * 1e3];
-            summary.figures.push(MetricFigures { metric, spread: spread(&trials), trials });
+            let units = vec![ns, ns * 1.02 + index as f64 * 1e3];
+            summary.figures.push(MetricFigures { metric, spread: spread(&units), units });
         }
     }
     result.listening = listening(&cell_id);
@@ -718,46 +724,42 @@ pub fn http() -> StudyResult {
 
 /// The same with a table of I/O models, of which one is missing and one used up.
 pub fn survey() -> StudyResult {
-    let way =
-        |name: &str, state: FindingState, detail: Finding, source: &str, unlock: Option<&str>| IoModel {
-            name: name.to_owned(),
-            state,
-            detail,
-            source: source.to_owned(),
-            unlock: unlock.map(str::to_owned),
-        };
-    let said = |text: &str| Finding::Text(text.to_owned());
-    let tested = "a byte sent through it over a socket pair";
+    let way = |name: &str, state: FindingState, detail: Finding, source: Finding| IoModel {
+        name: name.to_owned(),
+        state,
+        detail,
+        source,
+        unlock: None,
+    };
+    let driver = |name: &str, features: &[&str]| {
+        let features = features.iter().map(|it| (*it).to_owned()).collect();
+        way(name, FindingState::Yes, Finding::DriverGranted { features }, Finding::TriedOnSockets)
+    };
+    let paths = vec!["/proc/sys/fs/aio-max-nr".to_owned()];
+    let taken = Finding::RequestsTaken { taken: 65_536, most: 65_536 };
+    let refused = Finding::IoUringDisabled { level: 2 };
     let mut result = http();
     result.spec.name = "survey".to_owned();
     result.spec.io_models = vec![
-        way("blocking", FindingState::Yes, said("one thread a connection"), tested, None),
-        way("select", FindingState::Yes, said("level-triggered, descriptors below 1024"), tested, None),
-        way("poll", FindingState::Yes, said("level-triggered, the whole list in every call"), tested, None),
-        way("epoll", FindingState::Yes, said("edge-triggered, registered once"), tested, None),
-        way(
-            "aio",
-            FindingState::Limited,
-            Finding::RequestsTaken { taken: 65_536, most: 65_536 },
-            "/proc/sys/fs/aio-max-nr",
-            Some("sudo sysctl -w fs.aio-max-nr=1048576"),
-        ),
-        way(
-            "io_uring",
-            FindingState::No,
-            said("kernel.io_uring_disabled is 2 (EPERM)"),
-            tested,
-            Some("run: sudo sysctl -w kernel.io_uring_disabled=0"),
-        ),
-        way(
-            "pwritev",
-            FindingState::Yes,
-            said("two buffers in one call"),
-            "two buffers written to a file in memory",
-            None,
-        ),
+        driver("blocking", &["one-thread-a-connection"]),
+        driver("select", &["level-triggered", "descriptors-below-1024"]),
+        driver("poll", &["level-triggered", "whole-list-in-every-call"]),
+        driver("epoll", &["edge-triggered", "registered-once"]),
+        IoModel {
+            unlock: Some(command("sudo sysctl -w fs.aio-max-nr=1048576")),
+            ..way("aio", FindingState::Limited, taken, Finding::ReadFrom { paths })
+        },
+        IoModel {
+            unlock: Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
+            ..way("io_uring", FindingState::No, refused, Finding::TriedOnSockets)
+        },
+        way("pwritev", FindingState::Yes, Finding::TwoBuffers, Finding::TriedGathering),
     ];
     result
+}
+
+fn command(command: &str) -> Finding {
+    Finding::RunCommand { command: command.to_owned() }
 }
 
 /// Every study, with a name for failure messages.

@@ -1,6 +1,7 @@
 //! Ways to wait in the plane of misses and CPU: the answer, the table and the drawing.
 
 use weir_record::{
+    finding::Finding,
     frontier::{FrontierAnswer, FrontierRow, Standing},
     metric::Metric,
     spec::{CellRole, MissingCell, StorageCell, StorageSubject, Subject},
@@ -40,7 +41,7 @@ fn polling() -> StudyResult {
         file: None,
     });
     result.spec.cells = vec![cell];
-    let reason = "/dev/shm/data: it is in memory".to_owned();
+    let reason = Finding::DiskUnusable { said: "/dev/shm/data: it is in memory".to_owned() };
     result.spec.missing_cells = vec![MissingCell { id: "randread-b4096-qd1".to_owned(), reason }];
     let arm = result.spec.arms[0].clone();
     result.spec.arms = ARMS
@@ -101,7 +102,7 @@ fn summary(arm: &str, misses: f64, cpu: f64) -> ArmSummary {
     let figures = |metric: Metric, median: f64| MetricFigures {
         metric,
         spread: Spread { median, min: median, max: median },
-        trials: vec![median],
+        units: vec![median],
     };
     ArmSummary {
         cell_id: CELL.to_owned(),

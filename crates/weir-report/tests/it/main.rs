@@ -4,6 +4,6 @@ mod evidence;
 mod findings;
 mod fixture;
 mod frontier;
-mod gateway;
+mod orders;
 mod page;
 mod texts;

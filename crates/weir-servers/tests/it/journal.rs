@@ -148,8 +148,8 @@ pub fn on<T>(driver: Driver, future: impl Future<Output = T>) -> Option<T> {
 pub fn runtime(driver: Driver) -> Option<Runtime> {
     match Runtime::new(&Config::with_driver(driver)) {
         Ok(runtime) => Some(runtime),
-        Err(StartError::Refused { reason, .. }) => {
-            println!("skipped: {driver}: {reason}");
+        Err(StartError::Refused { refusal, .. }) => {
+            println!("skipped: {driver}: {refusal}");
             let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
             assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
             None

@@ -89,8 +89,8 @@ pub fn on_driver<T>(
     logs: HttpLogs,
     script: impl AsyncFn(&Network) -> T,
 ) -> Option<Served<T>> {
-    if let Err(StartError::Refused { reason, .. }) = Runtime::new(&Config::with_driver(driver)) {
-        println!("skipped: {driver}: {reason}");
+    if let Err(StartError::Refused { refusal, .. }) = Runtime::new(&Config::with_driver(driver)) {
+        println!("skipped: {driver}: {refusal}");
         let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
         assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
         return None;

@@ -63,6 +63,8 @@ pub fn study() -> NewStudy {
         equivalence_margin: 0.03,
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
+        published_runs: Vec::new(),
+        added_costs: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),

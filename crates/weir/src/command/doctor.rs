@@ -26,9 +26,9 @@ pub(crate) fn drivers() -> Vec<Finding> {
     let finding = |report: weir_engine::DriverReport| Finding {
         section: "drivers".into(),
         name: report.driver.name().into(),
-        state: if report.available { FindingState::Yes } else { FindingState::No },
-        detail: report.detail,
-        unlock: report.unlock,
+        state: if report.is_available() { FindingState::Yes } else { FindingState::No },
+        detail: report.detail(),
+        unlock: report.refusal.as_ref().and_then(|it| it.remedy()).map(str::to_owned),
     };
     reports.into_iter().map(finding).collect()
 }

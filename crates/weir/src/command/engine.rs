@@ -61,7 +61,7 @@ pub(crate) fn resolve(config: &mut Config, options: &[String]) -> Result<Option<
     let refused: Vec<String> = weir_engine::probe(config)
         .into_iter()
         .take_while(|report| report.driver != driver)
-        .map(|report| format!("{} does not run here: {}", report.driver, report.detail))
+        .map(|report| format!("{} does not run here: {}", report.driver, report.detail()))
         .collect();
     config.driver = DriverChoice::Named(driver);
     let why = if refused.is_empty() { "the first that passed its test".into() } else { refused.join("; ") };

@@ -18,7 +18,7 @@ use super::{
     load_text::{self, columns, failures, scaled},
 };
 use crate::{
-    args::{Arrivals, LoadShared, MaxErrors},
+    args::{Arrivals, LoadShared, MaxErrors, Settings},
     exit::{Exit, UsageError},
     output, signals,
 };
@@ -59,12 +59,12 @@ pub(crate) trait LoadCommand {
 /// What takes a report beside standard output.
 pub(crate) type Sink = Box<dyn FnOnce(&LoadReport) -> Result<()>>;
 
-pub(crate) fn run(load: &dyn LoadCommand) -> Result<Exit> {
+pub(crate) fn run(load: &dyn LoadCommand, settings: &Settings) -> Result<Exit> {
     let shared = load.shared();
     let mut spec = load.spec()?;
     check(&mut spec, shared)?;
     let sink = load.open()?;
-    let (report, ending) = carry_out(&spec, load)?;
+    let (report, ending) = carry_out(&spec, load, settings)?;
     let text = if shared.json {
         serde_json::to_string(&report)?
     } else {
@@ -85,8 +85,9 @@ enum Ending {
     Interrupted,
 }
 
-/// Runs a load until its end or a signal, showing its progress unless the output is for a program.
-fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand) -> Result<(LoadReport, Ending)> {
+/// Runs a load until its end or a signal, showing its progress unless the output is for a program. The report has what
+/// the command line asked.
+fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand, settings: &Settings) -> Result<(LoadReport, Ending)> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     signals::on_stop(move |count| {
@@ -104,6 +105,7 @@ fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand) -> Result<(LoadReport, End
         LoadError::Invalid { field, reason } => UsageError(load.refusal(field, reason)).into(),
         other => anyhow::Error::new(other),
     })?;
+    let report = LoadReport { settings: settings.clone(), ..report };
     let ending = if stop.load(Ordering::Relaxed) { Ending::Interrupted } else { Ending::Complete };
     Ok((report, ending))
 }

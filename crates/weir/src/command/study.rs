@@ -19,7 +19,7 @@ use weir_lab::{
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, RunError},
 };
-use weir_record::spec::StudySpec;
+use weir_record::{finding::Finding, spec::StudySpec};
 use weir_store::{Store, StoreError};
 
 use super::{
@@ -104,7 +104,7 @@ fn show(arguments: &Study) -> Result<Exit> {
     }
     let study = written.study(arguments, weir_evidence::fingerprint::fingerprint())?;
     let study = file::Study { spec: study.spec, missing_arms: study.missing_arms };
-    output::print(&outline::text(&study))?;
+    output::print(&outline::text(&study, told))?;
     Ok(Exit::Ok)
 }
 
@@ -234,7 +234,9 @@ impl Display {
             Event::WaitingForNear { blocks } => {
                 self.line(&format!("{blocks} blocks wait for the machine's near state"));
             }
-            Event::ArmMissing { arm } => self.line(&format!("arm {} is missing: {}", arm.name, arm.reason)),
+            Event::ArmMissing { arm } => {
+                self.line(&format!("arm {} is missing: {}", arm.name, told(&arm.reason)))
+            }
         }
     }
 
@@ -243,6 +245,11 @@ impl Display {
             bar.finish_and_clear();
         }
     }
+}
+
+/// What a command line says, in its language.
+fn told(finding: &Finding) -> String {
+    weir_report::finding(finding, weir_report::Language::English)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_engine::Config;
+use weir_engine::{Config, DriverReport, Refusal};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::{self, BuiltIn},
@@ -16,6 +16,7 @@ use weir_lab::{
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
 };
 use weir_record::{
+    finding::Finding,
     machine::Fingerprint,
     spec::{StudySpec, Subject},
 };
@@ -151,14 +152,39 @@ fn line_of_arm(text: &str, arm: &str) -> usize {
 
 /// What is found about each driver of sockets and each engine of disks.
 fn tried() -> Vec<DriverFound> {
-    let found = |report: weir_engine::DriverReport| DriverFound {
+    let found = |report: DriverReport| DriverFound {
         driver: report.driver.name().to_owned(),
-        available: report.available,
-        detail: report.detail,
-        unlock: report.unlock,
+        available: report.is_available(),
+        detail: report.refusal.as_ref().map_or_else(|| granted(&report), refused),
+        unlock: report.refusal.as_ref().and_then(remedy),
     };
     let drivers = weir_engine::probe(&Config::default()).into_iter().map(found);
     drivers.chain(study_storage::engines()).collect()
+}
+
+fn granted(report: &DriverReport) -> Finding {
+    Finding::DriverGranted { features: report.granted.iter().map(|&name| name.to_owned()).collect() }
+}
+
+fn refused(refusal: &Refusal) -> Finding {
+    match refusal {
+        Refusal::NoRing => Finding::NoIoUring,
+        Refusal::RingDisabled { level } => Finding::IoUringDisabled { level: *level },
+        Refusal::RingForbidden => Finding::IoUringForbidden,
+        Refusal::RingMemory => Finding::IoUringMemory,
+        Refusal::Other(text) => Finding::Said { text: text.clone() },
+    }
+}
+
+fn remedy(refusal: &Refusal) -> Option<Finding> {
+    let command = |command: &str| Finding::RunCommand { command: command.to_owned() };
+    match refusal {
+        Refusal::NoRing => Some(Finding::AllowIoUring),
+        Refusal::RingDisabled { .. } => Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
+        Refusal::RingForbidden => Some(Finding::OpenSandbox),
+        Refusal::RingMemory => Some(command("ulimit -l unlimited")),
+        Refusal::Other(_) => None,
+    }
 }
 
 fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {

@@ -110,6 +110,7 @@ fn a_maximum_of_errors_decides_the_exit_code() {
         let told = format!("weir: --max-errors {limit}: 5 of 10 responses failed (50.000 %)\n");
         assert_eq!(said.stderr, if code == 0 { String::new() } else { told });
         let report: LoadReport = serde_json::from_str(&said.stdout).expect("a report");
+        assert_eq!([&report.settings["max-errors"], &report.settings["connections"]], [limit, "1"]);
         assert_eq!((report.messages_asked, report.messages, report.error_share), (Some(10), 5, 0.5));
         assert_eq!(report.failure_first.expect("five failed").class, "wrong_status");
         let bad = report.http.and_then(|http| http.bad_response).expect("five were bad");

@@ -316,11 +316,11 @@ fn drivers() -> Vec<&'static str> {
         if report.driver == weir_engine::Driver::Blocking {
             continue;
         }
-        assert!(report.available || !required.split(',').any(|one| one == name), "{name} is required");
-        if report.available {
+        assert!(report.is_available() || !required.split(',').any(|one| one == name), "{name} is required");
+        if report.is_available() {
             drivers.push(name);
         } else {
-            println!("skipped: {name}: {}", report.detail);
+            println!("skipped: {name}: {}", report.detail());
         }
     }
     drivers

@@ -125,8 +125,16 @@ fn an_arm_that_dies_is_named_and_the_others_are_compared() {
     let (file, out) = study_file(&folder, &(study_head(8, "6s") + TWO_ARMS + dying));
     let said = weir(&["study", &file, "--out", shown(&out)]);
     assert_eq!(said.code, Some(13), "{}", said.stderr);
-    assert!(said.stderr.contains("arm dies is missing: exited with status 3: no luck at"), "{}", said.stderr);
-    assert!(said.stdout.contains("Arms that could not run") && said.stdout.contains("dies: exited"));
+    assert!(
+        said.stderr.contains(
+            "arm dies is missing: its server failed in all 2 trials: exited with status 3: no luck at"
+        ),
+        "{}",
+        said.stderr
+    );
+    assert!(
+        said.stdout.contains("Arms that could not run") && said.stdout.contains("dies: its server failed")
+    );
     for page in ["report.html", "report.md"] {
         let text = fs::read_to_string(out.join(page)).expect("it is written");
         assert!(text.contains("no luck at"), "{page}");

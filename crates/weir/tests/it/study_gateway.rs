@@ -35,7 +35,7 @@ fn an_interrupted_study_keeps_trials_whose_orders_all_came_back() {
         assert_eq!((orders.inversions, orders.shares.is_conserved()), (0, true), "{arm} in {cell_id}");
         assert!(load.messages > 0 && load.observed.as_ref().is_some_and(|seen| seen.node.is_some()));
     }
-    let findings = result.gateway.expect("it is a study of the gateway");
-    assert!(findings.runs.iter().any(|run| run.name == "s3-modulo"));
+    assert!(result.spec.published_runs.iter().any(|run| run.name == "s3-modulo"));
+    assert_eq!(result.added_costs.len(), result.spec.added_costs.len());
     assert!(result.checks.iter().any(|check| check.name == "chain-whole" && check.passed));
 }

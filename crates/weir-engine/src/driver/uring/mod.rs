@@ -342,19 +342,20 @@ fn has_input(socket: &Socket) -> bool {
 }
 
 /// What the kernel grants a driver with this configuration, in words.
-pub(super) fn granted(config: &Config) -> io::Result<String> {
+pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let ring = Ring::new(&config.uring)?;
     let granted = ring.granted;
     let list = [
-        (granted.defer_taskrun, "deferred task run"),
-        (granted.single_issuer, "single issuer, multishot receive"),
-        (granted.no_sqarray, "no index array"),
-        (granted.registered_ring, "registered ring"),
-        (granted.skip_success, "completions skipped on success"),
-        (granted.no_iowait, "no iowait"),
+        (granted.defer_taskrun, "deferred-task-run"),
+        (granted.single_issuer, "single-issuer"),
+        (granted.single_issuer, "multishot-receive"),
+        (granted.no_sqarray, "no-index-array"),
+        (granted.registered_ring, "registered-ring"),
+        (granted.skip_success, "completions-skipped-on-success"),
+        (granted.no_iowait, "no-iowait"),
     ];
-    let words: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
-    Ok(if words.is_empty() { "basic ring".into() } else { words.join(", ") })
+    let names: Vec<&str> = list.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    Ok(if names.is_empty() { vec!["basic-ring"] } else { names })
 }
 
 impl Uring {

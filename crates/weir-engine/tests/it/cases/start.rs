@@ -31,17 +31,18 @@ fn check_denied(config: &Config, word: &str) {
     assert_eq!(automatic.expect("epoll is left").driver(), Driver::Epoll);
     let denied =
         weir_engine::Config { driver: weir_engine::DriverChoice::Named(Driver::Uring), ..config.clone() };
-    let Err(StartError::Refused { driver, reason, unlock }) = Runtime::new(&denied) else {
+    let Err(StartError::Refused { driver, refusal }) = Runtime::new(&denied) else {
         panic!("the sandbox forbids io_uring");
     };
     assert_eq!(driver, Driver::Uring);
+    let reason = refusal.to_string();
     assert!(reason.contains("seccomp") && reason.contains(word), "{reason}");
-    let unlock = unlock.expect("there is a remedy");
+    let unlock = refusal.remedy().expect("there is a remedy");
     assert!(unlock.contains("seccomp"), "{unlock}");
     let reports = weir_engine::probe(config);
     let report =
         reports.iter().find(|report| report.driver == Driver::Uring).expect("every driver is probed");
-    assert!(!report.available && report.detail.contains(word), "{report}");
+    assert!(!report.is_available() && report.detail().contains(word), "{report}");
 }
 
 /// Case 22: one feature at a time is missing. The ladder, step by step, is among the subjects of all cases.

@@ -36,10 +36,10 @@ pub fn drivers() -> Vec<Driver> {
 }
 
 fn is_there(driver: Driver) -> bool {
-    let Err(StartError::Refused { reason, .. }) = Runtime::new(&Config::with_driver(driver)) else {
+    let Err(StartError::Refused { refusal, .. }) = Runtime::new(&Config::with_driver(driver)) else {
         return true;
     };
-    println!("skipped: {driver}: {reason}");
+    println!("skipped: {driver}: {refusal}");
     let required = std::env::var("WEIR_REQUIRE_DRIVERS").unwrap_or_default();
     assert!(!required.split(',').any(|name| name.trim() == driver.name()), "{driver} is required");
     false

@@ -1,0 +1,175 @@
+//! What this machine has and lacks, what told it, and what would mend it.
+
+use weir_record::finding::Finding;
+
+use crate::language::{Language, told};
+
+/// The finding, where it is one of these.
+pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+    let of = [of_drivers, of_programs, of_probes, of_remedies];
+    of.iter().find_map(|group| group(language, finding))
+}
+
+/// What a driver was granted.
+const FEATURES: [(&str, [&str; 3]); 15] = [
+    ("edge-triggered", ["edge-triggered", "에지 트리거", "边沿触发"]),
+    ("level-triggered", ["level-triggered", "레벨 트리거", "水平触发"]),
+    ("registered-once", ["registered once", "한 번만 등록", "只注册一次"]),
+    (
+        "whole-list-in-every-call",
+        ["the whole list in every call", "호출마다 목록 전체", "每次调用传入整个列表"],
+    ),
+    ("descriptors-below-1024", ["descriptors below 1024", "1024 미만의 디스크립터", "1024 以下的描述符"]),
+    ("one-thread-a-connection", ["one thread a connection", "연결당 스레드 하나", "每个连接一个线程"]),
+    ("deferred-task-run", ["deferred task run", "작업 지연 실행", "延迟任务运行"]),
+    ("single-issuer", ["single issuer", "단일 제출자", "单一提交者"]),
+    ("multishot-receive", ["multishot receive", "멀티샷 수신", "多次触发接收"]),
+    ("no-index-array", ["no index array", "인덱스 배열 없음", "无索引数组"]),
+    ("registered-ring", ["registered ring", "등록된 링", "已注册的环"]),
+    (
+        "completions-skipped-on-success",
+        ["completions skipped on success", "성공 시 완료 생략", "成功时省略完成项"],
+    ),
+    ("no-iowait", ["no iowait", "iowait 없음", "无 iowait"]),
+    ("basic-ring", ["basic ring", "기본 링", "基本环"]),
+    ("virtual-time", ["virtual time", "가상 시간", "虚拟时间"]),
+];
+
+fn feature(language: Language, name: &str) -> String {
+    let known = FEATURES.iter().find(|(own, _)| *own == name);
+    known.map_or_else(|| name.to_owned(), |(_, texts)| language.choose(*texts).to_owned())
+}
+
+fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::DriverGranted { features } => {
+            let features: Vec<String> = features.iter().map(|name| feature(language, name)).collect();
+            features.join(language.list())
+        }
+        Finding::NoIoUring => language
+            .choose([
+                "this kernel has no io_uring, or a seccomp filter hides it (ENOSYS)",
+                "이 커널에 io_uring이 없거나 seccomp 필터가 감추고 있음(ENOSYS)",
+                "本内核没有 io_uring，或被 seccomp 过滤器隐藏（ENOSYS）",
+            ])
+            .to_owned(),
+        Finding::IoUringDisabled { level } => told!(
+            language,
+            "kernel.io_uring_disabled is {level} (EPERM)",
+            "kernel.io_uring_disabled 값이 {level}임(EPERM)",
+            "kernel.io_uring_disabled 为 {level}（EPERM）",
+        ),
+        Finding::IoUringForbidden => language
+            .choose([
+                "a sandbox forbids io_uring (EPERM): containers do so by default through seccomp",
+                "샌드박스가 io_uring을 금지함(EPERM). 컨테이너는 기본적으로 seccomp로 막음",
+                "沙箱禁止 io_uring（EPERM）：容器默认通过 seccomp 禁止",
+            ])
+            .to_owned(),
+        Finding::IoUringMemory => language
+            .choose([
+                "the kernel refused the ring's memory (ENOMEM)",
+                "커널이 링에 필요한 메모리를 거부함(ENOMEM)",
+                "内核拒绝为环分配内存（ENOMEM）",
+            ])
+            .to_owned(),
+        Finding::NoNativeAio => language
+            .choose([
+                "this kernel has no native AIO (CONFIG_AIO)",
+                "이 커널에는 네이티브 AIO가 없음(CONFIG_AIO)",
+                "本内核没有原生 AIO（CONFIG_AIO）",
+            ])
+            .to_owned(),
+        _ => return None,
+    })
+}
+
+fn of_programs(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::NotOnPath { program } => told!(
+            language,
+            "{program} is not on the PATH",
+            "PATH에서 찾을 수 없는 프로그램: {program}",
+            "PATH 中找不到 {program}",
+        ),
+        Finding::NoProgram { program } => told!(
+            language,
+            "{program} is not there, or is no program",
+            "없거나 프로그램이 아닌 파일: {program}",
+            "{program} 不存在，或不是程序",
+        ),
+        Finding::NeverServed { trials, said } => told!(
+            language,
+            "its server failed in all {trials} trials: {said}",
+            "시행 {trials}회 모두에서 서버 실패: {said}",
+            "全部 {trials} 次试验中服务器都失败：{said}",
+        ),
+        Finding::CannotRunHere { said } => told!(
+            language,
+            "it says that it cannot run here: {said}",
+            "여기서는 실행할 수 없다고 알림: {said}",
+            "它报告无法在此运行：{said}",
+        ),
+        Finding::DiskUnusable { said } => told!(
+            language,
+            "the disk cannot be used: {said}",
+            "디스크를 쓸 수 없음: {said}",
+            "无法使用该磁盘：{said}",
+        ),
+        Finding::Said { text } => told!(language, "it says: {text}", "메시지: {text}", "消息：{text}"),
+        _ => return None,
+    })
+}
+
+fn of_probes(language: Language, finding: &Finding) -> Option<String> {
+    let text = match finding {
+        Finding::TriedOnSockets => [
+            "a byte sent through it over a socket pair",
+            "소켓 쌍으로 1바이트를 보내 확인",
+            "经它在套接字对上发送一个字节",
+        ],
+        Finding::TriedOnFile => {
+            ["a block of a file read through it", "파일의 블록 하나를 읽어서 확인", "经它读取文件的一个块"]
+        }
+        Finding::TriedGathering => [
+            "two buffers written to a file in memory",
+            "메모리 파일에 버퍼 두 개를 써서 확인",
+            "向内存文件写入两个缓冲区",
+        ],
+        Finding::BlockRead => ["a block came back", "블록을 읽어 옴", "读回了一个块"],
+        Finding::TwoBuffers => {
+            ["two buffers in one call", "호출 한 번에 버퍼 두 개", "一次调用写入两个缓冲区"]
+        }
+        Finding::ReadFrom { paths } => {
+            let paths = paths.join(language.list());
+            return Some(told!(language, "read from {paths}", "{paths}에서 읽음", "读自 {paths}"));
+        }
+        _ => return None,
+    };
+    Some(language.choose(text).to_owned())
+}
+
+fn of_remedies(language: Language, finding: &Finding) -> Option<String> {
+    let text = match finding {
+        Finding::RunCommand { command } => {
+            return Some(told!(language, "run {command}", "{command} 실행", "执行 {command}"));
+        }
+        Finding::AllowIoUring => [
+            "run on Linux 5.19 or later with CONFIG_IO_URING, or allow io_uring in the seccomp profile",
+            "CONFIG_IO_URING이 켜진 Linux 5.19 이상에서 실행하거나 seccomp 프로필에서 io_uring을 허용",
+            "在启用 CONFIG_IO_URING 的 Linux 5.19 或更高版本上运行，或在 seccomp 配置中允许 io_uring",
+        ],
+        Finding::OpenSandbox => [
+            "run the container with --security-opt seccomp=unconfined",
+            "컨테이너를 --security-opt seccomp=unconfined로 실행",
+            "以 --security-opt seccomp=unconfined 运行容器",
+        ],
+        Finding::InstallProgram => [
+            "install it, or write its path in the study file",
+            "설치하거나 연구 파일에 경로를 적을 것",
+            "安装它，或在研究文件中写明其路径",
+        ],
+        _ => return None,
+    };
+    Some(language.choose(text).to_owned())
+}

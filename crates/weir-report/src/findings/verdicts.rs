@@ -1,0 +1,218 @@
+//! Why there is a verdict on a comparison, or none, and what stands beside it.
+
+use weir_record::finding::{Finding, Witness, WitnessBearing};
+
+use super::phrases::{exclusion, failed_trial, per, plural, rate, units_of};
+use crate::{
+    format::{self, percent},
+    language::{Language, told},
+};
+
+/// The finding, where it is one of these.
+pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
+    let of = [of_units, of_arms, of_figures, of_decision];
+    of.iter().find_map(|group| group(language, finding))
+}
+
+fn of_units(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::NothingMeasured => {
+            language.choose(["nothing was measured", "측정된 것이 없음", "没有测得任何数据"]).to_owned()
+        }
+        Finding::OneUnit { unit } => {
+            let units = units_of(language, 1, *unit);
+            told!(
+                language,
+                "{units} alone has no interval",
+                "{units}뿐이라 구간이 없음",
+                "只有 {units}，没有区间",
+            )
+        }
+        Finding::NoPairLeft => {
+            language.choose(["no pair is left", "남은 쌍이 없음", "没有剩余的配对"]).to_owned()
+        }
+        Finding::Excluded { reason, count } => {
+            let reason = exclusion(language, *reason);
+            told!(language, "{reason} ({count})", "{reason} {count}건", "{reason} {count} 例")
+        }
+        Finding::TooFewUnits { units, units_min } => told!(
+            language,
+            "{units} units are too few to decide; it takes {units_min}",
+            "단위 {units}개로는 판정할 수 없음. 최소 {units_min}개 필요",
+            "{units} 个单元不足以判定，至少需要 {units_min} 个",
+        ),
+        Finding::IncludesNone { none, .. } => told!(
+            language,
+            "the measured difference may be chance: the interval includes {none}",
+            "측정된 차이가 우연일 수 있습니다(구간이 {none}을 포함)",
+            "测得的差异可能出于偶然（区间包含 {none}）",
+        ),
+        Finding::NotSignificant { p_value } => {
+            let p = format::probability(Some(*p_value));
+            told!(
+                language,
+                "among several claims the test does not rule out chance (p = {p})",
+                "여러 주장을 함께 검정하면 우연을 배제할 수 없습니다(p = {p})",
+                "在多个结论一并检验时不能排除偶然（p = {p}）",
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn of_arms(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::WrongBytes { arm, responses } => told!(
+            language,
+            "{arm} returned wrong bytes in {responses} responses",
+            "{arm}: 응답 {responses}건의 바이트가 틀림",
+            "{arm}：{responses} 个响应的字节有误",
+        ),
+        Finding::Unexplained { arm, failures } => told!(
+            language,
+            "{failures} failures of {arm} have no class",
+            "{arm}: 분류되지 않은 실패 {failures}건",
+            "{arm}：{failures} 个失败无法归类",
+        ),
+        Finding::TrialsFailed { arm, failed, trials, first } => {
+            let first = failed_trial(language, first);
+            told!(
+                language,
+                "{failed} of {trials} trials of {arm} failed, first: {first}",
+                "{arm}: 시행 {trials}회 중 {failed}회 실패, 첫 사례: {first}",
+                "{arm}：{trials} 次试验中有 {failed} 次失败，第一次：{first}",
+            )
+        }
+        Finding::RateNotKept { arm, missed, trials } => told!(
+            language,
+            "{arm} did not keep the offered rate in {missed} of {trials} trials",
+            "{arm}: 시행 {trials}회 중 {missed}회에서 목표 부하율을 지키지 못함",
+            "{arm}：{trials} 次试验中有 {missed} 次未能保持设定的负载速率",
+        ),
+        _ => return None,
+    })
+}
+
+fn of_figures(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::LagUnknown { arm, kind } => {
+            let kind = plural(language, *kind);
+            told!(
+                language,
+                "too few {kind} to know the generator's lag against {arm}",
+                "{arm}: {kind} 수가 적어 부하 생성기의 전송 지연을 알 수 없음",
+                "{arm}：{kind}太少，无法得知负载生成器的发送滞后",
+            )
+        }
+        Finding::LagTooLarge { arm, share } => {
+            let share = percent(*share);
+            told!(
+                language,
+                "the generator's p99 lag against {arm} is {share} of the median response time",
+                "{arm}: 부하 생성기의 p99 전송 지연이 응답시간 중앙값의 {share}임",
+                "{arm}：负载生成器的 p99 发送滞后为响应时间中位数的 {share}",
+            )
+        }
+        Finding::LowerBound { arm, per_second, kind } => {
+            let rate = format!("{} {}", format::grouped(*per_second), rate(language, *kind));
+            told!(
+                language,
+                "{arm} ≥ {rate} (generator-bound)",
+                "{arm} ≥ {rate}(부하 생성기 한계)",
+                "{arm} ≥ {rate}（受限于负载生成器）",
+            )
+        }
+        Finding::AlsoSyscalls { arm, baseline, kind } => {
+            let (arm, baseline) =
+                (format::per_message_in_prose(*arm), format::per_message_in_prose(*baseline));
+            let per = per(language, *kind);
+            told!(
+                language,
+                "it also enters the kernel {arm} times per {per} instead of {baseline}",
+                "{per}당 시스템 콜도 {baseline}회가 아니라 {arm}회입니다",
+                "每{per}的系统调用也是 {arm} 次，而不是 {baseline} 次",
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn of_decision(language: Language, finding: &Finding) -> Option<String> {
+    Some(match finding {
+        Finding::NoEqualRate => language
+            .choose([
+                "the generator was the limit, and no open-loop cell shows both arms at one equal rate",
+                "부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없음",
+                "瓶颈在负载生成器，且没有开环条件以相同速率比较双方",
+            ])
+            .to_owned(),
+        Finding::IncludesBound { bound } => {
+            let bound = format::bound(*bound);
+            told!(
+                language,
+                "the interval includes the bound {bound}",
+                "구간이 목표 값 {bound}을(를) 포함함",
+                "区间包含目标值 {bound}",
+            )
+        }
+        Finding::NoUnitLeft => language
+            .choose([
+                "too few trials are left that can be compared; the notes say why",
+                "비교할 수 있는 시행이 너무 적게 남음(이유는 참고 사항에 있음)",
+                "可比较的试验所剩过少（原因见说明）",
+            ])
+            .to_owned(),
+        Finding::OtherStates => language
+            .choose([
+                "the two sides were met in different machine states only",
+                "두 쪽이 서로 다른 머신 상태에서만 측정됨",
+                "双方只在不同的机器状态下测得",
+            ])
+            .to_owned(),
+        Finding::ArmMissing { arm } => {
+            told!(language, "{arm} could not run", "{arm}을(를) 실행하지 못함", "{arm} 未能运行")
+        }
+        Finding::NoWitness { witness } => {
+            let witness = witness_name(language, *witness);
+            told!(
+                language,
+                "{witness}: no valid figure, so the verdict is not confirmed",
+                "{witness}: 유효한 수치가 없어 판정을 확인할 수 없음",
+                "{witness}：没有有效数值，判定未获证实",
+            )
+        }
+        Finding::Witness { witness, seen, bearing } => {
+            let witness = witness_name(language, *witness);
+            let ratio = format::ratio_and_interval(Some(seen.ratio), Some(seen.interval));
+            let units = seen.units;
+            let bearing = language.choose(match bearing {
+                WitnessBearing::Supports => {
+                    ["which does not contradict this", "결과와 어긋나지 않음", "与此结论不矛盾"]
+                }
+                WitnessBearing::Uncertain => [
+                    "which is too uncertain to confirm this",
+                    "불확실성이 커서 결과를 확인할 수 없음",
+                    "不确定性过大，不足以证实此结论",
+                ],
+                WitnessBearing::Contradicts => ["which contradicts this", "결과와 어긋남", "与此结论矛盾"],
+            });
+            told!(
+                language,
+                "{witness}: ratio {ratio} from {units} units, {bearing}",
+                "{witness}: 비율 {ratio}(단위 {units}개), {bearing}",
+                "{witness}：比值 {ratio}（{units} 个单元），{bearing}",
+            )
+        }
+        _ => return None,
+    })
+}
+
+fn witness_name(language: Language, witness: Witness) -> String {
+    match witness {
+        Witness::MachineCpu => language.choose(["machine CPU", "전체 머신 CPU", "整机 CPU"]).to_owned(),
+        Witness::EqualRate { per_second } => {
+            let rate = format::rate(per_second);
+            told!(language, "at an equal rate of {rate}", "같은 부하율 {rate}에서", "在相同速率 {rate} 下")
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A study of the order gateway: what arms add in one sentence, published runs, costs and figures per order.
+
+use weir_record::{
+    added_cost::{AddedCost, AddedCostSpec, AddedCosts, LeastCost, PairedDifference},
+    finding::Finding,
+    gateway::OrderFigures,
+    goal::Outcome,
+    spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, PublishedRun, Subject},
+    study::{ArmSummary, Check, MetricFigures, OversubscribedCell, PairedRatio, Spread, StudyResult},
+    verdict::Metric,
+};
+use weir_report::{Language, html, markdown, sentence, terminal};
+
+use crate::fixture;
+
+const CELL: &str = "closed-epoll-w2";
+
+fn figures(metric: Metric, median: f64) -> MetricFigures {
+    MetricFigures { metric, spread: spread(median), units: vec![median] }
+}
+
+fn spread(median: f64) -> Spread {
+    Spread { median, min: 0.9 * median, max: 1.1 * median }
+}
+
+fn share(ratio: f64) -> Option<PairedRatio> {
+    Some(PairedRatio { ratio, interval: Some((0.9 * ratio, 1.1 * ratio)), pairs: 6 })
+}
+
+/// What an arm adds to CPU, switches and the median round trip.
+fn cost(load: &str, arm: &str, cpu_us: f64, share: Option<PairedRatio>) -> AddedCost {
+    let added = [
+        (Metric::ServerCpuPerMessage, cpu_us),
+        (Metric::SwitchesPerMessage, 2.0),
+        (Metric::LatencyP50, 9_000.0),
+    ];
+    AddedCost {
+        cell_id: cell_id(load),
+        arm: arm.to_owned(),
+        added: added.map(|(metric, it)| (metric, difference(it, 0.02 * it))).to_vec(),
+        share,
+    }
+}
+
+fn difference(difference: f64, room: f64) -> PairedDifference {
+    PairedDifference { difference, interval: Some((difference - room, difference + room)), pairs: 6 }
+}
+
+fn added_costs() -> AddedCosts {
+    let loads = [("closed", 12.0, 4.8), ("paced", 8.0, 2.4), ("flood", 5.0, 0.5)];
+    let both = |(load, naive, mesh): (&str, f64, f64)| {
+        [cost(load, "naive", naive, None), cost(load, "mesh", mesh, share(mesh / naive))]
+    };
+    AddedCosts {
+        asked: AddedCostSpec {
+            group: "epoll".to_owned(),
+            cells: loads.map(|(load, ..)| cell_id(load)).to_vec(),
+            arms: vec!["naive".to_owned(), "mesh".to_owned()],
+            reference: "naive".to_owned(),
+            metrics: vec![Metric::ServerCpuPerMessage, Metric::SwitchesPerMessage, Metric::LatencyP50],
+            share_max: Some(0.5),
+        },
+        costs: loads.into_iter().flat_map(both).collect(),
+        least: Some(LeastCost { arm: "mesh".to_owned(), arms: 5, outcome: Outcome::Met }),
+    }
+}
+
+fn published_run() -> PublishedRun {
+    PublishedRun {
+        name: "s3-modulo".to_owned(),
+        source: "Document 001".into(),
+        about: "the share that its source hands over".into(),
+        arm: "naive".to_owned(),
+        cells: vec![cell_id("closed")],
+        figures: vec![(Metric::SwitchesPerMessage, 3.13), (Metric::LatencyP50, 41_100.0)],
+    }
+}
+
+fn cell_id(load: &str) -> String {
+    format!("{load}-epoll-w2")
+}
+
+/// One order in flight, and two loads more.
+fn cells(of: &CellSpec) -> Vec<CellSpec> {
+    let orders = OrdersCell {
+        driver: "epoll".to_owned(),
+        load: "closed".to_owned(),
+        in_flight_total: Some(1),
+        journal: "none".to_owned(),
+        accept: "acceptor".to_owned(),
+        exchange_driver: "uring".to_owned(),
+        exchange_cpus: Vec::new(),
+    };
+    let cell = CellSpec {
+        id: CELL.to_owned(),
+        role: CellRole::Primary,
+        connections: 10,
+        workers: 2,
+        blocks: 6,
+        orders: Some(orders.clone()),
+        ..of.clone()
+    };
+    let further = |load: &str| CellSpec {
+        id: cell_id(load),
+        role: CellRole::Exploratory,
+        orders: Some(OrdersCell { load: load.to_owned(), ..orders.clone() }),
+        ..cell.clone()
+    };
+    vec![cell.clone(), further("paced"), further("flood")]
+}
+
+/// `weir study gateway`, with one cell and two arms beside the baseline.
+fn study() -> StudyResult {
+    let mut result = fixture::quick();
+    let names = ["owner", "naive", "mesh"];
+    let template = result.spec.arms[0].clone();
+    result.spec.arms = names
+        .map(|name| {
+            let subject = GatewaySubject { handoff: name.to_owned(), ..GatewaySubject::default() };
+            weir_record::spec::ArmSpec {
+                name: name.to_owned(),
+                subject: Subject::Gateway(subject),
+                ..template.clone()
+            }
+        })
+        .to_vec();
+    result.spec.name = "gateway".to_owned();
+    result.spec.cells = cells(&result.spec.cells[1]);
+    result.spec.published_runs = vec![published_run()];
+    result.spec.added_costs = vec![added_costs().asked];
+    result.arms = names
+        .map(|arm| ArmSummary {
+            cell_id: CELL.to_owned(),
+            arm: arm.to_owned(),
+            trials: 6,
+            figures: vec![
+                figures(Metric::ServerCpuPerMessage, if arm == "owner" { 20.0 } else { 25.0 }),
+                figures(Metric::SwitchesPerMessage, if arm == "owner" { 2.0 } else { 4.0 }),
+                figures(Metric::Throughput, 24_000.0),
+                figures(Metric::LatencyP50, 32_000.0),
+            ],
+            orders: Some(OrderFigures {
+                p99_us: Some(spread(60.0)),
+                wakes_per_order: Some(spread(2.0)),
+                wakes_per_handoff: (arm != "owner").then(|| spread(1.0)),
+                handed_off_share: Some(spread(if arm == "owner" { 0.0 } else { 1.0 })),
+                ..OrderFigures::default()
+            }),
+            ..ArmSummary::default()
+        })
+        .to_vec();
+    let mut switches = result.comparisons[0].clone();
+    switches.cell_id = CELL.to_owned();
+    (switches.arm, switches.baseline) = ("naive".to_owned(), "owner".to_owned());
+    switches.metric = Metric::SwitchesPerMessage;
+    switches.notes.clear();
+    result.comparisons = vec![switches];
+    result.timeline.clear();
+    result.checks = vec![Check {
+        name: "chain-whole".to_owned(),
+        passed: true,
+        detail: Finding::ChainWhole { whole: 342, trials: 342 },
+    }];
+    result.added_costs = vec![added_costs()];
+    result.oversubscribed = vec![OversubscribedCell { cell_id: CELL.to_owned(), threads: 5, cpus: 2 }];
+    result
+}
+
+#[test]
+fn what_arms_add_is_told_in_one_sentence_with_figures() {
+    let said: Vec<String> = Language::ALL.into_iter().map(|language| sentence(&study(), language)).collect();
+    insta::assert_snapshot!(said.join("\n\n"));
+}
+
+#[test]
+fn a_limit_that_is_open_or_missed_says_so() {
+    let mut result = study();
+    let of = |result: &mut StudyResult, outcome| {
+        let least = result.added_costs[0].least.as_mut().expect("it has one");
+        least.outcome = outcome;
+        sentence(result, Language::English)
+    };
+    let open = of(&mut result, Outcome::Open);
+    assert!(open.ends_with("adds at most 0.5× of what naive adds in every cell stays open."), "{open}");
+    let missed = of(&mut result, Outcome::Missed);
+    assert!(missed.ends_with("adds more than 0.5× of what naive adds in some cell."), "{missed}");
+}
+
+#[test]
+fn a_study_of_orders_that_adds_nothing_and_stands_beside_no_run_has_no_headings_for_them() {
+    let mut result = study();
+    result.added_costs.clear();
+    result.spec.published_runs.clear();
+    for text in [markdown(&result, Language::English), terminal(&result, Language::English, 100, false)] {
+        for heading in ["What arms add", "Published runs"] {
+            assert!(!text.contains(heading), "{heading} in {text}");
+        }
+    }
+}
+
+#[test]
+fn the_runs_costs_and_figures_stand_in_every_view_and_language() {
+    for (language, runs, oversubscribed) in [
+        (Language::English, "Published runs", "Over-subscribed: 1 of 3 cells"),
+        (Language::Korean, "발표된 실행", "CPU 부족"),
+        (Language::Chinese, "已发表的各次运行", "CPU 不足"),
+    ] {
+        let result = study();
+        for text in
+            [markdown(&result, language), html(&result, language), terminal(&result, language, 120, false)]
+        {
+            for told in [runs, oversubscribed, "s3-modulo", "3.13", "41.1", "0.400"] {
+                assert!(text.contains(told), "{language:?}: no {told} in {text}");
+            }
+        }
+        // The page has the specification as well, in its own words.
+        for message in ["essage", "메시지", "消息"] {
+            let text = markdown(&result, language);
+            let found = text.lines().find(|line| line.contains(message));
+            assert_eq!(found, None, "{language:?}");
+        }
+    }
+}
+
+#[test]
+fn markdown_of_orders_reads_well() {
+    let text = markdown(&study(), Language::English);
+    let from = text.find("## What arms add").expect("the section is there");
+    let until = text.find("## Throughput and CPU").expect("the next one is there");
+    insta::assert_snapshot!(&text[from..until]);
+}
