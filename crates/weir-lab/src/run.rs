@@ -117,7 +117,7 @@ pub enum Event {
     /// An arm was given up.
     ArmMissing {
         /// Which one and why.
-        arm: MissingArm,
+        arm: Box<MissingArm>,
     },
 }
 
@@ -722,7 +722,7 @@ impl Session<'_> {
         for arm in &missing {
             if !self.announced.contains(&arm.name) {
                 self.announced.push(arm.name.clone());
-                self.tell(&Event::ArmMissing { arm: arm.clone() });
+                self.tell(&Event::ArmMissing { arm: Box::new(arm.clone()) });
             }
         }
         let nothing_left = progress::has_nothing_to_compare(&self.header.spec, &missing);

@@ -90,8 +90,7 @@ pub(crate) fn build(
         message_bytes: parts.message_bytes(spec),
         workers: spec.workers,
         seed: spec.seed,
-        // Whoever was asked on a command line adds them.
-        settings: BTreeMap::new(),
+        settings: BTreeMap::new(), // whoever was asked on a command line adds them
         rate_per_second: match spec.arrivals {
             Arrivals::Closed { .. } => None,
             Arrivals::Open { rate_per_second, .. } => Some(rate_per_second),
