@@ -35,7 +35,6 @@ fn observers(view: &View<'_>) -> Table {
             arm.arm.clone(),
             rung(view, arm.rung).to_owned(),
             agreement(view, arm.coverage),
-            format::count(u64::from(arm.slices)),
             format::count(arm.messages),
             format::nanos(arm.server_cpu_ns),
             tax.map_or_else(|| format::ABSENT.to_owned(), |(tax, interval)| change(tax, interval)),
@@ -43,21 +42,11 @@ fn observers(view: &View<'_>) -> Table {
                 [] => format::ABSENT.to_owned(),
                 calls => format::per_message(calls.iter().map(|call| call.count).sum()),
             },
-            format::per_message(arm.context_switches.0),
-            format::per_message(arm.context_switches.1),
         ]
     };
     let rows = view.result.evidence.iter().map(row).collect();
     let text = [Word::Cell, Word::Arm, Word::EvidenceRung, Word::EvidenceAgreement];
-    let numbers = [
-        Word::EvidenceSlices,
-        Word::EvidenceCompleted,
-        Word::EvidenceCpu,
-        Word::EvidenceTax,
-        Word::Syscalls,
-        Word::EvidenceVoluntary,
-        Word::EvidenceInvoluntary,
-    ];
+    let numbers = [Word::EvidenceCompleted, Word::EvidenceCpu, Word::EvidenceTax, Word::Syscalls];
     Table::new(view, &text, &numbers, rows)
 }
 

@@ -191,17 +191,14 @@ words! {
         被观测时间片与未被观测时间片之比。在系统调用中睡眠的时间不是工作。某一部分更大只说明差异在哪里，并不说明原因。";
     EvidenceRung: "seen by" | "관찰 수단" | "观测手段";
     RungProcess: "/proc alone" | "/proc만" | "仅 /proc";
-    RungPrograms: "programs in the kernel" | "커널 내 프로그램(BPF)" | "内核程序（BPF）";
+    RungPrograms: "kernel programs" | "커널 프로그램(BPF)" | "内核程序（BPF）";
     RungStrace: "strace" | "strace 추적" | "strace 跟踪";
     EvidenceAgreement: "engine / kernel counted" | "엔진 / 커널 계수" | "引擎 / 内核计数";
     EvidenceAgrees: "same" | "일치" | "一致";
     EvidenceDisagrees: "NOT THE SAME" | "불일치" | "不一致";
-    EvidenceSlices: "slices" | "구간 수" | "时间片数";
     EvidenceCompleted: "completed" | "처리 건수" | "完成数";
     EvidenceCpu: "server CPU, observed" | "서버 CPU(관찰 중)" | "服务器 CPU（观测中）";
     EvidenceTax: "cost of observing" | "관찰 비용" | "观测开销";
-    EvidenceVoluntary: "voluntary switches" | "자발적 문맥 교환" | "自愿上下文切换";
-    EvidenceInvoluntary: "involuntary switches" | "비자발적 문맥 교환" | "非自愿上下文切换";
     SystemCall: "system call" | "시스템 콜" | "系统调用";
     CallCount: "calls" | "호출 수" | "调用次数";
     CallReturned: "returned by one" | "호출당 반환값" | "每次返回";
