@@ -23,6 +23,7 @@ use weir_engine::{
     try_spawn,
 };
 use weir_record::load::FailureCounts;
+use weir_sys::clock::thread_cpu_ns;
 
 use crate::{
     close_backoff::CloseBackoff,
@@ -76,6 +77,8 @@ pub(crate) struct Published {
     pub(crate) in_flight: AtomicU64,
     /// Time spent watching the clock.
     pub(crate) spun_ns: AtomicU64,
+    /// CPU its thread used until it ended; 0 before. Afterwards nothing else tells.
+    pub(crate) cpu_ns: AtomicU64,
     /// When the last message of a counted run ended; 0 before.
     pub(crate) finished_ns: AtomicU64,
     /// What the last failure said.
@@ -132,7 +135,9 @@ pub(crate) fn run(plan: &Plan<'_>, events: &Sender<Event>, begin: &Receiver<u64>
     };
     events.send(ready).ok()?;
     let stage = Stage { plan, runtime: &runtime, events, begin };
-    plan.spec.protocol.0.carry(Post::Run(stage))
+    let outcome = plan.spec.protocol.0.carry(Post::Run(stage));
+    plan.published.cpu_ns.store(thread_cpu_ns().unwrap_or(0), Ordering::Release);
+    outcome
 }
 
 /// A worker that is ready for whatever it carries.

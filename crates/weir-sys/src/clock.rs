@@ -1,4 +1,4 @@
-//! The CPU-time clocks of other processes. Not a source of time for anything that waits.
+//! The CPU-time clocks of processes and of this thread. Not a source of time for anything that waits.
 
 use std::io;
 
@@ -20,6 +20,15 @@ pub fn process_cpu_ns(pid: u32) -> io::Result<u64> {
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
     }
+    read(clock)
+}
+
+/// Nanoseconds of CPU the calling thread has used since it began.
+pub fn thread_cpu_ns() -> io::Result<u64> {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for one timespec, and the call keeps no pointer.
     if unsafe { libc::clock_gettime(clock, &mut time) } != 0 {
@@ -43,6 +52,12 @@ mod tests {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
         }
         assert!(process_cpu_ns(pid).expect("own clock") > before);
+    }
+
+    #[test]
+    fn the_clock_of_a_thread_is_its_own() {
+        let used = std::thread::spawn(thread_cpu_ns).join().expect("it does not panic").expect("own clock");
+        assert!(used > 0 && used <= process_cpu_ns(std::process::id()).expect("own clock"));
     }
 
     #[test]
