@@ -167,9 +167,13 @@ impl<'a> View<'a> {
         self.cell(cell_id).is_some_and(CellSpec::is_simulated)
     }
 
-    /// Comparisons of one metric that were measured, cells in order.
+    /// Comparisons of one metric that were measured, cells in order. An arm that never ran is named elsewhere.
     pub(crate) fn comparisons_of(&self, metric: Metric) -> Vec<&'a Comparison> {
-        let is_shown = |it: &&Comparison| it.metric == metric && !self.is_simulated(&it.cell_id);
+        let has_figure = |it: &Comparison| it.ratio.is_some() || it.difference.is_some();
+        let is_missing = |it: &Comparison| self.result.missing_arms.iter().any(|arm| arm.name == it.arm);
+        let is_shown = |it: &&Comparison| {
+            it.metric == metric && !self.is_simulated(&it.cell_id) && (has_figure(it) || !is_missing(it))
+        };
         let mut rows: Vec<_> = self.result.comparisons.iter().filter(is_shown).collect();
         let cell_position = |id: &str| self.cells.iter().position(|cell| *cell == id);
         rows.sort_by_key(|row| (cell_position(&row.cell_id), self.arm_index(&row.arm)));

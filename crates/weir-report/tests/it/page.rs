@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use weir_report::{Language, html};
+use weir_record::verdict::Verdict;
+use weir_report::{Language, html, markdown};
 
 use crate::fixture;
 
@@ -161,6 +162,19 @@ fn a_missing_arm_comes_with_its_reason_and_a_remedy() {
     let page = html(&fixture::one_arm_missing(), Language::English);
     assert!(page.contains("kernel.io_uring_disabled is 2"));
     assert!(page.contains("sysctl kernel.io_uring_disabled=0"));
+}
+
+#[test]
+fn an_arm_that_never_ran_has_no_rows() {
+    let mut result = fixture::quick();
+    let mut row = result.comparisons[0].clone();
+    row.arm = "libuv".to_owned();
+    (row.ratio, row.interval, row.verdict) = (None, None, Verdict::Inconclusive);
+    result.comparisons.push(row);
+    assert!(markdown(&result, Language::English).contains("libuv / epoll"), "it ran, and gave no figure");
+    result.missing_arms = fixture::one_arm_missing().missing_arms;
+    result.missing_arms[0].name = "libuv".to_owned();
+    assert!(!markdown(&result, Language::English).contains("libuv / epoll"));
 }
 
 #[test]
