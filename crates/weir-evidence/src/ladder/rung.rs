@@ -47,7 +47,6 @@ impl Facts {
     /// The facts of this process on this machine.
     pub fn read() -> Self {
         let own_times = files::read_text("/proc/thread-self/schedstat");
-        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let lockdown = files::read_text("/sys/kernel/security/lockdown").unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
         Self {
@@ -56,11 +55,16 @@ impl Facts {
                 .and_then(parse::schedstat)
                 .is_some_and(|(cpu_ns, _)| cpu_ns > 0),
             trial: Trial::run(),
-            is_first_pid_namespace: namespace == Path::new(FIRST_PID_NAMESPACE),
+            is_first_pid_namespace: is_first_pid_namespace(),
             lockdown: lockdown_mode(&lockdown).map(str::to_owned),
             has_strace: std::env::split_paths(&path).any(|folder| folder.join("strace").is_file()),
         }
     }
+}
+
+/// Whether process numbers here are those that the kernel's programs see.
+pub(super) fn is_first_pid_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name == Path::new(FIRST_PID_NAMESPACE))
 }
 
 /// The mode in brackets, of `none [integrity] confidentiality`.

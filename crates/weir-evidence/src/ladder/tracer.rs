@@ -13,6 +13,7 @@ use weir_sys::bpf::{Attachment, Map, Program, Refused};
 
 use super::{
     programs::{self, Group},
+    rung,
     tables::{
         self, CALLS_MAX, Counter, PID_LIMIT, SOFTIRQS_MAX, Table, TracedCall, TracedThread, TracedWake,
         URING_EVENTS,
@@ -36,6 +37,9 @@ pub enum TracerError {
     /// A process number that no kernel gives out.
     #[error("no process has the number {0}")]
     NoSuchProcess(u32),
+    /// The kernel's programs see other numbers of processes than this program does.
+    #[error("processes have other numbers in this PID namespace than the kernel's programs see")]
+    PidNamespace,
 }
 
 fn words(log: &str) -> String {
@@ -98,6 +102,9 @@ impl Tracer {
     ///
     /// Groups that the kernel cannot give are left out and named, but for the calls, without which there is nothing.
     pub fn start(members: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
+        if !rung::is_first_pid_namespace() {
+            return Err(TracerError::PidNamespace);
+        }
         let mut tables = HashMap::new();
         for table in Table::ALL {
             let map = Map::new(table.name(), table.shape());
