@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -15,6 +18,19 @@ use signal_hook::{
 pub(crate) fn outlive_file_limit() -> io::Result<()> {
     // Any handler keeps the signal from killing; the write fails with EFBIG, which says the same.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(drop)
+}
+
+/// A flag that is set when the program is asked to stop. Who asks twice does not want to wait.
+pub(crate) fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    on_stop(move |count| {
+        flag.store(true, Ordering::Relaxed);
+        if count > 1 {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(stop)
 }
 
 /// Calls `action` at each SIGINT or SIGTERM with how many have come, on a thread of its own.

@@ -1,10 +1,7 @@
 //! `weir load`.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::Ordering,
     time::Duration,
 };
 
@@ -88,14 +85,7 @@ enum Ending {
 /// Runs a load until its end or a signal, showing its progress unless the output is for a program. The report has what
 /// the command line asked.
 fn carry_out(spec: &LoadSpec, load: &dyn LoadCommand, settings: &Settings) -> Result<(LoadReport, Ending)> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    signals::on_stop(move |count| {
-        flag.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(130);
-        }
-    })?;
+    let stop = signals::stop_flag()?;
     let mut show = |progress: Progress| {
         if !load.shared().json {
             output::tell(&line(&progress, load.unit()));

@@ -5,10 +5,7 @@ use std::{
     os::fd::AsFd,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -48,14 +45,7 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     if length.is_some_and(|length| length.is_zero()) {
         return Err(UsageError("--duration: write more than 0, such as 10s".into()).into());
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    signals::on_stop(move |count| {
-        flag.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(130);
-        }
-    })?;
+    let stop = signals::stop_flag()?;
     if arguments.trace {
         output::tell("tracing: system calls of the whole machine are a little slower until this ends");
     }

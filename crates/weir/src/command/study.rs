@@ -3,10 +3,6 @@
 use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::SystemTime,
 };
 
@@ -35,14 +31,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     if arguments.print || arguments.dry_run {
         return show(arguments);
     }
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&interrupt);
-    signals::on_stop(move |count| {
-        flag.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(130);
-        }
-    })?;
+    let interrupt = signals::stop_flag()?;
     let fingerprint = weir_evidence::fingerprint::fingerprint();
     let program = std::env::current_exe().context("cannot find the weir program itself")?;
     let mut display = Display::new(arguments.quiet);

@@ -2,10 +2,6 @@
 
 use std::{
     io::{self, IsTerminal},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
@@ -32,14 +28,7 @@ pub(crate) fn run(arguments: &Top) -> Result<Exit> {
         return Err(UsageError("--interval: write 100ms or more".into()).into());
     }
     let mut monitor = Monitor::new(targets(arguments)?);
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    signals::on_stop(move |count| {
-        flag.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(130);
-        }
-    })?;
+    let stop = signals::stop_flag()?;
     let is_plain = arguments.once || arguments.json || arguments.threads || arguments.plain;
     if !is_plain && io::stdout().is_terminal() && io::stdin().is_terminal() {
         live::show(&mut monitor, interval, &stop)?;

@@ -3,10 +3,7 @@
 use std::{
     cell::Cell,
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::Ordering,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -32,7 +29,7 @@ pub(crate) fn run(arguments: &StorageRun) -> Result<Exit> {
     let Asked { jobs, notes } = asked(arguments)?;
     check_writable(arguments.csv.as_deref())?;
     notes.iter().for_each(|note| output::tell(note));
-    let stop = stop_on_signal()?;
+    let stop = signals::stop_flag()?;
     let disks = Disks::read(jobs.iter().map(|job| job.file.as_str()));
     let shown = Shown::default();
     let progress = |progress: &Progress<'_>| {
@@ -71,18 +68,6 @@ fn exit(report: &StorageReport, is_interrupted: bool) -> Exit {
     } else {
         Exit::Ok
     }
-}
-
-fn stop_on_signal() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    signals::on_stop(move |count| {
-        flag.store(true, Ordering::Relaxed);
-        if count > 1 {
-            std::process::exit(130);
-        }
-    })?;
-    Ok(stop)
 }
 
 /// A CSV file that cannot be written is told before the run, not after it.
