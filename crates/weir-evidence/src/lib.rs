@@ -7,9 +7,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod edge;
 pub mod foreign;
 pub mod network;
-pub mod observe;
 pub mod observer;
 pub mod process;
 pub mod stats;

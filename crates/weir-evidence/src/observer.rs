@@ -13,7 +13,7 @@ use weir_record::{
 
 use crate::{
     ladder::{Group, rung, trace::trace, tracer::Tracer},
-    process::{ProcessTree, ThreadSample, family_of},
+    process::{ProcessTree, ThreadDelta, family_of},
     stats::StatsClient,
 };
 
@@ -53,8 +53,8 @@ pub struct Observers {
 
 struct Entry {
     observer: Box<dyn Observer>,
-    /// CPU its beginning took; `None` when it could not begin.
-    begun: Option<Duration>,
+    /// CPU its beginning took, or why it could not begin; `None` outside of a slice.
+    begun: Option<io::Result<Duration>>,
 }
 
 impl Observers {
@@ -67,23 +67,27 @@ impl Observers {
     pub fn begin(&mut self) {
         for entry in &mut self.list {
             let (begun, cost) = costing(|| entry.observer.begin());
-            entry.begun = begun.is_ok().then_some(cost);
+            entry.begun = Some(begun.map(|()| cost));
         }
     }
 
     /// The slice has ended: the highest rung that saw it (clocks are always read), and all rows, among them the CPU
-    /// each observer took.
+    /// each observer took, and that it failed.
     pub fn end(&mut self) -> (Rung, Vec<Reading>) {
         let (mut rung, mut readings) = (Rung::Process, Vec::new());
         for entry in self.list.iter_mut().rev() {
             let Some(begun) = entry.begun.take() else { continue };
-            let (found, cost) = costing(|| entry.observer.end());
-            if found.is_ok() {
-                rung = rung.max(entry.observer.rung());
+            let own = entry.observer.rung();
+            let (found, cost) = costing(|| begun.and_then(|begun| Ok((begun, entry.observer.end()?))));
+            match found {
+                Ok((begun, found)) => {
+                    rung = rung.max(own);
+                    readings.extend(found);
+                    let cpu_ns = (begun + cost).as_nanos() as f64;
+                    readings.push(reading(OBSERVER, &format!("{}-cpu-ns", own.key()), cpu_ns));
+                }
+                Err(_) => readings.push(reading(OBSERVER, &format!("{}-failed", own.key()), 1.0)),
             }
-            let key = format!("{}-cpu-ns", entry.observer.rung().key());
-            readings.extend(found.unwrap_or_default());
-            readings.push(reading(OBSERVER, &key, (begun + cost).as_nanos() as f64));
         }
         (rung, readings)
     }
@@ -97,9 +101,7 @@ fn costing<T>(act: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 fn own_cpu() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
+    Duration::from_nanos(weir_sys::clock::thread_cpu_ns().unwrap_or(0))
 }
 
 /// A row.
@@ -308,37 +310,14 @@ fn wakers(trace: &Trace) -> BTreeMap<String, (u64, u64)> {
 
 /// Rows of the threads, by name: what threads of one name did together.
 fn threads(before: &ProcessTree, after: &ProcessTree) -> Vec<Reading> {
-    let all = |tree: &'_ ProcessTree| -> BTreeMap<(u32, u64, u32), ThreadSample> {
-        let of = |process: &crate::process::ProcessSample| {
-            let key = (process.pid, process.started_ticks);
-            process
-                .threads
-                .iter()
-                .map(move |thread| ((key.0, key.1, thread.tid), thread.clone()))
-                .collect::<Vec<_>>()
-        };
-        tree.processes.iter().flat_map(of).collect()
-    };
-    let earlier = all(before);
     let mut by_name: BTreeMap<String, [u64; 4]> = BTreeMap::new();
-    for (key, thread) in all(after) {
-        let start = earlier.get(&key).cloned().unwrap_or_default();
-        let full = by_name.len() >= THREAD_NAMES_MAX && !by_name.contains_key(&thread.name);
-        let sums = by_name.entry(if full { "others".to_owned() } else { thread.name }).or_default();
-        let now = [
-            thread.cpu_ns,
-            thread.run_delay_ns,
-            thread.context_switches_voluntary,
-            thread.context_switches_involuntary,
-        ];
-        let then = [
-            start.cpu_ns,
-            start.run_delay_ns,
-            start.context_switches_voluntary,
-            start.context_switches_involuntary,
-        ];
-        for (sum, (now, then)) in sums.iter_mut().zip(now.into_iter().zip(then)) {
-            *sum += now.saturating_sub(then);
+    for ThreadDelta { did, .. } in ProcessTree::thread_deltas(before, after) {
+        let full = by_name.len() >= THREAD_NAMES_MAX && !by_name.contains_key(&did.name);
+        let sums = by_name.entry(if full { "others".to_owned() } else { did.name }).or_default();
+        let counts =
+            [did.cpu_ns, did.run_delay_ns, did.context_switches_voluntary, did.context_switches_involuntary];
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count;
         }
     }
     const KEYS: [&str; 4] =
@@ -358,7 +337,7 @@ mod tests {
     use std::{cell::RefCell, rc::Rc};
 
     use super::*;
-    use crate::process::ProcessSample;
+    use crate::process::{ProcessSample, ThreadSample};
 
     struct Said(&'static str, Rung, bool, Rc<RefCell<Vec<String>>>);
 
@@ -379,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_is_closest_to_the_slice_and_one_that_cannot_begin_has_no_rows() {
+    fn the_last_is_closest_to_the_slice_and_one_that_cannot_begin_says_so() {
         let said = Rc::new(RefCell::new(Vec::new()));
         let mut observers = Observers::default();
         for (name, rung, can) in
@@ -393,7 +372,14 @@ mod tests {
         assert_eq!(*said.borrow(), ["begin a", "begin b", "begin c", "end c", "end a"]);
         let names: Vec<_> = rows.iter().map(|row| (row.source.as_str(), row.key.as_str())).collect();
         let cost = |key| (OBSERVER, key);
-        assert_eq!(names, [("c", "count"), cost("programs-cpu-ns"), ("a", "count"), cost("engine-cpu-ns")]);
+        let expected = [
+            ("c", "count"),
+            cost("programs-cpu-ns"),
+            cost("strace-failed"),
+            ("a", "count"),
+            cost("engine-cpu-ns"),
+        ];
+        assert_eq!(names, expected);
         assert_eq!(observers.end(), (Rung::Process, Vec::new()), "nothing has begun");
     }
 

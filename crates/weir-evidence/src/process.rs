@@ -73,6 +73,15 @@ pub struct ThreadSample {
     pub context_switches_involuntary: u64,
 }
 
+/// What one thread did between two snapshots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadDelta {
+    /// Its process.
+    pub pid: u32,
+    /// Its number and name, and its counts between the two.
+    pub did: ThreadSample,
+}
+
 /// What happened in a tree between two snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeDelta {
@@ -140,6 +149,22 @@ impl ProcessTree {
         delta
     }
 
+    /// What each thread of `after` did since `before`; one that was not there did all of it. Nothing of threads that
+    /// ended.
+    pub fn thread_deltas(before: &Self, after: &Self) -> Vec<ThreadDelta> {
+        let earlier: HashMap<_, _> =
+            before.processes.iter().map(|process| (process.key(), process)).collect();
+        let nothing = ProcessSample::default();
+        let of = |process: &ProcessSample| {
+            let start = earlier.get(&process.key()).copied().unwrap_or(&nothing);
+            process
+                .threads_since(start)
+                .map(|(did, _)| ThreadDelta { pid: process.pid, did })
+                .collect::<Vec<_>>()
+        };
+        after.processes.iter().flat_map(of).collect()
+    }
+
     /// The tree less every process that is also in `other`.
     pub fn without(mut self, other: &Self) -> Self {
         let taken: HashSet<_> = other.processes.iter().map(ProcessSample::key).collect();
@@ -152,9 +177,35 @@ impl ProcessSample {
     fn key(&self) -> (u32, u64) {
         (self.pid, self.started_ticks)
     }
+
+    /// What each thread did since an earlier moment, and whether it was there.
+    fn threads_since(&self, start: &Self) -> impl Iterator<Item = (ThreadSample, bool)> {
+        let earlier: HashMap<u32, &ThreadSample> =
+            start.threads.iter().map(|thread| (thread.tid, thread)).collect();
+        self.threads.iter().map(move |thread| {
+            // A count that fell belongs to a new thread with an old number.
+            let known = earlier.get(&thread.tid).filter(|start| start.cpu_ns <= thread.cpu_ns);
+            (known.map_or_else(|| thread.clone(), |start| thread.since(start)), known.is_some())
+        })
+    }
 }
 
 impl ThreadSample {
+    fn since(&self, start: &Self) -> Self {
+        Self {
+            tid: self.tid,
+            name: self.name.clone(),
+            cpu_ns: self.cpu_ns.saturating_sub(start.cpu_ns),
+            run_delay_ns: self.run_delay_ns.saturating_sub(start.run_delay_ns),
+            context_switches_voluntary: self
+                .context_switches_voluntary
+                .saturating_sub(start.context_switches_voluntary),
+            context_switches_involuntary: self
+                .context_switches_involuntary
+                .saturating_sub(start.context_switches_involuntary),
+        }
+    }
+
     /// Whether the kernel runs it for io_uring: a worker or a submission poller.
     pub fn is_uring_kernel_thread(&self) -> bool {
         self.name.starts_with("iou-wrk-") || self.name.starts_with("iou-sqp-")
@@ -163,23 +214,14 @@ impl ThreadSample {
 
 impl TreeDelta {
     fn add_process(&mut self, start: &ProcessSample, end: &ProcessSample, reaped_ns: u64) {
-        let earlier: HashMap<u32, &ThreadSample> =
-            start.threads.iter().map(|thread| (thread.tid, thread)).collect();
-        let nothing = ThreadSample::default();
         let (mut matched, mut threads_cpu_ns) = (0, 0_u64);
-        for thread in &end.threads {
-            // A count that fell belongs to a new thread with an old number.
-            let known = earlier.get(&thread.tid).filter(|start| start.cpu_ns <= thread.cpu_ns);
-            matched += usize::from(known.is_some());
-            let start = known.copied().unwrap_or(&nothing);
-            let cpu_ns = thread.cpu_ns - start.cpu_ns;
-            threads_cpu_ns += cpu_ns;
-            self.kernel_thread_cpu_ns += if thread.is_uring_kernel_thread() { cpu_ns } else { 0 };
-            self.run_delay_ns += thread.run_delay_ns.saturating_sub(start.run_delay_ns);
-            self.context_switches_voluntary +=
-                thread.context_switches_voluntary.saturating_sub(start.context_switches_voluntary);
-            self.context_switches_involuntary +=
-                thread.context_switches_involuntary.saturating_sub(start.context_switches_involuntary);
+        for (did, is_known) in end.threads_since(start) {
+            matched += usize::from(is_known);
+            threads_cpu_ns += did.cpu_ns;
+            self.kernel_thread_cpu_ns += if did.is_uring_kernel_thread() { did.cpu_ns } else { 0 };
+            self.run_delay_ns += did.run_delay_ns;
+            self.context_switches_voluntary += did.context_switches_voluntary;
+            self.context_switches_involuntary += did.context_switches_involuntary;
         }
         let own_ns = end.cpu_ns.saturating_sub(start.cpu_ns);
         self.cpu_ns += own_ns + reaped_ns;

@@ -33,7 +33,7 @@ use crate::{
         tracer::{KernelCounts, Tracer, TracerError},
     },
     parse,
-    process::{ProcessSample, ProcessTree, ThreadSample, family_of},
+    process::{ProcessSample, ProcessTree, ThreadDelta, family_of},
 };
 
 /// Time between two readings of /proc.
@@ -348,38 +348,23 @@ fn thread_rows(
     after: &ProcessTree,
     counts: Option<&KernelCounts>,
 ) -> Vec<ThreadFigures> {
-    let threads = |tree: &ProcessTree| -> HashMap<(u32, u32), ThreadSample> {
-        let of = |process: &ProcessSample| {
-            let pid = process.pid;
-            process.threads.iter().map(move |it| ((pid, it.tid), it.clone())).collect::<Vec<_>>()
-        };
-        tree.processes.iter().flat_map(of).collect()
-    };
-    let earlier = threads(before);
     let traced: HashMap<u32, _> =
         counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
-    let nothing = ThreadSample::default();
-    let row = |((pid, tid), end): ((u32, u32), ThreadSample)| {
-        // A count that fell belongs to a new thread with an old number.
-        let start = earlier.get(&(pid, tid)).filter(|start| start.cpu_ns <= end.cpu_ns).unwrap_or(&nothing);
-        let own = traced.get(&tid);
+    let row = |ThreadDelta { pid, did }| {
+        let own = traced.get(&did.tid);
         ThreadFigures {
             pid,
-            tid,
-            name: end.name,
-            cpu_ns: end.cpu_ns - start.cpu_ns,
-            run_delay_ns: end.run_delay_ns.saturating_sub(start.run_delay_ns),
-            context_switches_voluntary: end
-                .context_switches_voluntary
-                .saturating_sub(start.context_switches_voluntary),
-            context_switches_involuntary: end
-                .context_switches_involuntary
-                .saturating_sub(start.context_switches_involuntary),
+            tid: did.tid,
+            name: did.name,
+            cpu_ns: did.cpu_ns,
+            run_delay_ns: did.run_delay_ns,
+            context_switches_voluntary: did.context_switches_voluntary,
+            context_switches_involuntary: did.context_switches_involuntary,
             calls: own.map(|it| it.calls),
             blocked_ns: own.map(|it| it.blocked_ns),
         }
     };
-    threads(after).into_iter().map(row).collect()
+    ProcessTree::thread_deltas(before, after).into_iter().map(row).collect()
 }
 
 /// Time in the kernel since the start of each process, by ticks.
@@ -437,6 +422,7 @@ fn is_over(pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::ThreadSample;
 
     fn tree(threads: Vec<ThreadSample>) -> ProcessTree {
         let process = ProcessSample { pid: 5, threads, ..ProcessSample::default() };

@@ -25,8 +25,8 @@ use weir_evidence::{
     process::ProcessTree,
 };
 
-/// How often the child makes the call of each kind: all different. None asks for the session or the process group, which
-/// are 0 where the first program of the machine made none, and which rustix takes for impossible.
+/// How often the child makes the call of each kind: all different. None asks for the session or the process group,
+/// which are 0 where the first program of the machine made none, and which rustix takes for impossible.
 const TIMES: [(libc::c_long, u64); 10] = [
     (libc::SYS_getppid, 1000),
     (libc::SYS_getuid, 3),

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use weir_evidence::{observe::Edge, process::ProcessTree};
+use weir_evidence::{edge::Edge, process::ProcessTree};
 
 /// Held by each test: they watch the process they all run in.
 static ALONE: Mutex<()> = Mutex::new(());

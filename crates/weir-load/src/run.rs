@@ -23,6 +23,7 @@ use weir_record::{
 };
 
 use crate::{
+    edges::{ThreadTimes, WindowEdges},
     gather::Gather,
     http::{
         journal::{self, Columns, Writer},
@@ -30,7 +31,6 @@ use crate::{
         standard::Standards,
         workload::HttpCommon,
     },
-    observe::{Observer, ThreadTimes},
     progress::{Phase, Progress, Ticker},
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
@@ -66,7 +66,7 @@ pub fn run(
     spec.http().map_or(Ok(()), HttpSpec::ensure_sources)?;
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
-    let observer = Observer::new(spec)?;
+    let edges = WindowEdges::new(spec)?;
     let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
     let (http, writer) = http_common(spec, &bounds)?.unzip();
@@ -83,7 +83,7 @@ pub fn run(
             spec,
             stop,
             crew: &crew,
-            observer,
+            edges,
             gather: Gather::new(spec.workers as usize, spec.sections()),
             ticker: Ticker::new(progress),
             threads: vec![0; spec.workers as usize],
@@ -265,7 +265,7 @@ struct Coordinator<'a> {
     spec: &'a LoadSpec,
     stop: &'a AtomicBool,
     crew: &'a Crew<'a, 'a>,
-    observer: Observer,
+    edges: WindowEdges,
     gather: Gather,
     ticker: Ticker<'a>,
     /// Kernel numbers of the workers' threads.
@@ -295,7 +295,7 @@ impl Coordinator<'_> {
         let origin_ns = (monotonic() + LEAD).as_nanos();
         let has_warmup = !self.spec.warmup_max.is_zero();
         if !has_warmup {
-            self.observer.before_open()?;
+            self.edges.before_open()?;
             self.crew.bounds.open(origin_ns);
         }
         for member in &self.crew.members {
@@ -304,11 +304,11 @@ impl Coordinator<'_> {
         }
         let warmup_steady = has_warmup && self.warm_up(origin_ns)?;
         if has_warmup {
-            self.observer.before_open()?;
+            self.edges.before_open()?;
             self.crew.bounds.open(monotonic().as_nanos());
         }
         let before = self.usage();
-        self.observer.opened()?;
+        self.edges.opened()?;
         let open_ns = self.crew.bounds.open_ns();
         let duration_ns = u64::try_from(self.spec.duration.as_nanos()).unwrap_or(u64::MAX);
         self.ticker.begin(Phase::Measuring, open_ns, self.spec.duration);
@@ -318,7 +318,7 @@ impl Coordinator<'_> {
         };
         self.crew.bounds.close(close_ns);
         let after = self.usage();
-        let observed = self.observer.closed();
+        let observed = self.edges.closed();
         let measured = self.measured(origin_ns, warmup_steady, &before, &after, observed);
         Ok((measured, self.gather))
     }

@@ -1,13 +1,10 @@
 //! What the kernel did for each message, from slices of evidence: who looked and what looking cost, and the system
 //! calls by kind with their time on a CPU and asleep.
 
-use weir_record::{
-    evidence::{ArmEvidence, CallEvidence, Coverage},
-    observation::Rung,
-};
+use weir_record::evidence::{ArmEvidence, CallEvidence, Coverage};
 
 use crate::{
-    format,
+    format, rung,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -33,7 +30,7 @@ fn observers(view: &View<'_>) -> Table {
         vec![
             view.cell_label(&arm.cell_id),
             arm.arm.clone(),
-            rung(view, arm.rung).to_owned(),
+            rung::name(arm.rung, view.language).to_owned(),
             agreement(view, arm.coverage),
             format::count(arm.messages),
             format::nanos(arm.server_cpu_ns),
@@ -48,14 +45,6 @@ fn observers(view: &View<'_>) -> Table {
     let text = [Word::Cell, Word::Arm, Word::EvidenceRung, Word::EvidenceAgreement];
     let numbers = [Word::EvidenceCompleted, Word::EvidenceCpu, Word::EvidenceTax, Word::Syscalls];
     Table::new(view, &text, &numbers, rows)
-}
-
-fn rung(view: &View<'_>, rung: Rung) -> &'static str {
-    view.word(match rung {
-        Rung::Engine | Rung::Process => Word::RungProcess,
-        Rung::Programs => Word::RungPrograms,
-        Rung::Strace => Word::RungStrace,
-    })
 }
 
 fn agreement(view: &View<'_>, coverage: Option<Coverage>) -> String {

@@ -33,6 +33,7 @@ mod notes;
 pub mod observation;
 mod orders;
 mod published;
+mod rung;
 mod section;
 mod sections;
 mod sentence;

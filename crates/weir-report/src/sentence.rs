@@ -3,8 +3,9 @@
 
 use weir_record::{
     finding::Finding,
+    observation::Rung,
     spec::CellSpec,
-    study::{ArmSummary, OversubscribedCell},
+    study::{OversubscribedCell, StudyResult},
     verdict::{Comparison, Metric, Verdict},
 };
 
@@ -412,10 +413,12 @@ pub(crate) fn rows_alike(view: &View<'_>, count: usize) -> String {
     )
 }
 
-/// Whether an arm has counters of its own, as a rung of evidence.
-pub(crate) fn evidence(summaries: &[ArmSummary]) -> Word {
-    match summaries.iter().any(|summary| !summary.engine_per_message.is_empty()) {
-        true => Word::EvidenceEngine,
-        false => Word::EvidenceProc,
+/// The rungs of evidence that were reached.
+pub(crate) fn evidence(result: &StudyResult) -> Word {
+    let has_counters = result.arms.iter().any(|summary| !summary.engine_per_message.is_empty());
+    match result.evidence.iter().map(|arm| arm.rung).max() {
+        Some(rung) if rung >= Rung::Programs => Word::EvidencePrograms,
+        _ if has_counters => Word::EvidenceEngine,
+        _ => Word::EvidenceProc,
     }
 }

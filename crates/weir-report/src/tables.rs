@@ -36,7 +36,7 @@ pub(crate) fn chips(view: &View<'_>) -> Vec<(String, String)> {
         (view.word(states).to_owned(), states_detail),
     ];
     if !result.arms.is_empty() {
-        let evidence = view.word(sentence::evidence(&result.arms));
+        let evidence = view.word(sentence::evidence(result));
         chips.push((view.word(Word::Evidence).to_owned(), evidence.to_owned()));
     }
     chips.extend([

@@ -190,9 +190,6 @@ words! {
         | "取自全部计时时间片之后的专门时间片；本报告的其他数值都不以其为依据。数值已除以其中完成的数量。观测要消耗 CPU：其开销为同一轮中\
         被观测时间片与未被观测时间片之比。在系统调用中睡眠的时间不是工作。某一部分更大只说明差异在哪里，并不说明原因。";
     EvidenceRung: "seen by" | "관찰 수단" | "观测手段";
-    RungProcess: "/proc alone" | "/proc만" | "仅 /proc";
-    RungPrograms: "kernel programs" | "커널 프로그램(BPF)" | "内核程序（BPF）";
-    RungStrace: "strace" | "strace 추적" | "strace 跟踪";
     EvidenceAgreement: "engine / kernel counted" | "엔진 / 커널 계수" | "引擎 / 内核计数";
     EvidenceAgrees: "same" | "일치" | "一致";
     EvidenceDisagrees: "NOT THE SAME" | "불일치" | "不一致";
@@ -273,8 +270,9 @@ words! {
     OneState: "one machine state" | "머신 상태 1개" | "单一机器状态";
     TwoStates: "two machine states" | "머신 상태 2개" | "两种机器状态";
     Evidence: "evidence" | "근거" | "证据";
-    EvidenceEngine: "engine counters and /proc (L0, L1)" | "엔진 카운터와 /proc (L0, L1)" | "引擎计数器与 /proc（L0、L1）";
-    EvidenceProc: "/proc only (L1)" | "/proc만 사용 (L1)" | "仅 /proc（L1）";
+    EvidenceProc: "/proc alone (L1)" | "/proc만 (L1)" | "仅 /proc（L1）";
+    EvidenceEngine: "/proc and engine counters (L0, L1)" | "/proc와 엔진 카운터 (L0, L1)" | "/proc 与引擎计数器（L0、L1）";
+    EvidencePrograms: "kernel programs, /proc and engine counters (L0 to L2)" | "커널 프로그램, /proc, 엔진 카운터 (L0~L2)" | "内核程序、/proc 与引擎计数器（L0 至 L2）";
     NotPinned: "not pinned" | "CPU 고정 안 함" | "未绑定";
 
     MissingTitle: "Arms that could not run" | "실행하지 못한 비교 대상" | "未能运行的方案";

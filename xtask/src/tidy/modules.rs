@@ -68,6 +68,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "display",
             "words",
             "titles",
+            "rung",
             "findings",
             "csv",
             "slices_csv",

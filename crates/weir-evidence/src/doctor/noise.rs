@@ -7,7 +7,7 @@ use weir_record::machine::{CrossCoreReading, Finding, FindingState, Fingerprint,
 use super::{finding, yes_or_limited};
 use crate::{
     crosscore::{CrossCoreError, read_cross_core},
-    observe::Edge,
+    edge::Edge,
     placement::{Sharing, Topology, place},
     system::SystemSnapshot,
 };

@@ -15,7 +15,7 @@ use std::{
 };
 
 use weir_evidence::{
-    observe::Edge,
+    edge::Edge,
     observer::{EngineCounters, Observers, Processes, Programs},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,

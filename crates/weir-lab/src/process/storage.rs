@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_evidence::observe::Edge;
+use weir_evidence::edge::Edge;
 use weir_record::{
     SCHEMA_VERSION,
     load::{LatencySummary, LittlesLaw, LoadReport},

@@ -24,9 +24,9 @@ use weir_record::{
 };
 
 use crate::{
+    edges::ThreadTimes,
     gather::Gather,
     http::{standard::Standards, workload::HttpCommon},
-    observe::ThreadTimes,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     run::{Pinned, ensure_limits, take_parts},

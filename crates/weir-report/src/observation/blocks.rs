@@ -66,7 +66,7 @@ fn title(observation: &Observation, language: Language) -> String {
     let (pid, command) = (observation.pid, printable(&observation.command));
     let length = language.duration(observation.window_ns);
     let ending = told::ending(observation.ending, language);
-    let rung = told::rung(observation.rung, language);
+    let rung = crate::rung::name(observation.rung, language);
     told!(
         language,
         "process {pid} ({command}), {length}{ending}, {rung}",

@@ -1,14 +1,13 @@
 //! The sentences of an observation.
 
-use weir_record::observation::{
-    Conclusion, Ending, Note, Observation, Obstacle, Purpose, Rung, RungState, Trace,
-};
+use weir_record::observation::{Conclusion, Ending, Note, Observation, Obstacle, Purpose, RungState, Trace};
 
 use super::blocks::Window;
 use crate::{
     display::printable,
     format::{self, count, percent},
     language::{Language, told},
+    rung,
 };
 
 pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
@@ -16,15 +15,6 @@ pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
         Ending::Time => "",
         Ending::Interrupted => language.choose([" (stopped)", " (중단됨)", "（被中止）"]),
         Ending::TargetEnded => language.choose([" (until it ended)", " (종료할 때까지)", "（直至其结束）"]),
-    }
-}
-
-pub(super) fn rung(rung: Rung, language: Language) -> &'static str {
-    match rung {
-        Rung::Engine => language.choose(["L0 (engine counters)", "L0 (엔진 카운터)", "L0（引擎计数器）"]),
-        Rung::Process => language.choose(["L1 (/proc)", "L1 (/proc)", "L1（/proc）"]),
-        Rung::Programs => language.choose(["L2 (kernel programs)", "L2 (커널 프로그램)", "L2（内核程序）"]),
-        Rung::Strace => language.choose(["L3 (strace)", "L3 (strace)", "L3（strace）"]),
     }
 }
 
@@ -205,7 +195,7 @@ pub(super) fn cost(trace: &Trace, language: Language) -> String {
 
 /// What would show more.
 pub(super) fn next_rung(state: &RungState, language: Language) -> String {
-    let name = rung(state.rung, language);
+    let name = rung::name(state.rung, language);
     match (&state.obstacle, &state.unlock) {
         (None, _) => told!(
             language,

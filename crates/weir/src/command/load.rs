@@ -1,9 +1,6 @@
 //! `weir load`.
 
-use std::{
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use anyhow::Result;
 use weir_engine::{Driver, DriverChoice};

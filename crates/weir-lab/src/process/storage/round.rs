@@ -8,7 +8,7 @@
 use std::{path::Path, time::Duration};
 
 use weir_evidence::{
-    observe::Edge,
+    edge::Edge,
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
 };
 use weir_record::{

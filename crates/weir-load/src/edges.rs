@@ -7,13 +7,13 @@
 
 use std::io;
 
-use weir_evidence::{observe::Edge, stats::StatsClient};
+use weir_evidence::{edge::Edge, stats::StatsClient};
 use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
 use crate::spec::{LoadError, LoadSpec};
 
 /// Reads the target at both bounds.
-pub(crate) struct Observer {
+pub(crate) struct WindowEdges {
     pid: Option<u32>,
     /// Its name, for errors.
     stats: Option<(String, StatsClient)>,
@@ -21,7 +21,7 @@ pub(crate) struct Observer {
     edge_before: Option<Edge>,
 }
 
-impl Observer {
+impl WindowEdges {
     /// Prepares what was asked for; a statistics socket that does not answer is an error now, not later.
     pub(crate) fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         let mut stats = spec.observe_stats.as_deref().map(connect).transpose()?;
