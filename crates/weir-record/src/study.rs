@@ -110,10 +110,10 @@ pub struct Attribution {
     pub server_cpu_share: Option<f64>,
 }
 
-/// A median of paired ratios with its interval.
+/// A paired ratio with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
-    /// exp(median of paired log-ratios).
+    /// exp(mean of paired log-ratios), by the rule of every estimate.
     pub ratio: f64,
     /// Lower and upper end.
     pub interval: Option<(f64, f64)>,
