@@ -144,8 +144,10 @@ fn mark(difference: Difference) -> &'static str {
 
 fn change(cell: &GridCell) -> String {
     let Some(ratio) = cell.ratio else { return format::ABSENT.to_owned() };
-    let sign = if ratio >= 1.0 { "+" } else { "" };
-    format!("{sign}{}", format::percent(ratio - 1.0))
+    // Beyond what is printed there is no sign.
+    let effect = Some(ratio - 1.0).filter(|effect| effect.abs() >= 0.0005).unwrap_or(0.0);
+    let sign = if effect > 0.0 { "+" } else { "" };
+    format!("{sign}{}", format::percent(effect))
 }
 
 fn numbers(view: &View<'_>, grid: &Grid) -> Table {
