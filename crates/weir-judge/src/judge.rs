@@ -50,7 +50,7 @@ use crate::{
     progress::Progress,
     summary,
     syn_ladder::syn_ladder_s,
-    threads,
+    thread_use, threads,
     units::{self, Compared, Units},
 };
 
@@ -120,6 +120,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         added_costs: added_cost::all(spec, &gate, &cells),
         oversubscribed,
         evidence: evidence::all(spec, &planned),
+        threads: thread_use::all(spec, &gate, &cells),
         frontier,
         frontier_answers,
     }

@@ -30,5 +30,6 @@ mod obstacle;
 mod slice_order;
 mod summary;
 mod syn_ladder;
+mod thread_use;
 mod threads;
 mod units;

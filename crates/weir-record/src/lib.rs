@@ -26,6 +26,7 @@ pub mod spec;
 pub mod storage;
 pub mod storage_trial;
 pub mod study;
+pub mod threads;
 pub mod trial;
 pub mod verdict;
 

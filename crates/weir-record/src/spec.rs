@@ -485,6 +485,9 @@ pub struct PublishedRun {
     pub cells: Vec<String>,
     /// Published figures, in the units of their metrics.
     pub figures: Vec<(Metric, f64)>,
+    /// Voluntary and involuntary switches a second of its busy threads, as pidstat printed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<(f64, f64)>,
 }
 
 /// Two arms between which a published difference should come back, because one of them has its cause.

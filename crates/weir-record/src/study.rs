@@ -12,6 +12,7 @@ use crate::{
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
+    threads::ThreadUse,
     verdict::{Comparison, Verdict},
 };
 
@@ -69,6 +70,9 @@ pub struct StudyResult {
     /// What the slices of evidence come to, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
+    /// What threads of each name did, by cell and arm, those with most switches first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadUse>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

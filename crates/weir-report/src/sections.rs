@@ -4,12 +4,13 @@
 use crate::{
     added_cost, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
+    threads,
     view::View,
     words::Word,
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     chart::frontier,
     chart::forest,
     goals::section,
@@ -20,6 +21,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
     waiting,
     chart::bars,
     orders::section,
+    threads::section,
     chart::curves,
     chart::why,
     evidence::section,

@@ -179,6 +179,23 @@ words! {
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
 
+    ThreadsTitle: "What each thread did" | "스레드별 활동" | "各线程的活动";
+    ThreadsHelp: "Switches (cswch: the thread waited; nvcswch: another got its CPU), CPUs in use and waiting for a CPU, by \
+        thread name: median (smallest to largest) over the windows of an arm, which are whole trials, or slices in which \
+        nothing else observed. Threads that did nothing are left out. Published rows are pidstat's, of one process at its own \
+        rate: figures of a second compare at equal rates only, figures for each completed one always. pidstat's row of a \
+        process is its first thread alone, not the sum."
+        | "스레드 이름별 컨텍스트 스위치(cswch: 스레드가 기다림, nvcswch: 다른 스레드에 CPU를 내줌), 사용한 CPU 수, CPU 대기 시간입니다. 한 대상의 \
+        모든 구간(전체 시행, 또는 다른 관찰이 없던 구간)에 대한 중앙값(최소 – 최대)이며, 아무 일도 하지 않은 스레드는 뺐습니다. 발표된 행은 pidstat이 \
+        프로세스 하나를 그 처리 속도에서 본 값입니다. 초당 값은 속도가 같을 때만, 건당 값은 언제나 비교할 수 있습니다. pidstat의 프로세스 행은 합계가 아니라 \
+        첫 스레드의 값입니다."
+        | "按线程名给出上下文切换（cswch：线程等待；nvcswch：CPU 被让给其他线程）、占用的 CPU 数与等待 CPU 的时间：某方案全部窗口（完整试验，或没有\
+        其他观测的时间片）的中位数（最小 – 最大）。什么都没做的线程不列出。已发表的行来自 pidstat，是单个进程在其自身速率下的数值：每秒的数值只有在速率相同时\
+        才可比，按每次处理的数值则总可比。pidstat 的进程行只是其首个线程，而不是总和。";
+    ThreadProcess: "process" | "프로세스" | "进程";
+    ThreadName: "thread" | "스레드" | "线程";
+    ThreadCpus: "CPUs" | "사용 CPU 수" | "占用 CPU 数";
+
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
     EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
         Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
