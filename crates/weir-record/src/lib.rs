@@ -7,6 +7,7 @@
 //! when the defaults of a later version differ.
 
 pub mod added_cost;
+pub mod cause;
 mod encoding;
 pub mod engine;
 pub mod evidence;

@@ -14,6 +14,8 @@
 //! ```
 
 mod added_cost;
+mod call_overhead;
+mod cause;
 mod chart;
 mod csv;
 mod definitions;
@@ -39,6 +41,7 @@ mod section;
 mod sections;
 mod sentence;
 mod slices_csv;
+mod strace;
 mod table;
 mod tables;
 mod terminal;

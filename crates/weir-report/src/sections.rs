@@ -2,18 +2,19 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, chart, evidence, goals, io_models, orders, published,
+    added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
-    threads,
+    strace, threads,
     view::View,
     words::Word,
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 20] = [
     chart::frontier,
     chart::forest,
     goals::section,
+    cause::section,
     added_cost::section,
     published::runs,
     claims,
@@ -25,6 +26,8 @@ const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     chart::curves,
     chart::why,
     evidence::section,
+    call_overhead::section,
+    strace::section,
     listening,
     chart::timeline,
     chart::simulated,
