@@ -10,6 +10,7 @@ use crate::{
     frontier::{FrontierAnswer, FrontierRow},
     gateway::OrderFigures,
     goal::Answer,
+    grid::Grid,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
@@ -80,6 +81,9 @@ pub struct StudyResult {
     /// What threads of each name did, by cell and arm, those with most switches first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadUse>,
+    /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<Grid>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,
@@ -121,10 +125,10 @@ pub struct Attribution {
     pub server_cpu_share: Option<f64>,
 }
 
-/// A median of paired ratios with its interval.
+/// A paired ratio with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
-    /// exp(median of paired log-ratios).
+    /// exp(mean of paired log-ratios), by the rule of every estimate.
     pub ratio: f64,
     /// Lower and upper end.
     pub interval: Option<(f64, f64)>,

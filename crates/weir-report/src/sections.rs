@@ -10,8 +10,9 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 20] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 21] = [
     chart::frontier,
+    chart::map,
     chart::forest,
     goals::section,
     cause::section,

@@ -57,6 +57,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "added_cost",
             "cause",
             "frontier",
+            "grid",
             "check",
             "obstacle",
             "answers",

@@ -370,6 +370,7 @@ pub fn quick() -> StudyResult {
         causes: Vec::new(),
         oversubscribed: Vec::new(),
         answers: Vec::new(),
+        grids: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

@@ -179,6 +179,7 @@ fn result(complete: bool) -> StudyResult {
         threads: Vec::new(),
         oversubscribed: Vec::new(),
         answers: Vec::new(),
+        grids: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }
