@@ -2,8 +2,8 @@
 //!
 //! The switch was turned back in an arm of its own, which is the same otherwise, so what that arm lacks of the
 //! difference is due to the switch: an experiment, where a count of system calls is an observation. On the scale of
-//! logarithms differences add up, so a share is a quotient of two means over the same rounds or blocks. Shares of several
-//! switches need not add up to one: a switch may do more, or less, when another is turned back as well.
+//! logarithms differences add up, so a share is a quotient of two means over the same rounds or blocks. Shares of
+//! several switches need not add up to one: a switch may do more, or less, when another is turned back as well.
 //!
 //! The intervals of the causes of one difference hold together (Bonferroni): they are looked at beside each other.
 

@@ -1,7 +1,8 @@
 //! System calls as strace sums them, and what becomes of the sum when waiting and strace itself are taken out. Pure.
 //!
 //! A slice under strace is one for each arm, of the first round. Its counts are right for a server that it slowed; its
-//! times are those between begin and end of a call, waiting included, with two stops in each. Nothing is compared by it.
+//! times are those between begin and end of a call, waiting included, with two stops in each. Nothing is compared by
+//! them.
 
 use weir_record::{
     evidence::{EvidenceSlice, KernelTime, UnderStrace},

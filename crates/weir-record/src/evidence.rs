@@ -90,8 +90,8 @@ pub struct CallEvidence {
     pub returned: f64,
 }
 
-/// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are not
-/// for each message are for each second of load.
+/// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are
+/// not for each message are for each second of load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UnderStrace {
     /// Cell.
