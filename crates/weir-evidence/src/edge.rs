@@ -2,19 +2,36 @@
 
 use std::{collections::HashSet, io};
 
-use weir_record::trial::ObservedWindow;
+use weir_record::{
+    threads::{ProcessThreads, THREADS_OF_PROCESS_MAX, ThreadWindow},
+    trial::ObservedWindow,
+};
+use weir_sys::clock::local_time;
 
 use crate::{
     foreign::ProcessClocks,
-    process::ProcessTree,
+    process::{ProcessSample, ProcessTree},
     system::{ProcessUse, SystemSnapshot, noise_window},
 };
+
+/// Most processes that are read beside a target.
+pub const BESIDE_MAX: usize = 16;
+
+/// A process that belongs to a trial beside its target: an exchange, a neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// What it is.
+    pub node: String,
+    /// Its number.
+    pub pid: u32,
+}
 
 /// The machine, the target and ourselves at one edge of a window.
 #[derive(Clone, Debug)]
 pub struct Edge {
     system: SystemSnapshot,
     target: ProcessTree,
+    beside: Vec<(String, ProcessTree)>,
     own: ProcessTree,
     clocks: ProcessClocks,
 }
@@ -22,19 +39,26 @@ pub struct Edge {
 impl Edge {
     /// Reads the edge. The target's tree and this process's tree count as ours; everything else is foreign.
     pub fn read(target: u32) -> io::Result<Self> {
-        Self::with(target, ProcessClocks::read)
+        Self::read_with(target, &[])
+    }
+
+    /// The same with processes beside it, which are ours as well. One that cannot be read is left out.
+    pub fn read_with(target: u32, beside: &[Beside]) -> io::Result<Self> {
+        Self::with(target, beside, ProcessClocks::read)
     }
 
     /// As [`Self::read`], for a target that writes to a disk: the kernel's threads, which do that work, are not
     /// foreign.
     pub fn read_beside_kernel(target: u32) -> io::Result<Self> {
-        Self::with(target, ProcessClocks::read_of_programs)
+        Self::with(target, &[], ProcessClocks::read_of_programs)
     }
 
-    fn with(target: u32, clocks: fn() -> io::Result<ProcessClocks>) -> io::Result<Self> {
+    fn with(target: u32, beside: &[Beside], clocks: fn() -> io::Result<ProcessClocks>) -> io::Result<Self> {
         let target = ProcessTree::snapshot(target)?;
+        let of_one = |it: &Beside| Some((it.node.clone(), ProcessTree::snapshot(it.pid).ok()?));
+        let beside = beside.iter().take(BESIDE_MAX).filter_map(of_one).collect();
         let own = ProcessTree::snapshot(std::process::id())?.without(&target);
-        Ok(Self { system: SystemSnapshot::read()?, target, own, clocks: clocks()? })
+        Ok(Self { system: SystemSnapshot::read()?, target, beside, own, clocks: clocks()? })
     }
 
     /// What was seen between this edge and a later one. `engine` is empty: those counters come from the target.
@@ -52,7 +76,54 @@ impl Edge {
         window
     }
 
+    /// What each thread of the target, and of what runs beside it, did between this edge and a later one, which ended
+    /// a window of this length just now.
+    pub fn threads_until(&self, later: &Self, length_ns: u64) -> ThreadWindow {
+        let mut processes = threads_of("", &self.target, &later.target);
+        for (node, after) in &later.beside {
+            let before = self.beside.iter().find(|(own, _)| own == node).map(|(_, tree)| tree);
+            processes.extend(before.into_iter().flat_map(|before| threads_of(node, before, after)));
+        }
+        ThreadWindow { ended_local: local_time().unwrap_or_default(), length_ns, processes }
+    }
+
     fn pids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.target.processes.iter().chain(&self.own.processes).map(|process| process.pid)
+        let beside = self.beside.iter().flat_map(|(_, tree)| &tree.processes);
+        self.target.processes.iter().chain(beside).chain(&self.own.processes).map(|process| process.pid)
+    }
+}
+
+/// The processes of a tree with what their threads did.
+fn threads_of(node: &str, before: &ProcessTree, after: &ProcessTree) -> Vec<ProcessThreads> {
+    let mut all = ProcessTree::thread_figures(before, after);
+    let of_process = |process: &ProcessSample| {
+        let mut threads: Vec<_> = all.extract_if(.., |thread| thread.pid == process.pid).collect();
+        let threads_left_out = threads.len().saturating_sub(THREADS_OF_PROCESS_MAX) as u64;
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.cpu_ns));
+        threads.truncate(THREADS_OF_PROCESS_MAX);
+        threads.sort_by_key(|thread| thread.tid);
+        ProcessThreads {
+            node: node.to_owned(),
+            pid: process.pid,
+            uid: process.uid,
+            threads,
+            threads_left_out,
+        }
+    };
+    after.processes.iter().map(of_process).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_beside_the_target_is_ours() {
+        let init = [Beside { node: "exchange".to_owned(), pid: 1 }];
+        let own = std::process::id();
+        let is_ours = |edge: io::Result<Edge>| edge.is_ok_and(|edge| edge.pids().any(|pid| pid == 1));
+        assert!(is_ours(Edge::read_with(own, &init)) && (own == 1 || !is_ours(Edge::read(own))));
+        let gone = [Beside { node: "exchange".to_owned(), pid: u32::MAX }];
+        assert!(Edge::read_with(own, &gone).is_ok_and(|edge| edge.beside.is_empty()));
     }
 }

@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, io, time::Duration};
 use weir_record::{
     engine::EngineStats,
     evidence::Reading,
-    observation::{ProbeCost, Rung, Trace},
+    observation::{ProbeCost, Rung, StraceRow, Trace},
 };
 
 use crate::{
-    ladder::{Group, rung, trace::trace, tracer::Tracer},
+    ladder::{Group, rung, strace::Strace, trace::trace, tracer::Tracer},
     process::{ProcessTree, ThreadDelta, family_of},
     stats::StatsClient,
 };
@@ -236,6 +236,41 @@ impl Observer for Programs {
         // Calls go on being slower for a moment after the last program is gone.
         std::thread::sleep(GRACE);
         Ok(trace_rows(&trace(&counts, self.began_ns, is_split, ProbeCost::default())))
+    }
+}
+
+/// L3: `strace`, which slows what it observes. To be shown beside the others, never to measure.
+#[derive(Debug)]
+pub struct UnderStrace {
+    pid: u32,
+    strace: Option<Strace>,
+}
+
+impl UnderStrace {
+    /// Observes a process and everything below it.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, strace: None }
+    }
+}
+
+impl Observer for UnderStrace {
+    fn rung(&self) -> Rung {
+        Rung::Strace
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.strace = Some(Strace::attach(self.pid)?);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let Some(strace) = self.strace.take() else { return Ok(Vec::new()) };
+        let of_row = |row: StraceRow| {
+            let source = format!("strace {}", row.name);
+            let keys = [("count", row.calls), ("errors", row.errors), ("time-ns", row.time_ns)];
+            keys.map(|(key, value)| reading(&source, key, value as f64))
+        };
+        Ok(strace.finish()?.into_iter().flat_map(of_row).collect())
     }
 }
 

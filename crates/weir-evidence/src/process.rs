@@ -21,7 +21,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use weir_record::trial::ObservedWindow;
+use weir_record::{observation::ThreadFigures, trial::ObservedWindow};
 
 use crate::{files, parse};
 
@@ -44,6 +44,8 @@ pub struct ProcessSample {
     pub pid: u32,
     /// Parent's process number.
     pub parent: u32,
+    /// Who runs it: the real user.
+    pub uid: u32,
     /// Start in ticks since boot; with `pid` it identifies the process.
     pub started_ticks: u64,
     /// CPU used since its start, ended threads included; without children.
@@ -163,6 +165,22 @@ impl ProcessTree {
                 .collect::<Vec<_>>()
         };
         after.processes.iter().flat_map(of).collect()
+    }
+
+    /// The same as records have it, without what only a trace knows.
+    pub fn thread_figures(before: &Self, after: &Self) -> Vec<ThreadFigures> {
+        let row = |ThreadDelta { pid, did }| ThreadFigures {
+            pid,
+            tid: did.tid,
+            name: did.name,
+            cpu_ns: did.cpu_ns,
+            run_delay_ns: did.run_delay_ns,
+            context_switches_voluntary: did.context_switches_voluntary,
+            context_switches_involuntary: did.context_switches_involuntary,
+            calls: None,
+            blocked_ns: None,
+        };
+        Self::thread_deltas(before, after).into_iter().map(row).collect()
     }
 
     /// The tree less every process that is also in `other`.
@@ -381,7 +399,7 @@ fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample
         return Err(too_large(pid, "threads", THREADS_MAX));
     }
     let mut threads = Vec::with_capacity(tids.len());
-    let mut rss_anon_bytes = 0;
+    let (mut rss_anon_bytes, mut uid) = (0, 0);
     for tid in tids {
         let task = directory.join("task").join(tid.to_string());
         let (Some(times), Some(status)) =
@@ -391,12 +409,14 @@ fn read_process(pid: u32, threads_max: usize) -> io::Result<Option<ProcessSample
         };
         // The memory is the same seen from every thread; one that has ended but lingers shows none.
         rss_anon_bytes = rss_anon_bytes.max(parse::number_field(&status, "RssAnon").unwrap_or(0) * 1024);
+        uid = parse::number_field(&status, "Uid").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(0);
         threads.push(thread_sample(tid, &times, &status));
     }
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     Ok(Some(ProcessSample {
         pid,
         parent: line.parent,
+        uid,
         started_ticks: line.started_ticks,
         cpu_ns: clock_ns.unwrap_or_else(|| threads.iter().map(|thread| thread.cpu_ns).sum()),
         children_cpu_ns: line.children_ticks.saturating_mul(1_000_000_000 / ticks_per_second),
@@ -440,7 +460,16 @@ mod tests {
         threads: Vec<ThreadSample>,
     ) -> ProcessSample {
         let started_ticks = u64::from(pid);
-        ProcessSample { pid, parent, started_ticks, cpu_ns, children_cpu_ns, rss_anon_bytes: 4096, threads }
+        ProcessSample {
+            pid,
+            parent,
+            uid: 0,
+            started_ticks,
+            cpu_ns,
+            children_cpu_ns,
+            rss_anon_bytes: 4096,
+            threads,
+        }
     }
 
     fn tree(processes: Vec<ProcessSample>) -> ProcessTree {

@@ -33,7 +33,7 @@ use crate::{
         tracer::{KernelCounts, Tracer, TracerError},
     },
     parse,
-    process::{ProcessSample, ProcessTree, ThreadDelta, family_of},
+    process::{ProcessSample, ProcessTree, family_of},
 };
 
 /// Time between two readings of /proc.
@@ -350,21 +350,12 @@ fn thread_rows(
 ) -> Vec<ThreadFigures> {
     let traced: HashMap<u32, _> =
         counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
-    let row = |ThreadDelta { pid, did }| {
-        let own = traced.get(&did.tid);
-        ThreadFigures {
-            pid,
-            tid: did.tid,
-            name: did.name,
-            cpu_ns: did.cpu_ns,
-            run_delay_ns: did.run_delay_ns,
-            context_switches_voluntary: did.context_switches_voluntary,
-            context_switches_involuntary: did.context_switches_involuntary,
-            calls: own.map(|it| it.calls),
-            blocked_ns: own.map(|it| it.blocked_ns),
-        }
-    };
-    ProcessTree::thread_deltas(before, after).into_iter().map(row).collect()
+    let mut rows = ProcessTree::thread_figures(before, after);
+    for row in &mut rows {
+        let own = traced.get(&row.tid);
+        (row.calls, row.blocked_ns) = (own.map(|it| it.calls), own.map(|it| it.blocked_ns));
+    }
+    rows
 }
 
 /// Time in the kernel since the start of each process, by ticks.

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use weir_evidence::{edge::Edge, process::ProcessTree};
+use weir_evidence::{
+    edge::{Beside, Edge},
+    process::ProcessTree,
+};
 
 /// Held by each test: they watch the process they all run in.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -132,4 +135,24 @@ fn a_process_that_is_not_there_is_an_error() {
     let _alone = alone();
     assert!(Edge::read(u32::MAX).is_err());
     assert!(ProcessTree::snapshot(0).is_err());
+}
+
+#[test]
+fn threads_of_a_process_beside_the_target_are_its_own() {
+    let _alone = alone();
+    let mut child =
+        Command::new("sh").args(["-c", "read go"]).stdin(Stdio::piped()).spawn().expect("a shell starts");
+    let beside = [Beside { node: "exchange".to_owned(), pid: child.id() }];
+    let read = || Edge::read_with(std::process::id(), &beside).expect("own process");
+    let first = read();
+    burn(Duration::from_millis(20));
+    let threads = first.threads_until(&read(), 20_000_000);
+    drop(child.stdin.take());
+    child.wait().expect("the shell ends");
+    let [own, .., exchange] = threads.processes.as_slice() else { panic!("{threads:?}") };
+    assert_eq!((own.node.as_str(), own.pid), ("", std::process::id()));
+    assert!(own.threads.iter().any(|thread| thread.cpu_ns >= 15_000_000), "{own:?}");
+    assert_eq!((exchange.node.as_str(), exchange.pid), ("exchange", child.id()));
+    assert_eq!((exchange.threads.len(), exchange.threads_left_out), (1, 0));
+    assert_eq!(threads.ended_local.len(), "2026-02-09 13:09:25".len(), "{}", threads.ended_local);
 }

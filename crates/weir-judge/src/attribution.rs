@@ -14,7 +14,6 @@ use weir_record::{
     study::{Attribution, PairedRatio},
     verdict::Metric,
 };
-use weir_stats::decide::estimate;
 
 use crate::{
     cell_trials::CellTrials,
@@ -74,12 +73,7 @@ impl Logs {
             }
             let (arm, baseline) = (pair.arm.as_str(), pair.baseline.as_str());
             let compared = Compared { arm, baseline, first: &spec.arms[0].name, row: metric.row() };
-            let effect = estimate(&units::of(gate, cell, compared).values)?;
-            Some(PairedRatio {
-                ratio: effect.mean.exp(),
-                interval: Some((effect.low.exp(), effect.high.exp())),
-                pairs: u32::try_from(effect.units).unwrap_or(u32::MAX),
-            })
+            units::of(gate, cell, compared).ratio()
         };
         Self { throughput: ratio(Metric::Throughput), server_cpu: ratio(Metric::ServerCpuPerMessage) }
     }

@@ -48,7 +48,8 @@ pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<ArmEvidence>
 fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvidence> {
     let own: Vec<&TrialRecord> =
         trials.iter().copied().filter(|trial| trial.cell_id == cell.id && trial.arm == arm).collect();
-    let all: Vec<&EvidenceSlice> = own.iter().flat_map(|trial| right(trial)).collect();
+    let all: Vec<&EvidenceSlice> =
+        own.iter().flat_map(|trial| right(trial)).filter(|slice| slice.rung < Rung::Strace).collect();
     let rung = all.iter().map(|slice| slice.rung).max()?;
     let highest: Vec<&EvidenceSlice> = all.into_iter().filter(|slice| slice.rung == rung).collect();
     let sums = Sums::of(&highest);
@@ -72,8 +73,9 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
 }
 
 /// Slices in which every message was right.
-fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
-    trial.evidence.iter().filter(|slice| slice.slice.errors == 0 && slice.slice.messages > 0)
+pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
+    let is_right = |slice: &&EvidenceSlice| slice.slice.errors == 0 && slice.slice.messages > 0;
+    trial.evidence.iter().filter(is_right)
 }
 
 /// What several slices add up to.
@@ -147,8 +149,9 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
 /// What observing costs: in each round the server's CPU for a message with the programs over that without.
 fn tax(trials: &[&TrialRecord]) -> Option<PairedRatio> {
     let log_cpu = |trial: &TrialRecord, is_traced: bool| {
-        let slices: Vec<&EvidenceSlice> =
-            right(trial).filter(|slice| (slice.rung >= Rung::Programs) == is_traced).collect();
+        let slices: Vec<&EvidenceSlice> = right(trial)
+            .filter(|slice| slice.rung < Rung::Strace && (slice.rung >= Rung::Programs) == is_traced)
+            .collect();
         let sums = Sums::of(&slices);
         let cost = sums.server_cpu_ns as f64 / sums.messages as f64;
         Some(cost.ln()).filter(|log| log.is_finite())

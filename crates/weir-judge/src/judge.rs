@@ -42,15 +42,15 @@ use weir_stats::{
 };
 
 use crate::{
-    added_cost, answers, attribution,
+    added_cost, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
     grid, listening, obstacle,
     progress::Progress,
-    summary,
+    strace, summary,
     syn_ladder::syn_ladder_s,
-    threads,
+    thread_use, threads,
     units::{self, Compared, Units},
 };
 
@@ -119,8 +119,11 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
         added_costs: added_cost::all(spec, &gate, &cells),
+        causes: cause::all(spec, &gate, &cells),
         oversubscribed,
         evidence: evidence::all(spec, &planned),
+        strace: strace::all(spec, &planned),
+        threads: thread_use::all(spec, &gate, &cells),
         frontier,
         frontier_answers,
     }

@@ -49,6 +49,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
+        causes: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),

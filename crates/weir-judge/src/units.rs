@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use weir_record::{
     finding::ExclusionKind,
     metric::{MetricRow, Scale},
+    study::PairedRatio,
     trial::TrialRecord,
 };
-use weir_stats::order::median;
+use weir_stats::{decide::estimate, order::median};
 
 use crate::{
     cell_trials::CellTrials,
@@ -27,6 +28,8 @@ pub(crate) struct Units {
     pub(crate) values: Vec<f64>,
     /// Figures of the arm and of the baseline in each.
     pub(crate) levels: Vec<(f64, f64)>,
+    /// Number of the round or block of each.
+    blocks: Vec<u32>,
     /// The baseline's second run against its first.
     pub(crate) values_self: Vec<f64>,
     /// Units without a value, counted by reason.
@@ -34,9 +37,25 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, block: u32, value: Value) {
         self.values.push(value.effect);
         self.levels.push(value.levels);
+        self.blocks.push(block);
+    }
+
+    /// The values by round or block, to be paired with others of the same.
+    pub(crate) fn by_block(&self) -> BTreeMap<u32, f64> {
+        self.blocks.iter().copied().zip(self.values.iter().copied()).collect()
+    }
+
+    /// What log-ratios come to, by the one rule that decides everywhere.
+    pub(crate) fn ratio(&self) -> Option<PairedRatio> {
+        let effect = estimate(&self.values)?;
+        Some(PairedRatio {
+            ratio: effect.mean.exp(),
+            interval: Some((effect.low.exp(), effect.high.exp())),
+            pairs: u32::try_from(effect.units).unwrap_or(u32::MAX),
+        })
     }
 
     /// Medians of the figures the values are made of.
@@ -97,7 +116,7 @@ fn of_rounds(gate: &Gate, cell: &CellTrials<'_>, compared: Compared<'_>) -> Unit
             let value = usable(&[arm, one, other])
                 .and_then(|()| round_value(arm, one, other, row).ok_or(ExclusionKind::WithoutFigure));
             match value {
-                Ok(value) => units.push(value),
+                Ok(value) => units.push(arm.block, value),
                 Err(reason) => *units.excluded.entry(reason).or_default() += 1,
             }
         }
@@ -170,7 +189,7 @@ pub(crate) fn of_pairs(pairs: &[Pair<'_>], row: &MetricRow) -> Units {
     for pair in pairs {
         let figures = (row.read)(pair.arm).zip((row.read)(pair.baseline));
         if let Some(value) = figures.and_then(|(arm, baseline)| value(row, arm, baseline, baseline)) {
-            units.push(value);
+            units.push(pair.arm.block, value);
         }
     }
     units

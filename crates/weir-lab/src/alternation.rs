@@ -108,7 +108,9 @@ pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
     const PAIR_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
     let pairs = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
-    pairs * (2 * plan.slice_ns + PAIR_OVERHEAD_NS)
+    // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
+    let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
+    pairs * (2 * plan.slice_ns + PAIR_OVERHEAD_NS) + under_strace
 }
 
 #[cfg(test)]

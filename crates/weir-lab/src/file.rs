@@ -3,6 +3,7 @@
 
 mod added_cost;
 mod arms;
+mod cause;
 mod cells;
 mod choices;
 mod comparisons;
@@ -144,6 +145,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
+        causes: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),
@@ -163,6 +165,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published = table.tables("published")?;
     let published_runs = table.tables("published_run")?;
     let added_costs = table.tables("added_cost")?;
+    let causes = table.tables("cause")?;
     table.finish(|key| elsewhere(key, protocol))?;
 
     let left_out = drafts.left_out.clone();
@@ -175,7 +178,9 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let comparisons = questions.read(&known)?;
     let published_runs = published::runs(published_runs, &known)?;
     let added_costs = added_cost::read(added_costs, &known)?;
+    let causes = cause::read(causes, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
+    spec.causes = causes;
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }

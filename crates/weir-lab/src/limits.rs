@@ -21,9 +21,14 @@ pub const PUBLISHED_MAX: usize = 32;
 pub const PUBLISHED_RUNS_MAX: usize = 32;
 /// See [`PUBLISHED_RUNS_MAX`].
 pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
+/// See [`PUBLISHED_RUNS_MAX`].
+pub const PUBLISHED_THREADS_MAX: usize = 8;
 
 /// Most questions of what arms cost beyond the baseline, each level of a factor counted.
 pub const ADDED_COSTS_MAX: usize = 16;
+
+/// Most causes of a study.
+pub const CAUSES_MAX: usize = 16;
 
 /// Most comparisons and goals of a study, each arm and cell counted.
 pub const COMPARISONS_MAX: usize = 200;

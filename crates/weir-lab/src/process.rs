@@ -29,7 +29,6 @@ use rustix::fs::Access;
 use weir_evidence::{crosscore::read_cross_core, network, observer::Programs};
 use weir_record::{
     finding::Finding,
-    load::LoadReport,
     machine::CrossCoreReading,
     spec::{StudySpec, Subject},
     study::MissingArm,
@@ -148,12 +147,8 @@ impl Launcher for ProcessLauncher {
                 if let Ok(Err(failure)) = &mut loaded {
                     server.explain(failure);
                 }
-                if let Ok(Ok(report)) = &mut loaded {
-                    own_neighbours(report, server.cpus_beside());
+                if let Ok(Ok(_)) = &loaded {
                     chain = orders::totals(&server, request.cell.connections);
-                    if let Some(totals) = &chain {
-                        orders::own_exchange(report, totals);
-                    }
                 }
                 server.stop(&self.deadlines);
                 loaded?
@@ -197,13 +192,6 @@ impl Launcher for ProcessLauncher {
 
     fn pause(&mut self, length: Duration) {
         std::thread::park_timeout(length);
-    }
-}
-
-/// Takes neighbours out of what others used in the window: the generator does not know that they are ours.
-fn own_neighbours(report: &mut LoadReport, cpus: f64) {
-    if let Some(observed) = &mut report.observed {
-        observed.noise.foreign_cpus = (observed.noise.foreign_cpus - cpus).max(0.0);
     }
 }
 

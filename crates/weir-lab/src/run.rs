@@ -516,6 +516,8 @@ impl Session<'_> {
                 .evidence
                 .filter(|evidence| planned.block < evidence.rounds)
                 .map(|evidence| evidence.slice_ns),
+            evidence_strace: planned.block == 0
+                && alternation.evidence.is_some_and(|evidence| evidence.strace),
             arms: &arms,
             orders: &permutations,
             server_cpus: &spec.server_cpus,

@@ -7,7 +7,10 @@
 
 use std::io;
 
-use weir_evidence::{edge::Edge, stats::StatsClient};
+use weir_evidence::{
+    edge::{Beside, Edge},
+    stats::StatsClient,
+};
 use weir_record::{engine::ServerStats, trial::ObservedWindow};
 
 use crate::spec::{LoadError, LoadSpec};
@@ -15,6 +18,7 @@ use crate::spec::{LoadError, LoadSpec};
 /// Reads the target at both bounds.
 pub(crate) struct WindowEdges {
     pid: Option<u32>,
+    beside: Vec<Beside>,
     /// Its name, for errors.
     stats: Option<(String, StatsClient)>,
     counters_before: Option<ServerStats>,
@@ -29,9 +33,10 @@ impl WindowEdges {
             read(client)?;
         }
         if let Some(pid) = spec.observe_pid {
-            read_edge(pid)?;
+            read_edge(pid, &spec.observe_beside)?;
         }
-        Ok(Self { pid: spec.observe_pid, stats, counters_before: None, edge_before: None })
+        let (pid, beside) = (spec.observe_pid, spec.observe_beside.clone());
+        Ok(Self { pid, beside, stats, counters_before: None, edge_before: None })
     }
 
     /// Before the window opens.
@@ -44,7 +49,7 @@ impl WindowEdges {
 
     /// Right after it opened.
     pub(crate) fn opened(&mut self) -> Result<(), LoadError> {
-        self.edge_before = self.pid.map(read_edge).transpose()?;
+        self.edge_before = self.pid.map(|pid| read_edge(pid, &self.beside)).transpose()?;
         Ok(())
     }
 
@@ -52,7 +57,12 @@ impl WindowEdges {
     /// failures are in the report, and numbers of half a window are not.
     pub(crate) fn closed(&mut self) -> Option<ObservedWindow> {
         let window = match (self.pid, &self.edge_before) {
-            (Some(pid), Some(before)) => Some(before.until(&read_edge(pid).ok()?)),
+            (Some(pid), Some(before)) => {
+                let after = read_edge(pid, &self.beside).ok()?;
+                let mut window = before.until(&after);
+                window.thread_window = Some(before.threads_until(&after, window.noise.window_ns));
+                Some(window)
+            }
             _ => None,
         };
         let after = match (&mut self.stats, &self.counters_before) {
@@ -74,8 +84,8 @@ impl WindowEdges {
     }
 }
 
-fn read_edge(pid: u32) -> Result<Edge, LoadError> {
-    Edge::read(pid)
+fn read_edge(pid: u32, beside: &[Beside]) -> Result<Edge, LoadError> {
+    Edge::read_with(pid, beside)
         .map_err(|error| LoadError::Observe { what: format!("process {pid}"), reason: error.to_string() })
 }
 

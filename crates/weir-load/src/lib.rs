@@ -34,6 +34,7 @@
 //!     response_timeout: Duration::from_secs(5),
 //!     engine: weir_engine::Config::default(),
 //!     observe_pid: None,
+//!     observe_beside: Vec::new(),
 //!     observe_stats: None,
 //!     protocol: EchoSpec { message_bytes: 64 }.into(),
 //! };

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use weir_engine::{Config, StartError, net::Address};
+use weir_evidence::edge::Beside;
 use weir_record::load::FailureCounts;
 
 use crate::{http::spec::HttpSpec, protocol::Protocol, recorder::Sections};
@@ -77,6 +78,10 @@ pub struct LoadSpec {
     pub engine: Config,
     /// Process whose CPU, switches and memory are read at both bounds of the window, with its descendants.
     pub observe_pid: Option<u32>,
+    /// Processes that belong to the target's side and are read as well, at most
+    /// [`weir_evidence::edge::BESIDE_MAX`]. Their CPU is nobody
+    /// else's.
+    pub observe_beside: Vec<Beside>,
     /// Abstract Unix socket (`@name`) that answers a line with the target's engine counters.
     pub observe_stats: Option<String>,
     /// What is sent.
@@ -301,6 +306,7 @@ pub(crate) mod tests {
             response_timeout: Duration::from_secs(1),
             engine: Config::default(),
             observe_pid: None,
+            observe_beside: Vec::new(),
             observe_stats: None,
             protocol: EchoSpec { message_bytes: 64 }.into(),
         }

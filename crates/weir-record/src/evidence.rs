@@ -5,7 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{observation::Rung, study::PairedRatio, trial::SliceRecord};
+use crate::{
+    observation::{Rung, StraceRow},
+    study::PairedRatio,
+    trial::SliceRecord,
+};
 
 /// One number, over one slice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +88,47 @@ pub struct CallEvidence {
     pub queued_ns: f64,
     /// What one call returned on average: bytes, events, or submissions.
     pub returned: f64,
+}
+
+/// System calls of one arm in one cell as `strace -c -f -w` tells them, beside the kernel's programs. Amounts that are
+/// not for each message are for each second of load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UnderStrace {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Length of its slice.
+    pub length_ns: u64,
+    /// Messages in it.
+    pub messages: u64,
+    /// By kind, most time first.
+    pub rows: Vec<StraceRow>,
+    /// Its throughput over that of slices that nothing but clocks observed, of the same rounds.
+    pub kept: Option<f64>,
+    /// All calls as the kernel's programs tell them; absent where they could not run.
+    pub kernel: Option<KernelTime>,
+}
+
+impl UnderStrace {
+    /// What strace sums: time between begin and end of all calls, in nanoseconds for each second of load.
+    pub fn time_ns_per_second(&self) -> f64 {
+        let time_ns: u64 = self.rows.iter().map(|row| row.time_ns).sum();
+        time_ns as f64 * 1e9 / (self.length_ns as f64).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Time in all system calls, in slices that the kernel's programs saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    /// Between begin and end, in nanoseconds for each second of load.
+    pub wall_ns_per_second: f64,
+    /// Of it, not asleep.
+    pub awake_ns_per_second: f64,
+    /// Of that, on a CPU.
+    pub on_cpu_ns_per_second: f64,
+    /// On a CPU, for each message.
+    pub on_cpu_ns: f64,
 }
 
 /// Calls for I/O of a server as its engine counted them and as the kernel did, in all slices.

@@ -23,10 +23,6 @@ pub struct ChainTotals {
     pub exchange_orders: u64,
     /// Data messages the exchange sent.
     pub exchange_sent: u64,
-    /// CPU the exchange used from before the load to after it.
-    pub exchange_cpu_ns: u64,
-    /// Data messages the exchange received in that time.
-    pub exchange_messages: u64,
     /// Sessions of clients. Each may have asked once for its next number when it began; the gateway itself answers.
     pub sessions: u32,
 }

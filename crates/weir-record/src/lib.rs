@@ -7,6 +7,7 @@
 //! when the defaults of a later version differ.
 
 pub mod added_cost;
+pub mod cause;
 mod encoding;
 pub mod engine;
 pub mod evidence;
@@ -27,6 +28,7 @@ pub mod spec;
 pub mod storage;
 pub mod storage_trial;
 pub mod study;
+pub mod threads;
 pub mod trial;
 pub mod verdict;
 

@@ -20,6 +20,8 @@ pub struct Fingerprint {
     pub kernel_version: String,
     /// `uname -m`.
     pub architecture: String,
+    /// `uname -n`; empty in studies stored before it was noted.
+    pub host: String,
     /// CPU model name.
     pub cpu_model: String,
     /// CPUs online.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     added_cost::AddedCostSpec,
+    cause::CauseSpec,
     finding::Finding,
     goal::ComparisonSpec,
     machine::FindingState,
@@ -44,6 +45,9 @@ pub struct StudySpec {
     /// What arms cost beyond the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added_costs: Vec<AddedCostSpec>,
+    /// Switches that may cause a difference, each turned back in an arm of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseSpec>,
     /// Comparisons beside those with the baseline, and goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ComparisonSpec>,
@@ -298,6 +302,9 @@ pub struct EvidencePlan {
     pub rounds: u32,
     /// How long messages are started in one.
     pub slice_ns: u64,
+    /// Whether every arm has one more in the first round, under `strace`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strace: bool,
 }
 
 /// The HTTP side of a cell.
@@ -485,6 +492,9 @@ pub struct PublishedRun {
     pub cells: Vec<String>,
     /// Published figures, in the units of their metrics.
     pub figures: Vec<(Metric, f64)>,
+    /// Voluntary and involuntary switches a second of its busy threads, as pidstat printed them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<(f64, f64)>,
 }
 
 /// Two arms between which a published difference should come back, because one of them has its cause.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     added_cost::AddedCosts,
-    evidence::ArmEvidence,
+    cause::CauseShare,
+    evidence::{ArmEvidence, UnderStrace},
     finding::Finding,
     frontier::{FrontierAnswer, FrontierRow},
     gateway::OrderFigures,
@@ -13,6 +14,7 @@ use crate::{
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
+    threads::ThreadUse,
     verdict::{Comparison, Verdict},
 };
 
@@ -64,12 +66,21 @@ pub struct StudyResult {
     /// What arms cost beyond the baseline, where the study asks it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added_costs: Vec<AddedCosts>,
+    /// What part of a difference a switch accounts for, where the study asks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseShare>,
     /// Cells with more busy threads than CPUs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub oversubscribed: Vec<OversubscribedCell>,
     /// What the slices of evidence come to, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
+    /// System calls as strace tells them, by cell and arm; empty where the study does not ask for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strace: Vec<UnderStrace>,
+    /// What threads of each name did, by cell and arm, those with most switches first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadUse>,
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,

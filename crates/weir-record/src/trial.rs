@@ -9,6 +9,7 @@ use crate::{
     load::LoadReport,
     machine::{CrossCoreReading, NetworkCounters, NoiseWindow},
     orders::NodeWindow,
+    threads::ThreadWindow,
 };
 
 /// What was seen of the target's processes between the edges of the measured window.
@@ -36,6 +37,9 @@ pub struct ObservedWindow {
     /// What the node counted in the window, when the target is an exchange or a gateway of Weir.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeWindow>,
+    /// Each thread of the target and of what runs beside it; of whole trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_window: Option<ThreadWindow>,
     /// Noise over the same window.
     pub noise: NoiseWindow,
 }

@@ -14,6 +14,8 @@
 //! ```
 
 mod added_cost;
+mod call_overhead;
+mod cause;
 mod chart;
 mod csv;
 mod definitions;
@@ -32,15 +34,18 @@ mod metrics;
 mod notes;
 pub mod observation;
 mod orders;
+mod pidstat;
 mod published;
 mod rung;
 mod section;
 mod sections;
 mod sentence;
 mod slices_csv;
+mod strace;
 mod table;
 mod tables;
 mod terminal;
+mod threads;
 mod titles;
 mod view;
 mod words;
@@ -84,6 +89,12 @@ pub fn finding(found: &Finding, language: Language) -> String {
 /// Every reading of every slice of evidence, one per line; the header alone where a study has none.
 pub fn evidence_csv(trials: &[TrialRecord]) -> String {
     evidence_csv::lines(trials)
+}
+
+/// The threads of every whole trial as `pidstat -w -t` prints them, a reading for each trial's window; the header alone
+/// where no trial has any. A line that begins with `#` says which trial follows.
+pub fn pidstat(result: &StudyResult, trials: &[TrialRecord]) -> String {
+    pidstat::lines(&result.fingerprint, trials)
 }
 
 /// The primary verdict in one sentence.

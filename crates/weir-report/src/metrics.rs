@@ -226,6 +226,10 @@ fn told(view: &View<'_>, metric: Metric, form: usize) -> String {
 }
 
 /// One of what is counted, where there is little room.
+pub(crate) fn one_of_study(view: &View<'_>) -> &'static str {
+    one(view.language, view.kind())
+}
+
 fn one(language: Language, kind: MessageKind) -> &'static str {
     language.choose(match kind {
         MessageKind::Message => ["msg", "메시지", "消息"],

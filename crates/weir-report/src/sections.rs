@@ -2,18 +2,20 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, chart, evidence, goals, io_models, orders, published,
+    added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
+    strace, threads,
     view::View,
     words::Word,
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 21] = [
     chart::frontier,
     chart::map,
     chart::forest,
     goals::section,
+    cause::section,
     added_cost::section,
     published::runs,
     claims,
@@ -21,9 +23,12 @@ const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     waiting,
     chart::bars,
     orders::section,
+    threads::section,
     chart::curves,
     chart::why,
     evidence::section,
+    call_overhead::section,
+    strace::section,
     listening,
     chart::timeline,
     chart::simulated,

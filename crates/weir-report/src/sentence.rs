@@ -10,7 +10,7 @@ use weir_record::{
 };
 
 use crate::{
-    added_cost, format, frontier,
+    added_cost, cause, format, frontier,
     language::{Language, told},
     metrics,
     view::{View, bound},
@@ -37,19 +37,20 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     told!(view.language, "{situation}: {claim}.", "{situation}: {claim}.", "{situation}：{claim}。")
 }
 
-/// What else differs, where the judge noted it beside the primary comparison.
+/// Why it came out so, where that was put to the test, and what else differs, where the judge noted it.
 pub(crate) fn beside(view: &View<'_>) -> Option<String> {
     if let Some(told) = frontier::by_interrupt(view) {
         return Some(told);
     }
-    let notes = &view.primary()?.notes;
-    let found = notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }))?;
-    let text = view.finding(found);
-    Some(match view.language {
-        Language::English => format!("{}.", capitalised(view, &text)),
-        Language::Korean => format!("{text}."),
-        Language::Chinese => format!("{text}。"),
-    })
+    let primary = view.primary()?;
+    let found = primary.notes.iter().find(|note| matches!(note, Finding::AlsoSyscalls { .. }));
+    let also = found.map(|found| {
+        let text = view.finding(found);
+        told!(view.language, "{text}.", "{text}.", "{text}。")
+    });
+    let also = also.map(|text| capitalised(view, &text));
+    let told: Vec<String> = cause::because(view, primary).into_iter().chain(also).collect();
+    (!told.is_empty()).then(|| told.join(if view.language == Language::Chinese { "" } else { " " }))
 }
 
 /// What to do next, where there is no verdict or an arm is missing.

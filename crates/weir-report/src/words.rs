@@ -179,6 +179,23 @@ words! {
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
 
+    ThreadsTitle: "What each thread did" | "스레드별 활동" | "各线程的活动";
+    ThreadsHelp: "Switches (cswch: the thread waited; nvcswch: another got its CPU), CPUs in use and waiting for a CPU, by \
+        thread name: median (smallest to largest) over the windows of an arm, which are whole trials, or slices in which \
+        nothing else observed. Threads that did nothing are left out. Published rows are pidstat's, of one process at its own \
+        rate: figures of a second compare at equal rates only, figures for each completed one always. pidstat's row of a \
+        process is its first thread alone, not the sum."
+        | "스레드 이름별 컨텍스트 스위치(cswch: 스레드가 기다림, nvcswch: 다른 스레드에 CPU를 내줌), 사용한 CPU 수, CPU 대기 시간입니다. 한 대상의 \
+        모든 구간(전체 시행, 또는 다른 관찰이 없던 구간)에 대한 중앙값(최소 – 최대)이며, 아무 일도 하지 않은 스레드는 뺐습니다. 발표된 행은 pidstat이 \
+        프로세스 하나를 그 처리 속도에서 본 값입니다. 초당 값은 속도가 같을 때만, 건당 값은 언제나 비교할 수 있습니다. pidstat의 프로세스 행은 합계가 아니라 \
+        첫 스레드의 값입니다."
+        | "按线程名给出上下文切换（cswch：线程等待；nvcswch：CPU 被让给其他线程）、占用的 CPU 数与等待 CPU 的时间：某方案全部窗口（完整试验，或没有\
+        其他观测的时间片）的中位数（最小 – 最大）。什么都没做的线程不列出。已发表的行来自 pidstat，是单个进程在其自身速率下的数值：每秒的数值只有在速率相同时\
+        才可比，按每次处理的数值则总可比。pidstat 的进程行只是其首个线程，而不是总和。";
+    ThreadProcess: "process" | "프로세스" | "进程";
+    ThreadName: "thread" | "스레드" | "线程";
+    ThreadCpus: "CPUs" | "사용 CPU 수" | "占用 CPU 数";
+
     MapTitle: "The map" | "지도" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
         told from noise, – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
@@ -229,6 +246,55 @@ words! {
     CallQueued: "waiting for a CPU" | "CPU 대기" | "等待 CPU";
     OtherCalls: "other calls" | "그 밖의 호출" | "其他调用";
     OutsideCalls: "outside of system calls" | "시스템 콜 밖" | "系统调用之外";
+
+    CausesTitle: "Causes, as experiments" | "실험으로 확인한 원인" | "由实验确认的原因";
+    CausesHelp: "Arms in which one switch is turned back and all else is the same. The share is the logarithm of what the switch \
+        does over that of the whole difference, paired within each round or block, with the 99 % interval that holds for all \
+        switches of one difference together. A switch is a cause where the interval excludes 0; a negative share works against \
+        the difference. Shares need not add up to 100 %: a switch may do more or less when another is turned back too."
+        | "설정 하나만 되돌리고 나머지는 같은 대상들입니다. 몫은 그 설정의 효과를 전체 차이로 나눈 값(둘 다 로그, 라운드나 블록 안에서 짝지음)이며, 99 % 구간은 한 차이의 모든 설정에 함께 성립합니다. \
+        구간이 0을 포함하지 않으면 원인입니다. 음수 몫은 차이를 줄이는 방향입니다. 다른 설정도 함께 되돌리면 효과가 달라질 수 있으므로 몫의 합이 100 %일 필요는 없습니다."
+        | "只关闭一个选项、其余完全相同的方案。份额为该选项的作用除以全部差异（均取对数，在每轮或每块内配对），99 % 区间对同一差异的所有选项同时成立。区间不含 0 即为原因；\
+        负的份额表示起相反作用。若同时关闭另一选项，其作用可能增减，因此各份额之和不必为 100 %。";
+    CauseMetric: "figure" | "지표" | "指标";
+    CauseSwitch: "switch (arm without it)" | "설정(되돌린 대상)" | "选项（关闭它的方案）";
+    CauseFound: "found" | "결과" | "结论";
+    CauseDifference: "difference" | "차이" | "差异";
+    CauseEffect: "with / without the switch" | "설정 유 / 무" | "有 / 无该选项";
+    CauseShare: "share of the difference" | "차이 중 몫" | "占差异的份额";
+    IsCause: "a cause" | "원인" | "是原因";
+    NotShown: "not shown" | "확인되지 않음" | "未能证实";
+    NoDifference: "no difference to share" | "나눌 차이 없음" | "没有可分摊的差异";
+
+    CallOverheadTitle: "System call overhead against connections" | "연결 수에 따른 시스템 콜 오버헤드" | "系统调用开销与连接数";
+    CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
+        with its part of the server CPU."
+        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다."
+        | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例。";
+    StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
+    StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
+        time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \
+        call is stopped twice. The kernel's programs tell the same calls of a server that nothing holds. Times are for each second \
+        of load (s/s), or for each completed one. A ratio says how many times as much the baseline has. No figure of this report \
+        rests on slices under strace."
+        | "strace -c -f -w를 붙인 구간을 대상마다 한 번 두어, 그런 표가 말해 주는 것과 말해 주지 않는 것을 보입니다. strace는 모든 호출의 시작부터 끝까지의 시간을 더합니다. \
+        할 일을 기다린 시간도 기다린 스레드 수만큼 더해지고, 호출마다 두 번 멈춥니다. 커널 프로그램은 아무것도 붙잡지 않은 서버의 같은 호출을 셉니다. 시간은 부하 1초당(s/s) 또는 건당 값이며, \
+        비율은 기준이 몇 배인지를 나타냅니다. 이 보고서의 다른 수치는 strace 구간에 근거하지 않습니다."
+        | "每个方案各有一个在 strace -c -f -w 之下的时间片，用来说明这类表格能说明什么、不能说明什么。strace 累加每次调用从开始到结束的时间：等待任务也算作工作，有几个线程在等就累加几次，\
+        而且每次调用都要停顿两次。内核程序统计的是未被跟踪的服务器的同样调用。时间为每秒负载（s/s）或每次完成的数值；比值表示基线是该方案的多少倍。本报告的其他数值都不以 strace 时间片为依据。";
+    StraceCalls: "strace: calls/s" | "strace: 초당 호출 수" | "strace：每秒调用";
+    StraceTime: "strace: sum of times" | "strace: 시간 합계" | "strace：时间合计";
+    StraceRatio: "baseline has" | "기준의 배수" | "基线的倍数";
+    KernelWall: "kernel: begin to end" | "커널: 시작부터 끝까지" | "内核：从开始到结束";
+    KernelAwake: "kernel: not asleep" | "커널: 잠든 시간 제외" | "内核：不含睡眠";
+    KernelOnCpu: "kernel: on a CPU, each completed" | "커널: 건당 CPU 시간" | "内核：每次完成占用 CPU";
+    StraceKept: "throughput left under strace" | "strace 아래 남은 처리량" | "strace 下剩余的吞吐量";
+    StraceCount: "strace: calls" | "strace: 호출 수" | "strace：调用次数";
+    StraceTotal: "total" | "합계" | "合计";
+    StraceMean: "mean" | "평균" | "平均";
+    StraceShare: "share" | "비율" | "占比";
+    KernelOnCpuEach: "kernel: on a CPU, each" | "커널: 호출당 CPU" | "内核：每次占用 CPU";
+    KernelAsleepEach: "kernel: asleep, each" | "커널: 호출당 잠든 시간" | "内核：每次睡眠";
 
     GoalsTitle: "Goals and further comparisons" | "목표와 추가 비교" | "目标与附加比较";
     GoalsHelp: "What the study asks beside the comparisons with the baseline. A goal is met when the whole 99 % interval is \

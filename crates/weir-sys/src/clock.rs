@@ -28,6 +28,23 @@ pub fn thread_cpu_ns() -> io::Result<u64> {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The calendar and clock of this machine now: `2026-02-09 13:09:25`; `None` where the time zone cannot be had.
+pub fn local_time() -> Option<String> {
+    let mut parts = std::mem::MaybeUninit::<libc::tm>::uninit();
+    // SAFETY: `time` takes no place for its answer here, and `localtime_r` writes all of `parts` unless it gives null;
+    // neither keeps a pointer.
+    let parts = unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        if libc::localtime_r(&now, parts.as_mut_ptr()).is_null() {
+            return None;
+        }
+        parts.assume_init()
+    };
+    let libc::tm { tm_year, tm_mon, tm_mday, tm_hour, tm_min, tm_sec, .. } = parts;
+    let (year, month) = (i64::from(tm_year) + 1_900, tm_mon + 1);
+    Some(format!("{year:04}-{month:02}-{tm_mday:02} {tm_hour:02}:{tm_min:02}:{tm_sec:02}"))
+}
+
 fn read(clock: libc::clockid_t) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for one timespec, and the call keeps no pointer.

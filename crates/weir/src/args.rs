@@ -189,6 +189,8 @@ pub(crate) enum Format {
     Slices,
     /// One row for each reading of a slice of evidence
     Evidence,
+    /// Threads of every whole trial, as `pidstat -w -t` prints them
+    Pidstat,
     /// The judged result and every trial
     Json,
 }

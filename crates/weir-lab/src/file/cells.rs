@@ -22,13 +22,16 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 const LATENCY_SHARE: f64 = 0.6;
 
 /// What only cells have whose arms take turns.
-const OF_ROUNDS: [&str; 5] = ["rounds", "slice", "permutations", "evidence_rounds", "evidence_slice"];
+const OF_ROUNDS: [&str; 6] =
+    ["rounds", "slice", "permutations", "evidence_rounds", "evidence_slice", "evidence_strace"];
 
 /// What only cells have whose arms run in whole trials, said for the whole file.
 const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
 
 const NO_ROUNDS: &str =
     "rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out";
+
+const NO_EVIDENCE: &str = "it is one more slice of evidence, and there are none; give `evidence_rounds`";
 
 const ROLES: [(&str, CellRole); 3] = [
     ("primary", CellRole::Primary),
@@ -90,6 +93,7 @@ struct Settings {
     permutations: Option<u32>,
     evidence_rounds: Option<u32>,
     evidence_slice_ns: Option<u64>,
+    evidence_strace: Option<bool>,
     alternate: Option<bool>,
     /// Those of the protocol.
     own: Vec<Setting>,
@@ -111,21 +115,20 @@ impl Settings {
         let alternate = table.read("alternate", Entry::flag)?;
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
-        let (evidence_rounds, evidence_slice_ns) = match protocol.generator() {
-            Some(_) => (
+        let mut of_evidence = (None, None, None);
+        if protocol.generator().is_some() {
+            of_evidence = (
                 table.read("evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?,
-                table.read("evidence_slice", |entry| {
-                    let at = entry.at;
-                    let slice_ns = entry.length()?;
-                    limits::evidence_slice_ns(slice_ns).at(at).map(|()| slice_ns)
-                })?,
-            ),
-            None => (None, None),
-        };
+                table.read("evidence_slice", evidence_slice)?,
+                table.read("evidence_strace", Entry::flag)?,
+            );
+        }
+        let (evidence_rounds, evidence_slice_ns, evidence_strace) = of_evidence;
         let places = table.places();
         Ok(Self {
             evidence_rounds,
             evidence_slice_ns,
+            evidence_strace,
             window_ns: table.read("window", Entry::length)?,
             warmup_ns_max: table.read("warmup_max", Entry::length)?,
             blocks,
@@ -245,7 +248,11 @@ impl File {
         let of_all = self.settings.evidence_rounds.filter(|_| is_claimed);
         let rounds = own.evidence_rounds.or(of_all).filter(|rounds| *rounds > 0)?;
         let slice_ns = own.evidence_slice_ns.or(self.settings.evidence_slice_ns);
-        Some(EvidencePlan { rounds, slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()) })
+        Some(EvidencePlan {
+            rounds,
+            slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()),
+            strace: own.evidence_strace.or(self.settings.evidence_strace).unwrap_or(false),
+        })
     }
 
     fn draft(
@@ -324,6 +331,11 @@ pub(super) fn read(
     }
     // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
     cells.extend(equal);
+    if let (Some(true), Some(at)) = (file.settings.evidence_strace, places.get("evidence_strace"))
+        && cells.iter().all(|draft| draft.turns.evidence.is_none())
+    {
+        return Err(Fault::new(*at, "evidence_strace", NO_EVIDENCE.to_owned()));
+    }
     if cells.len() > CELLS_MAX {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
         return Err(Fault::new(0, "factors", message));
@@ -565,6 +577,11 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     if let (Some(at), Some(false)) = (settings.turns_at, settings.alternate.or(file.settings.alternate)) {
         return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
     }
+    if let (Some(true), Some(at), None) =
+        (settings.evidence_strace, table.places().get("evidence_strace"), settings.evidence_rounds)
+    {
+        return Err(Fault::new(*at, "cell.evidence_strace", NO_EVIDENCE.to_owned()));
+    }
     let arms = table.read("arms", |entry| {
         entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()
     })?;
@@ -599,6 +616,12 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
         }
     }
     Ok(drafts)
+}
+
+fn evidence_slice(entry: Entry<'_>) -> Result<u64, Fault> {
+    let at = entry.at;
+    let slice_ns = entry.length()?;
+    limits::evidence_slice_ns(slice_ns).at(at).map(|()| slice_ns)
 }
 
 fn role(entry: Entry<'_>) -> Result<CellRole, Fault> {

@@ -7,7 +7,7 @@ use weir_record::{
 
 use super::{comparisons, one_of};
 use crate::{
-    limits::{PUBLISHED_RUN_FIGURES_MAX, PUBLISHED_RUNS_MAX},
+    limits::{PUBLISHED_RUN_FIGURES_MAX, PUBLISHED_RUNS_MAX, PUBLISHED_THREADS_MAX},
     table::{Entry, Fault, Table},
 };
 
@@ -84,6 +84,7 @@ fn run(mut table: Table<'_>, known: &comparisons::Known<'_>) -> Result<Published
         arm: arm.clone(),
         cells: known.places(&of)?.into_iter().map(|(_, cell)| cell.id.clone()).collect(),
         figures: table.read("figures", figures)?.unwrap_or_default(),
+        threads: table.read("threads", threads)?.unwrap_or_default(),
     };
     table.finish(|_| None)?;
     Ok(run)
@@ -104,6 +105,26 @@ fn figures(entry: Entry<'_>) -> Result<Vec<(Metric, f64)>, Fault> {
         return Err(table.wrong(&format!("at most {PUBLISHED_RUN_FIGURES_MAX} figures are allowed")));
     }
     table.finish(|_| None)?;
+    Ok(found)
+}
+
+/// Switches a second of each thread: voluntary ones, involuntary ones.
+fn threads(entry: Entry<'_>) -> Result<Vec<(f64, f64)>, Fault> {
+    let (at, key) = (entry.at, entry.key.clone());
+    let pair = |entry: Entry<'_>| {
+        let wrong = entry.wrong("write cswch/s and nvcswch/s of each thread: [[21_861, 4]]".to_owned());
+        let rates: Vec<f64> = entry.list()?.into_iter().map(Entry::fraction).collect::<Result<_, _>>()?;
+        match rates[..] {
+            [voluntary, involuntary] if rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0) => {
+                Ok((voluntary, involuntary))
+            }
+            _ => Err(wrong),
+        }
+    };
+    let found: Vec<(f64, f64)> = entry.list()?.into_iter().map(pair).collect::<Result<_, _>>()?;
+    if found.len() > PUBLISHED_THREADS_MAX {
+        return Err(Fault::new(at, &key, format!("at most {PUBLISHED_THREADS_MAX} threads are allowed")));
+    }
     Ok(found)
 }
 

@@ -129,6 +129,9 @@ fn of_trial(request: &TrialRequest<'_>, server: &Server) -> Vec<String> {
     option("--duration", seconds(request.cell.window_ns));
     option("--warmup-max", seconds(request.cell.warmup_ns_max));
     option("--observe-pid", server.observed_pid().to_string());
+    for (node, pid) in server.beside() {
+        option("--observe-beside", format!("{node}={pid}"));
+    }
     if let Some(name) = &server.stats_socket {
         option("--observe-stats", name.clone());
     }

@@ -7,7 +7,6 @@
 
 use std::{path::Path, process::Command, sync::atomic::Ordering, time::Instant};
 
-use weir_evidence::process::ProcessTree;
 use weir_record::spec::NeighbourSpec;
 use weir_stats::random::derived_seed;
 
@@ -112,10 +111,8 @@ impl Neighbour {
         TrialFailure::Neighbour { reason: format!("{}: {}", self.name, self.group.exit_reason()) }
     }
 
-    /// CPUs it has used since it began, so that they are not taken for somebody else's.
-    pub(super) fn cpus_used(&self) -> f64 {
-        let tree = ProcessTree::snapshot(self.group.pid()).unwrap_or_default();
-        let cpu_ns: u64 = tree.processes.iter().map(|process| process.cpu_ns).sum();
-        cpu_ns as f64 / self.began.elapsed().as_nanos().max(1) as f64
+    /// Its name, and the process that holds it.
+    pub(super) fn process(&self) -> (&str, u32) {
+        (&self.name, self.group.pid())
     }
 }

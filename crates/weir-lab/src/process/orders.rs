@@ -3,16 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use weir_evidence::{process::ProcessTree, stats::StatsClient};
+use weir_evidence::stats::StatsClient;
 use weir_record::{
     gateway::ChainTotals,
-    load::LoadReport,
     orders::NodeStats,
     spec::{GatewaySubject, OrdersCell},
 };
 
 use super::{files::TrialFiles, server::Server};
 use crate::{host_defaults::cpu_list, launch::TrialRequest};
+
+/// What the exchange is called among the processes of a trial.
+pub(super) const EXCHANGE: &str = "exchange";
 
 /// Driver of the exchange in studies that were stored before they named it.
 const EXCHANGE_DRIVER_UNNAMED: &str = "uring";
@@ -93,22 +95,6 @@ fn common(
     }
 }
 
-/// CPU and messages of a process at one moment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
-    cpu_ns: u64,
-    messages: u64,
-}
-
-impl Use {
-    /// What the exchange has used; nothing where it cannot be read.
-    pub(super) fn of(exchange: &Server) -> Self {
-        let tree = ProcessTree::snapshot(exchange.observed_pid());
-        let cpu_ns = tree.ok().and_then(|tree| Some(tree.processes.first()?.cpu_ns)).unwrap_or(0);
-        Self { cpu_ns, messages: node(exchange).map_or(0, |node| node.received) }
-    }
-}
-
 /// Reads what gateway and exchange counted, when nothing is on its way any more; `None` for servers of anything else,
 /// and where one of the two does not answer.
 pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
@@ -116,7 +102,6 @@ pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
     let deadline = Instant::now() + SETTLE_MAX;
     loop {
         let (front, back) = (node(gateway)?, node(&behind.exchange)?);
-        let used = Use::of(&behind.exchange);
         let totals = ChainTotals {
             gateway_received: front.received,
             gateway_sent: front.sent,
@@ -125,8 +110,6 @@ pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
             exchange_received: back.received,
             exchange_orders: back.orders,
             exchange_sent: back.sent,
-            exchange_cpu_ns: used.cpu_ns.saturating_sub(behind.at_start.cpu_ns),
-            exchange_messages: used.messages.saturating_sub(behind.at_start.messages),
             sessions,
         };
         if totals.is_whole() || Instant::now() >= deadline {
@@ -139,20 +122,6 @@ pub(super) fn totals(gateway: &Server, sessions: u32) -> Option<ChainTotals> {
 /// An exchange that runs behind a gateway.
 pub(super) struct Upstream {
     pub(super) exchange: Server,
-    /// What it had used before the load began.
-    pub(super) at_start: Use,
-}
-
-/// Takes the exchange out of what others used in the window: the generator does not know that it is ours. What an
-/// order costs there is known from the whole load, and is the same within the window.
-pub(super) fn own_exchange(report: &mut LoadReport, totals: &ChainTotals) {
-    let (messages, window_ns) = (report.messages as f64, report.window_ns as f64);
-    let Some(observed) = &mut report.observed else { return };
-    if totals.exchange_messages > 0 && window_ns > 0.0 {
-        let each_ns = totals.exchange_cpu_ns as f64 / totals.exchange_messages as f64;
-        let used = each_ns * messages / window_ns;
-        observed.noise.foreign_cpus = (observed.noise.foreign_cpus - used).max(0.0);
-    }
 }
 
 fn node(server: &Server) -> Option<NodeStats> {
@@ -163,11 +132,7 @@ fn node(server: &Server) -> Option<NodeStats> {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use weir_record::{
-        machine::NoiseWindow,
-        spec::{LoadMode, Subject},
-        trial::ObservedWindow,
-    };
+    use weir_record::spec::{LoadMode, Subject};
 
     use super::*;
     use crate::{builtin::BuiltIn, host_defaults::HostDefaults, protocol};
@@ -220,26 +185,5 @@ mod tests {
         let open = LoadMode::Open { rate_per_second: 5_000.0, poisson: true };
         let [_, _, load] = said("mesh", "paced-uring-w2", Some(open));
         assert!(load.ends_with("--in-flight 64"), "{load}");
-    }
-
-    #[test]
-    fn the_exchange_is_none_of_the_others() {
-        let mut report = LoadReport {
-            messages: 10_000,
-            window_ns: 1_000_000_000,
-            observed: Some(ObservedWindow {
-                noise: NoiseWindow { foreign_cpus: 0.11, ..NoiseWindow::default() },
-                ..ObservedWindow::default()
-            }),
-            ..LoadReport::default()
-        };
-        // 10 µs an order: 10,000 of them are a tenth of a CPU.
-        let totals =
-            ChainTotals { exchange_cpu_ns: 150_000_000, exchange_messages: 15_000, ..ChainTotals::default() };
-        own_exchange(&mut report, &totals);
-        let left = report.observed.as_ref().map_or(0.0, |seen| seen.noise.foreign_cpus);
-        assert!((left - 0.01).abs() < 1e-9, "{left}");
-        own_exchange(&mut report, &totals);
-        assert_eq!(report.observed.map(|seen| seen.noise.foreign_cpus), Some(0.0));
     }
 }

@@ -16,7 +16,7 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    observer::{EngineCounters, Observers, Processes, Programs},
+    observer::{EngineCounters, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
@@ -24,6 +24,7 @@ use weir_record::{
     engine::EngineStats,
     evidence::EvidenceSlice,
     load::LoadReport,
+    observation::Rung,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     trial::{ObservedWindow, SliceRecord},
 };
@@ -181,22 +182,36 @@ impl Round<'_> {
             }
             // Neither of the two goes first always.
             let first = derived_seed(self.request.seed, u64::from(number(target)) + 2).is_multiple_of(2);
-            let pair: &[bool] = if self.may_trace { &[first, !first] } else { &[false] };
-            for (place, is_traced) in (0_u32..).zip(pair) {
-                let (waited, mut observers) =
-                    (self.prime(generator, arm, target)?, arm.observers(*is_traced));
-                observers.begin();
-                let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
-                let (rung, readings) = observers.end();
-                arm.leave(&waited);
-                let slice = SliceRecord { place, ..ran.record(&waited) };
-                arm.evidence.push(EvidenceSlice { rung, slice, readings });
-                arm.look_after();
+            let traced = if first { Rung::Programs } else { Rung::Process };
+            let other = if first { Rung::Process } else { Rung::Programs };
+            let mut rungs = if self.may_trace { vec![traced, other] } else { vec![Rung::Process] };
+            rungs.extend(self.request.evidence_strace.then_some(Rung::Strace));
+            for (place, rung) in (0_u32..).zip(rungs) {
+                self.observed(generator, (arm, target), (rung, place), length_ns)?;
                 if arm.failure.is_some() {
                     break;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// One slice of evidence, observed by what stands on this rung.
+    fn observed(
+        &self,
+        generator: &mut Generator,
+        (arm, target): (&mut Arm, usize),
+        (highest, place): (Rung, u32),
+        length_ns: u64,
+    ) -> Result<(), Broken> {
+        let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(highest));
+        observers.begin();
+        let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
+        let (rung, readings) = observers.end();
+        arm.leave(&waited);
+        let slice = SliceRecord { place, ..ran.record(&waited) };
+        arm.evidence.push(EvidenceSlice { rung, slice, readings });
+        arm.look_after();
         Ok(())
     }
 
@@ -352,15 +367,17 @@ impl Arm {
     }
 
     /// All that can be observed of it, or what costs it nothing: what it says of itself first, because asking wakes it.
-    fn observers(&self, is_traced: bool) -> Observers {
+    fn observers(&self, highest: Rung) -> Observers {
         let mut observers = Observers::default();
         let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
             observers.push(Box::new(EngineCounters::new(stats)));
         }
         observers.push(Box::new(Processes::new(self.pid)));
-        if is_traced {
-            observers.push(Box::new(Programs::new(self.pid)));
+        match highest {
+            Rung::Programs => observers.push(Box::new(Programs::new(self.pid))),
+            Rung::Strace => observers.push(Box::new(UnderStrace::new(self.pid))),
+            Rung::Engine | Rung::Process => {}
         }
         observers
     }

@@ -15,7 +15,7 @@ use super::{
     files::TrialFiles,
     group::{Bond, Group, TICK},
     neighbour::{self, Neighbour},
-    orders::{self, Upstream, Use},
+    orders::{self, Upstream},
 };
 use crate::{
     host_defaults::cpu_list,
@@ -162,10 +162,9 @@ impl Server {
         let own = stats_socket("exchange");
         let words = orders::exchange_arguments(request, subject, cell, (&own, files));
         let exchange = Self::start_own(weir, request, &words, (own, None), deadlines).map_err(of_exchange)?;
-        let at_start = Use::of(&exchange);
         let own = stats_socket("gateway");
         let words = orders::gateway_arguments(request, subject, cell, &exchange.address, (&own, files));
-        let behind = Some(Box::new(Upstream { exchange, at_start }));
+        let behind = Some(Box::new(Upstream { exchange }));
         Self::start_own(weir, request, &words, (own, behind), deadlines)
     }
 
@@ -229,6 +228,12 @@ impl Server {
         }
     }
 
+    /// What runs beside it and is ours too, by name: its exchange, its neighbours.
+    pub(super) fn beside(&self) -> impl Iterator<Item = (&str, u32)> {
+        let exchange = self.behind.iter().map(|behind| (orders::EXCHANGE, behind.exchange.observed_pid()));
+        exchange.chain(self.neighbours.iter().map(Neighbour::process))
+    }
+
     /// Reads its output, so that it never waits for us. Says whether it still runs.
     pub(crate) fn still_runs(&mut self) -> bool {
         self.group.stdout.drain();
@@ -266,11 +271,6 @@ impl Server {
             Some(neighbour) => neighbour.death(),
             None => TrialFailure::Server { reason: format!("during the load it {}", self.exit_reason()) },
         }
-    }
-
-    /// CPUs its neighbours used, in the mean.
-    pub(super) fn cpus_beside(&self) -> f64 {
-        self.neighbours.iter().map(Neighbour::cpus_used).sum()
     }
 
     /// Why it ended by itself.

@@ -596,3 +596,45 @@ fn what_arms_add_and_runs_that_were_published_name_arms_cells_and_metrics() {
     ];
     insta::assert_snapshot!("mistakes-added-cost-and-runs", said.join("\n"));
 }
+
+#[test]
+fn a_cause_is_one_switch_of_an_arm_that_is_not_the_first() {
+    let with = |text: &str| {
+        let arms = "[[arm]]\nname = \"uring\"\ndriver = \"uring\"\noptions = { spin-us = 5 }\n\
+            [[arm]]\nname = \"plain\"\ndriver = \"uring\"\n\
+            [[arm]]\nname = \"two\"\ndriver = \"uring\"\noptions = { spin-us = 6, receive = \"single\" }\n\
+            [[arm]]\nname = \"same\"\ndriver = \"uring\"\noptions = { spin-us = 5 }\n\
+            [[arm]]\nname = \"backlog\"\ndriver = \"uring\"\noptions = { spin-us = 5 }\n\
+            arguments = [\"--backlog\", \"10\"]\n";
+        read(&format!("name = \"a\"\n[[arm]]\nname = \"epoll\"\ndriver = \"epoll\"\n{arms}{text}"))
+    };
+    let cause =
+        |of: &str, without: &str| format!("[[cause]]\nof = {{ arm = {of} }}\nwithout = \"{without}\"\n");
+    let found = |text: &str| with(text).expect("it is right").causes.clone();
+    let [one] = &found(&cause("\"uring\"", "plain"))[..] else { panic!("there is one") };
+    assert_eq!((one.switch.as_str(), one.cells.len()), ("options.spin-us", 1));
+    assert_eq!(found(&cause("\"uring\"", "backlog"))[0].switch, "arguments.--backlog");
+    let wrong = |text: &str| with(text).expect_err("it is wrong");
+    insta::assert_snapshot!(wrong(&cause("\"uring\"", "two")), @"a.toml:25: cause.without: two differs from uring in options.receive and options.spin-us; a cause is one switch, with all else the same");
+    insta::assert_snapshot!(wrong(&cause("\"uring\"", "same")), @"a.toml:25: cause.without: same does not differ from uring");
+    insta::assert_snapshot!(wrong(&cause("\"uring\"", "epoll")), @"a.toml:26: cause.of: the difference is that from the study's first arm, which can be neither");
+    insta::assert_snapshot!(wrong(&cause("\"uring\"", "plane")), @r#"a.toml:27: cause.without: there is no arm "plane"; there are epoll, uring, plain, two, same, backlog"#);
+    insta::assert_snapshot!(wrong(&cause("[\"uring\", \"same\"]", "plain")), @r#"a.toml:26: cause.of: name the one arm that has the switch: of = { arm = "…" }"#);
+    insta::assert_snapshot!(wrong(&format!("{}metric = \"miss-rate\"\n", cause("\"uring\"", "plain"))), @"a.toml:25: cause.metric: figures that may be zero have no ratio to give shares of");
+    insta::assert_snapshot!(wrong(&cause("\"uring\"", "plain").repeat(17)), @"a.toml:73: cause: 17 causes; at most 16 are allowed");
+    assert_eq!(found(&cause("\"uring\"", "plain").repeat(16)).len(), 16);
+}
+
+#[test]
+fn strace_is_one_more_slice_of_evidence() {
+    let plan = |text: &str| {
+        let spec = read(&format!("evidence_strace = true\n{text}{EXAMPLE}")).expect("it is right");
+        let primary = spec.cells.iter().find(|cell| cell.role == CellRole::Primary);
+        primary.and_then(|cell| cell.alternation?.evidence)
+    };
+    assert!(plan("evidence_rounds = 4\n").is_some_and(|plan| plan.strace));
+    let alone = read(&format!("evidence_strace = true\n{EXAMPLE}")).expect_err("there is no evidence");
+    insta::assert_snapshot!(alone, @"a.toml:1: evidence_strace: it is one more slice of evidence, and there are none; give `evidence_rounds`");
+    let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";
+    insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it is one more slice of evidence, and there are none; give `evidence_rounds`");
+}

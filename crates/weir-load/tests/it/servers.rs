@@ -81,6 +81,7 @@ pub fn spec(target: SocketAddr) -> LoadSpec {
         response_timeout: Duration::from_secs(5),
         engine: Config::with_driver(Driver::Epoll),
         observe_pid: None,
+        observe_beside: Vec::new(),
         observe_stats: None,
         protocol: EchoSpec { message_bytes: 64 }.into(),
     }

@@ -1,9 +1,12 @@
 //! What the kernel did for each message: the two tables, in three languages, and their absence.
 
 use weir_record::{
-    evidence::{ArmEvidence, CallEvidence, Coverage},
-    observation::Rung,
+    cause::{CauseShare, CauseSpec},
+    evidence::{ArmEvidence, CallEvidence, Coverage, KernelTime, UnderStrace},
+    observation::{Rung, StraceRow},
+    spec::{Alternation, EvidencePlan},
     study::{PairedRatio, StudyResult},
+    verdict::Verdict,
 };
 use weir_report::{Language, html, markdown};
 
@@ -48,9 +51,7 @@ fn observed() -> StudyResult {
 #[test]
 fn calls_add_up_to_the_server_cpu_and_small_ones_stand_in_one_row() {
     let text = markdown(&observed(), Language::English);
-    let from = text.find("## What the kernel did").expect("the section is there");
-    let section = &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)];
-    insta::assert_snapshot!("evidence-markdown", section);
+    insta::assert_snapshot!("evidence-markdown", section(&text, "What the kernel did"));
 }
 
 #[test]
@@ -70,4 +71,114 @@ fn a_difference_between_engine_and_kernel_is_loud_in_every_language() {
 #[test]
 fn a_study_without_evidence_does_not_speak_of_it() {
     assert!(!markdown(&fixture::quick(), Language::English).contains("What the kernel did"));
+}
+
+fn section<'t>(text: &'t str, title: &str) -> &'t str {
+    let from = text.find(&format!("## {title}")).expect("the section is there");
+    &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)]
+}
+
+/// Two arms under strace in the first cell: the baseline sleeps in its calls, the other one does not.
+fn under_strace() -> StudyResult {
+    let mut result = observed();
+    let cell = &mut result.spec.cells[0];
+    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, strace: true };
+    cell.alternation =
+        Some(Alternation { slice_ns: 25_000_000, permutations: 6, prime_messages: 2, evidence: Some(plan) });
+    let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, time_ns, errors: 0 };
+    let arm = |arm: &str, rows, wall, awake, each| UnderStrace {
+        cell_id: cell.id.clone(),
+        arm: arm.to_owned(),
+        length_ns: 500_000_000,
+        messages: 2_000,
+        rows,
+        kept: Some(0.021),
+        kernel: Some(KernelTime {
+            wall_ns_per_second: wall,
+            awake_ns_per_second: awake,
+            on_cpu_ns_per_second: awake,
+            on_cpu_ns: each,
+        }),
+    };
+    let waits = vec![row("epoll_wait", 1_900, 450_000_000), row("sendto", 2_000, 22_000_000)];
+    result.strace = vec![
+        arm("epoll", waits, 940e6, 12e6, 6_700.0),
+        arm("uring", vec![row("io_uring_enter", 1_300, 4_000_000)], 9e6, 8e6, 5_100.0),
+    ];
+    result
+}
+
+#[test]
+fn strace_stands_beside_the_kernel_and_its_ratio_dissolves() {
+    let text = markdown(&under_strace(), Language::English);
+    insta::assert_snapshot!("evidence-strace", section(&text, "System calls under strace"));
+    for (language, said) in [(Language::Korean, "strace의 합계로는"), (Language::Chinese, "按 strace 的合计")]
+    {
+        assert!(html(&under_strace(), language).contains(said), "{language:?}");
+    }
+}
+
+#[test]
+fn strace_that_held_nothing_says_so_and_one_that_was_not_asked_for_says_nothing() {
+    let mut result = under_strace();
+    result.strace.clear();
+    assert!(markdown(&result, Language::English).contains("No server was held by strace"));
+    assert!(!markdown(&observed(), Language::English).contains("under strace"));
+}
+
+#[test]
+fn calls_are_set_against_connections_where_there_are_several() {
+    let mut result = observed();
+    assert!(!markdown(&result, Language::English).contains("against connections"));
+    let few = &result.spec.cells[0];
+    let other =
+        result.spec.cells.iter().find(|cell| cell.connections != few.connections).expect("there is one");
+    result.evidence.push(ArmEvidence { cell_id: other.id.clone(), ..result.evidence[0].clone() });
+    let text = markdown(&result, Language::English);
+    insta::assert_snapshot!(
+        "evidence-connections",
+        section(&text, "System call overhead against connections")
+    );
+}
+
+/// The primary difference with two switches tried: one that makes half of it, and one that may do nothing.
+fn with_causes() -> StudyResult {
+    let mut result = fixture::quick();
+    let primary = &result.comparisons[result.primary.expect("there is one")];
+    let share = |switch: &str, share: (f64, f64, f64)| CauseShare {
+        asked: CauseSpec {
+            arm: primary.arm.clone(),
+            without: format!("without-{switch}"),
+            switch: format!("options.{switch}"),
+            cells: vec![primary.cell_id.clone()],
+            metric: primary.metric,
+        },
+        cell_id: primary.cell_id.clone(),
+        difference: Some(PairedRatio { ratio: 0.64, interval: Some((0.62, 0.66)), pairs: 30 }),
+        effect: Some(PairedRatio { ratio: 0.8, interval: Some((0.79, 0.81)), pairs: 30 }),
+        share: Some(PairedRatio { ratio: share.0, interval: Some((share.1, share.2)), pairs: 30 }),
+    };
+    result.causes = vec![share("receive", (0.5, 0.45, 0.55)), share("submit", (0.02, -0.03, 0.07))];
+    result
+}
+
+#[test]
+fn because_is_said_of_a_switch_whose_share_is_known_and_of_nothing_else() {
+    let text = markdown(&with_causes(), Language::English);
+    insta::assert_snapshot!("evidence-causes", section(&text, "Causes, as experiments"));
+    let because =
+        "Because, of this difference, as arms without the switch show: options.receive 50 % [45 %, 55 %].";
+    assert!(text.contains(because), "{text}");
+    assert!(
+        !text.contains("show: options.submit")
+            && !markdown(&fixture::quick(), Language::English).contains("Because")
+    );
+    let mut open = with_causes();
+    let primary = open.primary.expect("there is one");
+    open.comparisons[primary].verdict = Verdict::Inconclusive;
+    assert!(!markdown(&open, Language::English).contains("Because, of this"), "nothing was called");
+    for (language, said) in [(Language::Korean, "이 차이의 원인"), (Language::Chinese, "这一差异的原因")]
+    {
+        assert!(html(&with_causes(), language).contains(said), "{language:?}");
+    }
 }

@@ -7,6 +7,7 @@ use weir_record::{
     goal::Outcome,
     spec::{CellRole, CellSpec, GatewaySubject, OrdersCell, PublishedRun, Subject},
     study::{ArmSummary, Check, MetricFigures, OversubscribedCell, PairedRatio, Spread, StudyResult},
+    threads::ThreadUse,
     verdict::Metric,
 };
 use weir_report::{Language, html, markdown, sentence, terminal};
@@ -73,6 +74,7 @@ fn published_run() -> PublishedRun {
         arm: "naive".to_owned(),
         cells: vec![cell_id("closed")],
         figures: vec![(Metric::SwitchesPerMessage, 3.13), (Metric::LatencyP50, 41_100.0)],
+        threads: vec![(31_834.0, 0.0), (27_858.0, 0.0)],
     }
 }
 
@@ -228,4 +230,36 @@ fn markdown_of_orders_reads_well() {
     let from = text.find("## What arms add").expect("the section is there");
     let until = text.find("## Throughput and CPU").expect("the next one is there");
     insta::assert_snapshot!(&text[from..until]);
+}
+
+#[test]
+fn threads_stand_beside_the_published_ones_and_then_by_process() {
+    let mut result = study();
+    let row = |node: &str, name: &str, each: f64| ThreadUse {
+        cell_id: CELL.to_owned(),
+        arm: "naive".to_owned(),
+        node: node.to_owned(),
+        name: name.to_owned(),
+        windows: 6,
+        per_second: (spread(10_000.0 * each), spread(12.0)),
+        per_message: (spread(each), spread(0.001)),
+        cpus: spread(0.4),
+        run_delay_ns: spread(2_500.0),
+    };
+    result.threads = vec![
+        row("", "weir-worker-0", 1.7),
+        row("", "weir-worker-1", 1.4),
+        row("exchange", "weir-worker-0", 2.0),
+    ];
+    let text = markdown(&result, Language::English);
+    let from = text.find("## What each thread did").expect("the section is there");
+    let section = &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)];
+    insta::assert_snapshot!("orders-threads", section);
+    for (language, heads) in [
+        (Language::Korean, ["cswch/s(발표)", "cswch/주문"]),
+        (Language::Chinese, ["cswch/s（已发表）", "cswch/订单"]),
+    ] {
+        let page = html(&result, language);
+        assert!(heads.iter().all(|head| page.contains(head)), "{language:?}");
+    }
 }

@@ -65,6 +65,7 @@ pub fn study() -> NewStudy {
         published: Vec::new(),
         published_runs: Vec::new(),
         added_costs: Vec::new(),
+        causes: Vec::new(),
         comparisons: Vec::new(),
         neighbours: Vec::new(),
         io_models: Vec::new(),

@@ -102,6 +102,9 @@ pub(crate) struct LoadShared {
     /// Read CPU, switches and memory of this process at both edges of the window
     #[arg(long, value_name = "PID")]
     pub(crate) observe_pid: Option<u32>,
+    /// Read the threads of this process as well, which belongs to the target's side, repeatable
+    #[arg(long, value_name = "NAME=PID", requires = "observe_pid")]
+    pub(crate) observe_beside: Vec<String>,
     /// Read the target's engine counters from this socket at both edges of the window
     #[arg(long, value_name = "@NAME")]
     pub(crate) observe_stats: Option<String>,

@@ -15,6 +15,7 @@ pub(crate) fn run(arguments: &Export) -> Result<Exit> {
         Format::Csv => weir_report::csv(&result),
         Format::Slices => weir_report::slices_csv(&trials),
         Format::Evidence => weir_report::evidence_csv(&trials),
+        Format::Pidstat => weir_report::pidstat(&result, &trials),
         Format::Json => weir_lab::export::json(&result, &trials)?,
     };
     output::print(&text)?;

@@ -4,6 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use anyhow::Result;
 use weir_engine::{Driver, DriverChoice};
+use weir_evidence::edge::{BESIDE_MAX, Beside};
 use weir_load::{LoadError, LoadSpec, Phase, Progress, Protocol};
 use weir_record::load::LoadReport;
 
@@ -172,9 +173,24 @@ pub(crate) fn spec(
         response_timeout: engine::time("--response-timeout", &shared.response_timeout)?,
         engine: engine::config(&shared.driver, &shared.options)?,
         observe_pid: shared.observe_pid,
+        observe_beside: beside(&shared.observe_beside)?,
         observe_stats: shared.observe_stats.clone(),
         protocol,
     })
+}
+
+/// `exchange=4711`.
+fn beside(words: &[String]) -> Result<Vec<Beside>> {
+    let one = |word: &String| {
+        let (node, pid) = word.split_once('=').filter(|(node, _)| !node.is_empty())?;
+        Some(Beside { node: node.to_owned(), pid: pid.parse().ok()? })
+    };
+    if words.len() > BESIDE_MAX {
+        return Err(UsageError(format!("--observe-beside: at most {BESIDE_MAX} processes")).into());
+    }
+    let found: Option<Vec<Beside>> = words.iter().map(one).collect();
+    found
+        .ok_or_else(|| UsageError("--observe-beside takes a name and a process: exchange=4711".into()).into())
 }
 
 /// Descriptors a process of ours has open besides its connections, at most.

@@ -35,6 +35,10 @@ fn an_interrupted_study_keeps_trials_whose_orders_all_came_back() {
         assert_eq!((orders.inversions, orders.shares.is_conserved()), (0, true), "{arm} in {cell_id}");
         assert!(load.messages > 0 && load.observed.as_ref().is_some_and(|seen| seen.node.is_some()));
     }
+    let rows = weir(&["export", shown(&run), "--format", "pidstat"]).stdout;
+    let readings = rows.lines().filter(|line| line.ends_with("cswch/s nvcswch/s  Command")).count();
+    assert_eq!(readings, trials.len(), "one for each trial");
+    assert!(result.threads.iter().any(|it| it.node == "exchange"), "{:?}", result.threads);
     assert!(result.spec.published_runs.iter().any(|run| run.name == "s3-modulo"));
     assert_eq!(result.added_costs.len(), result.spec.added_costs.len());
     assert!(result.checks.iter().any(|check| check.name == "chain-whole" && check.passed));

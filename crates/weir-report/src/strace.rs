@@ -1,0 +1,173 @@
+//! System calls as strace sums them, beside what becomes of the sum when strace itself and waiting are taken out.
+
+use weir_record::{
+    evidence::{CallEvidence, KernelTime, UnderStrace},
+    observation::StraceRow,
+};
+
+use crate::{
+    findings,
+    format::{self, ABSENT},
+    language::told,
+    section::{Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// Kinds of calls that are shown of an arm; those with most time.
+const CALLS_SHOWN: usize = 12;
+
+/// The section; where it was asked for and nothing came of it, that.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let found = &view.result.strace;
+    let is_asked = view.result.spec.cells.iter().any(|cell| {
+        cell.alternation.and_then(|alternation| alternation.evidence).is_some_and(|evidence| evidence.strace)
+    });
+    Content::unless(!is_asked, || Section {
+        texts: match found.as_slice() {
+            [] => vec![not_held(view)],
+            found => found.iter().filter_map(|it| sentence(view, it)).collect(),
+        },
+        tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] },
+        ..Section::new(Word::StraceTitle, Word::StraceHelp)
+    })
+}
+
+fn not_held(view: &View<'_>) -> String {
+    let text = [
+        "No server was held by strace: it is not installed, or may not trace here; `weir doctor` says which.",
+        "strace가 붙은 서버가 없습니다. 설치되어 있지 않거나 추적이 허용되지 않습니다. 원인은 `weir doctor`로 확인하십시오.",
+        "strace 未能跟踪任何服务器：未安装，或此处不允许跟踪；请用 `weir doctor` 查看原因。",
+    ];
+    view.language.choose(text).to_owned()
+}
+
+/// The study's first arm in the same cell.
+fn baseline<'v>(view: &View<'v>, of: &UnderStrace) -> Option<&'v UnderStrace> {
+    let first = view.baseline()?;
+    view.result.strace.iter().find(|it| it.arm == first && it.cell_id == of.cell_id)
+}
+
+/// How many times the baseline has of it what the arm has.
+fn times(baseline: f64, own: f64) -> Option<f64> {
+    Some(baseline / own).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
+/// `c1: epoll has 118× the time in system calls of uring by strace's sum, 1.6× without …`.
+fn sentence(view: &View<'_>, it: &UnderStrace) -> Option<String> {
+    let first = baseline(view, it).filter(|first| first.arm != it.arm)?;
+    let ratio = |of: fn(&KernelTime) -> f64| {
+        let both = first.kernel.as_ref().zip(it.kernel.as_ref());
+        times_told(view, both.and_then(|(first, own)| times(of(first), of(own))))
+    };
+    let strace = times_told(view, times(first.time_ns_per_second(), it.time_ns_per_second()));
+    let (wall, awake) = (ratio(|it| it.wall_ns_per_second), ratio(|it| it.awake_ns_per_second));
+    let each = ratio(|it| it.on_cpu_ns);
+    let (cell, own, first) = (view.cell_label(&it.cell_id), &it.arm, &first.arm);
+    let one = findings::per(view.language, view.kind());
+    Some(told!(
+        view.language,
+        "{cell}: by strace's sum {first} has {strace} the system call time of {own}; without strace in the way {wall}, with \
+         sleeping taken out {awake}, on a CPU per {one} {each}.",
+        "{cell}: strace의 합계로는 {first}의 시스템 콜 시간이 {own} 대비 {strace}입니다. strace 없이 재면 {wall}, 잠든 시간을 빼면 {awake}, \
+         {one}당 CPU 시간으로는 {each}입니다.",
+        "{cell}：按 strace 的合计，{first} 的系统调用时间是 {own} 的 {strace}；没有 strace 干扰时为 {wall}，去掉睡眠为 {awake}，\
+         按每{one}占用 CPU 计为 {each}。",
+    ))
+}
+
+/// `118×`.
+fn times_told(view: &View<'_>, ratio: Option<f64>) -> String {
+    let number = ratio.map(|ratio| format::ratio_in_prose(ratio, None).0);
+    number.map_or_else(
+        || format::ABSENT.to_owned(),
+        |number| told!(view.language, "{number}×", "{number}배", "{number} 倍"),
+    )
+}
+
+fn sums(view: &View<'_>) -> Table {
+    let row = |it: &UnderStrace| {
+        let first = baseline(view, it);
+        let kernel = |of: fn(&KernelTime) -> f64| it.kernel.as_ref().map(of);
+        let ratio = |of: fn(&KernelTime) -> f64| {
+            let first = first.and_then(|first| first.kernel.as_ref()).map(of);
+            format::ratio(first.zip(kernel(of)).and_then(|(first, own)| times(first, own)))
+        };
+        let seconds = |ns: Option<f64>| ns.map_or_else(|| ABSENT.to_owned(), per_second);
+        let calls: u64 = it.rows.iter().map(|row| row.calls).sum();
+        let rate = calls as f64 * 1e9 / (it.length_ns as f64).max(1.0);
+        vec![
+            view.cell_label(&it.cell_id),
+            it.arm.clone(),
+            format::grouped(rate),
+            per_second(it.time_ns_per_second()),
+            format::ratio(first.and_then(|first| times(first.time_ns_per_second(), it.time_ns_per_second()))),
+            seconds(kernel(|it| it.wall_ns_per_second)),
+            seconds(kernel(|it| it.awake_ns_per_second)),
+            ratio(|it| it.awake_ns_per_second),
+            kernel(|it| it.on_cpu_ns).map_or_else(|| ABSENT.to_owned(), format::nanos),
+            ratio(|it| it.on_cpu_ns),
+            format::percent_or_absent(it.kept),
+        ]
+    };
+    let rows = in_order(view).map(row).collect();
+    let numbers = [
+        Word::StraceCalls,
+        Word::StraceTime,
+        Word::StraceRatio,
+        Word::KernelWall,
+        Word::KernelAwake,
+        Word::StraceRatio,
+        Word::KernelOnCpu,
+        Word::StraceRatio,
+        Word::StraceKept,
+    ];
+    Table::new(view, &[Word::Cell, Word::Arm], &numbers, rows)
+}
+
+fn in_order<'v>(view: &View<'v>) -> impl Iterator<Item = &'v UnderStrace> {
+    let found = &view.result.strace;
+    view.cells.clone().into_iter().flat_map(move |cell| found.iter().filter(move |it| it.cell_id == cell))
+}
+
+/// Time for each second of load: `1.98 s/s`.
+fn per_second(ns: f64) -> String {
+    format!("{:.3} s/s", ns / 1e9)
+}
+
+/// Document 000's columns, and what the kernel's programs say of one call of the same kind.
+fn calls(view: &View<'_>) -> Table {
+    let rows = in_order(view).flat_map(|it| {
+        let all_ns: u64 = it.rows.iter().map(|row| row.time_ns).sum();
+        let evidence = view.result.evidence.iter().find(|own| own.cell_id == it.cell_id && own.arm == it.arm);
+        let row = |row: &StraceRow| {
+            let kernel = evidence.and_then(|own| own.calls.iter().find(|call| call.name == row.name));
+            let each = |of: fn(&CallEvidence) -> f64| {
+                let own = kernel.filter(|call| call.count > 0.0);
+                own.map_or_else(|| ABSENT.to_owned(), |call| format::nanos(of(call) / call.count))
+            };
+            vec![
+                view.cell_label(&it.cell_id),
+                it.arm.clone(),
+                row.name.clone(),
+                format::count(row.calls),
+                format::nanos(row.time_ns as f64),
+                format::nanos(row.time_ns as f64 / row.calls.max(1) as f64),
+                format::percent(row.time_ns as f64 / all_ns.max(1) as f64),
+                each(|call| call.on_cpu_ns),
+                each(|call| call.blocked_ns),
+            ]
+        };
+        it.rows.iter().take(CALLS_SHOWN).map(row).collect::<Vec<_>>()
+    });
+    let numbers = [
+        Word::StraceCount,
+        Word::StraceTotal,
+        Word::StraceMean,
+        Word::StraceShare,
+        Word::KernelOnCpuEach,
+        Word::KernelAsleepEach,
+    ];
+    Table::new(view, &[Word::Cell, Word::Arm, Word::SystemCall], &numbers, rows.collect())
+}
