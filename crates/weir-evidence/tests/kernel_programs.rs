@@ -20,6 +20,7 @@ use weir_evidence::{
     ladder::{
         Group,
         strace::Strace,
+        tables::Side,
         tracer::{KernelCounts, Tracer},
     },
     process::ProcessTree,
@@ -335,4 +336,29 @@ fn nothing_is_left_of_a_process_that_was_killed() {
     while ids.iter().any(|id| there().contains(id)) {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn two_processes_are_counted_apart_by_the_same_programs() {
+    let (mut one, mut other) = (Observed::start("calls"), Observed::start("threads"));
+    let Some(mut tracer) = tracer(&[one.pid()]) else {
+        one.end();
+        return other.end();
+    };
+    tracer.observe(&[other.pid()], Side::Second).expect("there is room");
+    let before = Side::ALL.map(|side| tracer.read_side(side).expect("tables can be read"));
+    one.go_on();
+    other.go_on();
+    one.go_on();
+    tracer.stop();
+    let after = Side::ALL.map(|side| tracer.read_side(side).expect("tables can be read"));
+    assert_exact(&after[0].since(&before[0]), 2);
+    assert_exact(&after[1].since(&before[1]), 4);
+    assert_eq!(after[1].since(&before[1]).threads_ended, 4, "they are those of the second");
+    assert_eq!(after[0].since(&before[0]).threads_ended, 0);
+    for (counts, pid) in after.iter().zip([one.pid(), other.pid()]) {
+        assert!(!counts.threads.is_empty() && counts.threads.iter().all(|thread| thread.pid == pid));
+    }
+    one.end();
+    other.end();
 }

@@ -13,6 +13,9 @@ pub(crate) struct Observe {
     /// Observe this process and its children
     #[arg(short, long, value_name = "PID", value_parser = number::<u32>)]
     pub(crate) pid: Option<u32>,
+    /// Observe this process and its children beside it, in the same window and by the same programs
+    #[arg(long, value_name = "PID", requires = "pid", conflicts_with = "strace", value_parser = number::<u32>)]
+    pub(crate) compare: Option<u32>,
     /// How long [default: 10s, or until the command ends; a command that still runs then is ended]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
