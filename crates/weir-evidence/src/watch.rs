@@ -21,7 +21,7 @@ use weir_record::{
 pub use self::subject::WatchError;
 use self::subject::{Reading, Subject, is_of_32_bits, thread_rows};
 use crate::{
-    fingerprint::fingerprint,
+    fingerprint::{fingerprint, program_of},
     ladder::{
         Group, cost,
         rung::{self, Facts},
@@ -87,6 +87,9 @@ impl Watch {
         let mut subjects = vec![Subject::of(pid)?];
         subjects.extend(beside.map(Subject::of).transpose()?);
         subject::refuse_relatives(&subjects)?;
+        // Before the window, because it reads whole programs.
+        let programs = subjects.iter().filter_map(|subject| program_of(subject.pid)).collect();
+        let fingerprint = Fingerprint { programs, ..fingerprint() };
         let mut ladder = rung::ladder(&Facts::read());
         let mut notes = Vec::new();
         let pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
@@ -102,7 +105,7 @@ impl Watch {
         let began = Instant::now();
         Ok(Self {
             subjects,
-            fingerprint: fingerprint(),
+            fingerprint,
             ladder,
             tracing,
             began,
@@ -362,5 +365,144 @@ mod tests {
         assert_eq!(ending, Ending::Interrupted);
         let observation = watch.end(ending);
         assert!(!observation.threads.is_empty() && observation.totals.system_ns.is_none());
+    }
+
+    /// A shell that waits for a line and then becomes another program.
+    fn becoming(program: &str) -> std::process::Child {
+        std::process::Command::new("sh")
+            .args(["-c", &format!("read line; exec {program}")])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("sh, waiting for its input")
+    }
+
+    /// Gives it the line, and waits until it is the other program.
+    fn let_it_become(child: &mut std::process::Child, name: &str) {
+        use std::io::Write;
+        child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+        let comm = format!("/proc/{}/comm", child.id());
+        while std::fs::read_to_string(&comm).is_ok_and(|now| now.trim() != name) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn end(mut child: std::process::Child) {
+        child.kill().and_then(|()| child.wait()).expect("it can be ended");
+    }
+
+    #[test]
+    fn an_exec_meanwhile_is_told_and_nothing_is_lost() {
+        let mut child = becoming("cat");
+        let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let_it_become(&mut child, "cat");
+        let observation = watch.end(Ending::Time);
+        let note = Note::BecameAnother { from: "sh".to_owned(), to: "cat".to_owned() };
+        assert!(observation.notes.contains(&note), "{:?}", observation.notes);
+        if let Some(trace) = &observation.trace {
+            // It is tried in each folder of the path.
+            let exec = trace.calls.iter().find(|call| call.name == "execve").expect("it did");
+            assert_eq!(exec.count - exec.errors, 1, "{exec:?}");
+        }
+        end(child);
+    }
+
+    /// The smallest program of 32 bits: it pauses for ever.
+    fn program_of_32_bits(path: &std::path::Path) {
+        use std::os::unix::fs::PermissionsExt;
+        const BASE: u32 = 0x0804_8000;
+        const CODE: [u8; 9] = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+        let bytes = 52 + 32 + CODE.len() as u32;
+        let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+        for word in [1, BASE + 84, 52, 0, 0, 52 | 32 << 16, 1, 0] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        for word in [1, 0, BASE, BASE, bytes, bytes, 5, 0x1000] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend(CODE);
+        std::fs::write(path, file).expect("a file can be written");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn programs_of_32_bits_are_not_traced_and_one_that_became_such_is_told() {
+        let path = std::env::temp_dir().join(format!("weir32-{}", std::process::id()));
+        program_of_32_bits(&path);
+        let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+        let started = std::process::Command::new(&path).spawn();
+        let Ok(child) = started else {
+            println!("skipped: this machine runs no programs of 32 bits: {started:?}");
+            return;
+        };
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let refused = !watch.is_traced();
+        let observation = watch.end(Ending::Time);
+        let obstacle = observation.notes.iter().find(|note| matches!(note, Note::NotTraced { .. }));
+        assert!(refused && obstacle.is_some(), "{:?}", observation.notes);
+        end(child);
+
+        let name = path.file_name().and_then(|name| name.to_str()).expect("text");
+        let mut child = becoming(path.to_str().expect("text"));
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let is_traced = watch.is_traced();
+        let_it_become(&mut child, &name[..name.len().min(15)]);
+        let observation = watch.end(Ending::Time);
+        assert_eq!(observation.notes.contains(&Note::Became32Bits), is_traced, "{:?}", observation.notes);
+        end(child);
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_thousand_threads_are_followed() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = std::sync::Mutex::new(held);
+        std::thread::scope(|scope| {
+            for _ in 0..1_000 {
+                let body = || drop(held.lock().map(|held| held.recv()));
+                std::thread::Builder::new().stack_size(1 << 16).spawn_scoped(scope, body).expect("room");
+            }
+            let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+            let watch = Watch::begin(std::process::id(), None, plan).expect("it lives");
+            let observation = watch.end(Ending::Time);
+            drop(release);
+            assert!(observation.threads.len() > 1_000 && observation.threads_left_out == 0);
+            assert!(observation.trace.is_none_or(|trace| trace.threads_lost == 0));
+        });
+    }
+
+    #[test]
+    fn of_two_the_one_that_ends_ends_the_window_of_both() {
+        let (mut one, mut other) = (becoming("true"), becoming("true"));
+        let plan = Plan { rung: Rung::Process, groups: &[] };
+        let mut watch = Watch::begin(one.id(), Some(other.id()), plan).expect("both live");
+        drop(other.stdin.take());
+        let ending = watch.run(None, &AtomicBool::new(false));
+        let observation = watch.end(ending);
+        let beside = observation.beside.as_ref().expect("there were two");
+        assert_eq!((observation.ending, beside.ending), (Ending::OtherEnded, Ending::TargetEnded));
+        assert_eq!((observation.pid, beside.pid), (one.id(), other.id()));
+        drop(one.stdin.take());
+        for child in [&mut one, &mut other] {
+            child.wait().expect("it ends with its input");
+        }
+    }
+
+    #[test]
+    fn relatives_are_not_compared() {
+        let child = becoming("true");
+        let (own, child_pid) = (std::process::id(), child.id());
+        let plan = Plan { rung: Rung::Process, groups: &[] };
+        let begin = |pid, beside| Watch::begin(pid, Some(beside), plan).map(drop);
+        assert!(matches!(begin(own, own), Err(WatchError::SameProcess(pid)) if pid == own));
+        for (pid, beside) in [(own, child_pid), (child_pid, own)] {
+            let error = begin(pid, beside).expect_err("children are observed with their parent");
+            assert!(
+                matches!(error, WatchError::Relatives { child, parent } if (child, parent) == (child_pid, own))
+            );
+        }
+        assert!(matches!(begin(child_pid, 1 << 29), Err(WatchError::NoSuchProcess(_))));
+        end(child);
     }
 }

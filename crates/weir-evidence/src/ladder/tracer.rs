@@ -390,3 +390,27 @@ pub(super) fn monotonic_ns() -> u64 {
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_fell_count_nothing() {
+        let thread = |calls| TracedThread { tid: 1, calls, blocked_ns: calls, ..TracedThread::default() };
+        let reading = |count: u64| KernelCounts {
+            calls: BTreeMap::from([(0, TracedCall { count, wall_ns: count, ..TracedCall::default() })]),
+            calls_cut: count,
+            threads: vec![thread(count)],
+            wakes: vec![TracedWake { count, blocked_ns: count, ..TracedWake::default() }],
+            softirqs: BTreeMap::from([(3, [(count, count); 2])]),
+            uring: BTreeMap::from([("io_uring_complete", (count, count))]),
+            ..KernelCounts::default()
+        };
+        let fell = reading(2).since(&reading(u64::MAX));
+        assert!(fell.calls.is_empty() && fell.wakes.is_empty(), "{fell:?}");
+        assert_eq!((fell.calls_cut, fell.threads[0].calls, fell.threads[0].blocked_ns), (0, 0, 0));
+        assert_eq!((fell.softirqs[&3], fell.uring["io_uring_complete"]), ([(0, 0); 2], (0, 0)));
+        assert_eq!(reading(u64::MAX).since(&reading(1)).calls[&0].count, u64::MAX - 1);
+    }
+}

@@ -10,6 +10,9 @@ use crate::{
     table::Table,
 };
 
+/// Lines of the sums that a view has room for that is drawn every second.
+const LIVE_LINES: usize = 2;
+
 /// A part of the view.
 #[derive(Default)]
 pub(super) struct Block {
@@ -79,7 +82,9 @@ pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
         of_trace.map(|trace| wakes(observation, trace, language)),
     ];
     let short = |block: Block| Block { help: String::new(), lines: Vec::new(), ..block };
-    let mut blocks = vec![Block { title: String::new(), ..process(observation, language) }];
+    let mut sums = process(observation, language);
+    sums.lines.truncate(LIVE_LINES);
+    let mut blocks = vec![sums];
     blocks.extend(tables.into_iter().flatten().filter(|block| block.table.is_some()).map(short));
     Blocks { title: title(observation, language), conclusion: Vec::new(), blocks }
 }

@@ -33,6 +33,12 @@ pub(super) fn live(
 ) -> String {
     let rows_of = |block: &Block| block.table.as_ref().map_or(0, |content| content.table.rows.len());
     let mut rows_max = blocks.blocks.iter().map(rows_of).max().unwrap_or(0);
+    let leave = language.choose([
+        "q or Ctrl-C ends it and prints the report",
+        "q 또는 Ctrl-C: 끝내고 보고서 출력",
+        "按 q 或 Ctrl-C 结束并输出报告",
+    ]);
+    let room = height_rows.saturating_sub(2);
     loop {
         for content in blocks.blocks.iter_mut().filter_map(|block| block.table.as_mut()) {
             let left_out = content.table.rows.len().saturating_sub(rows_max);
@@ -40,8 +46,9 @@ pub(super) fn live(
             content.table.left_out += left_out;
         }
         let text = document(&blocks, language, width_columns, false);
-        if text.lines().count() <= height_rows || rows_max <= 1 {
-            return text.lines().take(height_rows).collect::<Vec<_>>().join("\n");
+        if text.lines().count() <= room || rows_max <= 1 {
+            let lines = text.lines().take(room).chain(["", leave]).take(height_rows);
+            return lines.collect::<Vec<_>>().join("\n");
         }
         rows_max -= 1;
     }

@@ -317,25 +317,8 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
             "它变成了 32 位程序，系统调用号不同：名称可能有误。",
         ),
-        Note::EndedBetween { interval_ns } => {
-            let interval = language.duration(*interval_ns);
-            told!(
-                language,
-                "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
-                "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
-                "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
-            )
-        }
-        Note::Unread { interval_ns, error } => {
-            let (interval, error) = (language.duration(*interval_ns), printable(error));
-            told!(
-                language,
-                "It could not be read any more ({error}): figures of /proc are those of the last reading, {interval} \
-                 before or earlier.",
-                "더 이상 읽을 수 없었습니다({error}). /proc 수치는 {interval} 이상 전의 마지막 값입니다.",
-                "无法再读取（{error}）：/proc 的数值来自最后一次读取，早 {interval} 或更久。",
-            )
-        }
+        Note::EndedBetween { interval_ns } => of_last_reading(*interval_ns, None, language),
+        Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
         // Why, and the command that unlocks it, stand with the rung.
         Note::NotTraced { .. } => told!(
             language,
@@ -362,5 +345,25 @@ pub(super) fn note(note: &Note, language: Language) -> String {
                 "缺少 {tracepoint}：{error}。",
             )
         }
+    }
+}
+
+/// Figures are of the last reading: because it ended, or for another reason.
+fn of_last_reading(interval_ns: u64, error: Option<&str>, language: Language) -> String {
+    let interval = language.duration(interval_ns);
+    match error.map(printable) {
+        None => told!(
+            language,
+            "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
+            "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+            "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
+        ),
+        Some(error) => told!(
+            language,
+            "It could not be read any more ({error}): figures of /proc are those of the last reading, {interval} \
+             before or earlier.",
+            "더 이상 읽을 수 없었습니다({error}). /proc 수치는 {interval} 이상 전의 마지막 값입니다.",
+            "无法再读取（{error}）：/proc 的数值来自最后一次读取，早 {interval} 或更久。",
+        ),
     }
 }
