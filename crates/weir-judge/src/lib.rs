@@ -24,6 +24,7 @@ mod check;
 mod equal_rate;
 mod evidence;
 mod frontier;
+mod grid;
 mod histogram;
 mod listening;
 mod obstacle;

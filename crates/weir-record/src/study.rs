@@ -9,6 +9,7 @@ use crate::{
     frontier::{FrontierAnswer, FrontierRow},
     gateway::OrderFigures,
     goal::Answer,
+    grid::Grid,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
@@ -69,6 +70,9 @@ pub struct StudyResult {
     /// What the slices of evidence come to, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
+    /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<Grid>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

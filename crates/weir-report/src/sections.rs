@@ -9,8 +9,9 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     chart::frontier,
+    chart::map,
     chart::forest,
     goals::section,
     added_cost::section,
