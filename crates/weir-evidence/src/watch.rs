@@ -70,6 +70,9 @@ pub struct Watch {
     due: Instant,
 }
 
+/// The two readings of a window, and what was counted in it from when on.
+type Seen = ((Reading, Reading), Option<(KernelCounts, u64)>);
+
 /// The programs at work.
 #[derive(Debug)]
 struct Tracing {
@@ -166,8 +169,11 @@ impl Watch {
         // A signal ends the wait early, which does no harm.
         let _ = poll(&mut polled, Some(&timeout));
         drop(polled);
-        // Both are asked.
-        self.subjects.iter_mut().fold(false, |any, subject| subject.notice_end() || any)
+        let mut has_ended = false;
+        for subject in &mut self.subjects {
+            has_ended |= subject.notice_end();
+        }
+        has_ended
     }
 
     /// What was seen between the last two looks, for whoever looks on; no bound, and nothing of how it is known.
@@ -214,12 +220,7 @@ impl Watch {
     }
 
     /// The record of both windows, the second one's within the first one's.
-    fn assembled(
-        &self,
-        parts: Vec<((Reading, Reading), Option<(KernelCounts, u64)>)>,
-        ending: Ending,
-        mut notes: Vec<Vec<Note>>,
-    ) -> Observation {
+    fn assembled(&self, parts: Vec<Seen>, ending: Ending, mut notes: Vec<Vec<Note>>) -> Observation {
         notes.resize(self.subjects.len(), Vec::new());
         let each = self.subjects.iter().zip(parts).zip(notes);
         let mut observations =
@@ -232,7 +233,7 @@ impl Watch {
     fn observation(
         &self,
         subject: &Subject,
-        ((from, to), counted): ((Reading, Reading), Option<(KernelCounts, u64)>),
+        ((from, to), counted): Seen,
         ending: Ending,
         notes: Vec<Note>,
     ) -> Observation {
