@@ -12,7 +12,7 @@ use rustix::{
     thread::{NanosleepRelativeResult, clock_nanosleep_relative},
     time::{ClockId, Timespec, clock_gettime},
 };
-use weir_evidence::ladder::{Group, cost, tracer::Tracer};
+use weir_evidence::ladder::{Group, cost, tables::Side, tracer::Tracer};
 
 /// Calls of each kind.
 const CALLS: u64 = 500;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tracer = Tracer::start(&[], &Group::ALL)?;
     let tried = cost::tried(&tracer, &untraced)?;
     println!("{:?}, {} of {} calls counted", tried.cost, tried.counted, tried.made);
-    tracer.observe(&[std::process::id()])?;
+    tracer.observe(&[std::process::id()], Side::First)?;
     let mut buffer = vec![0; 4 << 20];
     for Workload { what, call, run } in WORKLOADS {
         run(&mut buffer);

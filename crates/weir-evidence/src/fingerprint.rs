@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -11,21 +13,46 @@ use weir_record::machine::{Fingerprint, SYN_LINEAR_TIMEOUTS, SYN_RETRIES};
 use crate::{files, parse};
 
 /// Sysctls that decide results, by the name they get in [`Fingerprint::limits`].
-const SYSCTLS: [(&str, &str); 13] = [
+const SYSCTLS: [(&str, &str); 23] = [
     ("busy_poll", "net/core/busy_poll"),
     ("busy_read", "net/core/busy_read"),
     ("congestion_control", "net/ipv4/tcp_congestion_control"),
+    ("default_qdisc", "net/core/default_qdisc"),
     ("io_uring_disabled", "kernel/io_uring_disabled"),
     ("ip_local_port_range", "net/ipv4/ip_local_port_range"),
+    ("netdev_budget", "net/core/netdev_budget"),
+    ("netdev_max_backlog", "net/core/netdev_max_backlog"),
     ("nr_open", "fs/nr_open"),
     ("perf_event_paranoid", "kernel/perf_event_paranoid"),
+    ("rmem_max", "net/core/rmem_max"),
     ("somaxconn", "net/core/somaxconn"),
+    ("tcp_autocorking", "net/ipv4/tcp_autocorking"),
     ("tcp_max_syn_backlog", "net/ipv4/tcp_max_syn_backlog"),
     ("tcp_max_tw_buckets", "net/ipv4/tcp_max_tw_buckets"),
+    ("tcp_notsent_lowat", "net/ipv4/tcp_notsent_lowat"),
+    ("tcp_rmem", "net/ipv4/tcp_rmem"),
+    ("tcp_slow_start_after_idle", "net/ipv4/tcp_slow_start_after_idle"),
     (SYN_LINEAR_TIMEOUTS, "net/ipv4/tcp_syn_linear_timeouts"),
     (SYN_RETRIES, "net/ipv4/tcp_syn_retries"),
+    ("tcp_wmem", "net/ipv4/tcp_wmem"),
     ("unprivileged_bpf_disabled", "kernel/unprivileged_bpf_disabled"),
+    ("wmem_max", "net/core/wmem_max"),
 ];
+
+/// Limits of a control group, by their files: those of the second version, and those of the first with the controller
+/// they belong to.
+const GROUP_FILES: [(&str, &str); 7] = [
+    ("cpu", "cpu.max"),
+    ("cpu", "cpu.cfs_quota_us"),
+    ("cpu", "cpu.cfs_period_us"),
+    ("cpuset", "cpuset.cpus.effective"),
+    ("memory", "memory.max"),
+    ("memory", "memory.limit_in_bytes"),
+    ("pids", "pids.max"),
+];
+
+/// Longest program whose bytes are looked at.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
 /// The fingerprint of this machine as this process may see it.
 pub fn fingerprint() -> Fingerprint {
@@ -64,6 +91,7 @@ fn read_under(root: &Path) -> Fingerprint {
         cpus_allowed: parse::field(&status, "Cpus_allowed_list").map(parse::cpu_list).unwrap_or_default(),
         cpu_siblings: siblings(&cpus, &online),
         memory_bytes: parse::number_field(&meminfo, "MemTotal").unwrap_or(0) * 1024,
+        distribution: distribution(root),
         hypervisor: hypervisor(&HypervisorSigns {
             xen_type: files::read_value(root.join("sys/hypervisor/type")),
             product: dmi_product(root),
@@ -74,10 +102,72 @@ fn read_under(root: &Path) -> Fingerprint {
         clocksource: files::read_value(clock.join("current_clocksource")).unwrap_or_default(),
         mitigations: mitigations(&cpus.join("vulnerabilities")),
         limits: sysctls(root, &status),
+        control_group: control_group(root),
+        loopback_mtu: files::read_value(root.join("sys/class/net/lo/mtu")).and_then(|mtu| mtu.parse().ok()),
+        transparent_hugepages: files::read_text(root.join("sys/kernel/mm/transparent_hugepage/enabled"))
+            .and_then(|text| Some(parse::chosen(&text)?.to_owned()))
+            .unwrap_or_default(),
         weir_version: env!("CARGO_PKG_VERSION").to_owned(),
         build: env!("WEIR_BUILD").to_owned(),
         ..Fingerprint::default()
     }
+}
+
+/// What tells one build of a program from another: its length and a hash of its bytes (FNV-1a), which nobody is kept
+/// from forging. `None` where it cannot be read.
+pub fn program_hash(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?.take(PROGRAM_BYTES_MAX);
+    let (mut hash, mut length, mut bytes) = (0xcbf2_9ce4_8422_2325_u64, 0, vec![0; 1 << 16]);
+    loop {
+        let count = file.read(&mut bytes).ok()?;
+        if count == 0 {
+            return Some(format!("{length} bytes, {hash:016x}"));
+        }
+        length += count;
+        for byte in &bytes[..count] {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// The program of a process, and what tells its build from another.
+pub fn program_of(pid: u32) -> Option<(String, String)> {
+    let link = PathBuf::from(format!("/proc/{pid}/exe"));
+    let name = std::fs::read_link(&link).ok()?.to_string_lossy().into_owned();
+    Some((name, program_hash(&link)?))
+}
+
+fn distribution(root: &Path) -> String {
+    let text =
+        ["etc/os-release", "usr/lib/os-release"].iter().find_map(|file| files::read_text(root.join(file)));
+    let name = text.as_deref().and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).map(|name| name.trim_matches('"'))
+    });
+    name.unwrap_or_default().to_owned()
+}
+
+/// Limits of the group this process is in. Where groups have namespaces, its own is the root of what can be seen.
+fn control_group(root: &Path) -> BTreeMap<String, String> {
+    let groups = files::read_text(root.join("proc/self/cgroup")).unwrap_or_default();
+    let mount = root.join("sys/fs/cgroup");
+    let path_of = |controller: &str, file: &str| {
+        groups
+            .lines()
+            .filter_map(|line| {
+                let (_, line) = line.split_once(':')?;
+                let (controllers, path) = line.split_once(':')?;
+                let folder = match controllers {
+                    "" => mount.clone(),
+                    _ if controllers.split(',').any(|one| one == controller) => mount.join(controllers),
+                    _ => return None,
+                };
+                let own = folder.join(path.trim_start_matches('/')).join(file);
+                files::read_value(own).or_else(|| files::read_value(folder.join(file)))
+            })
+            .next()
+    };
+    let limits = GROUP_FILES.iter();
+    limits.filter_map(|(controller, file)| Some(((*file).to_owned(), path_of(controller, file)?))).collect()
 }
 
 fn cpu_model(cpuinfo: &str) -> String {
@@ -182,6 +272,47 @@ mod tests {
             ..Fingerprint::default()
         };
         assert_eq!(empty, expected);
+    }
+
+    #[test]
+    fn programs_are_told_apart_by_their_bytes() {
+        let folder = std::env::temp_dir().join(format!("weir-programs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        let hash = |bytes: &[u8]| {
+            std::fs::write(folder.join("program"), bytes).expect("a file can be written");
+            program_hash(&folder.join("program"))
+        };
+        assert_eq!(hash(b"").as_deref(), Some("0 bytes, cbf29ce484222325"));
+        assert_eq!(hash(b"a").as_deref(), Some("1 bytes, af63dc4c8601ec8c"), "as FNV-1a is published");
+        assert_ne!(hash(b"ab"), hash(b"ba"));
+        assert_eq!(program_hash(&folder.join("absent")), None);
+        std::fs::remove_dir_all(&folder).expect("it can be removed");
+        assert!(program_of(std::process::id()).is_some_and(|(name, _)| name.starts_with('/')));
+    }
+
+    #[test]
+    fn limits_of_the_own_group_are_found_in_both_versions() {
+        let root = std::env::temp_dir().join(format!("weir-groups-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+            std::fs::write(path, text).expect("a file can be written");
+        };
+        write("proc/self/cgroup", "4:memory:/own\n1:cpu:/\n0::/unified/own\n");
+        write("sys/fs/cgroup/memory/own/memory.limit_in_bytes", "1024\n");
+        write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+        write("sys/fs/cgroup/unified/own/pids.max", "max\n");
+        write("etc/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 3\"\n");
+        let group: Vec<_> = control_group(&root).into_iter().collect();
+        let limit = |file: &str, value: &str| (file.to_owned(), value.to_owned());
+        let expected = [
+            limit("cpu.cfs_quota_us", "-1"),
+            limit("memory.limit_in_bytes", "1024"),
+            limit("pids.max", "max"),
+        ];
+        assert_eq!(group, expected);
+        assert_eq!(distribution(&root), "Some Linux 3");
+        std::fs::remove_dir_all(&root).expect("it can be removed");
     }
 
     #[test]

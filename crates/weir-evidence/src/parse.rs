@@ -88,6 +88,12 @@ pub(crate) fn two_numbers(text: &str) -> Option<(u64, u64)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
+/// The word in brackets, of `none [integrity] confidentiality`.
+pub(crate) fn chosen(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -1,49 +1,41 @@
-//! Watching one process and its children for a while: what /proc tells at both ends, and the kernel's programs between.
+//! Watching a process and its children for a while, or two in the same window: what /proc tells at both ends, and the
+//! kernel's programs between.
 //!
 //! /proc is read once a second, so that a process that ends leaves figures; the kernel's programs keep their sums
-//! themselves and are read once. Nothing here prints, and nothing is judged.
+//! themselves, and are read at the end and where somebody looks on. Nothing here prints, and nothing is judged.
+
+mod subject;
 
 use std::{
-    collections::HashMap,
-    io,
-    os::fd::OwnedFd,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, pidfd_open},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_record::{
     SCHEMA_VERSION,
-    observation::{
-        Descriptors, Ending, Note, Observation, Obstacle, Rung, RungState, THREAD_ROWS_MAX, ThreadFigures,
-        Totals, Trace,
-    },
+    machine::Fingerprint,
+    observation::{Ending, Note, Observation, Obstacle, Rung, RungState, Trace},
 };
 
+pub use self::subject::WatchError;
+use self::subject::{Reading, Subject, is_of_32_bits, thread_rows};
 use crate::{
-    files,
-    fingerprint::fingerprint,
+    fingerprint::{fingerprint, program_of},
     ladder::{
         Group, cost,
         rung::{self, Facts},
+        tables::Side,
         trace::trace,
         tracer::{KernelCounts, Tracer, TracerError},
     },
-    parse,
-    process::{ProcessSample, ProcessTree, family_of},
+    process::family_of,
 };
 
 /// Time between two readings of /proc.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time until a stop is noticed.
 const STOP_NOTICED: Duration = Duration::from_millis(100);
-/// Below this, ticks say nothing of how CPU is split.
-const SPLIT_WINDOW_NS: u64 = 2_000_000_000;
-/// Most descriptors that are looked at.
-const DESCRIPTORS_MAX: usize = 1 << 20;
 
 /// What is to be watched.
 #[derive(Clone, Copy, Debug)]
@@ -54,90 +46,75 @@ pub struct Plan<'a> {
     pub groups: &'a [Group],
 }
 
-/// Why a process cannot be watched.
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    /// There is none.
-    #[error("no process {0}")]
-    NoSuchProcess(u32),
-    /// It could not be read.
-    #[error("cannot read process {pid}")]
-    Unreadable {
-        /// Its number.
-        pid: u32,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
+/// What a step of a watch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing; a tenth of a second passed at most.
+    Waited,
+    /// /proc was read, as it is once a second.
+    Looked,
+    /// The time is over, or a process ended.
+    Over(Ending),
 }
 
-/// A process that is being watched.
+/// One process that is being watched, or two.
 #[derive(Debug)]
 pub struct Watch {
-    pid: u32,
-    descriptor: Option<OwnedFd>,
-    command: String,
+    subjects: Vec<Subject>,
+    fingerprint: Fingerprint,
     ladder: Vec<RungState>,
-    notes: Vec<Note>,
     tracing: Option<Tracing>,
     began: Instant,
     began_unix_s: u64,
-    before: ProcessTree,
-    system_ns_before: u64,
-    last: Last,
+    own_cpu_ns: Option<u64>,
+    due: Instant,
 }
 
-/// The newest reading of /proc.
-#[derive(Debug)]
-struct Last {
-    tree: ProcessTree,
-    system_ns: u64,
-    descriptors: Option<Descriptors>,
-    at: Instant,
-}
+/// The two readings of a window, and what was counted in it from when on.
+type Seen = ((Reading, Reading), Option<(KernelCounts, u64)>);
 
+/// The programs at work.
 #[derive(Debug)]
 struct Tracing {
     tracer: Tracer,
-    baseline: KernelCounts,
     cost: cost::Tried,
 }
 
 impl Watch {
-    /// Begins now.
-    pub fn begin(pid: u32, plan: Plan<'_>) -> Result<Self, WatchError> {
-        let read = |pid| match ProcessTree::snapshot(pid) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(WatchError::NoSuchProcess(pid)),
-            other => other.map_err(|error| WatchError::Unreadable { pid, error }),
-        };
-        read(pid)?;
-        let descriptor = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    /// Begins now, with another process beside the first where there is one: both in the same window, and by the same
+    /// programs.
+    ///
+    /// # Errors
+    /// When one of them is not there, or is the other or a child of it.
+    pub fn begin(pid: u32, beside: Option<u32>, plan: Plan<'_>) -> Result<Self, WatchError> {
+        let mut subjects = vec![Subject::of(pid)?];
+        subjects.extend(beside.map(Subject::of).transpose()?);
+        subject::refuse_relatives(&subjects)?;
+        // Before the window, because it reads whole programs.
+        let programs = subjects.iter().filter_map(|subject| program_of(subject.pid)).collect();
+        let fingerprint = Fingerprint { programs, ..fingerprint() };
         let mut ladder = rung::ladder(&Facts::read());
         let mut notes = Vec::new();
-        let tracing = if plan.rung >= Rung::Programs {
-            begin_tracing(pid, plan, &mut ladder, &mut notes)
-        } else {
-            None
+        let pids: Vec<u32> = subjects.iter().map(|subject| subject.pid).collect();
+        let tracing = match plan.rung {
+            Rung::Programs | Rung::Strace => begin_tracing(&pids, plan, &mut ladder, &mut notes),
+            Rung::Engine | Rung::Process => None,
         };
-        let before = read(pid)?;
-        let last = Last {
-            tree: before.clone(),
-            system_ns: family_system_ns(&before),
-            descriptors: None,
-            at: Instant::now(),
-        };
+        for (subject, side) in subjects.iter_mut().zip(Side::ALL) {
+            subject.notes.clone_from(&notes);
+            let counts = tracing.as_ref().and_then(|tracing| tracing.tracer.read_side(side).ok());
+            subject.begin(counts)?;
+        }
+        let began = Instant::now();
         Ok(Self {
-            pid,
-            descriptor,
-            command: command(pid),
+            subjects,
+            fingerprint,
             ladder,
-            notes,
             tracing,
-            began: last.at,
+            began,
             began_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-            system_ns_before: last.system_ns,
-            before,
-            last,
+            own_cpu_ns: own_cpu_ns(),
+            due: began + INTERVAL,
         })
     }
 
@@ -146,152 +123,172 @@ impl Watch {
         self.tracing.is_some()
     }
 
-    /// Watches until the time is over, the process ends, or the flag is set.
+    /// Watches until the time is over, a process ends, or the flag is set.
     pub fn run(&mut self, length: Option<Duration>, stop: &AtomicBool) -> Ending {
-        self.run_until(length, || stop.load(Ordering::Relaxed))
-    }
-
-    /// The same with any way to be stopped, which is asked ten times a second.
-    pub fn run_until(&mut self, length: Option<Duration>, is_stopped: impl Fn() -> bool) -> Ending {
-        let deadline = length.and_then(|length| self.began.checked_add(length));
-        let mut due = self.began + INTERVAL;
         loop {
-            let now = Instant::now();
-            if is_stopped() {
+            if stop.load(Ordering::Relaxed) {
                 return Ending::Interrupted;
             }
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return Ending::Time;
-            }
-            if now >= due {
-                self.look();
-                due = now + INTERVAL;
-            }
-            let until = deadline.map_or(due, |deadline| deadline.min(due));
-            let patience = until.saturating_duration_since(now).min(STOP_NOTICED);
-            if self.has_ended(patience) {
-                return Ending::TargetEnded;
+            if let Step::Over(ending) = self.step(length) {
+                return ending;
             }
         }
     }
 
-    /// Waits; true when the process ended meanwhile.
-    fn has_ended(&self, patience: Duration) -> bool {
-        let Some(descriptor) = &self.descriptor else {
-            std::thread::park_timeout(patience);
-            return is_over(self.pid);
-        };
+    /// Goes on for a tenth of a second at most.
+    pub fn step(&mut self, length: Option<Duration>) -> Step {
+        let deadline = length.and_then(|length| self.began.checked_add(length));
+        let now = Instant::now();
+        if deadline.is_some_and(|deadline| now >= deadline) {
+            return Step::Over(Ending::Time);
+        }
+        let is_due = now >= self.due;
+        if is_due {
+            for subject in &mut self.subjects {
+                subject.look();
+            }
+            self.due = now + INTERVAL;
+        }
+        let until = deadline.map_or(self.due, |deadline| deadline.min(self.due));
+        // Whoever looks on should not wait for what was read.
+        let patience = if is_due { Duration::ZERO } else { until.saturating_duration_since(now) };
+        if self.has_one_ended(patience.min(STOP_NOTICED)) {
+            return Step::Over(Ending::TargetEnded);
+        }
+        if is_due { Step::Looked } else { Step::Waited }
+    }
+
+    /// Waits; true when a process ended meanwhile.
+    fn has_one_ended(&mut self, patience: Duration) -> bool {
+        let descriptors = self.subjects.iter().filter_map(|subject| subject.descriptor.as_ref());
+        let mut polled: Vec<PollFd<'_>> = descriptors.map(|it| PollFd::new(it, PollFlags::IN)).collect();
         let timeout = Timespec {
             tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
         // A signal ends the wait early, which does no harm.
-        matches!(poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&timeout)), Ok(1..))
+        let _ = poll(&mut polled, Some(&timeout));
+        drop(polled);
+        let mut has_ended = false;
+        for subject in &mut self.subjects {
+            has_ended |= subject.notice_end();
+        }
+        has_ended
     }
 
-    /// Reads /proc; false when the process is gone, and the last reading stays.
-    fn look(&mut self) -> bool {
-        let Ok(tree) = ProcessTree::snapshot(self.pid) else { return false };
-        let key = |tree: &ProcessTree| tree.processes.first().map(|it| (it.pid, it.started_ticks));
-        if key(&tree) != key(&self.before) {
-            return false;
-        }
-        // One that has ended and was not waited for yet has times, and no descriptors any more.
-        let descriptors = descriptors(&tree).filter(|found| found.open > 0).or(self.last.descriptors);
-        self.last = Last { system_ns: family_system_ns(&tree), tree, descriptors, at: Instant::now() };
-        true
+    /// What was seen between the last two looks, for whoever looks on; no bound, and nothing of how it is known.
+    pub fn glimpse(&mut self) -> Observation {
+        let counted: Vec<_> = Side::ALL.map(|side| self.counts(side)).into();
+        let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
+            let window = subject.glimpse();
+            let traced = counts.map(|counts| subject.traced_since_glimpse(counts));
+            (window, traced)
+        });
+        let parts: Vec<_> = parts.collect();
+        self.assembled(parts, Ending::Time, Vec::new())
+    }
+
+    fn counts(&self, side: Side) -> Option<KernelCounts> {
+        self.tracing.as_ref()?.tracer.read_side(side).ok()
     }
 
     /// Ends, and gives what was seen.
     pub fn end(mut self, ending: Ending) -> Observation {
-        let is_whole = self.look();
-        if !is_whole {
-            self.notes.push(Note::EndedBetween { interval_ns: INTERVAL.as_nanos() as u64 });
+        for subject in &mut self.subjects {
+            subject.end(INTERVAL);
         }
-        let (traced, threads) = match self.tracing.take().map(Tracing::end) {
-            Some((trace, counts)) => (Some(trace), Some(counts)),
-            None => (None, None),
+        let own_cpu_ns = self.own_cpu_ns.zip(own_cpu_ns()).map(|(before, now)| now.saturating_sub(before));
+        if let Some(tracing) = &mut self.tracing {
+            tracing.tracer.stop();
+        }
+        let counted: Vec<_> = Side::ALL.map(|side| self.counts(side)).into();
+        let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
+            let traced = self.tracing.is_some().then(|| subject.traced(counts.unwrap_or_default()));
+            if traced.is_some() && subject.family().iter().any(|pid| is_of_32_bits(*pid)) {
+                subject.notes.push(Note::Became32Bits);
+            }
+            (subject.window(), traced)
+        });
+        let parts: Vec<_> = parts.collect();
+        let notes = self.subjects.iter_mut().map(|subject| std::mem::take(&mut subject.notes)).collect();
+        let mut observation = self.assembled(parts, ending, notes);
+        observation.observer_cpu_ns = own_cpu_ns;
+        if let Some(beside) = &mut observation.beside {
+            beside.observer_cpu_ns = own_cpu_ns;
+        }
+        observation
+    }
+
+    /// The record of both windows, the second one's within the first one's.
+    fn assembled(&self, parts: Vec<Seen>, ending: Ending, mut notes: Vec<Vec<Note>>) -> Observation {
+        notes.resize(self.subjects.len(), Vec::new());
+        let each = self.subjects.iter().zip(parts).zip(notes);
+        let mut observations =
+            each.map(|((subject, part), notes)| self.observation(subject, part, ending, notes));
+        let first = observations.next();
+        let beside = observations.next().map(Box::new);
+        Observation { beside, ..first.unwrap_or_default() }
+    }
+
+    fn observation(
+        &self,
+        subject: &Subject,
+        ((from, to), counted): Seen,
+        ending: Ending,
+        notes: Vec<Note>,
+    ) -> Observation {
+        let (threads, threads_left_out) = thread_rows(&from.tree, &to.tree, counted.as_ref().map(|it| &it.0));
+        let trace = counted.and_then(|(counts, began_ns)| self.trace(&counts, began_ns));
+        let ending = match ending {
+            Ending::TargetEnded if !subject.has_ended => Ending::OtherEnded,
+            other => other,
         };
-        let window_ns = (self.last.at - self.began).as_nanos() as u64;
-        let totals = self.totals(window_ns);
-        self.note_what_changed();
-        if traced.is_some() && is_of_32_bits(self.pid) {
-            self.notes.push(Note::Became32Bits);
-        }
-        let mut rows = thread_rows(&self.before, &self.last.tree, threads.as_ref());
-        rows.sort_by_key(|row| (std::cmp::Reverse(row.cpu_ns), row.pid, row.tid));
-        let threads_left_out = rows.len().saturating_sub(THREAD_ROWS_MAX) as u64;
-        rows.truncate(THREAD_ROWS_MAX);
         Observation {
             schema_version: SCHEMA_VERSION,
-            fingerprint: fingerprint(),
+            fingerprint: self.fingerprint.clone(),
             began_unix_s: self.began_unix_s,
-            pid: self.pid,
-            command: self.command,
-            window_ns,
+            pid: subject.pid,
+            command: subject.command.clone(),
+            window_ns: (to.at - from.at).as_nanos() as u64,
             ending,
-            rung: if traced.is_some() { Rung::Programs } else { Rung::Process },
-            ladder: self.ladder,
-            notes: self.notes,
-            totals,
-            descriptors: self.last.descriptors,
-            threads: rows,
+            rung: if trace.is_some() { Rung::Programs } else { Rung::Process },
+            ladder: self.ladder.clone(),
+            notes,
+            totals: to.totals_since(&from),
+            descriptors: to.descriptors,
+            threads,
             threads_left_out,
-            trace: traced,
-            bound: None,
-            strace: None,
+            trace,
+            ..Observation::default()
         }
     }
 
-    fn totals(&self, window_ns: u64) -> Totals {
-        let delta = ProcessTree::delta(&self.before, &self.last.tree);
-        let system_ns = self.last.system_ns.saturating_sub(self.system_ns_before);
-        Totals {
-            cpu_ns: delta.cpu_ns,
-            system_ns: (window_ns >= SPLIT_WINDOW_NS).then_some(system_ns.min(delta.cpu_ns)),
-            kernel_thread_cpu_ns: delta.kernel_thread_cpu_ns,
-            ended_cpu_ns: delta.ended_cpu_ns,
-            run_delay_ns: delta.run_delay_ns,
-            context_switches_voluntary: delta.context_switches_voluntary,
-            context_switches_involuntary: delta.context_switches_involuntary,
-            processes: self.last.tree.processes.len() as u32,
-            threads: delta.threads,
-            rss_anon_bytes: delta.rss_anon_bytes,
-        }
+    fn trace(&self, counts: &KernelCounts, began_ns: u64) -> Option<Trace> {
+        let tracing = self.tracing.as_ref()?;
+        let is_split = !tracing.tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
+        Some(trace(counts, began_ns, is_split, tracing.cost.cost))
     }
+}
 
-    fn note_what_changed(&mut self) {
-        let delta = ProcessTree::delta(&self.before, &self.last.tree);
-        if delta.threads_vanished > 0 {
-            self.notes.push(Note::ThreadsEnded { count: delta.threads_vanished });
-        }
-        if delta.processes_vanished > 0 {
-            self.notes.push(Note::ProcessesEnded { count: delta.processes_vanished });
-        }
-        let name = |tree: &ProcessTree| {
-            let main = tree.processes.first().and_then(|process| process.threads.first());
-            main.map(|thread| thread.name.clone()).unwrap_or_default()
-        };
-        let (from, to) = (name(&self.before), name(&self.last.tree));
-        if from != to {
-            self.notes.push(Note::BecameAnother { from, to });
-        }
-    }
+/// CPU of this process since its start.
+fn own_cpu_ns() -> Option<u64> {
+    weir_sys::clock::process_cpu_ns(std::process::id()).ok()
 }
 
 /// Programs at work, unless something is in the way, which is noted.
 fn begin_tracing(
-    pid: u32,
+    pids: &[u32],
     plan: Plan<'_>,
     ladder: &mut [RungState],
     notes: &mut Vec<Note>,
 ) -> Option<Tracing> {
     let state = ladder.iter_mut().find(|state| state.rung == Rung::Programs)?;
-    if state.obstacle.is_none() && is_of_32_bits(pid) {
+    let families = pids.iter().flat_map(|pid| family_of(*pid).unwrap_or_default());
+    if state.obstacle.is_none() && families.into_iter().any(is_of_32_bits) {
         state.obstacle = Some(Obstacle::Bits32);
     }
     if state.obstacle.is_none() {
-        match Tracing::begin(pid, plan.groups) {
+        match Tracing::begin(pids, plan.groups) {
             Ok(tracing) => {
                 notes.extend(tracing.notes());
                 return Some(tracing);
@@ -310,18 +307,15 @@ fn begin_tracing(
 }
 
 impl Tracing {
-    fn begin(pid: u32, groups: &[Group]) -> Result<Self, TracerError> {
+    fn begin(pids: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
         let untraced = cost::untraced();
         let tracer = Tracer::start(&[], groups)?;
         let cost = cost::tried(&tracer, &untraced)?;
-        let members = family_of(pid).map_err(|_| TracerError::NoSuchProcess(pid))?;
-        tracer.observe(&members)?;
-        let baseline = tracer.read().map_err(|error| TracerError::Refused {
-            what: "a reading".to_owned(),
-            log: String::new(),
-            error,
-        })?;
-        Ok(Self { tracer, baseline, cost })
+        for (pid, side) in pids.iter().zip(Side::ALL) {
+            let members = family_of(*pid).map_err(|_| TracerError::NoSuchProcess(*pid))?;
+            tracer.observe(&members, side)?;
+        }
+        Ok(Self { tracer, cost })
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -333,122 +327,16 @@ impl Tracing {
         let miscounted = (made != counted).then_some(Note::Miscounted { made, counted });
         left_out.chain(miscounted).collect()
     }
-
-    /// The record, and the sums of the window for those who want threads.
-    fn end(self) -> (Trace, KernelCounts) {
-        let is_split = !self.tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
-        let counts = self.tracer.finish().unwrap_or_default().since(&self.baseline);
-        (trace(&counts, self.baseline.at_ns, is_split, self.cost.cost), counts)
-    }
-}
-
-/// What each thread of the second reading did since the first.
-fn thread_rows(
-    before: &ProcessTree,
-    after: &ProcessTree,
-    counts: Option<&KernelCounts>,
-) -> Vec<ThreadFigures> {
-    let traced: HashMap<u32, _> =
-        counts.into_iter().flat_map(|counts| &counts.threads).map(|it| (it.tid, it)).collect();
-    let mut rows = ProcessTree::thread_figures(before, after);
-    for row in &mut rows {
-        let own = traced.get(&row.tid);
-        (row.calls, row.blocked_ns) = (own.map(|it| it.calls), own.map(|it| it.blocked_ns));
-    }
-    rows
-}
-
-/// Time in the kernel since the start of each process, by ticks.
-fn family_system_ns(tree: &ProcessTree) -> u64 {
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let of_process = |process: &ProcessSample| {
-        files::read_text(format!("/proc/{}/stat", process.pid)).as_deref().and_then(parse::system_ticks)
-    };
-    tree.processes.iter().filter_map(of_process).map(|ticks| ticks.saturating_mul(tick_ns)).sum()
-}
-
-/// What it was called with; its name where that may not be read.
-fn command(pid: u32) -> String {
-    let words = files::read_text(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words = words.trim_end_matches('\0').replace('\0', " ");
-    if !words.is_empty() {
-        return words;
-    }
-    files::read_value(format!("/proc/{pid}/comm")).unwrap_or_default()
-}
-
-/// What the processes have open; nothing where it may not be listed.
-fn descriptors(tree: &ProcessTree) -> Option<Descriptors> {
-    let mut found = Descriptors::default();
-    let mut left = DESCRIPTORS_MAX;
-    for process in &tree.processes {
-        let entries = std::fs::read_dir(format!("/proc/{}/fd", process.pid)).ok()?;
-        for entry in entries.flatten().take(left) {
-            left -= 1;
-            let Ok(target) = std::fs::read_link(entry.path()) else { continue };
-            let target = target.to_string_lossy();
-            found.open += 1;
-            found.sockets += u64::from(target.starts_with("socket:"));
-            found.epolls += u64::from(target == "anon_inode:[eventpoll]");
-            found.rings += u64::from(target == "anon_inode:[io_uring]");
-        }
-    }
-    Some(found)
-}
-
-/// Whether its program is one of 32 bits, by the fifth byte of the file (`elf(5)`, EI_CLASS).
-fn is_of_32_bits(pid: u32) -> bool {
-    let mut head = [0; 5];
-    let opened = std::fs::File::open(format!("/proc/{pid}/exe"));
-    let read = opened.and_then(|mut file| io::Read::read_exact(&mut file, &mut head));
-    read.is_ok() && head == *b"\x7fELF\x01"
-}
-
-/// Whether a process has ended, waited for or not.
-fn is_over(pid: u32) -> bool {
-    let text = files::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
-    parse::field(&text, "State").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::ThreadSample;
-
-    fn tree(threads: Vec<ThreadSample>) -> ProcessTree {
-        let process = ProcessSample { pid: 5, threads, ..ProcessSample::default() };
-        ProcessTree { processes: vec![process] }
-    }
-
-    fn thread(tid: u32, cpu_ns: u64) -> ThreadSample {
-        ThreadSample { tid, cpu_ns, run_delay_ns: cpu_ns / 2, ..ThreadSample::default() }
-    }
-
-    #[test]
-    fn a_thread_counts_from_the_first_reading_and_a_new_one_from_zero() {
-        let before = tree(vec![thread(5, 100), thread(6, 900)]);
-        let after = tree(vec![thread(5, 150), thread(6, 30), thread(7, 8)]);
-        let mut rows = thread_rows(&before, &after, None);
-        rows.sort_by_key(|row| row.tid);
-        let cpu: Vec<u64> = rows.iter().map(|row| row.cpu_ns).collect();
-        assert_eq!(cpu, [50, 30, 8]);
-    }
-
-    #[test]
-    fn this_process_has_a_command_and_descriptors_and_is_not_over() {
-        let own = std::process::id();
-        assert!(!command(own).is_empty() && !is_of_32_bits(own) && !is_over(own));
-        let (one, _other) = std::os::unix::net::UnixStream::pair().expect("sockets");
-        let found =
-            descriptors(&ProcessTree::snapshot(own).expect("it lives")).expect("its own may be listed");
-        assert!(found.sockets >= 2 && found.open >= found.sockets, "{found:?}");
-        drop(one);
-    }
 
     #[test]
     fn a_process_that_is_not_there_is_told() {
         let plan = Plan { rung: Rung::Process, groups: &[] };
-        let error = Watch::begin(1 << 29, plan).expect_err("no such number");
+        let error = Watch::begin(1 << 29, None, plan).expect_err("no such number");
         assert_eq!(error.to_string(), format!("no process {}", 1 << 29));
     }
 
@@ -459,7 +347,7 @@ mod tests {
             .spawn()
             .expect("cat, waiting for its input");
         let plan = Plan { rung: Rung::Process, groups: &[] };
-        let mut watch = Watch::begin(child.id(), plan).expect("it lives");
+        let mut watch = Watch::begin(child.id(), None, plan).expect("it lives");
         drop(child.stdin.take());
         let ending = watch.run(None, &AtomicBool::new(false));
         assert_eq!(ending, Ending::TargetEnded);
@@ -473,10 +361,149 @@ mod tests {
     #[test]
     fn a_stop_ends_the_watch_and_keeps_what_was_seen() {
         let plan = Plan { rung: Rung::Process, groups: &[] };
-        let mut watch = Watch::begin(std::process::id(), plan).expect("it lives");
+        let mut watch = Watch::begin(std::process::id(), None, plan).expect("it lives");
         let ending = watch.run(Some(Duration::from_secs(3600)), &AtomicBool::new(true));
         assert_eq!(ending, Ending::Interrupted);
         let observation = watch.end(ending);
         assert!(!observation.threads.is_empty() && observation.totals.system_ns.is_none());
+    }
+
+    /// A shell that waits for a line and then becomes another program.
+    fn becoming(program: &str) -> std::process::Child {
+        std::process::Command::new("sh")
+            .args(["-c", &format!("read line; exec {program}")])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("sh, waiting for its input")
+    }
+
+    /// Gives it the line, and waits until it is the other program.
+    fn let_it_become(child: &mut std::process::Child, name: &str) {
+        use std::io::Write;
+        child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
+        let comm = format!("/proc/{}/comm", child.id());
+        while std::fs::read_to_string(&comm).is_ok_and(|now| now.trim() != name) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn end(mut child: std::process::Child) {
+        child.kill().and_then(|()| child.wait()).expect("it can be ended");
+    }
+
+    #[test]
+    fn an_exec_meanwhile_is_told_and_nothing_is_lost() {
+        let mut child = becoming("cat");
+        let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let_it_become(&mut child, "cat");
+        let observation = watch.end(Ending::Time);
+        let note = Note::BecameAnother { from: "sh".to_owned(), to: "cat".to_owned() };
+        assert!(observation.notes.contains(&note), "{:?}", observation.notes);
+        if let Some(trace) = &observation.trace {
+            // It is tried in each folder of the path.
+            let exec = trace.calls.iter().find(|call| call.name == "execve").expect("it did");
+            assert_eq!(exec.count - exec.errors, 1, "{exec:?}");
+        }
+        end(child);
+    }
+
+    /// The smallest program of 32 bits: it pauses for ever.
+    fn program_of_32_bits(path: &std::path::Path) {
+        use std::os::unix::fs::PermissionsExt;
+        const BASE: u32 = 0x0804_8000;
+        const CODE: [u8; 9] = [0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7];
+        let bytes = 52 + 32 + CODE.len() as u32;
+        let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0".to_vec();
+        for word in [1, BASE + 84, 52, 0, 0, 52 | 32 << 16, 1, 0] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        for word in [1, 0, BASE, BASE, bytes, bytes, 5, 0x1000] {
+            file.extend(u32::to_le_bytes(word));
+        }
+        file.extend(CODE);
+        std::fs::write(path, file).expect("a file can be written");
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "says why the test was skipped")]
+    fn programs_of_32_bits_are_not_traced_and_one_that_became_such_is_told() {
+        let path = std::env::temp_dir().join(format!("weir32-{}", std::process::id()));
+        program_of_32_bits(&path);
+        let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+        let started = std::process::Command::new(&path).spawn();
+        let Ok(child) = started else {
+            println!("skipped: this machine runs no programs of 32 bits: {started:?}");
+            return;
+        };
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let refused = !watch.is_traced();
+        let observation = watch.end(Ending::Time);
+        let obstacle = observation.notes.iter().find(|note| matches!(note, Note::NotTraced { .. }));
+        assert!(refused && obstacle.is_some(), "{:?}", observation.notes);
+        end(child);
+
+        let name = path.file_name().and_then(|name| name.to_str()).expect("text");
+        let mut child = becoming(path.to_str().expect("text"));
+        let watch = Watch::begin(child.id(), None, plan).expect("it lives");
+        let is_traced = watch.is_traced();
+        let_it_become(&mut child, &name[..name.len().min(15)]);
+        let observation = watch.end(Ending::Time);
+        assert_eq!(observation.notes.contains(&Note::Became32Bits), is_traced, "{:?}", observation.notes);
+        end(child);
+        std::fs::remove_file(&path).expect("it can be removed");
+    }
+
+    #[test]
+    fn a_thousand_threads_are_followed() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let held = std::sync::Mutex::new(held);
+        std::thread::scope(|scope| {
+            for _ in 0..1_000 {
+                let body = || drop(held.lock().map(|held| held.recv()));
+                std::thread::Builder::new().stack_size(1 << 16).spawn_scoped(scope, body).expect("room");
+            }
+            let plan = Plan { rung: Rung::Programs, groups: &Group::ALL };
+            let watch = Watch::begin(std::process::id(), None, plan).expect("it lives");
+            let observation = watch.end(Ending::Time);
+            drop(release);
+            assert!(observation.threads.len() > 1_000 && observation.threads_left_out == 0);
+            assert!(observation.trace.is_none_or(|trace| trace.threads_lost == 0));
+        });
+    }
+
+    #[test]
+    fn of_two_the_one_that_ends_ends_the_window_of_both() {
+        let (mut one, mut other) = (becoming("true"), becoming("true"));
+        let plan = Plan { rung: Rung::Process, groups: &[] };
+        let mut watch = Watch::begin(one.id(), Some(other.id()), plan).expect("both live");
+        drop(other.stdin.take());
+        let ending = watch.run(None, &AtomicBool::new(false));
+        let observation = watch.end(ending);
+        let beside = observation.beside.as_ref().expect("there were two");
+        assert_eq!((observation.ending, beside.ending), (Ending::OtherEnded, Ending::TargetEnded));
+        assert_eq!((observation.pid, beside.pid), (one.id(), other.id()));
+        drop(one.stdin.take());
+        for child in [&mut one, &mut other] {
+            child.wait().expect("it ends with its input");
+        }
+    }
+
+    #[test]
+    fn relatives_are_not_compared() {
+        let child = becoming("true");
+        let (own, child_pid) = (std::process::id(), child.id());
+        let plan = Plan { rung: Rung::Process, groups: &[] };
+        let begin = |pid, beside| Watch::begin(pid, Some(beside), plan).map(drop);
+        assert!(matches!(begin(own, own), Err(WatchError::SameProcess(pid)) if pid == own));
+        for (pid, beside) in [(own, child_pid), (child_pid, own)] {
+            let error = begin(pid, beside).expect_err("children are observed with their parent");
+            assert!(
+                matches!(error, WatchError::Relatives { child, parent } if (child, parent) == (child_pid, own))
+            );
+        }
+        assert!(matches!(begin(child_pid, 1 << 29), Err(WatchError::NoSuchProcess(_))));
+        end(child);
     }
 }

@@ -20,9 +20,10 @@ use weir_evidence::{
     ladder::{
         Group,
         strace::Strace,
+        tables::Side,
         tracer::{KernelCounts, Tracer},
     },
-    process::ProcessTree,
+    process::{ProcessTree, family_of},
 };
 
 /// How often the child makes the call of each kind: all different. None asks for the session or the process group,
@@ -223,6 +224,45 @@ fn strace_counts_the_same_calls() {
 }
 
 #[test]
+fn perf_counts_the_same_calls() {
+    // Calls that perf itself does not make.
+    let kinds = [libc::SYS_getppid, libc::SYS_sched_yield, libc::SYS_getpriority, libc::SYS_sendto];
+    let names = kinds.map(|number| weir_sys::syscalls::name(number as u32).expect("it has one"));
+    let events = names.map(|name| format!("syscalls:sys_exit_{name}"));
+    let table = std::env::temp_dir().join(format!("weir-perf-{}", std::process::id()));
+    let perf = || {
+        let mut command = Command::new("perf");
+        command.args(["stat", "-x", ",", "-e", &events.join(","), "-o"]).arg(&table).arg("--");
+        command
+    };
+    if !perf().arg("true").output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: perf cannot count system calls here");
+        return;
+    }
+    let started = perf()
+        .arg(std::env::current_exe().expect("a path"))
+        .args(["--exact", "child_that_is_observed", "--nocapture", "--test-threads=1"])
+        .env("WEIR_OBSERVED_CHILD", "calls")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = Observed::around(started.expect("it started a moment ago"));
+    let tracer = tracer(&family_of(child.pid()).expect("it lives"));
+    child.go_on();
+    let counts = tracer.map(|tracer| tracer.finish().expect("tables can be read"));
+    child.end();
+    let text = std::fs::read_to_string(&table).expect("perf wrote it");
+    for ((number, name), event) in kinds.into_iter().zip(names).zip(&events) {
+        let line = text.lines().find(|line| line.contains(event.as_str())).expect("each event has a line");
+        assert_eq!(line.split(',').next(), Some(times(number).to_string().as_str()), "{name}: {text}");
+        if let Some(counts) = &counts {
+            assert_eq!(counts.calls[&(number as u32)].count, times(number), "{name}");
+        }
+    }
+    std::fs::remove_file(&table).expect("it can be removed");
+}
+
+#[test]
 fn threads_that_come_and_go_are_counted() {
     let mut child = Observed::start("threads");
     let Some(tracer) = tracer(&[child.pid()]) else { return child.end() };
@@ -335,4 +375,29 @@ fn nothing_is_left_of_a_process_that_was_killed() {
     while ids.iter().any(|id| there().contains(id)) {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn two_processes_are_counted_apart_by_the_same_programs() {
+    let (mut one, mut other) = (Observed::start("calls"), Observed::start("threads"));
+    let Some(mut tracer) = tracer(&[one.pid()]) else {
+        one.end();
+        return other.end();
+    };
+    tracer.observe(&[other.pid()], Side::Second).expect("there is room");
+    let before = Side::ALL.map(|side| tracer.read_side(side).expect("tables can be read"));
+    one.go_on();
+    other.go_on();
+    one.go_on();
+    tracer.stop();
+    let after = Side::ALL.map(|side| tracer.read_side(side).expect("tables can be read"));
+    assert_exact(&after[0].since(&before[0]), 2);
+    assert_exact(&after[1].since(&before[1]), 4);
+    assert_eq!(after[1].since(&before[1]).threads_ended, 4, "they are those of the second");
+    assert_eq!(after[0].since(&before[0]).threads_ended, 0);
+    for (counts, pid) in after.iter().zip([one.pid(), other.pid()]) {
+        assert!(!counts.threads.is_empty() && counts.threads.iter().all(|thread| thread.pid == pid));
+    }
+    one.end();
+    other.end();
 }

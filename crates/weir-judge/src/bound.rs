@@ -127,8 +127,7 @@ mod tests {
             threads: vec![ThreadFigures { cpu_ns, ..ThreadFigures::default() }],
             threads_left_out: 0,
             trace: Some(Trace { calls, is_split: true, cost, ..Trace::default() }),
-            bound: None,
-            strace: None,
+            ..Observation::default()
         }
     }
 

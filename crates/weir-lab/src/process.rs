@@ -18,19 +18,20 @@ mod stopping;
 mod storage;
 
 use std::{
+    collections::BTreeMap,
     ffi::OsStr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 use rustix::fs::Access;
-use weir_evidence::{crosscore::read_cross_core, network, observer::Programs};
+use weir_evidence::{crosscore::read_cross_core, fingerprint::program_hash, network, observer::Programs};
 use weir_record::{
     finding::Finding,
     machine::CrossCoreReading,
-    spec::{StudySpec, Subject},
+    spec::{ArmSpec, StudySpec, Subject},
     study::MissingArm,
 };
 use weir_stats::random::{Random, derived_seed};
@@ -97,6 +98,27 @@ impl ProcessLauncher {
         Self { files: Files::below(folder), ..self }
     }
 
+    /// The foreign programs of a study that are there, with what tells their builds from others.
+    pub fn programs(&self, spec: &StudySpec) -> BTreeMap<String, String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = self.foreign(spec).into_iter().filter_map(|(_, program)| {
+            let file = file_of(&program, &path)?;
+            Some((file.display().to_string(), program_hash(&file)?))
+        });
+        found.collect()
+    }
+
+    /// Arms that start a foreign program, and its name.
+    fn foreign<'a>(&self, spec: &'a StudySpec) -> Vec<(&'a ArmSpec, String)> {
+        let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let named = spec.arms.iter().filter_map(|arm| match &arm.subject {
+            Subject::Command { argv } => Some((arm, argv.first()?.replace("{bin}", &folder))),
+            Subject::Fio { program, .. } => Some((arm, program.clone())),
+            Subject::Weir { .. } | Subject::Gateway(_) | Subject::Storage(_) => None,
+        });
+        named.collect()
+    }
+
     fn reading(&self) -> CrossCoreReading {
         let Some((cpu_a, cpu_b)) = self.pair else {
             return CrossCoreReading::default();
@@ -109,14 +131,8 @@ impl ProcessLauncher {
 
 impl Launcher for ProcessLauncher {
     fn missing(&self, spec: &StudySpec) -> Vec<MissingArm> {
-        let folder = self.weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let arms = spec.arms.iter().filter_map(|arm| {
-            let program = match &arm.subject {
-                Subject::Command { argv } => argv.first()?.replace("{bin}", &folder),
-                Subject::Fio { program, .. } => program.clone(),
-                Subject::Weir { .. } | Subject::Gateway(_) | Subject::Storage(_) => return None,
-            };
+        let arms = self.foreign(spec).into_iter().filter_map(|(arm, program)| {
             let reason = not_there(&program, &path)?;
             Some(MissingArm { name: arm.name.clone(), reason, unlock: None })
         });
@@ -201,12 +217,20 @@ fn not_there(program: &str, path: &OsStr) -> Option<Finding> {
     if program.contains('{') {
         return None;
     }
-    let is_program = |file: &Path| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file();
-    if program.contains('/') {
-        return (!is_program(Path::new(program))).then(|| Finding::NoProgram { program: program.to_owned() });
+    if file_of(program, path).is_some() {
+        return None;
     }
-    let is_found = std::env::split_paths(path).any(|folder| is_program(&folder.join(program)));
-    (!is_found).then(|| Finding::NotOnPath { program: program.to_owned() })
+    let program = program.to_owned();
+    Some(if program.contains('/') { Finding::NoProgram { program } } else { Finding::NotOnPath { program } })
+}
+
+/// The file that the system would start by this name.
+fn file_of(program: &str, path: &OsStr) -> Option<PathBuf> {
+    let is_program = |file: &PathBuf| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file();
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(is_program);
+    }
+    std::env::split_paths(path).map(|folder| folder.join(program)).find(is_program)
 }
 
 /// Gives each child an environment of another size. Where the stack starts follows from it, and with it effects of

@@ -26,7 +26,7 @@ use weir_judge::{
 use weir_record::{
     finding::Finding,
     load::LoadReport,
-    machine::Fingerprint,
+    machine::{Fingerprint, differences},
     spec::{Alternation, ArmSpec, CellRole, CellSpec, LoadMode, Subject},
     study::{MissingArm, StudyResult},
     trial::{Exclusion, TrialRecord},
@@ -230,6 +230,9 @@ pub fn resume(folder: &Path, here: &Fingerprint, callbacks: Callbacks<'_>) -> Re
     let wrap = |source| RunError::Store { source, blocks_done: 0 };
     let store = Store::open(folder).map_err(wrap)?;
     let differences = differences(&store.study().map_err(wrap)?.fingerprint, here);
+    let decisive = differences.iter().filter(|it| SAME_MACHINE.contains(&it.name.as_str()));
+    let differences: Vec<_> =
+        decisive.map(|it| format!("{} {} there, {} here", it.name, it.one, it.other)).collect();
     if !differences.is_empty() {
         return Err(RunError::OtherMachine { differences: differences.join(", ") });
     }
@@ -760,21 +763,9 @@ pub fn pilot_id(cell_id: &str) -> String {
     format!("{cell_id}-pilot")
 }
 
-/// What makes two fingerprints different machines; a changed limit or sysctl does not.
-fn differences(there: &Fingerprint, here: &Fingerprint) -> Vec<String> {
-    let (there_cpus, here_cpus) = (there.cpus_online.to_string(), here.cpus_online.to_string());
-    [
-        ("kernel", &there.kernel_release, &here.kernel_release),
-        ("kernel build", &there.kernel_version, &here.kernel_version),
-        ("architecture", &there.architecture, &here.architecture),
-        ("CPU", &there.cpu_model, &here.cpu_model),
-        ("CPUs online", &there_cpus, &here_cpus),
-    ]
-    .into_iter()
-    .filter(|(_, there, here)| there != here)
-    .map(|(name, there, here)| format!("{name} {there} there, {here} here"))
-    .collect()
-}
+/// Facts that make two fingerprints different machines; a changed limit or sysctl does not.
+const SAME_MACHINE: [&str; 5] =
+    ["architecture", "cpu_model", "cpus_online", "kernel_release", "kernel_version"];
 
 fn nanoseconds(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)

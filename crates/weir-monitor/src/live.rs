@@ -170,6 +170,51 @@ fn press(keys: &mut screen::Keys, event: &Event) {
     }
 }
 
+/// A terminal that shows lines of somebody else's. It is as it was when this is dropped, also after a panic.
+pub struct Page(ratatui::DefaultTerminal);
+
+impl Page {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self)
+    }
+
+    /// Shows the lines that are made for a terminal of so many columns and rows.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub fn draw(&mut self, lines: impl Fn(usize, usize) -> String) -> io::Result<()> {
+        let draw = |canvas: &mut ratatui::Frame<'_>| {
+            let area = canvas.area();
+            let text = lines(area.width.into(), area.height.into());
+            canvas.render_widget(ratatui::widgets::Paragraph::new(text), area);
+        };
+        self.0.draw(draw).map(drop)
+    }
+
+    /// Whether `q`, Escape or Ctrl-C was pressed meanwhile.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub fn is_left(&self) -> io::Result<bool> {
+        let mut keys = screen::Keys::default();
+        while event::poll(Duration::ZERO)? {
+            press(&mut keys, &event::read()?);
+        }
+        Ok(keys.quit)
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Nobody is left who could be told.
+        let _ = ratatui::try_restore();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use ratatui::crossterm::event::KeyEvent;

@@ -32,6 +32,8 @@ pub struct Fingerprint {
     pub cpu_siblings: Vec<Vec<usize>>,
     /// Bytes of memory.
     pub memory_bytes: u64,
+    /// Distribution and its version.
+    pub distribution: String,
     /// Hypervisor, when one is visible.
     pub hypervisor: Option<String>,
     /// Frequency governor, when the machine has one.
@@ -42,10 +44,64 @@ pub struct Fingerprint {
     pub mitigations: BTreeMap<String, String>,
     /// Limits and sysctls that decide results (`nofile`, `memlock`, `somaxconn`, `io_uring_disabled`, …).
     pub limits: BTreeMap<String, String>,
+    /// Limits of the control group this process runs in, by their files (`cpu.max`, `memory.max`).
+    pub control_group: BTreeMap<String, String>,
+    /// Longest packet on loopback.
+    pub loopback_mtu: Option<u32>,
+    /// Whether the kernel uses huge pages by itself (`always`, `madvise`, `never`).
+    pub transparent_hugepages: String,
+    /// Foreign programs that were measured or observed, with what tells one build from another.
+    pub programs: BTreeMap<String, String>,
     /// Version of Weir, and its source revision when known.
     pub weir_version: String,
     /// How Weir is built: profile, level of optimisation, compiler. Empty in studies stored before it was noted.
     pub build: String,
+}
+
+/// A fact that is not the same in two fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactDifference {
+    /// Its name: the field's, or the field's and the key's in there (`limits.somaxconn`).
+    pub name: String,
+    /// The first one's value.
+    pub one: String,
+    /// The second one's.
+    pub other: String,
+}
+
+/// What differs between two machines, or one machine at two times, by name. A fact that one of them does not know,
+/// because it was stored before it was noted or cannot be seen there, is no difference.
+pub fn differences(one: &Fingerprint, other: &Fingerprint) -> Vec<FactDifference> {
+    let mut facts = [BTreeMap::new(), BTreeMap::new()];
+    for (fingerprint, facts) in [one, other].into_iter().zip(&mut facts) {
+        collect("", &serde_json::to_value(fingerprint).unwrap_or_default(), facts);
+    }
+    let [one, other] = facts;
+    let of_both = one.into_iter().filter_map(|(name, one)| {
+        let other = other.get(&name)?.clone();
+        (one != other).then_some(FactDifference { name, one, other })
+    });
+    of_both.collect()
+}
+
+/// Every fact that is known, by its path.
+fn collect(path: &str, value: &serde_json::Value, facts: &mut BTreeMap<String, String>) {
+    let fact = match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect(&path, value, facts);
+            }
+            return;
+        }
+        serde_json::Value::Null => return,
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(items) if items.is_empty() => return,
+        other => other.to_string(),
+    };
+    if !fact.is_empty() {
+        facts.insert(path.to_owned(), fact);
+    }
 }
 
 /// A cross-core cache-line ping-pong: the time of one round trip between two pinned CPUs.
@@ -141,4 +197,44 @@ pub enum FindingState {
     Limited,
     /// Not available.
     No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named_and_what_one_does_not_know_is_none() {
+        let limits = |somaxconn: &str| BTreeMap::from([("somaxconn".to_owned(), somaxconn.to_owned())]);
+        let old = Fingerprint {
+            kernel_release: "6.18.2".to_owned(),
+            cpus_online: 2,
+            cpus_allowed: vec![0, 1],
+            limits: limits("4096"),
+            ..Fingerprint::default()
+        };
+        let mut new =
+            Fingerprint { distribution: "Debian 12".to_owned(), loopback_mtu: Some(65_536), ..old.clone() };
+        assert_eq!(differences(&old, &new), [], "the old one does not know them");
+        assert_eq!(differences(&new, &old), []);
+        new.limits = limits("128");
+        new.cpus_allowed.pop();
+        let difference = |name: &str, one: &str, other: &str| FactDifference {
+            name: name.to_owned(),
+            one: one.to_owned(),
+            other: other.to_owned(),
+        };
+        let expected =
+            [difference("cpus_allowed", "[0,1]", "[0]"), difference("limits.somaxconn", "4096", "128")];
+        assert_eq!(differences(&old, &new), expected);
+        assert_eq!(differences(&new, &new), []);
+    }
+
+    #[test]
+    fn a_fingerprint_of_before_is_readable() {
+        let old: Fingerprint =
+            serde_json::from_str(r#"{"kernel_release":"6.1.0"}"#).expect("it was whole then");
+        assert_eq!((old.kernel_release.as_str(), old.loopback_mtu), ("6.1.0", None));
+        assert!(old.distribution.is_empty() && old.control_group.is_empty() && old.programs.is_empty());
+    }
 }

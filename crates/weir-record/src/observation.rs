@@ -104,7 +104,7 @@ impl fmt::Display for Obstacle {
 }
 
 /// A process over a stretch of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// [`crate::SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
@@ -141,6 +141,12 @@ pub struct Observation {
     /// The same process under `strace` for as long, afterwards, where that was asked for.
     #[serde(default)]
     pub strace: Option<StraceTable>,
+    /// CPU that the observer used in the window, for both processes where it watched two.
+    #[serde(default)]
+    pub observer_cpu_ns: Option<u64>,
+    /// Another process, in the same window and by the same programs. It has none beside itself.
+    #[serde(default)]
+    pub beside: Option<Box<Observation>>,
 }
 
 /// What `strace -c -f -w` said: right counts, and times of a program that it slowed.
@@ -166,15 +172,18 @@ pub struct StraceRow {
 }
 
 /// Why an observation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
     /// The time that was asked for is over.
+    #[default]
     Time,
     /// It was stopped by a signal.
     Interrupted,
     /// The process ended.
     TargetEnded,
+    /// The process beside it ended, and with it the window of both.
+    OtherEnded,
 }
 
 /// What a reader must know beside the figures.
@@ -204,6 +213,13 @@ pub enum Note {
     EndedBetween {
         /// Time between two readings.
         interval_ns: u64,
+    },
+    /// It could not be read any more, and figures are of its last reading, so long before the end or longer.
+    Unread {
+        /// Time between two readings.
+        interval_ns: u64,
+        /// Why.
+        error: String,
     },
     /// Tracing was asked for and could not be had.
     NotTraced {

@@ -83,7 +83,12 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<()> {
 
 /// The same with another remedy for whoever has no space.
 pub(crate) fn write_whole_or(path: &Path, text: &str, remedy: &str) -> Result<()> {
+    let is_no_file = fs::metadata(path).is_ok_and(|found| !found.is_file());
     let write = || {
+        if is_no_file {
+            // A device or a pipe is written to; taking its name would remove it.
+            return fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
+        }
         let (partial, mut file) = begin_beside(path)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         written.and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
@@ -124,6 +129,17 @@ mod tests {
             let words = |text: &str| text.split_whitespace().collect::<String>();
             assert_eq!(words(&broken(row, columns)), words(row), "{columns}");
         }
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays_one() {
+        // By a link, so that no mistake can cost the machine its device.
+        let full = std::env::temp_dir().join(format!("weir-full-{}", std::process::id()));
+        std::os::unix::fs::symlink("/dev/full", &full).expect("a link can be made");
+        let error = write_whole(&full, "row\n").expect_err("it is full");
+        assert!(format!("{error:#}").contains("No space left"), "{error:#}");
+        assert!(fs::metadata(&full).is_ok_and(|found| !found.is_file()), "it was replaced");
+        fs::remove_file(&full).expect("it can be removed");
     }
 
     #[test]

@@ -6,7 +6,10 @@ use std::{hint::black_box, io};
 
 use weir_record::observation::ProbeCost;
 
-use super::tracer::{Tracer, TracerError, monotonic_ns};
+use super::{
+    tables::Side,
+    tracer::{Tracer, TracerError, monotonic_ns},
+};
 
 /// Repetitions, each of [`CALLS`] calls: an interrupt spoils one, not the median.
 const REPETITIONS: usize = 9;
@@ -35,7 +38,7 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     let failed =
         |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
     let own = std::process::id();
-    tracer.observe(&[own])?;
+    tracer.observe(&[own], Side::First)?;
     let before = tracer.read().map_err(failed)?;
     let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
     let counts = tracer.read().map_err(failed)?.since(&before);

@@ -13,8 +13,8 @@ use std::mem::offset_of;
 use super::{
     assembler::{Assembled, Assembler, Atomic, Condition, Helper, Label, Operation, Register, Width},
     tables::{
-        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, SOFTIRQS_MAX, SoftirqState, Table, ThreadState,
-        URING_EVENTS, WakeKey, WakeState,
+        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, SoftirqState,
+        Table, ThreadState, URING_EVENTS, WakeKey, WakeState,
     },
 };
 use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
@@ -30,6 +30,9 @@ const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
 // The kernel gives a program 512 bytes of stack, and reads numbers there at multiples of their size.
 const _: () = assert!(-FRESH <= 512 && FRESH % 8 == 0 && WAKE_KEY % 8 == 0);
 const _: () = assert!(size_of::<WakeState>() <= size_of::<ThreadState>());
+// Indices are made of a side and a number by shifts.
+const _: () = assert!(CALLS_MAX.is_power_of_two() && SOFTIRQS_MAX.is_power_of_two());
+const _: () = assert!(MEMBERS_IN_WORD * 2 == u64::BITS && SIDES < 1 << 2);
 
 /// `task_struct.__state` of a thread that will not run again.
 const TASK_DEAD: i32 = 0x80;
@@ -123,10 +126,23 @@ fn element(it: &mut Assembler, table: Table, number: u32, absent: Label) {
     it.jump_if(Condition::Equal, R0, 0, absent);
 }
 
-/// Adds `amount` (or 1) to a counter; `R0` to `R5` are lost, and the amount must not be among them but `R1`.
-fn count(it: &mut Assembler, counter: u32, amount: Option<Register>) {
+/// Adds 1 to a counter; `R0` to `R5` are lost.
+fn count(it: &mut Assembler, counter: u32) {
     let absent = it.label();
     element(it, Table::Counters, counter, absent);
+    it.set(R1, 1);
+    it.atomically(Atomic::Add, R0, 0, R1);
+    it.bind(absent);
+}
+
+/// Adds `amount` (or 1) to the counter of the side of the thread in `R9`; `R0` to `R5` are lost.
+fn count_of_side(it: &mut Assembler, first: u32, amount: Option<Register>) {
+    let absent = it.label();
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.with_number(Operation::Add, R1, first as i32);
+    it.store(Four, Frame, NUMBER, R1);
+    it.lookup(Table::Counters, NUMBER);
+    it.jump_if(Condition::Equal, R0, 0, absent);
     match amount {
         Some(register) => it.copy(R1, register),
         None => it.set(R1, 1),
@@ -136,30 +152,40 @@ fn count(it: &mut Assembler, counter: u32, amount: Option<Register>) {
 }
 
 /// `R0 =` the word of [`Table::Members`] with the process in the upper half of `R8`, `R7 =` its place in there.
+/// Each has two bits.
 fn member_word(it: &mut Assembler, absent: Label) {
     it.copy(R7, R8);
     it.with_number(Operation::ShiftRight, R7, 32);
     it.copy(R1, R7);
-    it.with_number(Operation::ShiftRight, R1, 6);
+    it.with_number(Operation::ShiftRight, R1, MEMBERS_IN_WORD.ilog2() as i32);
     it.store(Four, Frame, NUMBER, R1);
     it.lookup(Table::Members, NUMBER);
     it.jump_if(Condition::Equal, R0, 0, absent);
-    it.with_number(Operation::And, R7, 63);
+    it.with_number(Operation::And, R7, MEMBERS_IN_WORD as i32 - 1);
+    it.with_number(Operation::ShiftLeft, R7, 1);
 }
 
-/// Changes the bit of the process in the upper half of `R8`.
-fn mark_member(it: &mut Assembler, change: Atomic) {
+/// The process in the upper half of `R8` is one of the side of the thread in `R9`.
+fn mark_member(it: &mut Assembler) {
     let absent = it.label();
     member_word(it, absent);
-    it.set(R1, 1);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.with_number(Operation::Add, R1, 1);
     it.with(Operation::ShiftLeft, R1, R7);
-    if change == Atomic::And {
-        // All bits but that one: -1 less it.
-        it.set(R2, -1);
-        it.with(Operation::Subtract, R2, R1);
-        it.copy(R1, R2);
-    }
-    it.atomically(change, R0, 0, R1);
+    it.atomically(Atomic::Or, R0, 0, R1);
+    it.bind(absent);
+}
+
+/// The process in the upper half of `R8` is observed no more.
+fn unmark_member(it: &mut Assembler) {
+    let absent = it.label();
+    member_word(it, absent);
+    it.set(R1, 3);
+    it.with(Operation::ShiftLeft, R1, R7);
+    // All bits but those two: -1 less them.
+    it.set(R2, -1);
+    it.with(Operation::Subtract, R2, R1);
+    it.atomically(Atomic::And, R0, 0, R2);
     it.bind(absent);
 }
 
@@ -184,13 +210,15 @@ fn current_thread(it: &mut Assembler, not_ours: Label) {
     member_word(it, not_ours);
     it.load(Eight, R1, R0, 0);
     it.with(Operation::ShiftRight, R1, R7);
-    it.with_number(Operation::And, R1, 1);
+    it.with_number(Operation::And, R1, 3);
     it.jump_if(Condition::Equal, R1, 0, not_ours);
+    it.with_number(Operation::Add, R1, -1);
     zero(it, FRESH, size_of::<ThreadState>());
+    it.store(Eight, Frame, FRESH + of_thread!(side), R1);
     it.store(Eight, Frame, FRESH + of_thread!(ids), R8);
     update(it, Table::Threads, TASK, FRESH, NEW_ONLY);
     it.jump_if(Condition::Equal, R0, 0, fits);
-    count(it, Counter::ThreadsLost as u32, None);
+    count(it, Counter::ThreadsLost as u32);
     it.jump(not_ours);
     it.bind(fits);
     it.lookup(Table::Threads, TASK);
@@ -230,6 +258,9 @@ fn call_of_thread(it: &mut Assembler, absent: Label) {
     it.jump_if(Condition::Above, R1, CALLS_MAX as i32 - 1, is_known);
     it.copy(R2, R1);
     it.bind(is_known);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.with_number(Operation::ShiftLeft, R1, CALLS_MAX.ilog2() as i32);
+    it.with(Operation::Add, R2, R1);
     it.store(Four, Frame, NUMBER, R2);
     it.lookup(Table::Calls, NUMBER);
     it.jump_if(Condition::Equal, R0, 0, absent);
@@ -252,10 +283,10 @@ fn sys_exit() -> Assembled {
     it.call(Helper::CurrentIds);
     it.store(Eight, R9, of_thread!(ids), R0);
     it.copy(R8, R0);
-    mark_member(&mut it, Atomic::Or);
+    mark_member(&mut it);
     it.jump(leave);
     it.bind(cut);
-    count(&mut it, Counter::Cut as u32, None);
+    count_of_side(&mut it, Counter::Cut as u32, None);
     it.jump(leave);
 
     it.bind(was_seen);
@@ -387,11 +418,11 @@ fn end_of_thread(it: &mut Assembler) {
     call_of_thread(it, is_over);
     it.add_number_to(R8, of_call!(unreturned), 1, R1);
     it.bind(is_over);
-    count(it, Counter::ThreadsEnded as u32, None);
+    count_of_side(it, Counter::ThreadsEnded as u32, None);
     it.load(Eight, R8, R9, of_thread!(blocked_ns));
-    count(it, Counter::EndedBlockedNs as u32, Some(R8));
+    count_of_side(it, Counter::EndedBlockedNs as u32, Some(R8));
     it.load(Eight, R8, R9, of_thread!(queued_ns));
-    count(it, Counter::EndedQueuedNs as u32, Some(R8));
+    count_of_side(it, Counter::EndedQueuedNs as u32, Some(R8));
     it.load(Eight, R8, R9, of_thread!(ids));
     it.table(R1, Table::Threads);
     it.address(R2, TASK);
@@ -404,7 +435,7 @@ fn end_of_thread(it: &mut Assembler) {
     it.with_number(Operation::ShiftRight, R2, 32);
     it.with(Operation::Subtract, R1, R2);
     it.jump_if(Condition::NotEqual, R1, 0, has_others);
-    mark_member(it, Atomic::And);
+    unmark_member(it);
     it.bind(has_others);
 }
 
@@ -429,6 +460,8 @@ fn sched_waking() -> Assembled {
 
     it.load(Four, R1, R9, of_thread!(ids));
     it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, sleeper)), R1);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, side)), R1);
     it.call(Helper::CurrentIds);
     it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, waker)), R0);
     element(&mut it, Table::Cpu, 0, leave);
@@ -450,7 +483,7 @@ fn sched_waking() -> Assembled {
     it.atomically(Atomic::Add, R0, field(offset_of!(WakeState, blocked_ns)), R7);
     it.jump(leave);
     it.bind(lost);
-    count(&mut it, Counter::WakesLost as u32, None);
+    count(&mut it, Counter::WakesLost as u32);
     it.bind(leave);
     it.exit();
     it.finish()
@@ -465,9 +498,11 @@ fn sched_process_fork() -> Assembled {
     it.store(Eight, Frame, TASK, R1);
     zero(&mut it, FRESH, size_of::<ThreadState>());
     it.store_number(Four, Frame, FRESH + of_thread!(is_newborn), 1);
+    it.load(Eight, R1, R9, of_thread!(side));
+    it.store(Eight, Frame, FRESH + of_thread!(side), R1);
     update(&mut it, Table::Threads, TASK, FRESH, REPLACE);
     it.jump_if(Condition::Equal, R0, 0, fits);
-    count(&mut it, Counter::ThreadsLost as u32, None);
+    count(&mut it, Counter::ThreadsLost as u32);
     it.bind(fits);
     it.bind(leave);
     it.exit();
@@ -478,12 +513,12 @@ fn sched_process_fork() -> Assembled {
 fn uring_event(index: usize) -> Assembled {
     let mut it = begin();
     let (elsewhere, leave) = (it.label(), it.label());
-    let counter = Counter::Uring as u32 + 2 * index as u32;
+    let counter = Counter::Uring as u32 + (1 + SIDES) * index as u32;
     current_thread(&mut it, elsewhere);
-    count(&mut it, counter + 1, None);
+    count_of_side(&mut it, counter + 1, None);
     it.jump(leave);
     it.bind(elsewhere);
-    count(&mut it, counter, None);
+    count(&mut it, counter);
     it.bind(leave);
     it.exit();
     it.finish()
@@ -524,7 +559,10 @@ fn softirq_exit() -> Assembled {
     it.store(Eight, Frame, TASK, R0);
     it.lookup(Table::Threads, TASK);
     it.jump_if(Condition::Equal, R0, 0, elsewhere);
-    it.with_number(Operation::Add, R8, SOFTIRQS_MAX as i32);
+    it.load(Eight, R1, R0, of_thread!(side));
+    it.with_number(Operation::Add, R1, 1);
+    it.with_number(Operation::ShiftLeft, R1, SOFTIRQS_MAX.ilog2() as i32);
+    it.with(Operation::Add, R8, R1);
     it.bind(elsewhere);
     it.store(Four, Frame, NUMBER, R8);
     it.lookup(Table::Softirqs, NUMBER);

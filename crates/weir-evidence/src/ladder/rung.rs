@@ -67,11 +67,9 @@ pub(super) fn is_first_pid_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name == Path::new(FIRST_PID_NAMESPACE))
 }
 
-/// The mode in brackets, of `none [integrity] confidentiality`.
+/// The mode, of `none [integrity] confidentiality`, unless it is none.
 fn lockdown_mode(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once('[')?;
-    let (mode, _) = rest.split_once(']')?;
-    (mode != "none").then_some(mode)
+    parse::chosen(text).filter(|mode| *mode != "none")
 }
 
 impl Trial {

@@ -16,17 +16,36 @@ pub const CALLS_MAX: u32 = 512;
 pub const BUCKETS: usize = 40;
 /// Kinds of softirqs the kernel has, with room.
 pub(super) const SOFTIRQS_MAX: u32 = 16;
-/// Process numbers end here (`PID_MAX_LIMIT`); the table of members has a bit for each.
+/// Process numbers end here (`PID_MAX_LIMIT`).
 pub(super) const PID_LIMIT: u32 = 1 << 22;
+/// Processes in a word of the table of members.
+pub(super) const MEMBERS_IN_WORD: u32 = 32;
+/// Number of sides.
+pub(super) const SIDES: u32 = Side::ALL.len() as u32;
+
+/// Of two processes that the same programs observe, one. What is not compared is all on the first side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// The first process and its children.
+    #[default]
+    First,
+    /// The one beside it.
+    Second,
+}
+
+impl Side {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::First, Self::Second];
+}
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
-    /// One bit for each process: whether it is observed.
+    /// Two bits for each process: 0 when it is not observed, otherwise its [`Side`] plus one.
     Members,
     /// By the address of a task: [`ThreadState`].
     Threads,
-    /// By number of the system call: [`CallState`].
+    /// By side and number of the system call: [`CallState`].
     Calls,
     /// By [`Counter`]: a number.
     Counters,
@@ -34,7 +53,7 @@ pub(super) enum Table {
     Cpu,
     /// By [`WakeKey`]: [`WakeState`].
     Wakes,
-    /// By kind, in observed threads and elsewhere: [`SoftirqState`].
+    /// By kind, elsewhere and in observed threads of each side: [`SoftirqState`].
     Softirqs,
 }
 
@@ -62,13 +81,15 @@ impl Table {
             entries_max,
         };
         match self {
-            Self::Members => of(MapKind::Array, 4, 8, PID_LIMIT / 64),
+            Self::Members => of(MapKind::Array, 4, 8, PID_LIMIT / MEMBERS_IN_WORD),
             Self::Threads => of(MapKind::Hash, 8, size_of::<ThreadState>(), THREADS_MAX),
-            Self::Calls => of(MapKind::PerCpuArray, 4, size_of::<CallState>(), CALLS_MAX),
+            Self::Calls => of(MapKind::PerCpuArray, 4, size_of::<CallState>(), SIDES * CALLS_MAX),
             Self::Counters => of(MapKind::PerCpuArray, 4, 8, Counter::COUNT),
             Self::Cpu => of(MapKind::PerCpuArray, 4, size_of::<CpuState>(), 1),
             Self::Wakes => of(MapKind::Hash, size_of::<WakeKey>() as u32, size_of::<WakeState>(), WAKES_MAX),
-            Self::Softirqs => of(MapKind::PerCpuArray, 4, size_of::<SoftirqState>(), 2 * SOFTIRQS_MAX),
+            Self::Softirqs => {
+                of(MapKind::PerCpuArray, 4, size_of::<SoftirqState>(), (1 + SIDES) * SOFTIRQS_MAX)
+            }
         }
     }
 }
@@ -94,6 +115,8 @@ pub(super) struct ThreadState {
     /// Process in the upper half, thread in the lower.
     pub(super) ids: u64,
     pub(super) calls: u64,
+    /// Its [`Side`].
+    pub(super) side: u64,
     pub(super) call_number: u32,
     /// It was made by an observed thread, and has not come back from that call yet.
     pub(super) is_newborn: u32,
@@ -129,6 +152,8 @@ pub(super) struct WakeKey {
     pub(super) sleeper: u32,
     /// As [`CpuState::softirq`].
     pub(super) softirq: u32,
+    /// The sleeper's.
+    pub(super) side: u64,
 }
 
 /// How often, and how long the sleepers had slept.
@@ -146,27 +171,27 @@ pub(super) struct SoftirqState {
     pub(super) ns: u64,
 }
 
-/// A single number.
+/// A single number; most of them have one for each side, that of the first in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Counter {
     /// Calls whose beginning was not seen.
     Cut,
+    /// Observed threads that ended.
+    ThreadsEnded = 2,
+    /// Their times.
+    EndedBlockedNs = 4,
+    EndedQueuedNs = 6,
     /// Times a thread could not be followed because the table was full.
-    ThreadsLost,
+    ThreadsLost = 8,
     /// Wakes that found no room.
     WakesLost,
-    /// Observed threads that ended.
-    ThreadsEnded,
-    /// Their times.
-    EndedBlockedNs,
-    EndedQueuedNs,
-    /// First of the io_uring events: two for each, in other contexts and in observed threads.
+    /// First of the io_uring events: three for each, in other contexts and in observed threads of each side.
     Uring,
 }
 
 impl Counter {
-    pub(super) const COUNT: u32 = Self::Uring as u32 + 2 * URING_EVENTS.len() as u32;
+    pub(super) const COUNT: u32 = Self::Uring as u32 + (1 + SIDES) * URING_EVENTS.len() as u32;
 }
 
 /// Events of io_uring that are counted, by their names in the kernel and here.
@@ -187,6 +212,8 @@ pub struct TracedThread {
     pub pid: u32,
     /// Thread number.
     pub tid: u32,
+    /// The side it is on.
+    pub side: Side,
     /// System calls it began.
     pub calls: u64,
     /// Time asleep, without what is still going on.
@@ -247,6 +274,8 @@ pub struct TracedWake {
     pub sleeper_tid: u32,
     /// The softirq in which it happened, whatever thread it interrupted.
     pub softirq: Option<u32>,
+    /// The sleeper's side.
+    pub side: Side,
     /// How often.
     pub count: u64,
     /// Sum of the sleeps it ended.
@@ -264,6 +293,10 @@ fn half(bytes: &[u8], offset: usize) -> u32 {
     found.map_or(0, u32::from_ne_bytes)
 }
 
+fn side(number: u64) -> Side {
+    if number == Side::Second as u64 { Side::Second } else { Side::First }
+}
+
 impl TracedThread {
     pub(super) fn decode(bytes: &[u8]) -> Self {
         let at = |offset| word(bytes, offset);
@@ -274,6 +307,7 @@ impl TracedThread {
         Self {
             pid: (ids >> 32) as u32,
             tid: ids as u32,
+            side: side(at(offset_of!(ThreadState, side))),
             calls: at(offset_of!(ThreadState, calls)),
             blocked_ns: at(offset_of!(ThreadState, blocked_ns)),
             queued_ns: at(offset_of!(ThreadState, queued_ns)),
@@ -338,6 +372,7 @@ impl TracedWake {
             waker_name: String::from_utf8_lossy(&name[..length]).into_owned(),
             sleeper_tid: half(key, offset_of!(WakeKey, sleeper)),
             softirq: softirq.checked_sub(1),
+            side: side(word(key, offset_of!(WakeKey, side))),
             count: word(value, offset_of!(WakeState, count)),
             blocked_ns: word(value, offset_of!(WakeState, blocked_ns)),
         }

@@ -15,8 +15,8 @@ use super::{
     programs::{self, Group},
     rung,
     tables::{
-        self, CALLS_MAX, Counter, PID_LIMIT, SOFTIRQS_MAX, Table, TracedCall, TracedThread, TracedWake,
-        URING_EVENTS,
+        self, CALLS_MAX, Counter, MEMBERS_IN_WORD, PID_LIMIT, SIDES, SOFTIRQS_MAX, Side, Table, TracedCall,
+        TracedThread, TracedWake, URING_EVENTS,
     },
 };
 
@@ -114,7 +114,7 @@ impl Tracer {
             tables.insert(table.name(), map);
         }
         let mut tracer = Self { tables, attached: Vec::new(), left_out: Vec::new() };
-        tracer.observe(members)?;
+        tracer.observe(members, Side::First)?;
         tracer.attach(programs::family()).map_err(|(error, _)| error)?;
         let order = [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Calls];
         for group in order.into_iter().filter(|group| groups.contains(group)) {
@@ -140,7 +140,7 @@ impl Tracer {
     }
 
     /// Adds processes; what they did before is not known.
-    pub fn observe(&self, members: &[u32]) -> Result<(), TracerError> {
+    pub fn observe(&self, members: &[u32], side: Side) -> Result<(), TracerError> {
         let table = self.table(Table::Members);
         let refused = |error| TracerError::Refused { what: "a member".to_owned(), log: String::new(), error };
         let mut bits: BTreeMap<u32, u64> = BTreeMap::new();
@@ -148,7 +148,8 @@ impl Tracer {
             if member == 0 || member >= PID_LIMIT {
                 return Err(TracerError::NoSuchProcess(member));
             }
-            *bits.entry(member / 64).or_default() |= 1 << (member % 64);
+            let (index, place) = place_of(member);
+            *bits.entry(index).or_default() |= (side as u64 + 1) << place;
         }
         for (index, new) in bits {
             let key = index.to_ne_bytes();
@@ -163,10 +164,11 @@ impl Tracer {
     /// Takes a process out again, with all that is known of its threads.
     pub(super) fn forget(&self, member: u32) -> io::Result<()> {
         let members = self.table(Table::Members);
-        let key = (member / 64).to_ne_bytes();
+        let (index, place) = place_of(member);
+        let key = index.to_ne_bytes();
         let mut value = [0_u8; 8];
         members.read(&key, &mut value)?;
-        let word = u64::from_ne_bytes(value) & !(1 << (member % 64));
+        let word = u64::from_ne_bytes(value) & !(3 << place);
         members.write(&key, &word.to_ne_bytes())?;
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
@@ -178,13 +180,18 @@ impl Tracer {
         Ok(())
     }
 
-    /// The sums now.
+    /// The sums now, of the first side.
     pub fn read(&self) -> io::Result<KernelCounts> {
+        self.read_side(Side::First)
+    }
+
+    /// The sums now. What the other side did on the machine is elsewhere; what found no room is of both.
+    pub fn read_side(&self, side: Side) -> io::Result<KernelCounts> {
         let mut counts = KernelCounts { at_ns: monotonic_ns(), ..KernelCounts::default() };
-        self.read_calls(&mut counts)?;
-        self.read_threads(&mut counts)?;
-        self.read_counters(&mut counts)?;
-        self.read_softirqs(&mut counts)?;
+        self.read_calls(side, &mut counts)?;
+        self.read_threads(side, &mut counts)?;
+        self.read_counters(side, &mut counts)?;
+        self.read_softirqs(side, &mut counts)?;
         counts.misses =
             self.attached.iter().map(|(_, program, _)| program.misses().unwrap_or_default()).sum();
         Ok(counts)
@@ -192,11 +199,16 @@ impl Tracer {
 
     /// Stops counting and gives the sums. Calls that are still going on are in [`KernelCounts::threads`].
     pub fn finish(mut self) -> io::Result<KernelCounts> {
+        self.stop();
+        self.read()
+    }
+
+    /// Stops counting; the sums can still be read.
+    pub fn stop(&mut self) {
         // No call may begin unseen while ends are still looked at: the last one attached is where they begin.
         while self.attached.len() > 1 {
             self.attached.pop();
         }
-        self.read()
     }
 
     fn table(&self, table: Table) -> &Map {
@@ -226,12 +238,12 @@ impl Tracer {
         Ok(())
     }
 
-    fn read_calls(&self, counts: &mut KernelCounts) -> io::Result<()> {
+    fn read_calls(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
         let table = self.table(Table::Calls);
         let mut values = vec![0; table.read_bytes()];
         let stride = (table.shape().value_bytes as usize).next_multiple_of(8);
         for number in 0..CALLS_MAX {
-            table.read(&number.to_ne_bytes(), &mut values)?;
+            table.read(&(side as u32 * CALLS_MAX + number).to_ne_bytes(), &mut values)?;
             let each = values.chunks_exact(stride).map(TracedCall::decode);
             let sum = each.fold(TracedCall::default(), |sum, it| sum.combined(&it, |one, other| one + other));
             if sum != TracedCall::default() {
@@ -241,7 +253,7 @@ impl Tracer {
         Ok(())
     }
 
-    fn read_threads(&self, counts: &mut KernelCounts) -> io::Result<()> {
+    fn read_threads(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
         let threads = self.table(Table::Threads);
         let mut value = vec![0; threads.read_bytes()];
         for key in threads.keys()? {
@@ -251,7 +263,7 @@ impl Tracer {
             }
         }
         // A new thread has no number before it first comes back from the kernel.
-        counts.threads.retain(|thread| thread.tid > 0);
+        counts.threads.retain(|thread| thread.tid > 0 && thread.side == side);
         counts.threads.sort_by_key(|thread| (thread.pid, thread.tid));
         let wakes = self.table(Table::Wakes);
         let mut value = vec![0; wakes.read_bytes()];
@@ -260,22 +272,25 @@ impl Tracer {
                 counts.wakes.push(TracedWake::decode(&key, &value));
             }
         }
+        counts.wakes.retain(|wake| wake.side == side);
         counts.wakes.sort_by_key(|wake| (wake.sleeper_tid, wake.waker_tid, wake.softirq));
         Ok(())
     }
 
-    fn read_counters(&self, counts: &mut KernelCounts) -> io::Result<()> {
-        counts.calls_cut = self.counter(Counter::Cut as u32)?;
+    fn read_counters(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
+        let own = |first: Counter| self.counter(first as u32 + side as u32);
+        counts.calls_cut = own(Counter::Cut)?;
+        counts.threads_ended = own(Counter::ThreadsEnded)?;
+        counts.ended_blocked_ns = own(Counter::EndedBlockedNs)?;
+        counts.ended_queued_ns = own(Counter::EndedQueuedNs)?;
         counts.threads_lost = self.counter(Counter::ThreadsLost as u32)?;
         counts.wakes_lost = self.counter(Counter::WakesLost as u32)?;
-        counts.threads_ended = self.counter(Counter::ThreadsEnded as u32)?;
-        counts.ended_blocked_ns = self.counter(Counter::EndedBlockedNs as u32)?;
-        counts.ended_queued_ns = self.counter(Counter::EndedQueuedNs as u32)?;
         for (index, name) in (0..).zip(URING_EVENTS) {
-            let elsewhere = self.counter(Counter::Uring as u32 + 2 * index)?;
-            let own = self.counter(Counter::Uring as u32 + 2 * index + 1)?;
-            if own + elsewhere > 0 {
-                counts.uring.insert(name, (own, elsewhere));
+            let first = Counter::Uring as u32 + (1 + SIDES) * index;
+            let all = (0..=SIDES).map(|place| self.counter(first + place)).sum::<io::Result<u64>>()?;
+            let own = self.counter(first + 1 + side as u32)?;
+            if all > 0 {
+                counts.uring.insert(name, (own, all.saturating_sub(own)));
             }
         }
         Ok(())
@@ -288,17 +303,18 @@ impl Tracer {
         Ok(values.chunks_exact(8).map(tables::decode_counter).sum())
     }
 
-    fn read_softirqs(&self, counts: &mut KernelCounts) -> io::Result<()> {
+    fn read_softirqs(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
         let table = self.table(Table::Softirqs);
         let stride = table.shape().value_bytes as usize;
         let mut values = vec![0; table.read_bytes()];
-        for index in 0..2 * SOFTIRQS_MAX {
+        for index in 0..(1 + SIDES) * SOFTIRQS_MAX {
             table.read(&index.to_ne_bytes(), &mut values)?;
             let each = values.chunks_exact(stride).map(tables::decode_softirq);
             let sum = each.fold((0, 0), |sum, (count, ns)| (sum.0 + count, sum.1 + ns));
             if sum.0 > 0 {
                 let kind = counts.softirqs.entry(index % SOFTIRQS_MAX).or_default();
-                kind[usize::from(index < SOFTIRQS_MAX)] = sum;
+                let place = &mut kind[usize::from(index / SOFTIRQS_MAX != 1 + side as u32)];
+                *place = (place.0 + sum.0, place.1 + sum.1);
             }
         }
         Ok(())
@@ -363,9 +379,38 @@ impl KernelCounts {
     }
 }
 
+/// The word of a process in the table of members, and the place of its two bits in there.
+fn place_of(member: u32) -> (u32, u32) {
+    (member / MEMBERS_IN_WORD, member % MEMBERS_IN_WORD * 2)
+}
+
 /// The clock that the kernel's programs read.
 pub(super) fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_fell_count_nothing() {
+        let thread = |calls| TracedThread { tid: 1, calls, blocked_ns: calls, ..TracedThread::default() };
+        let reading = |count: u64| KernelCounts {
+            calls: BTreeMap::from([(0, TracedCall { count, wall_ns: count, ..TracedCall::default() })]),
+            calls_cut: count,
+            threads: vec![thread(count)],
+            wakes: vec![TracedWake { count, blocked_ns: count, ..TracedWake::default() }],
+            softirqs: BTreeMap::from([(3, [(count, count); 2])]),
+            uring: BTreeMap::from([("io_uring_complete", (count, count))]),
+            ..KernelCounts::default()
+        };
+        let fell = reading(2).since(&reading(u64::MAX));
+        assert!(fell.calls.is_empty() && fell.wakes.is_empty(), "{fell:?}");
+        assert_eq!((fell.calls_cut, fell.threads[0].calls, fell.threads[0].blocked_ns), (0, 0, 0));
+        assert_eq!((fell.softirqs[&3], fell.uring["io_uring_complete"]), ([(0, 0); 2], (0, 0)));
+        assert_eq!(reading(u64::MAX).since(&reading(1)).calls[&0].count, u64::MAX - 1);
+    }
 }

@@ -329,7 +329,7 @@ fn a_study_is_not_continued_on_another_machine() {
     let elsewhere = Fingerprint { cpus_online: 64, ..Fingerprint::default() };
     let callbacks = Callbacks { launcher: &mut launcher, interrupt: &NEVER, progress: &mut |_| {} };
     let error = run::resume(&folder, &elsewhere, callbacks).expect_err("the blocks cannot be mixed");
-    assert!(error.to_string().contains("CPUs online 0 there, 64 here"), "{error}");
+    assert!(error.to_string().contains("cpus_online 0 there, 64 here"), "{error}");
     assert_eq!(ExitCode::of_error(&error).code(), 12);
 }
 

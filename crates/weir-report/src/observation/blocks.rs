@@ -2,13 +2,16 @@
 
 use weir_record::observation::{Observation, Rung, StraceTable, Trace};
 
-use super::{tables, told};
+use super::{compared, tables, told};
 use crate::{
     display::printable,
     format,
     language::{Language, told},
     table::Table,
 };
+
+/// Lines of the sums that a view has room for that is drawn every second.
+const LIVE_LINES: usize = 2;
 
 /// A part of the view.
 #[derive(Default)]
@@ -28,6 +31,8 @@ pub(super) struct Columns {
     pub table: Table,
     /// Columns that may go, the least important first.
     pub optional: Vec<usize>,
+    /// How many go at a time.
+    pub together: usize,
 }
 
 /// The parts of a view.
@@ -40,6 +45,9 @@ pub(super) struct Blocks {
 }
 
 pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
+    if let Some(beside) = &observation.beside {
+        return compared::all(observation, beside, language);
+    }
     let mut blocks = vec![process(observation, language)];
     if let Some(trace) = &observation.trace {
         blocks.push(calls(observation, trace, language));
@@ -62,6 +70,25 @@ pub(super) fn all(observation: &Observation, language: Language) -> Blocks {
     }
 }
 
+/// What a view that is drawn every second has room for: tables, and no sentences.
+pub(super) fn live(observation: &Observation, language: Language) -> Blocks {
+    if let Some(beside) = &observation.beside {
+        return compared::live(observation, beside, language);
+    }
+    let of_trace = observation.trace.as_ref();
+    let tables = [
+        of_trace.map(|trace| calls(observation, trace, language)),
+        Some(threads(observation, language)),
+        of_trace.map(|trace| wakes(observation, trace, language)),
+    ];
+    let short = |block: Block| Block { help: String::new(), lines: Vec::new(), ..block };
+    let mut sums = process(observation, language);
+    sums.lines.truncate(LIVE_LINES);
+    let mut blocks = vec![sums];
+    blocks.extend(tables.into_iter().flatten().filter(|block| block.table.is_some()).map(short));
+    Blocks { title: title(observation, language), conclusion: Vec::new(), blocks }
+}
+
 fn title(observation: &Observation, language: Language) -> String {
     let (pid, command) = (observation.pid, printable(&observation.command));
     let length = language.duration(observation.window_ns);
@@ -81,6 +108,11 @@ pub(super) struct Window(pub u64);
 impl Window {
     pub(super) fn rate(&self, count: u64) -> String {
         format::rate(count as f64 * 1e9 / self.0 as f64)
+    }
+
+    /// The same without its unit.
+    pub(super) fn per_second(&self, count: u64) -> String {
+        format::grouped(count as f64 * 1e9 / self.0 as f64)
     }
 
     pub(super) fn share(&self, ns: u64) -> String {
@@ -173,19 +205,9 @@ fn calls(observation: &Observation, trace: &Trace, language: Language) -> Block 
 
 fn threads(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["Threads", "스레드", "线程"]);
-    let mut lines = Vec::new();
-    if observation.threads_left_out > 0 {
-        let count = observation.threads_left_out;
-        lines.push(told!(
-            language,
-            "{count} threads with less CPU are not kept.",
-            "CPU를 덜 쓴 스레드 {count}개는 기록하지 않았습니다.",
-            "另有 {count} 个 CPU 更少的线程未保存。",
-        ));
-    }
     Block {
         title: title.to_owned(),
-        lines,
+        lines: told::threads_left_out(observation, language).into_iter().collect(),
         table: tables::threads(observation, language),
         ..Block::default()
     }
@@ -267,12 +289,13 @@ fn under_strace(observation: &Observation, strace: &StraceTable, language: Langu
 }
 
 /// How it is known, and what would show more.
-fn evidence(observation: &Observation, language: Language) -> Block {
+pub(super) fn evidence(observation: &Observation, language: Language) -> Block {
     let title = language.choose(["How this is known", "근거", "依据"]);
     let mut lines: Vec<String> = observation.notes.iter().map(|note| told::note(note, language)).collect();
     if let Some(trace) = &observation.trace {
         lines.push(told::cost(trace, language));
     }
+    lines.extend(told::observer(observation, language));
     let next =
         observation.ladder.iter().find(|state| state.rung > observation.rung && state.rung != Rung::Strace);
     if let Some(state) = next {

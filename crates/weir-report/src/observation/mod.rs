@@ -1,6 +1,7 @@
 //! Views of an observed process: text for a terminal and one page. Both draw the same blocks.
 
 mod blocks;
+mod compared;
 mod page;
 mod tables;
 mod text;
@@ -13,6 +14,17 @@ use crate::language::Language;
 /// The observation as text of at most so many columns.
 pub fn terminal(observation: &Observation, language: Language, width_columns: usize, color: bool) -> String {
     text::document(&blocks::all(observation, language), language, width_columns, color)
+}
+
+/// What was seen of it since the last look, as lines that fit a terminal of that size: tables with as many rows as
+/// there is room for, those with most CPU first.
+pub fn live(
+    observation: &Observation,
+    language: Language,
+    width_columns: usize,
+    height_rows: usize,
+) -> String {
+    text::live(blocks::live(observation, language), language, width_columns, height_rows)
 }
 
 /// One self-contained page.
@@ -147,6 +159,8 @@ mod tests {
             trace,
             bound: traced.then_some(bound),
             strace: traced.then(strace),
+            observer_cpu_ns: Some(9_000_000),
+            beside: None,
         }
     }
 
@@ -173,6 +187,52 @@ mod tests {
                 assert!(page.starts_with("<!DOCTYPE html>") && page.contains("4242"), "{page}");
                 assert!(!page.contains("<script") && !page.contains('\u{1b}'));
             }
+        }
+    }
+
+    fn pair() -> Observation {
+        let mut other = observed(Some(trace()));
+        (other.pid, other.command) = (77, "/usr/bin/redis-server *:6379".to_owned());
+        other.threads[0].tid = 77;
+        other.threads[0].name = "redis-server".to_owned();
+        other.trace.as_mut().expect("it was traced").calls.remove(1);
+        Observation { beside: Some(Box::new(other)), ..observed(Some(trace())) }
+    }
+
+    #[test]
+    fn two_processes_in_a_terminal() {
+        insta::assert_snapshot!(terminal(&pair(), Language::English, 110, false));
+    }
+
+    #[test]
+    fn two_processes_stand_side_by_side_in_every_language_and_neither_is_called_faster() {
+        for language in Language::ALL {
+            for width in [60, 80, 120] {
+                let text = terminal(&pair(), language, width, false);
+                assert!(text.lines().all(|line| columns(line) <= width), "{width}\n{text}");
+                assert!(text.contains("4242 nginx") && text.contains("77 redis-server"), "{text}");
+            }
+            assert!(html(&pair(), language).contains("77 redis-server"));
+        }
+    }
+
+    #[test]
+    fn a_live_view_fits_every_terminal() {
+        let mut busy = observed(Some(trace()));
+        let thread = busy.threads[0].clone();
+        busy.threads = (0..1_000).map(|tid| ThreadFigures { tid, ..thread.clone() }).collect();
+        for observation in [busy, pair(), observed(None)] {
+            for language in Language::ALL {
+                for (width, height) in [(60, 10), (80, 24), (120, 50), (200, 4)] {
+                    let text = live(&observation, language, width, height);
+                    assert!(text.lines().count() <= height, "{height}\n{text}");
+                    assert!(text.lines().all(|line| columns(line) <= width), "{width}\n{text}");
+                }
+            }
+        }
+        let text = live(&observed(Some(trace())), Language::English, 110, 40);
+        for word in ["sendto", "epoll_wait", "nginx", "wrk", "q or Ctrl-C"] {
+            assert!(text.contains(word), "{word}\n{text}");
         }
     }
 

@@ -14,17 +14,20 @@ use crate::{
 const ROWS_MAX: usize = 24;
 
 /// A table, unless it has no rows.
-fn columns(
-    head: &[&str],
+pub(super) fn columns(
+    head: Vec<String>,
     text_columns: usize,
     rows: Vec<Vec<String>>,
     optional: &[usize],
 ) -> Option<Columns> {
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     let rows: Vec<_> = rows.into_iter().take(ROWS_MAX).collect();
-    let head = head.iter().map(|&title| title.to_owned()).collect();
     let table = Table { left_out, ..Table::with_head(head, text_columns, rows) };
-    (!table.rows.is_empty()).then(|| Columns { table, optional: optional.to_vec() })
+    (!table.rows.is_empty()).then(|| Columns { table, optional: optional.to_vec(), together: 1 })
+}
+
+fn owned(head: &[&str]) -> Vec<String> {
+    head.iter().map(|&title| title.to_owned()).collect()
 }
 
 pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
@@ -51,31 +54,34 @@ pub(super) fn calls(observation: &Observation, trace: &Trace, language: Language
     };
     let window = Window(trace.window_ns);
     let row = |call: &CallFigures| {
-        let time = |ns: u64| if ns == 0 { ABSENT.to_owned() } else { format::nanos(ns as f64) };
         let share = call.on_cpu_ns as f64 / observation.totals.cpu_ns as f64;
         vec![
             printable(&call.name),
             window.rate(call.count),
             format::percent(share),
             format::nanos(call.on_cpu_ns as f64 / call.count as f64),
-            time(call.on_cpu_ns),
-            time(call.blocked_ns),
-            time(call.queued_ns),
+            time_or_absent(call.on_cpu_ns),
+            time_or_absent(call.blocked_ns),
+            time_or_absent(call.queued_ns),
             count_or_absent(call.again),
             count_or_absent(call.errors),
             answer(call),
             curve(&call.buckets),
         ]
     };
-    columns(&head, 1, trace.calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])
+    columns(owned(&head), 1, trace.calls.iter().map(row).collect(), &[6, 8, 4, 7, 10, 5, 9])
 }
 
-fn count_or_absent(count: u64) -> String {
+pub(super) fn time_or_absent(ns: u64) -> String {
+    if ns == 0 { ABSENT.to_owned() } else { format::nanos(ns as f64) }
+}
+
+pub(super) fn count_or_absent(count: u64) -> String {
     if count == 0 { ABSENT.to_owned() } else { format::count(count) }
 }
 
 /// What a call answers on the mean, where that is an amount.
-fn answer(call: &CallFigures) -> String {
+pub(super) fn answer(call: &CallFigures) -> String {
     let answered = call.count.saturating_sub(call.errors).saturating_sub(call.again);
     let mean = call.returned as f64 / answered as f64;
     let moves_bytes = ["read", "write", "recv", "send", "splice"];
@@ -112,19 +118,18 @@ pub(super) fn threads(observation: &Observation, language: Language) -> Option<C
         Language::Chinese => ["TID", "名称", "CPU", "排队", "cswch/s", "nvcswch/s", "系统调用"],
     };
     let window = Window(observation.window_ns);
-    let per_second = |count: u64| format::grouped(count as f64 * 1e9 / observation.window_ns as f64);
     let rows = observation.threads.iter().map(|thread| {
         vec![
             thread.tid.to_string(),
             printable(&thread.name),
             window.share(thread.cpu_ns),
             window.share(thread.run_delay_ns),
-            per_second(thread.context_switches_voluntary),
-            per_second(thread.context_switches_involuntary),
+            window.per_second(thread.context_switches_voluntary),
+            window.per_second(thread.context_switches_involuntary),
             thread.calls.map_or_else(|| ABSENT.to_owned(), |calls| window.rate(calls)),
         ]
     });
-    columns(&head, 2, rows.collect(), &[3])
+    columns(owned(&head), 2, rows.collect(), &[3])
 }
 
 pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language) -> Option<Columns> {
@@ -150,7 +155,7 @@ pub(super) fn wakes(observation: &Observation, trace: &Trace, language: Language
             format::nanos(wake.blocked_ns as f64 / wake.count as f64),
         ]
     });
-    columns(&head, 3, rows.collect(), &[4])
+    columns(owned(&head), 3, rows.collect(), &[4])
 }
 
 /// strace's time beside what the kernel's programs say, each as a share of its window.
@@ -181,7 +186,7 @@ pub(super) fn strace(observation: &Observation, strace: &StraceTable, language: 
             ),
         ]
     });
-    columns(&head, 1, rows.collect(), &[6, 3, 5])
+    columns(owned(&head), 1, rows.collect(), &[6, 3, 5])
 }
 
 pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
@@ -200,7 +205,7 @@ pub(super) fn softirqs(trace: &Trace, language: Language) -> Option<Columns> {
             window.share(it.elsewhere_ns),
         ]
     });
-    columns(&head, 1, rows.collect(), &[])
+    columns(owned(&head), 1, rows.collect(), &[])
 }
 
 pub(super) fn uring(trace: &Trace, language: Language) -> Option<Columns> {
@@ -214,7 +219,7 @@ pub(super) fn uring(trace: &Trace, language: Language) -> Option<Columns> {
         .uring
         .iter()
         .map(|it| vec![printable(&it.event), window.rate(it.count), window.rate(it.elsewhere_count)]);
-    columns(&head, 1, rows.collect(), &[])
+    columns(owned(&head), 1, rows.collect(), &[])
 }
 
 #[cfg(test)]

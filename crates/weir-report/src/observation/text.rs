@@ -24,6 +24,36 @@ pub(super) fn document(blocks: &Blocks, language: Language, width_columns: usize
     out.finish()
 }
 
+/// The same with the rows of tables cut to the height; never higher than that.
+pub(super) fn live(
+    mut blocks: Blocks,
+    language: Language,
+    width_columns: usize,
+    height_rows: usize,
+) -> String {
+    let rows_of = |block: &Block| block.table.as_ref().map_or(0, |content| content.table.rows.len());
+    let mut rows_max = blocks.blocks.iter().map(rows_of).max().unwrap_or(0);
+    let leave = language.choose([
+        "q or Ctrl-C ends it and prints the report",
+        "q 또는 Ctrl-C: 끝내고 보고서 출력",
+        "按 q 或 Ctrl-C 结束并输出报告",
+    ]);
+    let room = height_rows.saturating_sub(2);
+    loop {
+        for content in blocks.blocks.iter_mut().filter_map(|block| block.table.as_mut()) {
+            let left_out = content.table.rows.len().saturating_sub(rows_max);
+            content.table.rows.truncate(rows_max);
+            content.table.left_out += left_out;
+        }
+        let text = document(&blocks, language, width_columns, false);
+        if text.lines().count() <= room || rows_max <= 1 {
+            let lines = text.lines().take(room).chain(["", leave]).take(height_rows);
+            return lines.collect::<Vec<_>>().join("\n");
+        }
+        rows_max -= 1;
+    }
+}
+
 fn draw(block: &Block, language: Language, out: &mut Output) {
     out.blank();
     out.styled(Style::Bold, &block.title);
@@ -45,11 +75,11 @@ fn draw(block: &Block, language: Language, out: &mut Output) {
 fn fitting(content: &Columns, width: usize) -> Table {
     let source = &content.table;
     let mut kept: Vec<usize> = (0..source.head.len()).collect();
-    for optional in &content.optional {
+    for optional in content.optional.chunks(content.together) {
         if width_of(&selected(source, &kept)) <= width {
             break;
         }
-        kept.retain(|column| column != optional);
+        kept.retain(|column| !optional.contains(column));
     }
     let mut table = selected(source, &kept);
     let beyond = width_of(&table).saturating_sub(width);

@@ -14,6 +14,9 @@ pub(super) fn ending(ending: Ending, language: Language) -> &'static str {
     match ending {
         Ending::Time => "",
         Ending::Interrupted => language.choose([" (stopped)", " (중단됨)", "（被中止）"]),
+        Ending::OtherEnded => {
+            language.choose([" (until the other ended)", " (다른 쪽이 끝날 때까지)", "（直至另一方结束）"])
+        }
         Ending::TargetEnded => language.choose([" (until it ended)", " (종료할 때까지)", "（直至其结束）"]),
     }
 }
@@ -95,15 +98,50 @@ fn of_proc(observation: &Observation, language: Language) -> Option<String> {
     ))
 }
 
+/// Waits for readiness, and what each gave on the mean; nothing where they hardly ever happen, which says nothing of
+/// how a program waits.
+fn waits(trace: &Trace) -> Option<(u64, f64)> {
+    let waits = trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
+    let (waited, events) = waits.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
+    let is_often = waited > 0 && waited as f64 * 1e9 >= trace.window_ns as f64;
+    is_often.then(|| (waited, events as f64 / waited as f64))
+}
+
+/// Events that a wait for readiness gave on the mean.
+pub(super) fn events_of_a_wait(observation: &Observation) -> Option<f64> {
+    observation.trace.as_ref().and_then(waits).map(|(_, each)| each)
+}
+
+pub(super) fn threads_left_out(observation: &Observation, language: Language) -> Option<String> {
+    let count = observation.threads_left_out;
+    let line = || {
+        told!(
+            language,
+            "{count} threads with less CPU are not kept.",
+            "CPU를 덜 쓴 스레드 {count}개는 기록하지 않았습니다.",
+            "另有 {count} 个 CPU 更少的线程未保存。",
+        )
+    };
+    (count > 0).then(line)
+}
+
+/// What watching cost on this machine, beside what it costs the process itself.
+pub(super) fn observer(observation: &Observation, language: Language) -> Option<String> {
+    let share = Window(observation.window_ns).share(observation.observer_cpu_ns?);
+    Some(told!(
+        language,
+        "Watching took {share} of a CPU itself.",
+        "관찰 자체에 코어 하나의 {share}가 쓰였습니다.",
+        "观察本身占用一个核的 {share}。",
+    ))
+}
+
 /// What stands below the calls: how full waits are, and what was going on at the edges.
 pub(super) fn about_calls(trace: &Trace, language: Language) -> Vec<String> {
     let mut lines = Vec::new();
     let window = Window(trace.window_ns);
-    let waits = trace.calls.iter().filter(|call| call.purpose == Purpose::Readiness);
-    let (waited, events) = waits.fold((0, 0), |sum, call| (sum.0 + call.count, sum.1 + call.returned));
-    // One that hardly ever happens says nothing of how a program waits.
-    if waited as f64 * 1e9 >= trace.window_ns as f64 && waited > 0 {
-        let (each, rate) = (format::per_message(events as f64 / waited as f64), window.rate(waited));
+    if let Some((waited, each)) = waits(trace) {
+        let (each, rate) = (format::per_message(each), window.rate(waited));
         lines.push(told!(
             language,
             "A wait for readiness gives {each} events on the mean (batch factor), {rate}.",
@@ -279,15 +317,8 @@ pub(super) fn note(note: &Note, language: Language) -> String {
             "32비트 프로그램이 되어 시스템 콜 번호가 다르므로 이름이 틀릴 수 있습니다.",
             "它变成了 32 位程序，系统调用号不同：名称可能有误。",
         ),
-        Note::EndedBetween { interval_ns } => {
-            let interval = language.duration(*interval_ns);
-            told!(
-                language,
-                "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
-                "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
-                "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
-            )
-        }
+        Note::EndedBetween { interval_ns } => of_last_reading(*interval_ns, None, language),
+        Note::Unread { interval_ns, error } => of_last_reading(*interval_ns, Some(error), language),
         // Why, and the command that unlocks it, stand with the rung.
         Note::NotTraced { .. } => told!(
             language,
@@ -314,5 +345,25 @@ pub(super) fn note(note: &Note, language: Language) -> String {
                 "缺少 {tracepoint}：{error}。",
             )
         }
+    }
+}
+
+/// Figures are of the last reading: because it ended, or for another reason.
+fn of_last_reading(interval_ns: u64, error: Option<&str>, language: Language) -> String {
+    let interval = language.duration(interval_ns);
+    match error.map(printable) {
+        None => told!(
+            language,
+            "It ended and was gone: figures of /proc are those of the last reading, at most {interval} before.",
+            "종료되어 사라졌습니다. /proc 수치는 길어야 {interval} 전의 마지막 값입니다.",
+            "它已结束并消失：/proc 的数值来自最后一次读取，至多早 {interval}。",
+        ),
+        Some(error) => told!(
+            language,
+            "It could not be read any more ({error}): figures of /proc are those of the last reading, {interval} \
+             before or earlier.",
+            "더 이상 읽을 수 없었습니다({error}). /proc 수치는 {interval} 이상 전의 마지막 값입니다.",
+            "无法再读取（{error}）：/proc 的数值来自最后一次读取，早 {interval} 或更久。",
+        ),
     }
 }

@@ -13,6 +13,9 @@ pub(crate) struct Observe {
     /// Observe this process and its children
     #[arg(short, long, value_name = "PID", value_parser = number::<u32>)]
     pub(crate) pid: Option<u32>,
+    /// Observe this process and its children beside it, in the same window and by the same programs
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "strace"], value_parser = number::<u32>)]
+    pub(crate) compare: Option<u32>,
     /// How long [default: 10s, or until the command ends; a command that still runs then is ended]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<String>,
@@ -24,7 +27,7 @@ pub(crate) struct Observe {
     #[arg(long, value_name = "PART", value_enum, requires = "trace")]
     pub(crate) without: Vec<ObservedGroup>,
     /// Afterwards, watch it for as long under strace, to see what that makes of it. It may slow it a hundredfold
-    #[arg(long, requires = "pid")]
+    #[arg(long, conflicts_with = "command")]
     pub(crate) strace: bool,
     /// Print the record as JSON instead of a report
     #[arg(long)]

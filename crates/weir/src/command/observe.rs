@@ -14,10 +14,10 @@ use anyhow::{Context, Result, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use weir_evidence::{
     ladder::{Group, strace::Strace},
-    watch::{Plan, Watch, WatchError},
+    watch::{Plan, Step, Watch, WatchError},
 };
 use weir_judge::bound::bound;
-use weir_monitor::{live, snapshot::Monitor, target::Target};
+use weir_monitor::live::Page;
 use weir_record::{
     SCHEMA_VERSION,
     observation::{Ending, Note, Observation, Rung, StraceTable},
@@ -56,12 +56,19 @@ pub(crate) fn run(arguments: &Observe) -> Result<Exit> {
     let rung = if arguments.trace { Rung::Programs } else { Rung::Process };
     let plan = Plan { rung, groups: &groups };
     let (observation, exit) = match arguments.pid {
-        Some(pid) => (of_process(arguments, pid, plan, length.unwrap_or(LENGTH), &stop)?, Exit::Ok),
+        Some(pid) => (of_process(arguments, pid, plan, length.unwrap_or(LENGTH), language, &stop)?, Exit::Ok),
         None => of_command(arguments, plan, length, &stop)?,
     };
-    let observation = Observation { bound: bound(&observation), ..observation };
-    show(arguments, &observation, language)?;
-    Ok(if observation.ending == Ending::Interrupted { Exit::Interrupted } else { exit })
+    let is_stopped = observation.ending == Ending::Interrupted;
+    show(arguments, &judged(observation), language)?;
+    Ok(if is_stopped || stop.load(Ordering::Relaxed) { Exit::Interrupted } else { exit })
+}
+
+/// With what batching could bring, to each.
+fn judged(observation: Observation) -> Observation {
+    let bound = bound(&observation);
+    let beside = observation.beside.map(|beside| Box::new(judged(*beside)));
+    Observation { bound, beside, ..observation }
 }
 
 fn of_process(
@@ -69,13 +76,17 @@ fn of_process(
     pid: u32,
     plan: Plan<'_>,
     length: Duration,
+    language: Language,
     stop: &AtomicBool,
 ) -> Result<Observation> {
-    let mut watch = Watch::begin(pid, plan).map_err(usage)?;
+    let mut watch = Watch::begin(pid, arguments.compare, plan).map_err(|error| usage(arguments, error))?;
     let is_shown =
         !arguments.plain && !arguments.json && io::stdout().is_terminal() && io::stdin().is_terminal();
-    let ending =
-        if is_shown { watch_live(&mut watch, pid, length, stop)? } else { watch.run(Some(length), stop) };
+    let ending = if is_shown {
+        watch_live(&mut watch, length, language, stop)?
+    } else {
+        watch.run(Some(length), stop)
+    };
     let mut observation = watch.end(ending);
     if arguments.strace && ending == Ending::Time {
         match under_strace(pid, length, stop) {
@@ -98,31 +109,40 @@ fn under_strace(pid: u32, length: Duration, stop: &AtomicBool) -> io::Result<Str
     Ok(StraceTable { window_ns, rows: strace.finish()? })
 }
 
-fn usage(error: WatchError) -> anyhow::Error {
+fn usage(arguments: &Observe, error: WatchError) -> anyhow::Error {
+    let is_of_other = |pid: u32| arguments.pid != Some(pid) && arguments.compare == Some(pid);
     match error {
+        WatchError::NoSuchProcess(pid) if is_of_other(pid) => {
+            UsageError(format!("--compare: {error}")).into()
+        }
         WatchError::NoSuchProcess(_) => UsageError(format!("--pid: {error}")).into(),
+        WatchError::SameProcess(_) | WatchError::Relatives { .. } => {
+            UsageError(format!("--compare: {error}")).into()
+        }
         other => other.into(),
     }
 }
 
-/// Watches with the view of `weir top` on the terminal; whoever leaves it ends the observation.
-fn watch_live(watch: &mut Watch, pid: u32, length: Duration, stop: &AtomicBool) -> Result<Ending> {
-    let target = Target::of_pid(pid).map_err(|error| UsageError(format!("--pid: {error}")))?;
-    let mut monitor = Monitor::new(vec![target]);
-    let (left, over) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let view = scope.spawn(|| {
-            let shown = live::show(&mut monitor, Duration::from_secs(1), &over);
-            left.store(true, Ordering::Relaxed);
-            shown
-        });
-        let ending =
-            watch.run_until(Some(length), || stop.load(Ordering::Relaxed) || left.load(Ordering::Relaxed));
-        over.store(true, Ordering::Relaxed);
-        let shown = view.join().map_err(|_| anyhow!("the live view failed"))?;
-        shown.context("cannot draw on the terminal; --plain does without")?;
-        Ok(ending)
-    })
+/// Watches with what was seen in the last second on the terminal; whoever leaves it ends the observation.
+fn watch_live(watch: &mut Watch, length: Duration, language: Language, stop: &AtomicBool) -> Result<Ending> {
+    let cannot = "cannot draw on the terminal; --plain does without";
+    let mut page = Page::open().context(cannot)?;
+    let mut seen = watch.glimpse();
+    loop {
+        let lines = |width, height| weir_report::observation::live(&seen, language, width, height);
+        page.draw(lines).context(cannot)?;
+        loop {
+            if stop.load(Ordering::Relaxed) || page.is_left().context(cannot)? {
+                return Ok(Ending::Interrupted);
+            }
+            match watch.step(Some(length)) {
+                Step::Over(ending) => return Ok(ending),
+                Step::Looked => break,
+                Step::Waited => {}
+            }
+        }
+        seen = watch.glimpse();
+    }
 }
 
 /// Starts the command, observes it from before its first call, and waits for its end.
@@ -146,7 +166,7 @@ fn of_command(
     let (started, watch) = thread::scope(|scope| {
         let watch = scope.spawn(|| -> Result<Watch> {
             let pid = gate.wait_for_child().context("the command could not be started")?;
-            let watch = Watch::begin(pid, plan)?;
+            let watch = Watch::begin(pid, None, plan)?;
             gate.open()?;
             Ok(watch)
         });
@@ -166,7 +186,7 @@ fn of_command(
     let status = if ending == Ending::TargetEnded { child.wait()? } else { end(&mut child)? };
     let exit = match ending {
         Ending::TargetEnded => Exit::Supervised(code(status)),
-        Ending::Time | Ending::Interrupted => Exit::Ok,
+        Ending::Time | Ending::Interrupted | Ending::OtherEnded => Exit::Ok,
     };
     Ok((observation, exit))
 }
@@ -195,13 +215,15 @@ fn code(status: ExitStatus) -> u8 {
     u8::try_from(number).unwrap_or(1)
 }
 
+/// Prints first: what was seen must not be lost with a file that cannot be written.
 fn show(arguments: &Observe, observation: &Observation, language: Language) -> Result<()> {
     let record = serde_json::to_string_pretty(observation)?;
+    let printed = if arguments.json { output::print(&record) } else { print(observation, language) };
     if let Some(path) = &arguments.record {
-        output::write_whole_or(path, &(record.clone() + "\n"), "choose another file with --record")?;
+        output::write_whole_or(path, &(record + "\n"), "choose another file with --record")?;
         output::tell(&format!("record: {}", path.display()));
     }
-    if arguments.json { output::print(&record) } else { print(observation, language) }
+    printed
 }
 
 fn print(observation: &Observation, language: Language) -> Result<()> {

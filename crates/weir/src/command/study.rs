@@ -15,8 +15,12 @@ use weir_lab::{
     process::{self, Deadlines, ProcessLauncher},
     run::{self, Callbacks, Ended, Event, RunError},
 };
-use weir_record::{finding::Finding, spec::StudySpec};
-use weir_store::{Store, StoreError};
+use weir_record::{
+    finding::Finding,
+    machine::{Fingerprint, differences},
+    spec::StudySpec,
+};
+use weir_store::{Store, StoreError, StudyHeader};
 
 use super::{
     report,
@@ -45,14 +49,21 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
     };
     let session = if let Some(folder) = &arguments.resume {
         report::refuse_sweep(folder)?;
-        let spec = Store::open_read_only(folder)?.study()?.spec;
+        let StudyHeader { spec, fingerprint: began, .. } = Store::open_read_only(folder)?.study()?;
         if study_storage::prepare(&spec, folder, &interrupt)? == Ready::Interrupted {
             return Ok(Exit::Interrupted);
         }
         let processes = ProcessLauncher::new(program, &spec, Deadlines::default());
+        let here = Fingerprint { programs: processes.programs(&spec), ..fingerprint };
+        for it in differences(&began, &here) {
+            output::tell(&format!(
+                "changed since the study began: {}, {} then, {} now",
+                it.name, it.one, it.other
+            ));
+        }
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
-        run::resume(folder, &fingerprint, callbacks).map(|outcome| (folder.clone(), outcome))
+        run::resume(folder, &here, callbacks).map(|outcome| (folder.clone(), outcome))
     } else {
         let mut study = study_plan::written(arguments)?.study(arguments, fingerprint)?;
         let folder = arguments.out.clone().unwrap_or_else(|| default_folder(&study.spec.name));
@@ -65,6 +76,7 @@ pub(crate) fn run(arguments: &Study) -> Result<Exit> {
             return Ok(Exit::Interrupted);
         }
         let processes = ProcessLauncher::new(program, &study.spec, Deadlines::default());
+        study.fingerprint.programs = processes.programs(&study.spec);
         let mut launcher = StudyLauncher::new(processes.in_folder(folder.clone()), &study.spec)?;
         let callbacks = Callbacks { launcher: &mut launcher, interrupt: &interrupt, progress: &mut progress };
         let fresh = Fresh::look(&folder);

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use rustix::process::Signal;
-use weir_record::observation::{Ending, Note, Observation, Rung};
+use weir_record::observation::{Ending, Note, Observation, Obstacle, Rung};
 
 use super::harness::{PATIENCE, Running, Said, Server, WEIR, expect_refusal, folder, stats, weir};
 
@@ -59,6 +59,100 @@ fn a_record_is_drawn_again_in_every_language_and_what_is_none_is_refused() {
     }
     std::fs::write(&file, "{\"pid\": 1}").expect("it can be written");
     expect_refusal(&weir(&["report", path]), 2, &["no record of weir observe", "missing field"]);
+}
+
+/// A program that does nothing until it is dropped.
+fn idle() -> Running {
+    Running::start(std::process::Command::new("sleep").arg("600"))
+}
+
+fn number(process: &Running) -> String {
+    process.pid().as_raw_nonzero().to_string()
+}
+
+#[test]
+fn two_processes_are_kept_and_drawn_side_by_side() {
+    let (one, other) = (idle(), idle());
+    let folder = folder("observe-pair");
+    let file = folder.join("pair.json");
+    let path = file.to_str().expect("text");
+    let words =
+        ["observe", "-p", &number(&one), "--compare", &number(&other), "-d", "100ms", "--record", path];
+    let said = weir(&words);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(said.stdout.contains("Side by side") && !said.stdout.contains("faster than"), "{}", said.stdout);
+    let observation: Observation =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("a record")).expect("a record");
+    let beside = observation.beside.expect("there were two");
+    assert_eq!([observation.pid, beside.pid].map(|pid| pid.to_string()), [number(&one), number(&other)]);
+    assert_eq!(observation.observer_cpu_ns, beside.observer_cpu_ns);
+    let again = weir(&["report", path]);
+    assert_eq!((again.code, again.stdout), (Some(0), said.stdout), "{}", again.stderr);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_a_sentence() {
+    let (own, one) = (std::process::id().to_string(), idle());
+    let pid = number(&one);
+    let compared = |pid: &str, other: &str| weir(&["observe", "-p", pid, "--compare", other, "-d", "50ms"]);
+    expect_refusal(&compared(&pid, &pid), 2, &["--compare", "same process", "another one"]);
+    expect_refusal(&compared(&own, &pid), 2, &["--compare", "child of", &own]);
+    expect_refusal(&compared(&pid, "536870911"), 2, &["--compare", "no process 536870911"]);
+    for words in [&["--compare", &pid][..], &["--strace"]] {
+        let said = weir(&[&["observe"][..], words, &["--", "true"]].concat());
+        assert_eq!(said.code, Some(2), "{}", said.stderr);
+        assert!(said.stderr.contains("cannot be used with '[COMMAND]"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_record_that_finds_no_room_does_not_cost_the_report() {
+    let folder = folder("observe-full");
+    let full = folder.join("full");
+    std::os::unix::fs::symlink("/dev/full", &full).expect("a link can be made");
+    let said = weir(&["observe", "--record", full.to_str().expect("text"), "--", "true"]);
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    assert!(said.stdout.contains("The process and its children"), "{}", said.stdout);
+    for word in ["full", "free some space", "--record"] {
+        assert!(said.stderr.contains(word), "{word}: {}", said.stderr);
+    }
+}
+
+/// Runs this program in another way; `None` where that needs what is not here.
+fn otherwise(words: &[&str], pid: &str) -> Option<Observation> {
+    let mut command = std::process::Command::new(words[0]);
+    let observe = [WEIR, "observe", "--trace", "--json", "-d", "50ms", "-p", pid];
+    let output = command.args(&words[1..]).args(observe).output().ok()?;
+    let observation = serde_json::from_slice(&output.stdout).ok();
+    if observation.is_none() {
+        println!("skipped: {} {}", words[0], String::from_utf8_lossy(&output.stderr));
+    }
+    observation
+}
+
+fn obstacle(observation: &Observation) -> Option<&Obstacle> {
+    observation.notes.iter().find_map(|note| match note {
+        Note::NotTraced { obstacle } => Some(obstacle),
+        _ => None,
+    })
+}
+
+#[test]
+fn who_may_not_trace_falls_a_rung_and_is_told_the_command() {
+    let process = idle();
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let Some(observation) = otherwise(&nobody, &number(&process)) else { return };
+    assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::NoPrivilege)));
+    let unlock = observation.ladder.iter().find_map(|state| state.unlock.as_deref());
+    assert!(unlock.is_some_and(|command| command.contains("setcap cap_bpf,cap_perfmon")), "{unlock:?}");
+    assert!(!observation.threads.is_empty(), "what /proc tells everybody is there");
+}
+
+#[test]
+fn in_a_pid_namespace_nothing_is_traced() {
+    let inside = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let Some(observation) = otherwise(&inside, "1") else { return };
+    assert_eq!((observation.rung, obstacle(&observation)), (Rung::Process, Some(&Obstacle::PidNamespace)));
 }
 
 #[test]

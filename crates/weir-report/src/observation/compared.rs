@@ -1,0 +1,295 @@
+//! Two processes of the same window, side by side: what each did a second, and no word on which is faster.
+
+use std::collections::BTreeMap;
+
+use weir_record::observation::{CallFigures, Observation, Trace};
+
+use super::{
+    blocks::{Block, Blocks, Columns, Window, evidence},
+    tables::{answer, columns, count_or_absent, time_or_absent},
+    told,
+};
+use crate::{
+    display::{printable, truncate},
+    format::{self, ABSENT},
+    language::{Language, told},
+};
+
+/// Most columns of a process's name in a heading.
+const NAME_COLUMNS_MAX: usize = 18;
+
+/// Both processes, in the order in which they were named.
+type Pair<'a> = [&'a Observation; 2];
+
+pub(super) fn all(one: &Observation, other: &Observation, language: Language) -> Blocks {
+    let pair = [one, other];
+    let mut blocks = vec![processes(pair, language), calls(pair, language), threads(pair, language)];
+    blocks.push(known(pair, language));
+    blocks.retain(|block| !block.lines.is_empty() || block.table.is_some());
+    let conclusion = pair.into_iter().flat_map(|observation| {
+        let said = told::conclusion(observation, language);
+        said.into_iter().take(1).map(|line| of(observation, &line, language))
+    });
+    let mut conclusion: Vec<String> = conclusion.collect();
+    conclusion.push(not_judged(language).to_owned());
+    Blocks { title: title(pair, language), conclusion, blocks }
+}
+
+/// What a view that is drawn every second has room for.
+pub(super) fn live(one: &Observation, other: &Observation, language: Language) -> Blocks {
+    let pair = [one, other];
+    let blocks = [processes(pair, language), calls(pair, language), threads(pair, language)];
+    let blocks = blocks.into_iter().filter(|block| block.table.is_some());
+    let blocks = blocks.map(|block| Block { help: String::new(), lines: Vec::new(), ..block }).collect();
+    Blocks { title: title(pair, language), conclusion: Vec::new(), blocks }
+}
+
+fn title([one, other]: Pair<'_>, language: Language) -> String {
+    let subject = |it: &Observation| {
+        let ending = told::ending(it.ending, language);
+        format!("{} ({}){ending}", it.pid, printable(&it.command))
+    };
+    let (one_name, other_name) = (subject(one), subject(other));
+    let length = language.duration(one.window_ns);
+    let rung = crate::rung::name(one.rung, language);
+    told!(
+        language,
+        "processes {one_name} and {other_name}, {length}, {rung}",
+        "프로세스 {one_name}, {other_name}, {length}, {rung}",
+        "进程 {one_name} 与 {other_name}，{length}，{rung}",
+    )
+}
+
+fn not_judged(language: Language) -> &'static str {
+    language.choose([
+        "Both in the same window. It does not say which is faster: whether they did the same work is not known here. \
+         A study (weir study) knows, and judges.",
+        "두 프로세스를 같은 구간에서 관찰했습니다. 어느 쪽이 빠른지는 말하지 않습니다. 같은 일을 했는지 여기서는 알 수 없기 때문입니다. 판정은 weir study로 하십시오.",
+        "两个进程在同一时段内观察。这里不判断谁更快：无法知道它们是否做了同样的工作。请用 weir study 来判定。",
+    ])
+}
+
+fn name(observation: &Observation) -> String {
+    let main = observation.threads.iter().find(|thread| thread.tid == observation.pid);
+    let first_word = || observation.command.split(' ').next().and_then(|path| path.rsplit('/').next());
+    let name = main.map(|thread| thread.name.as_str()).or_else(first_word).unwrap_or_default();
+    truncate(&format!("{} {}", observation.pid, printable(name)), NAME_COLUMNS_MAX)
+}
+
+fn of(observation: &Observation, line: &str, language: Language) -> String {
+    format!("{}{}{line}", name(observation), language.colon())
+}
+
+/// How it is known: what a reader must know of each, and then of both.
+fn known(pair: Pair<'_>, language: Language) -> Block {
+    let [one, _] = pair;
+    let notes = pair.into_iter().flat_map(|it| {
+        it.notes.iter().map(|note| of(it, &told::note(note, language), language)).collect::<Vec<_>>()
+    });
+    let without_notes = Observation { notes: Vec::new(), ..one.clone() };
+    let block = evidence(&without_notes, language);
+    Block { lines: notes.chain(block.lines).collect(), title: block.title, ..Block::default() }
+}
+
+/// A heading of a group of two columns: the figure with the first process, and the second process alone.
+fn twice(figure: &str, [one, other]: Pair<'_>) -> [String; 2] {
+    [format!("{figure}: {}", one.pid), other.pid.to_string()]
+}
+
+fn processes(pair: Pair<'_>, language: Language) -> Block {
+    let rows = rows_of_processes(pair, language);
+    let figure = language.choose(["figure", "항목", "指标"]).to_owned();
+    let head = [figure, name(pair[0]), name(pair[1])];
+    let title = language.choose(["Side by side", "나란히 보기", "并列对照"]);
+    let help = language.choose([
+        "Counts are a second; shares are of one CPU. Each process with its children.",
+        "횟수는 초당, 비중은 코어 하나 기준입니다. 각 프로세스는 자식을 포함합니다.",
+        "次数为每秒，占比以一个核计。各进程均含其子进程。",
+    ]);
+    let table = columns(head.to_vec(), 1, rows, &[]);
+    Block { title: title.to_owned(), help: help.to_owned(), table, ..Block::default() }
+}
+
+/// A figure's name in each language, and how it is written.
+type Row = ([&'static str; 3], fn(&Observation) -> String);
+
+const ROWS: [Row; 17] = [
+    (["CPU", "CPU", "CPU"], |it| Window(it.window_ns).share(it.totals.cpu_ns)),
+    (["of it in the kernel", "그중 커널", "其中在内核"], |it| {
+        or_absent(it.totals.system_ns, |ns| format::percent(ns as f64 / it.totals.cpu_ns as f64))
+    }),
+    (["runnable without a CPU", "CPU를 기다린 시간", "可运行但在等 CPU"], |it| {
+        Window(it.window_ns).share(it.totals.run_delay_ns)
+    }),
+    (["system calls", "시스템 콜", "系统调用"], |it| {
+        of_trace(it, |trace, window| window.rate(trace.calls.iter().map(|call| call.count).sum()))
+    }),
+    (["of them found nothing", "그중 빈손", "其中空手"], |it| {
+        of_trace(it, |trace, window| window.rate(trace.calls.iter().map(|call| call.again).sum()))
+    }),
+    (["events a wait", "대기당 이벤트", "每次等待的事件"], |it| {
+        or_absent(told::events_of_a_wait(it), format::per_message)
+    }),
+    (["wake-ups", "깨어남", "唤醒"], |it| {
+        of_trace(it, |trace, window| window.rate(trace.wakes.iter().map(|wake| wake.count).sum()))
+    }),
+    (["voluntary switches", "자발적 컨텍스트 스위치", "主动切换"], |it| {
+        Window(it.window_ns).rate(it.totals.context_switches_voluntary)
+    }),
+    (["involuntary switches", "비자발적 컨텍스트 스위치", "被动切换"], |it| {
+        Window(it.window_ns).rate(it.totals.context_switches_involuntary)
+    }),
+    (["softirqs in its threads", "자기 스레드의 softirq", "其线程中的 softirq"], |it| {
+        of_trace(it, |trace, window| window.share(trace.softirqs.iter().map(|softirq| softirq.ns).sum()))
+    }),
+    (["processes", "프로세스", "进程"], |it| it.totals.processes.to_string()),
+    (["threads", "스레드", "线程"], |it| it.totals.threads.to_string()),
+    (["memory of their own", "익명 메모리", "匿名内存"], |it| {
+        format::bytes(it.totals.rss_anon_bytes)
+    }),
+    (["sockets", "소켓", "套接字"], |it| or_absent(it.descriptors, |open| open.sockets.to_string())),
+    (["epoll instances", "epoll 인스턴스", "epoll 实例"], |it| {
+        or_absent(it.descriptors, |open| open.epolls.to_string())
+    }),
+    (["rings of io_uring", "io_uring 링", "io_uring 环"], |it| {
+        or_absent(it.descriptors, |open| open.rings.to_string())
+    }),
+    (
+        ["CPU batching could remove, at most", "묶어서 줄일 수 있는 CPU의 상한", "批量化最多可去掉的 CPU"],
+        |it| or_absent(it.bound, |bound| format::percent(bound.share_max)),
+    ),
+];
+
+fn rows_of_processes(pair: Pair<'_>, language: Language) -> Vec<Vec<String>> {
+    let row = |(names, written): &Row| {
+        let [one, other] = pair.map(written);
+        vec![language.choose(*names).to_owned(), one, other]
+    };
+    ROWS.iter().map(row).filter(|row| row[1] != ABSENT || row[2] != ABSENT).collect()
+}
+
+fn or_absent<T>(value: Option<T>, written: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), written)
+}
+
+fn of_trace(observation: &Observation, written: fn(&Trace, Window) -> String) -> String {
+    or_absent(observation.trace.as_ref(), |trace| written(trace, Window(trace.window_ns)))
+}
+
+fn calls(pair: Pair<'_>, language: Language) -> Block {
+    let title = language.choose(["System calls", "시스템 콜", "系统调用"]);
+    let help = language.choose([
+        "As for one process: share is of that process's CPU, each is time on a CPU a call.",
+        "프로세스 하나일 때와 같습니다. 비중은 해당 프로세스 CPU 중 몫, 1회는 호출당 CPU 시간입니다.",
+        "与单个进程相同：占比为占该进程 CPU，每次为每次调用的 CPU 时间。",
+    ]);
+    Block {
+        title: title.to_owned(),
+        help: help.to_owned(),
+        table: table_of_calls(pair, language),
+        ..Block::default()
+    }
+}
+
+fn table_of_calls(pair: Pair<'_>, language: Language) -> Option<Columns> {
+    let names = match language {
+        Language::English => ["call", "calls", "share", "each", "empty", "answer", "asleep"],
+        Language::Korean => ["호출", "횟수", "비중", "1회", "빈손", "반환", "대기"],
+        Language::Chinese => ["调用", "次数", "占比", "每次", "空手", "返回", "睡眠"],
+    };
+    let mut head = vec![names[0].to_owned()];
+    head.extend(names[1..].iter().flat_map(|name| twice(name, pair)));
+    let found = |it: &Observation, name: &str| {
+        it.trace.as_ref()?.calls.iter().find(|call| call.name == name).cloned()
+    };
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    for call in pair.into_iter().filter_map(|it| it.trace.as_ref()).flat_map(|trace| &trace.calls) {
+        *kinds.entry(&call.name).or_default() += call.on_cpu_ns;
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(name, on_cpu_ns)| (std::cmp::Reverse(*on_cpu_ns), *name));
+    let rows = kinds.into_iter().map(|(name, _)| {
+        let cells = pair.map(|it| cells_of_call(it, found(it, name).as_ref()));
+        let mut row = vec![printable(name)];
+        row.extend((0..cells[0].len()).flat_map(|at| [cells[0][at].clone(), cells[1][at].clone()]));
+        row
+    });
+    pairs(head, rows.collect(), &[11, 12, 9, 10, 7, 8, 5, 6])
+}
+
+fn cells_of_call(observation: &Observation, call: Option<&CallFigures>) -> [String; 6] {
+    let (Some(call), Some(trace)) = (call, &observation.trace) else {
+        return std::array::from_fn(|_| ABSENT.to_owned());
+    };
+    [
+        Window(trace.window_ns).rate(call.count),
+        format::percent(call.on_cpu_ns as f64 / observation.totals.cpu_ns as f64),
+        format::nanos(call.on_cpu_ns as f64 / call.count as f64),
+        count_or_absent(call.again),
+        answer(call),
+        time_or_absent(call.blocked_ns),
+    ]
+}
+
+/// A table in which all columns but the first are pairs.
+fn pairs(head: Vec<String>, rows: Vec<Vec<String>>, optional: &[usize]) -> Option<Columns> {
+    columns(head, 1, rows, optional).map(|content| Columns { together: 2, ..content })
+}
+
+/// What threads of one name did together.
+#[derive(Clone, Copy, Default)]
+struct Named {
+    threads: u64,
+    cpu_ns: u64,
+    run_delay_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+fn threads(pair: Pair<'_>, language: Language) -> Block {
+    let names = match language {
+        Language::English => ["threads called", "number", "CPU", "queued", "cswch/s", "nvcswch/s"],
+        Language::Korean => ["스레드 이름", "개수", "CPU", "CPU 대기", "cswch/s", "nvcswch/s"],
+        Language::Chinese => ["线程名称", "数量", "CPU", "排队", "cswch/s", "nvcswch/s"],
+    };
+    let mut head = vec![names[0].to_owned()];
+    head.extend(names[1..].iter().flat_map(|name| twice(name, pair)));
+    let mut by_name: BTreeMap<&str, [Named; 2]> = BTreeMap::new();
+    for (place, observation) in pair.into_iter().enumerate() {
+        for thread in &observation.threads {
+            let sum = &mut by_name.entry(&thread.name).or_default()[place];
+            sum.threads += 1;
+            sum.cpu_ns += thread.cpu_ns;
+            sum.run_delay_ns += thread.run_delay_ns;
+            sum.voluntary += thread.context_switches_voluntary;
+            sum.involuntary += thread.context_switches_involuntary;
+        }
+    }
+    let mut by_name: Vec<_> = by_name.into_iter().collect();
+    by_name.sort_by_key(|(name, sums)| (std::cmp::Reverse(sums[0].cpu_ns + sums[1].cpu_ns), *name));
+    let rows = by_name.into_iter().map(|(name, sums)| {
+        let cells = [cells_of_threads(pair[0], sums[0]), cells_of_threads(pair[1], sums[1])];
+        let mut row = vec![printable(name)];
+        row.extend((0..cells[0].len()).flat_map(|at| [cells[0][at].clone(), cells[1][at].clone()]));
+        row
+    });
+    let title = language.choose(["Threads, by name", "이름별 스레드", "按名称的线程"]);
+    let lines = pair.iter().filter_map(|it| Some(of(it, &told::threads_left_out(it, language)?, language)));
+    let lines = lines.collect();
+    let table = pairs(head, rows.collect(), &[5, 6, 9, 10, 7, 8, 1, 2]);
+    Block { title: title.to_owned(), lines, table, ..Block::default() }
+}
+
+fn cells_of_threads(observation: &Observation, sum: Named) -> [String; 5] {
+    if sum.threads == 0 {
+        return std::array::from_fn(|_| ABSENT.to_owned());
+    }
+    let window = Window(observation.window_ns);
+    [
+        sum.threads.to_string(),
+        window.share(sum.cpu_ns),
+        window.share(sum.run_delay_ns),
+        window.per_second(sum.voluntary),
+        window.per_second(sum.involuntary),
+    ]
+}
