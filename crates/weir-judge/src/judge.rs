@@ -42,7 +42,7 @@ use weir_stats::{
 };
 
 use crate::{
-    added_cost, answers, attribution,
+    account, added_cost, answers, attribution,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
@@ -120,6 +120,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         added_costs: added_cost::all(spec, &gate, &cells),
         oversubscribed,
         evidence: evidence::all(spec, &planned),
+        cpu_differences: account::differences(spec, &planned),
         frontier,
         frontier_answers,
     }

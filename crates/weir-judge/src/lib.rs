@@ -16,6 +16,7 @@ pub mod plan;
 pub mod progress;
 pub mod sample;
 
+mod account;
 mod added_cost;
 mod answers;
 mod attribution;
@@ -29,6 +30,7 @@ mod listening;
 mod obstacle;
 mod slice_order;
 mod summary;
+mod sums;
 mod syn_ladder;
 mod threads;
 mod units;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    account::CpuDifference,
     added_cost::AddedCosts,
     evidence::ArmEvidence,
     finding::Finding,
@@ -69,6 +70,9 @@ pub struct StudyResult {
     /// What the slices of evidence come to, by cell and arm; empty where the study has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<ArmEvidence>,
+    /// Where arms use more CPU than the baseline, or less, by cell; empty where the study has no such evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_differences: Vec<CpuDifference>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

@@ -2,14 +2,14 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
     view::View,
     words::Word,
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     chart::frontier,
     chart::forest,
     goals::section,
@@ -22,6 +22,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 16] = [
     orders::section,
     chart::curves,
     chart::why,
+    account::section,
     evidence::section,
     listening,
     chart::timeline,
