@@ -25,6 +25,7 @@ mod check;
 mod equal_rate;
 mod evidence;
 mod frontier;
+mod grid;
 mod histogram;
 mod listening;
 mod obstacle;

@@ -2,8 +2,8 @@
 //!
 //! A listener whose accept queue is full drops what comes, and the client's kernel sends its first segment again at
 //! the steps of a ladder (`weir_evidence::network`). A connection that took as long as a step has waited there, and a
-//! server's I/O model has nothing to do with it. So this is told over all trials of an arm, those set
-//! aside included: an arm that loses connections may have no clean trial at all.
+//! server's I/O model has nothing to do with it. So this is told over all trials of an arm, excluded ones
+//! too: an arm that loses connections may have no clean trial at all.
 
 use hdrhistogram::Histogram;
 use weir_record::{

@@ -1,29 +1,21 @@
 //! How often the rule calls what is not there, and how often it finds what is: tried on recorded rounds of a real
 //! machine, in the design of `weir study quick`.
 //!
-//! `recorded/echo-aa.txt` holds rounds of fresh processes in which one server ran three times (echo on epoll, 100
-//! connections, 64 B, slices of 25 ms, two virtual CPUs that change between two states). A simulated study takes as
-//! many neighbouring rounds as the real one has, so that slow noise stays as slow as it is, and draws in each which of
-//! the three is the arm: they are the same program, so that every draw is as good as the one that happened. An effect
-//! is planted as nanoseconds: a share of what the same round's baseline took.
+//! A simulated study takes as many neighbouring rounds as the real one has, so that slow noise stays as slow as it is.
 
+mod replayed;
+
+use replayed::{Round, planted, rounds};
 use weir_judge::{
     judge::{Judged, judge},
     sample,
 };
 use weir_record::{
-    load::LoadReport,
-    machine::{CrossCoreReading, Fingerprint},
+    machine::Fingerprint,
     spec::{Alternation, StudySpec},
-    trial::{ObservedWindow, SliceRecord, TrialRecord},
     verdict::Verdict,
 };
-use weir_stats::{
-    order::median,
-    random::{Random, derived_seed},
-};
-
-const ROUNDS: &str = include_str!("recorded/echo-aa.txt");
+use weir_stats::random::{Random, derived_seed};
 
 /// Rounds, permutations and margin of the built-in study.
 const STUDY_ROUNDS: u32 = 44;
@@ -32,25 +24,6 @@ const MARGIN: f64 = 0.02;
 
 /// Simulated studies for each effect.
 const STUDIES: u64 = 1_000;
-
-/// Server CPU per message of three runs, in nanoseconds, by permutation.
-struct Round {
-    round_trips_ns: [f64; 2],
-    runs: [Vec<f64>; 3],
-}
-
-/// A line: the round trips before and after, then the three runs, each after a semicolon.
-fn rounds() -> Vec<Round> {
-    let numbers = |text: &str| -> Vec<f64> {
-        text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
-    };
-    let round = |line: &str| {
-        let parts: Vec<Vec<f64>> = line.split(';').map(numbers).collect();
-        let [trips, a, b, c] = parts.as_slice() else { panic!("{line}") };
-        Round { round_trips_ns: [trips[0], trips[1]], runs: [a.clone(), b.clone(), c.clone()] }
-    };
-    ROUNDS.lines().filter(|line| !line.starts_with('#')).map(round).collect()
-}
 
 fn spec() -> StudySpec {
     let mut spec = sample::study(&["epoll", "planted"], STUDY_ROUNDS, 1);
@@ -64,65 +37,15 @@ fn spec() -> StudySpec {
     spec
 }
 
-fn trial(
-    spec: &StudySpec,
-    block: u32,
-    (arm, repeat): (&str, bool),
-    round: &Round,
-    costs: &[f64],
-) -> TrialRecord {
-    let reading =
-        |round_trip_ns| CrossCoreReading { cpu_a: 0, cpu_b: 1, round_trip_ns, ..CrossCoreReading::default() };
-    let slice = |(permutation, cost): (u32, &f64)| SliceRecord {
-        permutation,
-        length_ns: 25_000_000,
-        messages: 1_000,
-        server_cpu_ns: (1_000.0 * cost) as u64,
-        machine_cpu_ns: (2_000.0 * cost) as u64,
-        ..SliceRecord::default()
-    };
-    let slices: Vec<SliceRecord> = (0..).zip(costs).map(slice).collect();
-    let load = LoadReport {
-        messages: 1_000 * slices.len() as u64,
-        message_bytes: 64,
-        bytes_verified: 64_000 * slices.len() as u64,
-        throughput_per_second: 1.0,
-        observed: Some(ObservedWindow {
-            cpu_ns: slices.iter().map(|slice| slice.server_cpu_ns).sum(),
-            ..ObservedWindow::default()
-        }),
-        ..LoadReport::default()
-    };
-    TrialRecord {
-        cell_id: spec.cells[0].id.clone(),
-        block,
-        started_ns: u64::from(block),
-        arm: arm.to_owned(),
-        repeat,
-        reading_before: reading(round.round_trips_ns[0]),
-        reading_after: reading(round.round_trips_ns[1]),
-        load: Some(load),
-        slices,
-        ..TrialRecord::default()
-    }
-}
-
 /// The verdict of one simulated study in which the arm costs this much more.
-fn verdict(rounds: &[Round], spec: &StudySpec, planted: f64, seed: u64) -> Verdict {
+fn verdict(rounds: &[Round], spec: &StudySpec, effect: f64, seed: u64) -> Verdict {
     let mut random = Random::seeded(seed);
     let start = random.below(rounds.len() as u64) as usize;
     let mut trials = Vec::new();
     for block in 0..STUDY_ROUNDS {
         let round = &rounds[(start + block as usize) % rounds.len()];
-        let mut labels = [0, 1, 2];
-        random.shuffle(&mut labels);
-        let [one, other, arm] = labels.map(|run| &round.runs[run]);
-        let baseline: Vec<f64> = one.iter().chain(other).copied().collect();
-        let extra_ns = planted * median(&baseline).expect("there are slices");
-        let dearer: Vec<f64> = arm.iter().map(|cost| cost + extra_ns).collect();
-        trials.push(trial(spec, block, ("epoll", false), round, one));
-        trials.push(trial(spec, block, ("epoll", true), round, other));
-        trials.push(trial(spec, block, ("planted", false), round, &dearer));
+        let arms = ["epoll", "planted"];
+        trials.extend(planted(&spec.cells[0].id, block, arms, round, effect, &mut random));
     }
     let fingerprint = Fingerprint::default();
     judge(&Judged {

@@ -20,9 +20,13 @@ use crate::{
     workload::{Accepted, End, Failure, Notes, Workload},
 };
 
-/// Messages up to this size are copied behind what is queued, so that many leave as one and none is allocated. For
-/// larger ones copying costs more than an allocation.
+/// Messages up to this size are copied behind what is queued, so that many leave as one. For larger ones copying costs
+/// more than memory of their own.
 const COPIED_BYTES_MAX: usize = 2048;
+/// Most memory that is kept for large messages.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+/// Most large messages that are kept; more in flight than that are rare, and each is looked at.
+const KEPT_MAX: usize = 64;
 
 /// What a load of echo is asked besides what every load is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,7 @@ pub(crate) struct Echo {
     tape: Rc<Tape>,
     /// The small message being written.
     scratch: RefCell<Vec<u8>>,
+    large: RefCell<LargeMessages>,
 }
 
 impl Workload for Echo {
@@ -64,6 +69,7 @@ impl Workload for Echo {
         Self {
             tape: Rc::new(Tape::new(plan.spec.seed, spec.message_bytes)),
             scratch: RefCell::new(Vec::new()),
+            large: RefCell::default(),
         }
     }
 
@@ -86,8 +92,7 @@ impl Workload for Echo {
             codec.append(sent, &mut message);
             ready!(pin!(stream.send_slice(&message)).poll(context))?;
         } else {
-            let mut message = Vec::with_capacity(codec.message_bytes());
-            codec.append(sent, &mut message);
+            let message = self.large.borrow_mut().write(codec, sent);
             ready!(pin!(stream.send(message)).poll(context))?;
         }
         Poll::Ready(Ok(()))
@@ -109,5 +114,68 @@ impl Workload for Echo {
             Some(error) => Failure::system(Stage::Exchange, error),
             None => Failure::short(notes.flights.len()),
         })
+    }
+}
+
+/// Memory of large messages, used again once they are sent. From the allocator each message would get pages that the
+/// kernel clears first: it gives the end of a thread's heap back as soon as that is free, or not, by how the heap
+/// happens to lie, and so the cost of a message would differ from process to process.
+#[derive(Debug, Default)]
+struct LargeMessages {
+    kept: Vec<Rc<[u8]>>,
+}
+
+impl LargeMessages {
+    /// Message `sequence`.
+    fn write(&mut self, codec: &Codec, sequence: u64) -> Rc<[u8]> {
+        let free = self.kept.iter().rposition(|message| Rc::strong_count(message) == 1);
+        let length = codec.message_bytes();
+        // The last one that came back is the one that is still in the cache.
+        let mut message =
+            free.map_or_else(|| std::iter::repeat_n(0, length).collect(), |at| self.kept.remove(at));
+        if let Some(bytes) = Rc::get_mut(&mut message) {
+            codec.write(sequence, bytes);
+        }
+        if self.kept.len() < (KEPT_BYTES_MAX / length.max(1)).clamp(1, KEPT_MAX) {
+            self.kept.push(Rc::clone(&message));
+        }
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_messages_use_memory_again_that_is_free_and_keep_little() {
+        let codec = |message_bytes| Codec::new(Rc::new(Tape::new(7, message_bytes)), 3);
+        let expected = |codec: &Codec, sequence| {
+            let mut bytes = Vec::new();
+            codec.append(sequence, &mut bytes);
+            bytes
+        };
+        let (large, mut messages) = (codec(151_552), LargeMessages::default());
+        let first = messages.write(&large, 0);
+        let second = messages.write(&large, 1);
+        assert_eq!((first.to_vec(), second.to_vec()), (expected(&large, 0), expected(&large, 1)));
+        let place = first.as_ptr();
+        drop(first);
+        let third = messages.write(&large, 2);
+        assert_eq!((third.as_ptr(), third.to_vec()), (place, expected(&large, 2)));
+        assert_eq!(second.to_vec(), expected(&large, 1), "what is in flight stays as it is");
+        let in_flight: Vec<_> =
+            (0..2 * KEPT_MAX as u64).map(|sequence| messages.write(&large, sequence)).collect();
+        assert_eq!(messages.kept.len(), KEPT_MAX);
+        assert!(
+            in_flight.iter().zip(0..).all(|(message, sequence)| message[..] == expected(&large, sequence))
+        );
+        let (huge, mut messages) = (codec(MESSAGE_BYTES_MAX), LargeMessages::default());
+        let in_flight: Vec<_> = (0..3).map(|sequence| messages.write(&huge, sequence)).collect();
+        assert!(
+            messages.kept.len() * MESSAGE_BYTES_MAX as usize
+                <= KEPT_BYTES_MAX.max(MESSAGE_BYTES_MAX as usize)
+        );
+        drop(in_flight);
     }
 }

@@ -72,13 +72,24 @@ impl Codec {
     #[inline]
     pub fn append(&self, sequence: u64, to: &mut Vec<u8>) {
         let header = self.header(sequence);
-        let message_bytes = self.tape.message_bytes;
-        match message_bytes.checked_sub(HEADER_BYTES) {
-            Some(body_bytes) => {
-                to.extend_from_slice(&header);
-                to.extend_from_slice(self.body(sequence, 0, body_bytes));
-            }
-            None => to.extend_from_slice(&header[..message_bytes]),
+        let (head, body) = self.parts(&header, sequence);
+        to.extend_from_slice(head);
+        to.extend_from_slice(body);
+    }
+
+    /// Writes message `sequence` over bytes of its length.
+    pub(crate) fn write(&self, sequence: u64, to: &mut [u8]) {
+        let header = self.header(sequence);
+        let (head, body) = self.parts(&header, sequence);
+        to[..head.len()].copy_from_slice(head);
+        to[head.len()..].copy_from_slice(body);
+    }
+
+    #[inline]
+    fn parts<'a>(&'a self, header: &'a [u8; HEADER_BYTES], sequence: u64) -> (&'a [u8], &'a [u8]) {
+        match self.tape.message_bytes.checked_sub(HEADER_BYTES) {
+            Some(body_bytes) => (header, self.body(sequence, 0, body_bytes)),
+            None => (&header[..self.tape.message_bytes], &[]),
         }
     }
 

@@ -81,7 +81,7 @@ impl Idle {
         let mut sockets = Vec::with_capacity(connections as usize);
         for number in 0..connections {
             let from = Ipv4Addr::from(u32::from(FIRST_ADDRESS) + number % addresses);
-            let opened = stranger(server, from);
+            let opened = unknown_client(server, from);
             sockets.push(opened.map_err(|error| format!("connection {number} from {from}: {error}"))?);
         }
         Ok(Self { sockets })
@@ -97,11 +97,11 @@ impl Idle {
     }
 }
 
-fn stranger(server: SocketAddr, from: Ipv4Addr) -> rustix::io::Result<OwnedFd> {
-    let stranger = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-    bind(&stranger, &SocketAddrV4::new(from, 0))?;
-    connect(&stranger, &server)?;
-    Ok(stranger)
+fn unknown_client(server: SocketAddr, from: Ipv4Addr) -> rustix::io::Result<OwnedFd> {
+    let client = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&client, &SocketAddrV4::new(from, 0))?;
+    connect(&client, &server)?;
+    Ok(client)
 }
 
 #[cfg(test)]
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_that_are_sent_away_end_their_stay() {
+    fn unknown_clients_that_are_sent_away_end_their_stay() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("it is bound");
         let (said, closer) = std::sync::mpsc::channel();

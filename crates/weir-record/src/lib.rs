@@ -15,6 +15,7 @@ pub mod finding;
 pub mod frontier;
 pub mod gateway;
 pub mod goal;
+pub mod grid;
 pub mod http;
 pub mod latency;
 pub mod load;

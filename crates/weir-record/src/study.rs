@@ -10,6 +10,7 @@ use crate::{
     frontier::{FrontierAnswer, FrontierRow},
     gateway::OrderFigures,
     goal::Answer,
+    grid::Grid,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
@@ -73,6 +74,9 @@ pub struct StudyResult {
     /// Where arms use more CPU than the baseline, or less, by cell; empty where the study has no such evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_differences: Vec<CpuDifference>,
+    /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<Grid>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,
@@ -114,10 +118,10 @@ pub struct Attribution {
     pub server_cpu_share: Option<f64>,
 }
 
-/// A median of paired ratios with its interval.
+/// A paired ratio with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
-    /// exp(median of paired log-ratios).
+    /// exp(mean of paired log-ratios), by the rule of every estimate.
     pub ratio: f64,
     /// Lower and upper end.
     pub interval: Option<(f64, f64)>,

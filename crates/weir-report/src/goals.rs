@@ -34,7 +34,7 @@ fn table(view: &View<'_>) -> Table {
             format::count(u64::from(answer.units)),
         ]
     });
-    let text = [Word::GoalSubject, Word::Metric, Word::Outcome, Word::PublishedWhy];
+    let text = [Word::GoalSubject, Word::Metric, Word::Outcome, Word::GoalReason];
     Table::new(view, &text, &[Word::Goal, Word::GoalFigure, Word::GoalUnits], rows.collect())
 }
 

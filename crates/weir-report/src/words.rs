@@ -261,6 +261,7 @@ words! {
     GoalSubject: "what" | "비교 내용" | "比较内容";
     Goal: "goal" | "목표" | "目标";
     GoalFigure: "figure [interval]" | "수치 [구간]" | "数值 [区间]";
+    GoalReason: "reason" | "이유" | "原因";
     GoalUnits: "units" | "단위 수" | "单元数";
     GoalMet: "met" | "달성" | "达成";
     GoalMissed: "missed" | "미달성" | "未达成";

@@ -24,6 +24,7 @@
 //! ```
 
 pub mod decide;
+pub mod false_discovery;
 pub mod fisher;
 pub mod holm;
 pub mod order;

@@ -56,6 +56,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "attribution",
             "added_cost",
             "frontier",
+            "grid",
             "check",
             "obstacle",
             "answers",

@@ -14,9 +14,9 @@ use crate::{
 
 const SECTION: &str = "noise";
 
-/// Share of CPU time above which stolen time taints a trial.
+/// Share of CPU time above which stolen time excludes a trial.
 const STEAL_SHARE_MAX: f64 = 0.01;
-/// CPUs used by others above which a trial is tainted.
+/// CPUs used by others above which a trial is excluded.
 const FOREIGN_CPUS_MAX: f64 = 0.02;
 
 pub(super) fn findings(machine: &Fingerprint, watch: Duration) -> Vec<Finding> {

@@ -1,0 +1,323 @@
+//! The map: what cells say together that differ in levels of factors alone. Pure.
+//!
+//! Cells are looked at as estimates, not as claims: which of them differ is told with a known share of false ones among
+//! those that are told (5 %), over all arms and cells of a metric. A level's mean is geometric, over ratios and never
+//! over raw figures, and its interval is of the cells that were measured: it says nothing of others. Where the ratio
+//! passes one as connections grow, the crossing lies on the line between two levels on the scale of logarithms, and its
+//! interval is every number of connections at which no difference could be told (Fieller, "Some Problems in Interval
+//! Estimation", Journal of the Royal Statistical Society B 16, 1954).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_record::{
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
+    metric::{Metric, Part},
+    spec::{CellSpec, LoadMode, StudySpec},
+    verdict::{Comparison, Verdict},
+};
+use weir_stats::{
+    decide::{ALPHA, Estimate, estimate},
+    false_discovery::benjamini_hochberg,
+    student,
+};
+
+/// Expected share of false ones among the cells that are told to differ.
+pub const FALSE_SHARE_MAX: f64 = 0.05;
+
+/// What is looked at on a map.
+const METRICS: [Metric; 2] = [Metric::ServerCpuPerMessage, Metric::Throughput];
+
+/// With fewer cells there is nothing to draw a map of.
+const CELLS_MIN: usize = 3;
+
+/// An interval of a crossing is sought at so many places between two levels.
+const STEPS: u32 = 400;
+
+/// Grids of a study, those of the claim's metric first.
+pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison]) -> Vec<Grid> {
+    let groups = groups(spec);
+    METRICS.iter().flat_map(|metric| of_metric(*metric, &groups, comparisons)).collect()
+}
+
+/// Cells in closed loop that differ in levels of factors alone, where they are enough.
+fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for cell in spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed)) {
+        match groups.iter_mut().find(|group| is_like(group.cells[0], cell)) {
+            Some(group) => group.cells.push(cell),
+            None => groups.push(Group { cells: vec![cell], factors: Vec::new() }),
+        }
+    }
+    groups.iter_mut().for_each(Group::find_factors);
+    groups.retain(|group| group.cells.len() >= CELLS_MIN && !group.factors.is_empty());
+    groups
+}
+
+struct Group<'a> {
+    cells: Vec<&'a CellSpec>,
+    /// Those with several levels.
+    factors: Vec<GridFactor>,
+}
+
+impl Group<'_> {
+    fn find_factors(&mut self) {
+        let all = [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
+        let varies = |factor: &GridFactor| {
+            self.cells.iter().map(|cell| level(cell, *factor)).collect::<BTreeSet<_>>().len() > 1
+        };
+        self.factors = all.into_iter().filter(varies).collect();
+    }
+}
+
+fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
+    u64::from(match factor {
+        GridFactor::Connections => cell.connections,
+        GridFactor::Workers => cell.workers,
+        GridFactor::Depth => cell.depth,
+        GridFactor::MessageBytes => cell.message_bytes,
+    })
+}
+
+/// Whether two cells ask the same but for levels. How long a slice is, is no level.
+fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
+    let bare = |cell: &CellSpec| CellSpec {
+        id: String::new(),
+        role: one.role,
+        connections: 0,
+        workers: 0,
+        depth: 0,
+        message_bytes: 0,
+        blocks: 0,
+        window_ns: 0,
+        warmup_ns_max: 0,
+        alternation: None,
+        ..cell.clone()
+    };
+    one.storage.is_none() && one.orders.is_none() && bare(one) == bare(other)
+}
+
+fn of_metric(metric: Metric, groups: &[Group<'_>], comparisons: &[Comparison]) -> Vec<Grid> {
+    let looked_at =
+        |group: &Group<'_>| group.cells.iter().any(|cell| (metric.row().part)(cell) == Part::Claim);
+    let of = |group: &Group<'_>, comparison: &&Comparison| {
+        comparison.metric == metric && group.cells.iter().any(|cell| cell.id == comparison.cell_id)
+    };
+    let groups: Vec<&Group<'_>> = groups.iter().filter(|group| looked_at(group)).collect();
+    let own: Vec<&Comparison> =
+        comparisons.iter().filter(|it| groups.iter().any(|group| of(group, it))).collect();
+    let adjusted = adjusted(&own);
+    let mut grids = Vec::new();
+    for group in groups {
+        let pairs: BTreeSet<(&str, &str)> =
+            own.iter().filter(|it| of(group, it)).map(|it| (it.arm.as_str(), it.baseline.as_str())).collect();
+        for (arm, baseline) in pairs {
+            let points: Vec<Point<'_>> = group
+                .cells
+                .iter()
+                .filter_map(|cell| {
+                    let is_this =
+                        |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
+                    let place = own.iter().position(is_this)?;
+                    Some(Point::of(cell, own[place], adjusted[place]))
+                })
+                .collect();
+            if points.len() >= CELLS_MIN {
+                grids.push(grid(metric, (arm, baseline), &group.factors, &points));
+            }
+        }
+    }
+    grids
+}
+
+/// p-values corrected for all that are looked at; of those that may not be compared there is none.
+fn adjusted(own: &[&Comparison]) -> Vec<Option<f64>> {
+    let valid: Vec<(usize, f64)> = own
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.verdict != Verdict::NotComparable)
+        .filter_map(|(place, it)| Some((place, it.p_value?)))
+        .collect();
+    let values: Vec<f64> = valid.iter().map(|(_, p_value)| *p_value).collect();
+    let corrected = benjamini_hochberg(&values).unwrap_or_default();
+    let mut all = vec![None; own.len()];
+    for ((place, _), corrected) in valid.into_iter().zip(corrected) {
+        all[place] = Some(corrected);
+    }
+    all
+}
+
+/// A cell with what was found in it.
+struct Point<'a> {
+    cell: &'a CellSpec,
+    comparison: &'a Comparison,
+    /// Absent where nothing may be compared.
+    effect: Option<Estimate>,
+    p_value_adjusted: Option<f64>,
+}
+
+impl<'a> Point<'a> {
+    fn of(cell: &'a CellSpec, comparison: &'a Comparison, p_value_adjusted: Option<f64>) -> Self {
+        let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
+        let effect = p_value_adjusted.and_then(|_| estimate(&logs));
+        Self { cell, comparison, effect, p_value_adjusted }
+    }
+
+    fn difference(&self) -> Difference {
+        match (&self.effect, self.p_value_adjusted) {
+            (None, _) | (_, None) => Difference::Invalid,
+            (Some(effect), Some(p_value)) if p_value <= FALSE_SHARE_MAX => direction(effect.mean),
+            _ => Difference::Undetected,
+        }
+    }
+}
+
+fn direction(log_ratio: f64) -> Difference {
+    if log_ratio < 0.0 { Difference::Less } else { Difference::More }
+}
+
+fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], points: &[Point<'_>]) -> Grid {
+    let cell = |point: &Point<'_>| GridCell {
+        cell_id: point.cell.id.clone(),
+        levels: factors.iter().map(|factor| level(point.cell, *factor)).collect(),
+        ratio: point.effect.as_ref().map(|effect| effect.mean.exp()),
+        interval: point.comparison.interval.filter(|_| point.effect.is_some()),
+        p_value_adjusted: point.p_value_adjusted,
+        difference: point.difference(),
+    };
+    Grid {
+        arm: arm.to_owned(),
+        baseline: baseline.to_owned(),
+        metric,
+        factors: factors.to_vec(),
+        cells: points.iter().map(cell).collect(),
+        marginals: factors.iter().flat_map(|factor| marginals(*factor, points)).collect(),
+        crossings: crossings(points),
+    }
+}
+
+/// One for each level of a factor. Levels are only set beside each other where all of them have the same cells.
+fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
+    let others = |cell: &CellSpec| -> Vec<u64> {
+        let rest =
+            [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
+        rest.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
+    };
+    let mut levels: BTreeMap<u64, BTreeMap<Vec<u64>, &Point<'_>>> = BTreeMap::new();
+    for point in points.iter().filter(|point| point.effect.is_some()) {
+        levels.entry(level(point.cell, factor)).or_default().insert(others(point.cell), point);
+    }
+    let shared: BTreeSet<Vec<u64>> = levels
+        .values()
+        .map(|cells| cells.keys().cloned().collect::<BTreeSet<_>>())
+        .reduce(|one, other| one.intersection(&other).cloned().collect())
+        .unwrap_or_default();
+    let one = |(level, cells): (&u64, &BTreeMap<Vec<u64>, &Point<'_>>)| {
+        let own: Vec<&Point<'_>> =
+            cells.iter().filter(|(rest, _)| shared.contains(*rest)).map(|(_, point)| *point).collect();
+        let (ratio, interval) = mean_of(&own)?;
+        let reversed = |point: &&&Point<'_>| {
+            let known = interval.filter(|(low, high)| *low > 1.0 || *high < 1.0);
+            known.is_some() && is_opposite(point.difference(), direction(ratio.ln()))
+        };
+        Some(Marginal {
+            factor,
+            level: *level,
+            ratio,
+            interval,
+            cells: u32::try_from(own.len()).unwrap_or(u32::MAX),
+            reversed: own.iter().filter(reversed).map(|point| point.cell.id.clone()).collect(),
+        })
+    };
+    if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
+}
+
+fn is_opposite(one: Difference, other: Difference) -> bool {
+    matches!((one, other), (Difference::Less, Difference::More) | (Difference::More, Difference::Less))
+}
+
+/// Standard error of an estimate's mean, from its interval.
+fn standard_error(effect: &Estimate) -> Option<f64> {
+    let degrees = u32::try_from(effect.units.checked_sub(1)?).ok()?;
+    Some((effect.high - effect.low) / 2.0 / student::quantile(1.0 - ALPHA / 2.0, degrees)?)
+}
+
+/// The geometric mean of the cells' ratios and its interval. Degrees of freedom by Welch and Satterthwaite.
+fn mean_of(points: &[&Point<'_>]) -> Option<(f64, Option<(f64, f64)>)> {
+    let effects: Vec<&Estimate> = points.iter().filter_map(|point| point.effect.as_ref()).collect();
+    let count = effects.len() as f64;
+    let mean = effects.iter().map(|effect| effect.mean).sum::<f64>() / count;
+    let errors: Option<Vec<(f64, f64)>> = effects
+        .iter()
+        .map(|effect| Some((standard_error(effect)?.powi(2), effect.units as f64 - 1.0)))
+        .collect();
+    let interval = errors.and_then(|errors| {
+        let variance: f64 = errors.iter().map(|(variance, _)| variance).sum();
+        let degrees =
+            variance.powi(2) / errors.iter().map(|(own, degrees)| own.powi(2) / degrees).sum::<f64>();
+        let width = student::quantile(1.0 - ALPHA / 2.0, (degrees as u32).max(1))? * variance.sqrt() / count;
+        width.is_finite().then(|| ((mean - width).exp(), (mean + width).exp()))
+    });
+    mean.is_finite().then(|| (mean.exp(), interval))
+}
+
+/// One for each line of rising connections on which the known differences change their direction once.
+fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
+    let mut lines: BTreeMap<(u32, u32, u32), Vec<&Point<'_>>> = BTreeMap::new();
+    for point in points.iter().filter(|point| point.effect.is_some()) {
+        let CellSpec { workers, depth, message_bytes, .. } = *point.cell;
+        lines.entry((workers, depth, message_bytes)).or_default().push(point);
+    }
+    let mut found = Vec::new();
+    for mut line in lines.into_values() {
+        line.sort_by_key(|point| point.cell.connections);
+        found.extend(crossing(&line));
+    }
+    found
+}
+
+fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
+    let known: Vec<Difference> =
+        line.iter().map(|point| point.difference()).filter(|it| *it != Difference::Undetected).collect();
+    let turns = known.windows(2).filter(|two| is_opposite(two[0], two[1])).count();
+    if turns != 1 {
+        return None;
+    }
+    let beyond = *known.last()?;
+    let sign = if beyond == Difference::Less { -1.0 } else { 1.0 };
+    // Towards the far side the sign rises from below zero to above.
+    let at = |x: f64| band(line, x).map(|(mean, error, degrees)| (sign * mean, error, degrees));
+    let ends =
+        (f64::from(line.first()?.cell.connections).ln(), f64::from(line.last()?.cell.connections).ln());
+    let steps = STEPS * u32::try_from(line.len() - 1).ok()?;
+    let place = |step: u32| ends.0 + (ends.1 - ends.0) * f64::from(step) / f64::from(steps);
+    let undecided = |step: &u32| {
+        at(place(*step)).is_some_and(|(mean, error, degrees)| {
+            let reach = student::quantile(1.0 - FALSE_SHARE_MAX / 2.0, degrees).unwrap_or(f64::INFINITY);
+            mean.abs() <= reach * error
+        })
+    };
+    let middle = (0..steps).find(|step| {
+        let (here, next) = (at(place(*step)), at(place(step + 1)));
+        matches!((here, next), (Some(here), Some(next)) if here.0 <= 0.0 && next.0 > 0.0)
+    })?;
+    let low = (0..=middle).rev().find(|step| !undecided(step));
+    let high = (middle + 1..=steps).find(|step| !undecided(step));
+    Some(Crossing {
+        cell_id: line.first()?.cell.id.clone(),
+        connections: place(middle).exp(),
+        low: low.map(|step| place(step).exp()),
+        high: high.map(|step| place(step).exp()),
+        beyond,
+    })
+}
+
+/// Mean log-ratio, its standard error and degrees of freedom at a place between two levels.
+fn band(line: &[&Point<'_>], x: f64) -> Option<(f64, f64, u32)> {
+    let place = |point: &Point<'_>| f64::from(point.cell.connections).ln();
+    let pair = line.windows(2).find(|two| x <= place(two[1]) + 1e-9)?;
+    let (one, other) = (pair[0].effect.as_ref()?, pair[1].effect.as_ref()?);
+    let share = ((x - place(pair[0])) / (place(pair[1]) - place(pair[0]))).clamp(0.0, 1.0);
+    let variance = ((1.0 - share) * standard_error(one)?).powi(2) + (share * standard_error(other)?).powi(2);
+    let degrees = u32::try_from(one.units.min(other.units).checked_sub(1)?).ok()?;
+    Some(((1.0 - share) * one.mean + share * other.mean, variance.sqrt(), degrees))
+}

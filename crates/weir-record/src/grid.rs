@@ -1,0 +1,101 @@
+//! What cells say together that differ in levels of factors alone: the map of a study.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Metric;
+
+/// A factor that spans a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GridFactor {
+    /// Open connections.
+    Connections,
+    /// Server threads.
+    Workers,
+    /// Messages in flight on each connection.
+    Depth,
+    /// Bytes of a message.
+    MessageBytes,
+}
+
+/// One arm against the baseline by one metric, over cells in closed loop that differ in these factors alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grid {
+    /// The arm.
+    pub arm: String,
+    /// The baseline.
+    pub baseline: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// The factors that have several levels.
+    pub factors: Vec<GridFactor>,
+    /// Its cells, in the order of the study.
+    pub cells: Vec<GridCell>,
+    /// Geometric means over the cells of each level.
+    pub marginals: Vec<Marginal>,
+    /// Where the arm goes from needing more to needing less, or back, as connections grow.
+    pub crossings: Vec<Crossing>,
+}
+
+/// What is known of a cell, as one of many that were looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Difference {
+    /// The arm's figure is smaller.
+    Less,
+    /// It is larger.
+    More,
+    /// None that could be told from noise.
+    Undetected,
+    /// There is nothing that may be compared.
+    Invalid,
+}
+
+/// A cell of a grid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GridCell {
+    /// Cell.
+    pub cell_id: String,
+    /// Level of each of the grid's factors.
+    pub levels: Vec<u64>,
+    /// Arm over baseline; absent where nothing may be compared.
+    pub ratio: Option<f64>,
+    /// Its interval by itself.
+    pub interval: Option<(f64, f64)>,
+    /// p-value corrected for all cells of all arms that were looked at by this metric (false-discovery rate).
+    pub p_value_adjusted: Option<f64>,
+    /// What that comes to.
+    pub difference: Difference,
+}
+
+/// The geometric mean of the ratios of the cells that have a level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Marginal {
+    /// Factor.
+    pub factor: GridFactor,
+    /// Its level.
+    pub level: u64,
+    /// Geometric mean of the ratios.
+    pub ratio: f64,
+    /// Its interval: of these cells, and not of all that could have been asked.
+    pub interval: Option<(f64, f64)>,
+    /// Cells in it.
+    pub cells: u32,
+    /// Cells in which the difference is known to go the other way.
+    pub reversed: Vec<String>,
+}
+
+/// Where a ratio passes one between two numbers of connections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Crossing {
+    /// A cell on the line, for the levels of the other factors.
+    pub cell_id: String,
+    /// Connections, between two levels on the scale of logarithms.
+    pub connections: f64,
+    /// Lower end, absent where the interval reaches below the smallest level.
+    pub low: Option<f64>,
+    /// Upper end, absent where it reaches beyond the largest.
+    pub high: Option<f64>,
+    /// What the arm's figure is above the crossing: less, or more.
+    pub beyond: Difference,
+}
