@@ -28,6 +28,20 @@ pub enum CpuPart {
 }
 
 impl CpuPart {
+    /// Its name in exported data.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Call(name) => return format!("call-{name}"),
+            Self::OtherCalls => "other-calls",
+            Self::Softirqs => "softirqs",
+            Self::UringThreads => "uring-threads",
+            Self::Server => "server",
+            Self::Unexplained => "unexplained",
+            Self::OutsideCalls => "outside-calls",
+        }
+        .to_owned()
+    }
+
     /// Whether it was measured, and is not what is left.
     pub fn is_measured(&self) -> bool {
         !matches!(self, Self::Unexplained | Self::OutsideCalls)

@@ -7,7 +7,7 @@ use weir_record::{
     observation::Rung,
     study::StudyResult,
 };
-use weir_report::{Language, html, markdown};
+use weir_report::{Language, csv, html, markdown};
 
 use crate::fixture;
 
@@ -97,6 +97,23 @@ fn an_account_that_does_not_close_is_loud_in_every_language() {
         let cell = does_not.trim_matches(['|', ' ']);
         assert!(html(&accounted(Outcome::Missed), language).contains(cell), "{language:?}");
     }
+}
+
+#[test]
+fn every_part_is_exported_with_its_interval() {
+    let text = csv(&accounted(Outcome::Met));
+    let cell = fixture::quick().spec.cells[0].id.clone();
+    for line in [
+        "epoll,,cpu-call-sendto,mean,2700,ns",
+        "epoll,,cpu-unexplained,interval-high,222,ns",
+        "epoll,,cpu-whole,mean,6000,ns",
+        "epoll,,cpu-explained,share,0.981,ratio",
+        "uring,epoll,cpu-softirqs,interval-low,-2150,ns",
+        "uring,epoll,cpu-whole,mean,-1000,ns",
+    ] {
+        assert!(text.contains(&format!("{cell},{line}\n")), "{line}");
+    }
+    assert!(!text.contains("uring-threads,interval"), "what has no interval has no line for it");
 }
 
 #[test]
