@@ -11,6 +11,7 @@ use crate::{
 /// The list.
 const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
     chart::frontier,
+    chart::map,
     chart::forest,
     goals::section,
     added_cost::section,

@@ -179,6 +179,30 @@ words! {
     LastByte: "last byte" | "마지막 바이트" | "末字节";
     Stalled: "waited for the SYN timer" | "SYN 타이머를 기다린 연결" | "等待 SYN 定时器的连接";
 
+    MapTitle: "The map" | "지도" | "分布图";
+    MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
+        told from noise, – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
+        rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. * more busy threads than CPUs."
+        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
+        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. * 바쁜 스레드가 CPU보다 많음."
+        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
+        （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。* 忙碌线程多于 CPU。";
+    MapConnections: "connections" | "연결 수" | "连接数";
+    MapWorkers: "workers" | "워커 수" | "工作线程数";
+    MapDepth: "in flight each" | "연결당 동시 건수" | "每连接在途数";
+    MapMessageBytes: "bytes each" | "건당 바이트" | "每条字节数";
+    MapLevel: "level" | "수준" | "水平";
+    MapMean: "geometric mean" | "기하 평균" | "几何平均";
+    MapCells: "cells" | "셀 수" | "单元数";
+    MapReversed: "cells that go the other way" | "반대 방향인 셀" | "方向相反的单元";
+    MapDifference: "difference" | "차이" | "差异";
+    MapRatio: "ratio" | "비율" | "比值";
+    MapPValue: "p, adjusted" | "보정 p" | "校正 p";
+    MapLess: "less" | "적음" | "更少";
+    MapMore: "more" | "많음" | "更多";
+    MapUndetected: "no difference detected" | "차이 검출 안 됨" | "未检出差异";
+    MapInvalid: "not comparable" | "비교 불가" | "不可比";
+
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
     EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
         Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
@@ -591,7 +615,7 @@ mod tests {
         let same_everywhere = [Word::DetectableShort, Word::PHolm, Word::PValue, Word::Steal];
         for word in Word::ALL.iter().filter(|word| !same_everywhere.contains(word)) {
             let [english, korean, chinese] = Language::ALL.map(|language| word.text(language));
-            assert!(english.is_ascii() || english.contains(['←', '→']), "{english}");
+            assert!(english.is_ascii() || english.contains(['←', '→', '▼']), "{english}");
             assert!(korean.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {korean}");
             assert!(chinese.chars().any(|letter| ('一'..='鿿').contains(&letter)), "{word:?}: {chinese}");
             assert!(!chinese.chars().any(|letter| ('가'..='힣').contains(&letter)), "{word:?}: {chinese}");

@@ -12,6 +12,7 @@ mod canvas;
 mod curves;
 mod forest;
 mod frontier;
+mod map;
 mod plane;
 mod scale;
 mod timeline;
@@ -22,6 +23,7 @@ pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use frontier::{frontier, simulated};
+pub(crate) use map::map;
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 

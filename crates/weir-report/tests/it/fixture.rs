@@ -367,6 +367,7 @@ pub fn quick() -> StudyResult {
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),
         answers: Vec::new(),
+        grids: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

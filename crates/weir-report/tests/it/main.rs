@@ -5,6 +5,7 @@ mod evidence;
 mod findings;
 mod fixture;
 mod frontier;
+mod map;
 mod orders;
 mod page;
 mod texts;

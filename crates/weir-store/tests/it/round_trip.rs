@@ -178,6 +178,7 @@ fn result(complete: bool) -> StudyResult {
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),
         answers: Vec::new(),
+        grids: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

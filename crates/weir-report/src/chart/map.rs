@@ -1,0 +1,226 @@
+//! The map of a study: a table with a cell for each cell, shaded by how far the arm is ahead or behind. Which way it
+//! goes is a sign and a mark as well as a colour.
+
+use std::collections::BTreeSet;
+
+use maud::{Markup, html};
+use weir_record::{
+    grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
+    metric::Better,
+};
+
+use crate::{
+    format,
+    language::told,
+    metrics,
+    section::{Content, Plot, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// A difference of so much has the full colour.
+const FULL: f64 = 0.3;
+
+/// The section: a map for each arm and metric, what they say of crossings, and the means by level.
+pub(crate) fn map(view: &View<'_>) -> Content {
+    let grids = &view.result.grids;
+    Content::unless(grids.is_empty(), || {
+        let crossings = grids.iter().flat_map(|grid| grid.crossings.iter().map(|it| crossed(view, grid, it)));
+        let means = grids.iter().flat_map(|grid| grid.marginals.iter().map(|it| mean(view, grid, it)));
+        let head =
+            [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
+        let means = Table::new(view, &head[..4], &head[4..], means.collect());
+        Section {
+            texts: crossings.chain(grids.iter().flat_map(|grid| reversals(view, grid))).collect(),
+            plots: grids.iter().map(|grid| plot(view, grid)).collect(),
+            tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
+            ..Section::new(Word::MapTitle, Word::MapHelp)
+        }
+    })
+}
+
+fn plot(view: &View<'_>, grid: &Grid) -> Plot {
+    let what = format!("{} · {}", view.compared(&grid.arm, &grid.baseline), metrics::name(view, grid.metric));
+    Plot {
+        id: format!("map-{}-{}", grid.arm, grid.metric.row().key),
+        title: what,
+        image: draw(view, grid),
+        numbers: numbers(view, grid),
+        is_table: true,
+        is_half: false,
+        is_folded: false,
+    }
+}
+
+/// Columns are the levels of the first factor, rows those of the others.
+fn draw(view: &View<'_>, grid: &Grid) -> Markup {
+    let columns: BTreeSet<u64> = grid.cells.iter().map(|cell| cell.levels[0]).collect();
+    let rows: BTreeSet<&[u64]> = grid.cells.iter().map(|cell| &cell.levels[1..]).collect();
+    let at = |row: &[u64], column: u64| {
+        grid.cells.iter().find(|cell| cell.levels[0] == column && &cell.levels[1..] == row)
+    };
+    html! {
+        div.scroll { table.map style=(format!("--columns:{}", columns.len())) {
+            thead { tr {
+                th scope="col" { (factor(view, grid.factors[0])) }
+                @for column in &columns { th scope="col" { (format::count(*column)) } }
+            } }
+            tbody { @for row in rows { tr {
+                th scope="row" { (levels(view, &grid.factors[1..], row)) }
+                @for column in &columns { (square(view, grid, at(row, *column))) }
+            } } }
+        } }
+    }
+}
+
+fn levels(view: &View<'_>, factors: &[GridFactor], levels: &[u64]) -> String {
+    let parts = factors.iter().zip(levels).map(|(factor, it)| level(view, *factor, *it));
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
+    let (number, language) = (format::count(level), view.language);
+    match factor {
+        GridFactor::Connections => view.connections(u32::try_from(level).unwrap_or(u32::MAX)),
+        GridFactor::Workers if level == 1 => told!(language, "1 worker", "워커 1개", "1 个工作线程"),
+        GridFactor::Workers => told!(language, "{number} workers", "워커 {number}개", "{number} 个工作线程"),
+        GridFactor::Depth => {
+            told!(language, "{number} in flight each", "연결당 동시 {number}건", "每连接在途 {number} 条")
+        }
+        GridFactor::MessageBytes => format::bytes(level),
+    }
+}
+
+fn factor(view: &View<'_>, factor: GridFactor) -> &'static str {
+    view.word(match factor {
+        GridFactor::Connections => Word::MapConnections,
+        GridFactor::Workers => Word::MapWorkers,
+        GridFactor::Depth => Word::MapDepth,
+        GridFactor::MessageBytes => Word::MapMessageBytes,
+    })
+}
+
+fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
+    let Some(cell) = cell else { return html! { td {} } };
+    let is_over = view.result.oversubscribed.iter().any(|it| it.cell_id == cell.cell_id);
+    let (class, word) = tone(grid, cell.difference);
+    let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
+    let strength = match cell.difference {
+        Difference::Less | Difference::More => 12.0 + 48.0 * (effect.abs() / FULL).min(1.0),
+        Difference::Undetected | Difference::Invalid => 0.0,
+    };
+    html! {
+        td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
+            "{} · {} · {}", view.cell_label(&cell.cell_id), view.word(word),
+            format::ratio_and_interval(cell.ratio, cell.interval)
+        )) {
+            (mark(cell.difference)) (change(cell))
+            @if is_over { sup { "*" } }
+        }
+    }
+}
+
+/// Whether it is an improvement, by the metric.
+fn tone(grid: &Grid, difference: Difference) -> (&'static str, Word) {
+    let is_good = match difference {
+        Difference::Less => grid.metric.row().better == Better::Smaller,
+        Difference::More => grid.metric.row().better == Better::Larger,
+        Difference::Undetected => return ("even", Word::MapUndetected),
+        Difference::Invalid => return ("void", Word::MapInvalid),
+    };
+    let word = if difference == Difference::Less { Word::MapLess } else { Word::MapMore };
+    (if is_good { "good" } else { "bad" }, word)
+}
+
+fn mark(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Less => "▼ ",
+        Difference::More => "▲ ",
+        Difference::Undetected => "≈ ",
+        Difference::Invalid => "",
+    }
+}
+
+fn change(cell: &GridCell) -> String {
+    let Some(ratio) = cell.ratio else { return format::ABSENT.to_owned() };
+    let sign = if ratio >= 1.0 { "+" } else { "" };
+    format!("{sign}{}", format::percent(ratio - 1.0))
+}
+
+fn numbers(view: &View<'_>, grid: &Grid) -> Table {
+    let row = |cell: &GridCell| {
+        vec![
+            view.cell_label(&cell.cell_id),
+            view.word(tone(grid, cell.difference).1).to_owned(),
+            format::ratio_and_interval(cell.ratio, cell.interval),
+            format::probability(cell.p_value_adjusted),
+        ]
+    };
+    let rows = grid.cells.iter().map(row).collect();
+    Table::new(view, &[Word::Cell, Word::MapDifference], &[Word::MapRatio, Word::MapPValue], rows)
+}
+
+fn mean(view: &View<'_>, grid: &Grid, marginal: &Marginal) -> Vec<String> {
+    let reversed: Vec<String> = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect();
+    vec![
+        grid.arm.clone(),
+        metrics::name(view, grid.metric),
+        level(view, marginal.factor, marginal.level),
+        if reversed.is_empty() { format::ABSENT.to_owned() } else { reversed.join("; ") },
+        format::ratio_and_interval(Some(marginal.ratio), marginal.interval),
+        format::count(u64::from(marginal.cells)),
+    ]
+}
+
+/// `uring needs less server CPU from about 30 [12, 70] connections on`.
+fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
+    let language = view.language;
+    let number = |value: f64| {
+        format::grouped(if value < 10.0 { (value * 10.0).round() / 10.0 } else { value.round() })
+    };
+    let end = |end: Option<f64>| end.map_or_else(|| format::ABSENT.to_owned(), number);
+    let at = number(crossing.connections);
+    let interval = format!("[{}, {}]", end(crossing.low), end(crossing.high));
+    let own = grid.cells.iter().find(|it| it.cell_id == crossing.cell_id);
+    let own = grid.factors.iter().zip(own.map_or(&[][..], |cell| &cell.levels));
+    let others = own.filter(|(factor, _)| **factor != GridFactor::Connections);
+    let rest: Vec<String> = others.map(|(factor, it)| level(view, *factor, *it)).collect();
+    let rest = match rest.join(" · ") {
+        rest if rest.is_empty() => rest,
+        rest => told!(language, " ({rest})", " ({rest})", "（{rest}）"),
+    };
+    let (arm, baseline) = (&grid.arm, &grid.baseline);
+    let metric = metrics::name(view, grid.metric);
+    match crossing.beyond {
+        Difference::Less => told!(
+            language,
+            "{metric}: from about {at} {interval} connections on, {arm} has less than {baseline}{rest}.",
+            "{metric}: 연결 약 {at}개 {interval}부터 {arm} 쪽이 {baseline} 쪽보다 적습니다{rest}.",
+            "{metric}：从约 {at} {interval} 个连接起，{arm} 少于 {baseline}{rest}。",
+        ),
+        _ => told!(
+            language,
+            "{metric}: from about {at} {interval} connections on, {arm} has more than {baseline}{rest}.",
+            "{metric}: 연결 약 {at}개 {interval}부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
+            "{metric}：从约 {at} {interval} 个连接起，{arm} 多于 {baseline}{rest}。",
+        ),
+    }
+}
+
+/// Means that cells contradict.
+fn reversals(view: &View<'_>, grid: &Grid) -> Vec<String> {
+    let language = view.language;
+    let told = |marginal: &Marginal| {
+        let cells = marginal.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
+        let (arm, metric) = (&grid.arm, metrics::name(view, grid.metric));
+        let level = level(view, marginal.factor, marginal.level);
+        told!(
+            language,
+            "{arm}, {metric}: the mean over {level} hides cells that go the other way: {cells}.",
+            "{arm}, {metric}: {level} 전체의 평균과 반대인 셀이 있습니다: {cells}.",
+            "{arm}，{metric}：{level}的平均值掩盖了方向相反的单元：{cells}。",
+        )
+    };
+    grid.marginals.iter().filter(|it| !it.reversed.is_empty()).map(told).collect()
+}
