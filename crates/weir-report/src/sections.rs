@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 17] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 18] = [
     chart::frontier,
     chart::map,
     chart::forest,

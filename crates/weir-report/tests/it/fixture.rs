@@ -362,7 +362,6 @@ pub fn quick() -> StudyResult {
         listening: Vec::new(),
         evidence: Vec::new(),
         cpu_differences: Vec::new(),
-        grids: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),

@@ -173,7 +173,6 @@ fn result(complete: bool) -> StudyResult {
         listening: Vec::new(),
         evidence: Vec::new(),
         cpu_differences: Vec::new(),
-        grids: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         oversubscribed: Vec::new(),
