@@ -6,7 +6,7 @@
 
 use weir_record::spec::{Alternation, ArmSpec, CellSpec, LoadMode, StudySpec, Subject};
 
-use crate::protocol;
+use crate::{limits, protocol};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
@@ -56,7 +56,7 @@ pub fn obstacle(spec: &StudySpec, cell: &CellSpec) -> Option<&'static str> {
 
 fn has_fixed_port(arm: &ArmSpec) -> bool {
     match &arm.subject {
-        Subject::Command { argv } => !argv.iter().any(|word| word.contains("{port}")),
+        Subject::Command { argv } => !limits::names_port(argv),
         _ => false,
     }
 }

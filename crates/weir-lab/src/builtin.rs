@@ -23,8 +23,9 @@ macro_rules! built_in {
 }
 
 /// All there are.
-pub const ALL: [BuiltIn; 9] = [
+pub const ALL: [BuiltIn; 10] = [
     built_in!("quick", "../studies/"),
+    built_in!("tps", "../studies/"),
     built_in!("http", "../studies/"),
     built_in!("http-confounders", "../studies/"),
     built_in!("survey", "../studies/"),

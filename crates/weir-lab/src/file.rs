@@ -4,9 +4,12 @@
 mod added_cost;
 mod arms;
 mod cells;
+mod choices;
 mod comparisons;
 mod neighbours;
 mod published;
+
+pub use choices::{ChoiceError, Choices, chosen};
 
 use std::path::{Path, PathBuf};
 

@@ -214,6 +214,11 @@ pub(crate) fn one_of(key: &str, word: &str, known: &[&str]) -> Result<(), SpecEr
     Err(SpecError::new(key, format!("there is no {word:?}; {}", instead(word, known))))
 }
 
+/// Whether a foreign server is told where to listen.
+pub(crate) fn names_port(argv: &[String]) -> bool {
+    argv.iter().any(|word| word.contains("{port}") || word.contains("{address}"))
+}
+
 /// The nearest of the words there are, or all of them where none is near.
 pub(crate) fn instead(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {

@@ -120,6 +120,17 @@ pub(crate) struct Study {
     /// gateway every driver with one worker and with two (several hours)
     #[arg(long, conflicts_with = "resume")]
     pub(crate) published_plan: bool,
+    /// Cuts the study: a plan of its file (of tps quick, standard or full), or FACTOR=LEVEL,LEVEL, as often as there
+    /// are factors
+    #[arg(long, value_name = "PLAN|FACTOR=LEVELS", conflicts_with = "resume")]
+    pub(crate) levels: Vec<String>,
+    /// A further arm, NAME="./server --port {port}", with {cpus}, {workers} and {address} where it wants them; or NAME
+    /// of an arm of the file, with --only-arms
+    #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
+    pub(crate) arm: Vec<String>,
+    /// Only the arms given with --arm; the first is the baseline
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) only_arms: bool,
     /// The storage half of the survey: every engine on one disk, in under ten minutes
     #[arg(long, conflicts_with = "resume")]
     pub(crate) storage: bool,

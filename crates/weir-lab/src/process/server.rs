@@ -362,7 +362,8 @@ fn substituted(
     let folder = weir.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
     argv.iter()
         .map(|word| {
-            word.replace("{port}", &port.to_string())
+            word.replace("{address}", &format!("127.0.0.1:{port}"))
+                .replace("{port}", &port.to_string())
                 .replace("{cpus}", &cpus)
                 .replace("{workers}", &workers.to_string())
                 .replace("{bin}", &folder)

@@ -7,7 +7,7 @@ use super::{
     factor::{cpus, unusual},
 };
 use crate::{
-    limits::{Level, SpecError, instead},
+    limits::{self, Level, SpecError, instead},
     table::{At, Entry, Fault, Table},
 };
 
@@ -203,8 +203,9 @@ fn check_command(argv: &[String]) -> Result<(), SpecError> {
     if argv.first().is_none_or(String::is_empty) {
         return Err(SpecError::new("arm.command", "the command is empty; it must name a program".to_owned()));
     }
-    if !argv.iter().any(|word| word.contains("{port}")) {
-        let message = "no word of the command holds {port}, so the server cannot be told where to listen";
+    if !limits::names_port(argv) {
+        let message =
+            "no word of the command holds {port} or {address}, so the server cannot be told where to listen";
         return Err(SpecError::new("arm.command", message.to_owned()));
     }
     Ok(())

@@ -12,7 +12,7 @@ use weir_engine::{Config, DriverReport, Refusal};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::{self, BuiltIn},
-    file,
+    file::{self, Choices},
     host_defaults::{DriverFound, HostDefaults, OrderCpus},
 };
 use weir_record::{
@@ -41,6 +41,8 @@ pub(super) struct Written {
     /// Its file; for messages only where it is built in.
     path: PathBuf,
     pub(super) text: Cow<'static, str>,
+    /// Which plan of it is asked for.
+    plan: Option<String>,
 }
 
 /// Finds the file of what the command line names.
@@ -63,8 +65,7 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
         (name, _) => name,
     };
     if let Some(BuiltIn { name: file, text }) = BuiltIn::named(file) {
-        let path = PathBuf::from(format!("{file}.toml"));
-        return Ok(Written { name, path, text: Cow::Borrowed(text) });
+        return chosen(arguments, name, PathBuf::from(format!("{file}.toml")), Cow::Borrowed(text));
     }
     let path = PathBuf::from(&name);
     let looks_like_file = path.extension().is_some_and(|extension| extension == "toml") || name.contains('/');
@@ -73,7 +74,49 @@ pub(super) fn written(arguments: &Study) -> Result<Written> {
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|error| UsageError(format!("cannot read the study file {name}: {error}")))?;
-    Ok(Written { name, path, text: Cow::Owned(text) })
+    chosen(arguments, name, path, Cow::Owned(text))
+}
+
+/// The study with what the command line says of its levels and arms. A plan alone leaves the file as it is.
+fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str>) -> Result<Written> {
+    let choices = choices(arguments)?;
+    let plan = choices.plan.clone();
+    if (Choices { plan: None, ..choices.clone() }) == Choices::default() {
+        return Ok(Written { name, path, text, plan });
+    }
+    let text = file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
+    // Lines of errors are of the text that --print shows.
+    let path = PathBuf::from(format!("{} with these --levels and --arm", path.display()));
+    Ok(Written { name, path, text: Cow::Owned(text), plan: None })
+}
+
+fn choices(arguments: &Study) -> Result<Choices> {
+    let mut choices = Choices { only_arms: arguments.only_arms, ..Choices::default() };
+    if arguments.published_plan {
+        choices.plan = Some(PUBLISHED.to_owned());
+    }
+    for written in &arguments.levels {
+        match written.split_once('=') {
+            None if choices.plan.is_some() => {
+                return Err(UsageError(format!("--levels {written}: one plan at a time")).into());
+            }
+            None => choices.plan = Some(written.clone()),
+            Some((factor, levels)) => {
+                let levels = levels.split(',').map(|level| level.trim().to_owned()).collect();
+                choices.levels.push((factor.trim().to_owned(), levels));
+            }
+        }
+    }
+    for written in &arguments.arm {
+        let (name, command) = written.split_once('=').unwrap_or((written, ""));
+        let wrong = || UsageError(format!("--arm {written}: a quote is open, or the command is empty"));
+        let words = shlex::split(command).ok_or_else(wrong)?;
+        if written.contains('=') && words.is_empty() {
+            return Err(wrong().into());
+        }
+        choices.arms.push((name.to_owned(), words));
+    }
+    Ok(choices)
 }
 
 /// Studies that need no file.
@@ -89,7 +132,7 @@ fn unknown(name: &str) -> UsageError {
 impl Written {
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
-        let host_defaults = host_defaults(arguments, &fingerprint);
+        let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
         let file::Study { mut spec, missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
         check_options(&self.path, &self.text, &spec)?;
         if let Some(seed) = arguments.seed {
@@ -108,7 +151,7 @@ impl Written {
 }
 
 /// What a file leaves to this machine and this command line.
-fn host_defaults(arguments: &Study, fingerprint: &Fingerprint) -> HostDefaults {
+fn host_defaults(arguments: &Study, plan: Option<String>, fingerprint: &Fingerprint) -> HostDefaults {
     let topology = Topology::from(fingerprint);
     let placement = placement::place(&topology);
     let (server_cpus, load_cpus) = placement.map(|place| (place.server, place.load)).unwrap_or_default();
@@ -118,7 +161,7 @@ fn host_defaults(arguments: &Study, fingerprint: &Fingerprint) -> HostDefaults {
         load_cpus,
         order_cpus: OrderCpus::of(&placement::cores(&topology)),
         tried: tried(),
-        plan: arguments.published_plan.then(|| PUBLISHED.to_owned()),
+        plan,
     }
 }
 
@@ -193,7 +236,14 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     let plan = if arguments.published_plan { " --published-plan" } else { "" };
     let half = if arguments.storage { " --storage" } else { "" };
     let file = arguments.file.as_ref().map(|file| format!(" --file {}", file.display())).unwrap_or_default();
-    format!("weir study {name}{protocol}{plan}{half}{file} --seed {seed}")
+    let quoted = |flag: &str, value: &String| {
+        let value = shlex::try_quote(value).unwrap_or_default();
+        format!(" --{flag} {value}")
+    };
+    let levels: String = arguments.levels.iter().map(|it| quoted("levels", it)).collect();
+    let arms: String = arguments.arm.iter().map(|it| quoted("arm", it)).collect();
+    let only = if arguments.only_arms { " --only-arms" } else { "" };
+    format!("weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{only} --seed {seed}")
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.

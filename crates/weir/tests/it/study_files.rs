@@ -52,6 +52,38 @@ fn what_is_printed_of_a_built_in_study_is_a_file_that_comes_to_the_same() {
 }
 
 #[test]
+fn a_study_is_cut_and_widened_on_the_command_line_and_can_be_kept_as_a_file() {
+    let folder = folder("study-chosen");
+    let chosen = ["--levels", "connections=5,50", "--levels", "workers=1", "--arm", "own='./a b' {address}"];
+    let plan = |study: &str, further: &[&str]| {
+        let words = [&["study", study, "--dry-run", "--seed", "7"], further].concat();
+        let said = weir(&words);
+        assert_eq!(said.code, Some(0), "{}", said.stderr);
+        said.stdout
+    };
+    let told = plan("tps", &chosen);
+    for words in ["./a b", "c5-d1-m64-closed", "c50-d1-m64-closed"] {
+        assert!(told.contains(words), "{told}");
+    }
+    let printed = weir(&[&["study", "tps", "--print"], &chosen[..]].concat());
+    let file = folder.join("own.toml");
+    fs::write(&file, &printed.stdout).expect("a file can be written");
+    assert_eq!(plan(shown(&file), &[]), told);
+    for (words, refused) in [
+        (&["--levels", "quik"][..], &["no plan \"quik\"", "quick"][..]),
+        (&["--levels", "quick", "--levels", "full"], &["one plan at a time"]),
+        (&["--levels", "conections=1"], &["conections", "connections"]),
+        (&["--levels", "connections=0"], &["connections", "1 to"]),
+        (&["--arm", "own='open"], &["a quote is open"]),
+        (&["--arm", "own=./server"], &["{port} or {address}"]),
+        (&["--only-arms"], &["no arm is given"]),
+    ] {
+        let said = weir(&[&["study", "tps", "--dry-run"], words].concat());
+        expect_refusal(&said, 2, refused);
+    }
+}
+
+#[test]
 fn limits_of_this_machine_end_a_study_before_it_begins() {
     let folder = folder("study-limits");
     let (file, out) = study_file(&folder, &(study_head(8, "5s").replace("[4]", "[1000]") + TWO_ARMS));

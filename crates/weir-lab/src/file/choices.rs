@@ -1,0 +1,221 @@
+//! What a command line changes in a study file before it is read: its plan, levels of its factors, and its arms. Text
+//! in, text out, so that what is run can be printed and kept as a file.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+use toml::{Table, Value};
+
+use crate::limits::instead;
+
+/// What is changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Keys of this plan take the place of the file's.
+    pub plan: Option<String>,
+    /// Levels of factors, each a number or a word.
+    pub levels: Vec<(String, Vec<String>)>,
+    /// Further arms: name, and the words of a command, or none for an arm of the file.
+    pub arms: Vec<(String, Vec<String>)>,
+    /// Whether the arms above are all there are.
+    pub only_arms: bool,
+}
+
+/// What cannot be changed so.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChoiceError {
+    /// There is no such plan.
+    #[error("--levels {name}: the study has no plan of that name; {instead}, or FACTOR=LEVEL,LEVEL")]
+    Plan {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        instead: String,
+    },
+    /// There are no combinations to choose from.
+    #[error("--levels {0}: the study has no [factors]; its cells are written one by one")]
+    NoFactors(String),
+    /// A bare name that is no arm of the file.
+    #[error("--arm {name}: the study has no arm of that name; {instead}, or NAME=COMMAND")]
+    Arm {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        instead: String,
+    },
+    /// Nothing is left.
+    #[error("--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND")]
+    NoArms,
+    /// Two have one name.
+    #[error("--arm {0}: an arm of that name is there already")]
+    Twice(String),
+}
+
+/// The text of the study with these choices. A text that is no TOML stays as it is: whoever reads it says why.
+pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, ChoiceError> {
+    let Ok(mut study) = text.parse::<Table>() else { return Ok(Cow::Borrowed(text)) };
+    if *choices == Choices::default() {
+        return Ok(Cow::Borrowed(text));
+    }
+    if let Some(plan) = &choices.plan {
+        take_plan(&mut study, plan)?;
+    }
+    study.remove("plan");
+    for (factor, levels) in &choices.levels {
+        set_levels(&mut study, factor, levels)?;
+    }
+    set_arms(&mut study, choices)?;
+    // Every value came out of a table that was read.
+    Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
+}
+
+fn take_plan(study: &mut Table, name: &str) -> Result<(), ChoiceError> {
+    let mut plans = study.get("plan").and_then(Value::as_table).cloned().unwrap_or_default();
+    match plans.remove(name) {
+        Some(Value::Table(plan)) => {
+            study.extend(plan);
+            Ok(())
+        }
+        _ => {
+            let names: Vec<&str> = plans.keys().map(String::as_str).collect();
+            let there =
+                if names.is_empty() { "it has one plan only".to_owned() } else { instead(name, &names) };
+            Err(ChoiceError::Plan { name: name.to_owned(), instead: there })
+        }
+    }
+}
+
+/// The levels of a factor. Claims about combinations that are gone go with them; the primary one moves to the first
+/// level there is.
+fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), ChoiceError> {
+    let value = |level: &String| match level.parse::<i64>() {
+        Ok(number) => Value::Integer(number),
+        Err(_) => Value::String(level.clone()),
+    };
+    let levels: Vec<Value> = levels.iter().map(value).collect();
+    let Some(Value::Table(factors)) = study.get_mut("factors") else {
+        return Err(ChoiceError::NoFactors(factor.to_owned()));
+    };
+    factors.insert(factor.to_owned(), Value::Array(levels.clone()));
+    let is_there = |table: &Table| table.get(factor).is_some_and(|level| levels.contains(level));
+    if let (Some(Value::Table(primary)), Some(first)) = (study.get_mut("primary"), levels.first())
+        && !is_there(primary)
+    {
+        primary.insert(factor.to_owned(), first.clone());
+    }
+    if let Some(Value::Array(claims)) = study.get_mut("confirmatory") {
+        claims.retain(|claim| {
+            claim.as_table().is_none_or(|claim| !claim.contains_key(factor) || is_there(claim))
+        });
+    }
+    Ok(())
+}
+
+fn set_arms(study: &mut Table, choices: &Choices) -> Result<(), ChoiceError> {
+    let own = study.get("arm").and_then(Value::as_array).cloned().unwrap_or_default();
+    let name_of = |arm: &Value| arm.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut arms = if choices.only_arms { Vec::new() } else { own.clone() };
+    for (name, command) in &choices.arms {
+        let known = own.iter().find(|arm| name_of(arm) == *name);
+        let arm = match (command.as_slice(), known) {
+            ([], Some(known)) if choices.only_arms => known.clone(),
+            // It runs anyway.
+            ([], Some(_)) => continue,
+            ([], None) => {
+                let names: Vec<String> = own.iter().map(name_of).collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                return Err(ChoiceError::Arm { name: name.clone(), instead: instead(name, &names) });
+            }
+            (words, _) => {
+                let words = words.iter().cloned().map(Value::String).collect();
+                Value::Table(Table::from_iter([
+                    ("name".to_owned(), Value::String(name.clone())),
+                    ("command".to_owned(), Value::Array(words)),
+                ]))
+            }
+        };
+        if arms.iter().any(|other| name_of(other) == *name) {
+            return Err(ChoiceError::Twice(name.clone()));
+        }
+        arms.push(arm);
+    }
+    if arms.is_empty() {
+        return Err(ChoiceError::NoArms);
+    }
+    study.insert("arm".to_owned(), Value::Array(arms));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{builtin::BuiltIn, file, host_defaults::HostDefaults};
+
+    fn tps(choices: &Choices) -> file::Study {
+        let text = BuiltIn::named("tps").expect("it is built in").text;
+        let text = chosen(text, choices).expect("they fit");
+        let host_defaults =
+            HostDefaults { server_cpus: vec![0], load_cpus: vec![1], ..HostDefaults::default() };
+        file::parse(std::path::Path::new("tps.toml"), &text, &host_defaults).expect("it is a study")
+    }
+
+    fn levels(factor: &str, levels: &[&str]) -> (String, Vec<String>) {
+        (factor.to_owned(), levels.iter().map(|level| (*level).to_owned()).collect())
+    }
+
+    #[test]
+    fn nothing_chosen_is_the_file_itself() {
+        let text = "name = \"x\" # a comment";
+        assert_eq!(chosen(text, &Choices::default()), Ok(Cow::Borrowed(text)));
+        let named = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
+        assert_eq!(chosen("this is [no toml", &named), Ok(Cow::Borrowed("this is [no toml")));
+    }
+
+    #[test]
+    fn a_plan_and_levels_cut_the_map() {
+        assert_eq!(tps(&Choices::default()).spec.cells.len(), 30);
+        let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
+        assert_eq!(tps(&quick).spec.cells.len(), 8);
+        let own = vec![levels("connections", &["5", "50"]), levels("workers", &["2"])];
+        let cut = tps(&Choices { levels: own, ..quick });
+        let cells: Vec<&str> = cut.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+        assert_eq!(cells, ["c5-d1-m64-w2-closed", "c50-d1-m64-w2-closed"]);
+        assert_eq!(cut.spec.cells[0].role, weir_record::spec::CellRole::Primary);
+    }
+
+    #[test]
+    fn arms_of_a_command_line_stand_beside_those_of_the_file_or_alone() {
+        let command = vec!["./server".to_owned(), "--port".to_owned(), "{port}".to_owned()];
+        let arms = vec![("own".to_owned(), command.clone())];
+        let names = |choices: &Choices| -> Vec<String> {
+            tps(choices).spec.arms.iter().map(|arm| arm.name.clone()).collect()
+        };
+        let beside = Choices { arms: arms.clone(), ..Choices::default() };
+        assert_eq!(names(&beside), ["epoll", "uring", "own"]);
+        let alone = Choices {
+            arms: vec![("uring".to_owned(), Vec::new()), ("own".to_owned(), command)],
+            only_arms: true,
+            ..Choices::default()
+        };
+        assert_eq!(names(&alone), ["uring", "own"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        let text = BuiltIn::named("tps").expect("it is built in").text;
+        let told = |choices: Choices| chosen(text, &choices).expect_err("it is wrong").to_string();
+        let plan = told(Choices { plan: Some("quik".to_owned()), ..Choices::default() });
+        assert!(plan.contains("no plan of that name") && plan.contains("quick"), "{plan}");
+        let arm = told(Choices { arms: vec![("uringg".to_owned(), Vec::new())], ..Choices::default() });
+        assert!(arm.contains("no arm of that name") && arm.contains("uring"), "{arm}");
+        let twice =
+            told(Choices { arms: vec![("epoll".to_owned(), vec!["x".to_owned()])], ..Choices::default() });
+        assert!(twice.contains("there already"), "{twice}");
+        let none = told(Choices { only_arms: true, ..Choices::default() });
+        assert!(none.contains("--only-arms"), "{none}");
+        let choices = Choices { levels: vec![levels("depth", &["1"])], ..Choices::default() };
+        let cells =
+            chosen("name = \"x\"\n[[cell]]\nconnections = 1", &choices).expect_err("it has no factors");
+        assert!(cells.to_string().contains("no [factors]"), "{cells}");
+    }
+}
