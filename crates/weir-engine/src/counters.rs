@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use weir_record::engine::EngineStats;
 
+use crate::call_clock::CallClock;
+
 /// One counter. Only the owning runtime's thread may change it, unless all its writers use `increment_shared`.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
@@ -51,12 +53,16 @@ macro_rules! counters {
         #[derive(Debug, Default)]
         pub struct Counters {
             $(pub(crate) $field: Counter,)*
+            pub(crate) clock: CallClock,
         }
 
         impl Counters {
             /// A consistent enough copy: each field is exact at its own moment.
             pub fn snapshot(&self) -> EngineStats {
-                EngineStats { $($field: self.$field.0.load(Relaxed),)* }
+                let mut stats =
+                    EngineStats { $($field: self.$field.0.load(Relaxed),)* ..EngineStats::default() };
+                self.clock.fill(&mut stats);
+                stats
             }
         }
     };

@@ -31,6 +31,7 @@
 //! without a copy. Nothing is lost when a future is dropped: received bytes belong to the connection, queued
 //! bytes to its output queue. Files are read and written in the same program, see [`fs`].
 
+mod call_clock;
 mod config;
 mod counters;
 mod driver;

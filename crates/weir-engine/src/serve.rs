@@ -367,6 +367,12 @@ impl ServerControl {
         ServerStats { driver: self.driver.name().into(), total, workers, node: None, files: None }
     }
 
+    /// Switches the clock that tells how long the workers are outside of the kernel's calls
+    /// ([`EngineStats::outside_calls_ns`]). The blocking driver has none.
+    pub fn time_calls(&self, on: bool) {
+        lock(&self.shared.counters).iter().for_each(|counters| counters.clock.switch(on));
+    }
+
     /// Starts draining.
     pub fn drain(&self) {
         self.shared.drain();

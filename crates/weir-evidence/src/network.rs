@@ -1,6 +1,6 @@
 //! What the kernel counts about TCP connections that have trouble, and how it tries again.
 //!
-//! The counters are those of this process's network namespace. A connection whose first segment (SYN) finds the
+//! The counters are those of a network namespace. A connection whose first segment (SYN) finds the
 //! accept queue full is dropped without a word, and the client sends the SYN again after a while; these times are the
 //! same for every connection of a kernel, so that a connection that took just as long tells what happened to it.
 
@@ -10,9 +10,17 @@ use crate::{files, parse};
 
 /// The counters now; zero where they cannot be read.
 pub fn read() -> NetworkCounters {
-    let snmp = files::read_text("/proc/net/snmp").unwrap_or_default();
-    let netstat = files::read_text("/proc/net/netstat").unwrap_or_default();
-    counters(&snmp, &netstat)
+    read_in("/proc/net")
+}
+
+/// The same of the network namespace in which a process is.
+pub fn read_of(pid: u32) -> NetworkCounters {
+    read_in(&format!("/proc/{pid}/net"))
+}
+
+fn read_in(folder: &str) -> NetworkCounters {
+    let read = |name: &str| files::read_text(format!("{folder}/{name}")).unwrap_or_default();
+    counters(&read("snmp"), &read("netstat"))
 }
 
 fn counters(snmp: &str, netstat: &str) -> NetworkCounters {

@@ -8,11 +8,19 @@ use std::{collections::BTreeMap, io, time::Duration};
 use weir_record::{
     engine::EngineStats,
     evidence::Reading,
+    machine::NetworkCounters,
     observation::{ProbeCost, Rung, StraceRow, Trace},
 };
 
 use crate::{
-    ladder::{Group, rung, strace::Strace, trace::trace, tracer::Tracer},
+    ladder::{
+        Group, cost, rung,
+        strace::Strace,
+        tables::Side,
+        trace::trace,
+        tracer::{KernelCounts, Tracer},
+    },
+    network,
     process::{ProcessTree, ThreadDelta, family_of},
     stats::StatsClient,
 };
@@ -113,13 +121,15 @@ pub fn reading(source: &str, key: &str, value: f64) -> Reading {
 #[derive(Debug)]
 pub struct EngineCounters {
     stats: StatsClient,
+    is_timed: bool,
     before: EngineStats,
 }
 
 impl EngineCounters {
-    /// Observes the server at the other end.
-    pub fn new(stats: StatsClient) -> Self {
-        Self { stats, before: EngineStats::default() }
+    /// Observes the server at the other end; `is_timed` also switches on, for the slice, its clock for the time outside
+    /// of the kernel's calls, which is not free.
+    pub fn new(stats: StatsClient, is_timed: bool) -> Self {
+        Self { stats, is_timed, before: EngineStats::default() }
     }
 }
 
@@ -129,12 +139,12 @@ impl Observer for EngineCounters {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        self.before = self.stats.read()?.total;
+        self.before = self.stats.time_calls(self.is_timed)?.total;
         Ok(())
     }
 
     fn end(&mut self) -> io::Result<Vec<Reading>> {
-        let counted = self.stats.read()?.total.since(&self.before);
+        let counted = self.stats.time_calls(false)?.total.since(&self.before);
         let mut readings = Vec::new();
         flatten("", &serde_json::to_value(counted).map_err(io::Error::other)?, &mut readings);
         Ok(readings)
@@ -197,18 +207,60 @@ impl Observer for Processes {
     }
 }
 
+/// L1: TCP in trouble, in the network namespace of a process.
+#[derive(Debug)]
+pub struct Network {
+    pid: u32,
+    before: NetworkCounters,
+}
+
+impl Network {
+    /// Observes the namespace in which the process is.
+    pub fn new(pid: u32) -> Self {
+        Self { pid, before: NetworkCounters::default() }
+    }
+}
+
+impl Observer for Network {
+    fn rung(&self) -> Rung {
+        Rung::Process
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.before = network::read_of(self.pid);
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<Vec<Reading>> {
+        let seen = network::read_of(self.pid).since(&self.before);
+        let rows = [
+            ("listen-overflows", seen.listen_overflows),
+            ("listen-drops", seen.listen_drops),
+            ("retransmits", seen.tcp_retransmits),
+            ("syn-retransmits", seen.syn_retransmits),
+        ];
+        Ok(rows.map(|(key, count)| reading("tcp", key, count as f64)).to_vec())
+    }
+}
+
 /// L2: programs of our own at the kernel's tracepoints, for the length of the slice.
 #[derive(Debug)]
 pub struct Programs {
     pid: u32,
-    began_ns: u64,
-    tracer: Option<Tracer>,
+    tracing: Option<Tracing>,
+}
+
+#[derive(Debug)]
+struct Tracing {
+    tracer: Tracer,
+    baseline: KernelCounts,
+    cost: ProbeCost,
 }
 
 impl Programs {
     /// Observes a process and everything below it.
     pub fn new(pid: u32) -> Self {
-        Self { pid, began_ns: 0, tracer: None }
+        Self { pid, tracing: None }
     }
 
     /// Whether this process may let programs into the kernel.
@@ -223,19 +275,24 @@ impl Observer for Programs {
     }
 
     fn begin(&mut self) -> io::Result<()> {
-        let tracer = Tracer::start(&family_of(self.pid)?, &Group::ALL).map_err(io::Error::other)?;
-        self.began_ns = tracer.read()?.at_ns;
-        self.tracer = Some(tracer);
+        let untraced = cost::untraced();
+        let tracer = Tracer::start(&[], &Group::ALL).map_err(io::Error::other)?;
+        let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.cost;
+        tracer.observe(&family_of(self.pid)?, Side::First).map_err(io::Error::other)?;
+        let baseline = tracer.read()?;
+        self.tracing = Some(Tracing { tracer, baseline, cost });
         Ok(())
     }
 
     fn end(&mut self) -> io::Result<Vec<Reading>> {
-        let Some(tracer) = self.tracer.take() else { return Ok(Vec::new()) };
+        let Some(Tracing { tracer, baseline, cost }) = self.tracing.take() else { return Ok(Vec::new()) };
         let is_split = !tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
-        let counts = tracer.finish()?;
+        let counts = tracer.finish()?.since(&baseline);
         // Calls go on being slower for a moment after the last program is gone.
         std::thread::sleep(GRACE);
-        Ok(trace_rows(&trace(&counts, self.began_ns, is_split, ProbeCost::default())))
+        let mut rows = trace_rows(&trace(&counts, baseline.at_ns, is_split, cost));
+        rows.extend(probe_rows(&cost));
+        Ok(rows)
     }
 }
 
@@ -274,6 +331,17 @@ impl Observer for UnderStrace {
     }
 }
 
+/// What being traced costs a call, and what a reading of the clock costs: what was added to the slice by looking.
+fn probe_rows(cost: &ProbeCost) -> [Reading; 4] {
+    [
+        ("untraced-ns", cost.untraced_ns),
+        ("traced-ns", cost.traced_ns),
+        ("inside-ns", cost.inside_ns),
+        ("clock-ns", cost::of_clock_ns()),
+    ]
+    .map(|(key, value)| reading("probe", key, value))
+}
+
 fn trace_rows(trace: &Trace) -> Vec<Reading> {
     let mut rows = Vec::new();
     let mut add = |source: &str, keys: &[(&str, u64)]| {
@@ -289,6 +357,7 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
                 ("again", call.again),
                 ("returned", call.returned),
                 ("on-cpu-ns", call.on_cpu_ns),
+                ("softirq-ns", call.softirq_ns),
                 ("blocked-ns", call.blocked_ns),
                 ("queued-ns", call.queued_ns),
                 ("in-flight", call.in_flight),
@@ -322,6 +391,7 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
             ("threads-lost", trace.threads_lost),
             ("wakes-lost", trace.wakes_lost),
             ("wakes-left-out", trace.wakes_left_out),
+            ("queued-ns", trace.queued_ns),
             ("misses", trace.misses),
             ("is-split", u64::from(trace.is_split)),
         ],

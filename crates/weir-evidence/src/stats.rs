@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use weir_record::engine::ServerStats;
+use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
 /// Longest wait for an answer.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,7 +33,17 @@ impl StatsClient {
 
     /// The counters of all workers, and of the node they make up.
     pub fn read(&mut self) -> io::Result<ServerStats> {
-        self.stream.get_mut().write_all(b"\n")?;
+        self.ask("")
+    }
+
+    /// The same, after the clock for the time outside of the kernel's calls was switched. A server that has none
+    /// answers as always.
+    pub fn time_calls(&mut self, on: bool) -> io::Result<ServerStats> {
+        self.ask(if on { CLOCK_ON } else { CLOCK_OFF })
+    }
+
+    fn ask(&mut self, what: &str) -> io::Result<ServerStats> {
+        self.stream.get_mut().write_all(format!("{what}\n").as_bytes())?;
         let mut line = String::new();
         (&mut self.stream).take(ANSWER_BYTES_MAX).read_line(&mut line)?;
         serde_json::from_str(&line)

@@ -3,10 +3,9 @@
 //! Where engine and kernel both count the calls for I/O, they must agree: a difference is a mistake of ours, not of the
 //! machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
 
-use std::collections::BTreeMap;
-
 use weir_record::{
-    evidence::{ArmEvidence, CallEvidence, Coverage, EvidenceSlice},
+    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, EvidenceSlice, WAKERS_MAX, Waker},
+    machine::NetworkCounters,
     observation::Rung,
     spec::{CellSpec, StudySpec},
     study::PairedRatio,
@@ -14,30 +13,21 @@ use weir_record::{
 };
 use weir_stats::decide::estimate;
 
+use crate::{
+    account,
+    sums::{ENGINE_CALLS, Sums, right},
+};
+
 /// With fewer rounds what observing costs has no interval that says anything.
 const TAX_ROUNDS_MIN: usize = 4;
 
 /// What engines count of their calls for I/O (`EngineStats`), as rows name it.
-const ENGINE_CALLS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
+const COUNTERS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls", "interest-calls"];
 
-/// The same calls by the kernel's names.
-const KERNEL_CALLS: [&str; 15] = [
-    "io_uring_enter",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "recvfrom",
-    "recvmsg",
-    "sendto",
-    "sendmsg",
-    "sendfile",
-    "sendfile64",
-    "epoll_ctl",
-];
+/// Calls that ask which descriptors are ready.
+const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
+
+const ENTERS: [&str; 1] = ["io_uring_enter"];
 
 /// One entry for each arm and cell with slices that are right.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<ArmEvidence> {
@@ -51,7 +41,7 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
     let all: Vec<&EvidenceSlice> =
         own.iter().flat_map(|trial| right(trial)).filter(|slice| slice.rung < Rung::Strace).collect();
     let rung = all.iter().map(|slice| slice.rung).max()?;
-    let highest: Vec<&EvidenceSlice> = all.into_iter().filter(|slice| slice.rung == rung).collect();
+    let highest: Vec<&EvidenceSlice> = all.iter().copied().filter(|slice| slice.rung == rung).collect();
     let sums = Sums::of(&highest);
     let per_message = |value: f64| value / sums.messages as f64;
     let of_process = |key| per_message(sums.value("process", key));
@@ -66,49 +56,83 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
             of_process("context-switches-voluntary"),
             of_process("context-switches-involuntary"),
         ),
+        batches: batches(&sums),
+        wakers: wakers(&sums),
+        softirq_ns: softirq_ns(&sums),
+        machine_cpu_ns: machine_cpu_ns(&all),
+        network: network(&Sums::of(&all)),
         calls: calls(&sums),
         coverage: coverage(&sums),
         tax: tax(&own),
+        account: account::of_arm(&account::rounds(&cell.id, arm, trials)),
     })
 }
 
-/// Slices in which every message was right.
-pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
-    let is_right = |slice: &&EvidenceSlice| slice.slice.errors == 0 && slice.slice.messages > 0;
-    trial.evidence.iter().filter(is_right)
+/// What one call does: by the engine where it counts, or else by what calls returned and the kernel's events.
+fn batches(sums: &Sums<'_>) -> Batches {
+    let over = |above: f64, below: f64| (below > 0.0 && above > 0.0).then(|| above / below);
+    let engine = |key| sums.value("engine", key);
+    let of_calls =
+        |names: &[&str], key| names.iter().map(|name| sums.value(&format!("call {name}"), key)).sum::<f64>();
+    let returned = |names: &[&str]| over(of_calls(names, "returned"), of_calls(names, "count"));
+    let completed =
+        sums.value("io_uring complete", "count") + sums.value("io_uring complete", "elsewhere-count");
+    Batches {
+        events_per_wait: over(engine("completions"), engine("wait-calls")).or_else(|| returned(&WAITS)),
+        submissions_per_enter: over(engine("submissions"), engine("enters")).or_else(|| returned(&ENTERS)),
+        completions_per_enter: match engine("enters") {
+            0.0 => over(completed, of_calls(&ENTERS, "count")),
+            enters => over(engine("completions"), enters),
+        },
+    }
 }
 
-/// What several slices add up to.
-struct Sums<'a> {
-    messages: u64,
-    server_cpu_ns: u64,
-    rows: BTreeMap<(&'a str, &'a str), f64>,
+/// Who woke the server's threads; the rarest stand together.
+fn wakers(sums: &Sums<'_>) -> Vec<Waker> {
+    let waker = |source: &str| Waker {
+        name: source.trim_start_matches("wake ").to_owned(),
+        count: sums.each(source, "count"),
+        slept_ns: sums.each(source, "blocked-ns"),
+    };
+    let mut wakers: Vec<Waker> = sums.sources("wake ").map(waker).collect();
+    wakers.sort_by(|one, other| other.count.total_cmp(&one.count));
+    let rare = wakers.split_off(wakers.len().min(WAKERS_MAX));
+    if !rare.is_empty() {
+        let sum = |of: fn(&Waker) -> f64| rare.iter().map(of).sum();
+        wakers.push(Waker {
+            name: String::new(),
+            count: sum(|it| it.count),
+            slept_ns: sum(|it| it.slept_ns),
+        });
+    }
+    // From here on for each wake-up.
+    wakers.iter_mut().for_each(|waker| waker.slept_ns /= waker.count.max(f64::MIN_POSITIVE));
+    wakers
 }
 
-impl<'a> Sums<'a> {
-    fn of(slices: &[&'a EvidenceSlice]) -> Self {
-        let mut sums = Self { messages: 0, server_cpu_ns: 0, rows: BTreeMap::new() };
-        for evidence in slices {
-            sums.messages += evidence.slice.messages;
-            sums.server_cpu_ns += evidence.slice.server_cpu_ns;
-            for row in &evidence.readings {
-                *sums.rows.entry((&row.source, &row.key)).or_default() += row.value;
-            }
-        }
-        sums
-    }
+/// On the server's threads and elsewhere; `None` where nobody looked.
+fn softirq_ns(sums: &Sums<'_>) -> Option<(f64, f64)> {
+    let kinds: Vec<&str> = sums.sources("softirq ").collect();
+    let sum = |key| kinds.iter().map(|kind| sums.each(kind, key)).sum::<f64>();
+    (!kinds.is_empty()).then(|| (sum("ns"), sum("elsewhere-ns")))
+}
 
-    fn value(&self, source: &str, key: &str) -> f64 {
-        self.rows.get(&(source, key)).copied().unwrap_or(0.0)
-    }
+/// By the slices on the lowest rung there is: the higher ones cost CPU themselves.
+fn machine_cpu_ns(slices: &[&EvidenceSlice]) -> f64 {
+    let lowest = slices.iter().map(|slice| slice.rung).min();
+    let of_lowest = || slices.iter().filter(|slice| Some(slice.rung) == lowest).map(|slice| &slice.slice);
+    let messages: u64 = of_lowest().map(|slice| slice.messages).sum();
+    of_lowest().map(|slice| slice.machine_cpu_ns).sum::<u64>() as f64 / messages as f64
+}
 
-    /// Names of the calls that were seen.
-    fn calls(&self) -> impl Iterator<Item = &'a str> {
-        self.rows
-            .keys()
-            .filter(|(_, key)| *key == "count")
-            .filter_map(|(source, _)| source.strip_prefix("call "))
-    }
+fn network(sums: &Sums<'_>) -> Option<NetworkCounters> {
+    let count = |key| sums.value("tcp", key) as u64;
+    sums.rows.contains_key(&("tcp", "retransmits")).then(|| NetworkCounters {
+        listen_overflows: count("listen-overflows"),
+        listen_drops: count("listen-drops"),
+        tcp_retransmits: count("retransmits"),
+        syn_retransmits: count("syn-retransmits"),
+    })
 }
 
 fn calls(sums: &Sums<'_>) -> Vec<CallEvidence> {
@@ -138,8 +162,8 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     if !has("engine") || !has("call ") {
         return None;
     }
-    let engine = ENGINE_CALLS.iter().map(|key| sums.value("engine", key)).sum::<f64>();
-    let kernel = KERNEL_CALLS.iter().map(|name| sums.value(&format!("call {name}"), "count")).sum::<f64>();
+    let engine = COUNTERS.iter().map(|key| sums.value("engine", key)).sum::<f64>();
+    let kernel = ENGINE_CALLS.iter().map(|name| sums.value(&format!("call {name}"), "count")).sum::<f64>();
     // Threads wait in a call when a slice begins, and when it ends. The kernel saw how many.
     let under_way: f64 = sums.calls().map(|name| sums.value(&format!("call {name}"), "in-flight")).sum();
     let at_edges = counted(sums.value("trace", "calls-cut") + under_way);
@@ -248,6 +272,53 @@ mod tests {
         assert!(coverage(1_004.0).agrees(), "24 of 12,000, 12 of them at the edges");
         assert!(!coverage(1_005.0).agrees(), "30 of 12,000");
         assert!(!coverage(990.0).agrees());
+    }
+
+    #[test]
+    fn batches_wakers_and_softirqs_are_found_and_the_rarest_wakers_stand_together() {
+        let mut trials = trials(1_000.0);
+        for slice in trials.iter_mut().map(|trial| &mut trial.evidence[1]) {
+            slice.readings.extend([
+                row("engine", "completions", 1_000.0),
+                row("engine", "wait-calls", 40.0),
+                row("softirq NET_RX", "count", 9.0),
+                row("softirq NET_RX", "ns", 2_000_000.0),
+                row("softirq NET_RX", "elsewhere-ns", 500_000.0),
+                row("tcp", "retransmits", 2.0),
+            ]);
+            for (number, count) in (0_u32..8).zip([40.0, 30.0, 20.0, 10.0, 5.0, 4.0, 2.0, 2.0]) {
+                let source = format!("wake thread-{number}");
+                slice
+                    .readings
+                    .extend([row(&source, "count", count), row(&source, "blocked-ns", 100.0 * count)]);
+            }
+            slice.slice.machine_cpu_ns = 99_000_000;
+        }
+        for slice in trials.iter_mut().map(|trial| &mut trial.evidence[0].slice) {
+            slice.machine_cpu_ns = 12_000_000;
+        }
+        let found = &found(&trials)[0];
+        assert_eq!(found.batches, Batches { events_per_wait: Some(25.0), ..Batches::default() });
+        assert_eq!(found.softirq_ns, Some((2_000.0, 500.0)));
+        assert_eq!(found.machine_cpu_ns, 12_000.0, "of slices that nobody watched");
+        assert_eq!(found.network.map(|it| it.tcp_retransmits), Some(12));
+        assert_eq!(found.wakers.len(), WAKERS_MAX + 1);
+        let of = |waker: &Waker| (waker.name.clone(), waker.count, waker.slept_ns.round());
+        assert_eq!(of(&found.wakers[0]), ("thread-0".to_owned(), 0.04, 100.0));
+        assert_eq!(of(&found.wakers[WAKERS_MAX]), (String::new(), 0.004, 100.0));
+    }
+
+    #[test]
+    fn a_foreign_server_has_batches_by_what_its_calls_returned() {
+        let mut trials = trials(1_000.0);
+        for slice in trials.iter_mut().flat_map(|trial| &mut trial.evidence) {
+            slice.readings.retain(|row| row.source != "engine");
+            if slice.rung == Rung::Programs {
+                let rows = [("count", 50.0), ("returned", 1_000.0)];
+                slice.readings.extend(rows.map(|(key, value)| row("call epoll_wait", key, value)));
+            }
+        }
+        assert_eq!(found(&trials)[0].batches.events_per_wait, Some(20.0));
     }
 
     #[test]

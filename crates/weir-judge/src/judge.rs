@@ -42,7 +42,7 @@ use weir_stats::{
 };
 
 use crate::{
-    added_cost, answers, attribution, cause,
+    account, added_cost, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
@@ -124,6 +124,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         evidence: evidence::all(spec, &planned),
         strace: strace::all(spec, &planned),
         threads: thread_use::all(spec, &gate, &cells),
+        cpu_differences: account::differences(spec, &planned),
         frontier,
         frontier_answers,
     }

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod progress;
 pub mod sample;
 
+mod account;
 mod added_cost;
 mod answers;
 mod attribution;
@@ -32,6 +33,7 @@ mod obstacle;
 mod slice_order;
 mod strace;
 mod summary;
+mod sums;
 mod syn_ladder;
 mod thread_use;
 mod threads;

@@ -11,7 +11,7 @@ use weir_record::{
     trial::TrialRecord,
 };
 
-use crate::evidence::right;
+use crate::sums::right;
 
 /// One entry for each arm and cell that was under strace.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<UnderStrace> {

@@ -78,6 +78,10 @@ pub struct EngineStats {
     pub timers_fired: u64,
     /// Connections open now.
     pub connections_open: u64,
+    /// Time between calls of the kernel, in nanoseconds, while the clock for it was on: what the server does itself.
+    pub outside_calls_ns: u64,
+    /// Stretches of such time. Reading the clock is in each of them about once.
+    pub outside_calls_spans: u64,
 }
 
 impl EngineStats {
@@ -105,9 +109,14 @@ impl EngineStats {
               send_calls interest_calls accepts accepts_starved accepts_refused accepts_failed connects closes
               receives bytes_received sends bytes_sent sends_short would_block receives_full buffers_exhausted
               rearms completion_overflows buffer_resizes pool_growths receive_pauses wakes_sent wakes_suppressed
-              events_stale task_polls timers_fired connections_open);
+              events_stale task_polls timers_fired connections_open outside_calls_ns outside_calls_spans);
     }
 }
+
+/// The line that switches the clock of [`EngineStats::outside_calls_ns`] on, sent to a statistics socket.
+pub const CLOCK_ON: &str = "clock on";
+/// The line that switches it off.
+pub const CLOCK_OFF: &str = "clock off";
 
 /// What a Weir server answers on its statistics socket, one JSON object per request line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    account::CpuAccount,
+    machine::NetworkCounters,
     observation::{Rung, StraceRow},
     study::PairedRatio,
     trial::SliceRecord,
@@ -51,6 +53,21 @@ pub struct ArmEvidence {
     pub server_cpu_ns: f64,
     /// Voluntary and involuntary context switches for each.
     pub context_switches: (f64, f64),
+    /// How much one call does.
+    #[serde(default)]
+    pub batches: Batches,
+    /// Who woke the server's threads, most often first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wakers: Vec<Waker>,
+    /// Softirqs for each: on the server's threads, and elsewhere on the machine.
+    #[serde(default)]
+    pub softirq_ns: Option<(f64, f64)>,
+    /// CPU of server, generator and softirq threads for each; of slices that nobody watched, where there are any.
+    #[serde(default)]
+    pub machine_cpu_ns: f64,
+    /// TCP in trouble in the server's network namespace, over all slices; absent in older evidence.
+    #[serde(default)]
+    pub network: Option<NetworkCounters>,
     /// System calls by kind, those with most time on a CPU first; empty where the kernel's programs could not run.
     pub calls: Vec<CallEvidence>,
     /// Whether engine and kernel counted the same calls; of servers of Weir's that the programs saw.
@@ -58,6 +75,9 @@ pub struct ArmEvidence {
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
     /// are few.
     pub tax: Option<PairedRatio>,
+    /// Where its server CPU goes; absent where the kernel's programs could not run beside a slice without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<CpuAccount>,
 }
 
 impl ArmEvidence {
@@ -72,6 +92,31 @@ impl ArmEvidence {
         on_cpu_ns / self.server_cpu_ns.max(f64::MIN_POSITIVE)
     }
 }
+
+/// How much one call does, by the engine's count, or by the kernel's where there is no engine of ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Batches {
+    /// Ready descriptors that a wait brings (`epoll_wait` and its kin).
+    pub events_per_wait: Option<f64>,
+    /// Submissions that a call of `io_uring_enter` takes.
+    pub submissions_per_enter: Option<f64>,
+    /// Completions for each such call.
+    pub completions_per_enter: Option<f64>,
+}
+
+/// Who woke threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waker {
+    /// Name of the thread, or the softirq.
+    pub name: String,
+    /// Wake-ups for each message.
+    pub count: f64,
+    /// How long the woken had slept, for each wake-up.
+    pub slept_ns: f64,
+}
+
+/// Most of them that are told; the others are one.
+pub const WAKERS_MAX: usize = 6;
 
 /// A kind of system call, for each message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

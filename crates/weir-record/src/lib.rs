@@ -1,11 +1,12 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
 //! `orders`, `gateway`, `storage`, `machine`, `trial`, `slices`) and what was concluded (`finding`, `verdict`,
-//! `study`, `added_cost`, `frontier`).
+//! `study`, `account`, `added_cost`, `frontier`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
 //! when the defaults of a later version differ.
 
+pub mod account;
 pub mod added_cost;
 pub mod cause;
 mod encoding;

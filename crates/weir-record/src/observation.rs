@@ -323,6 +323,9 @@ pub struct Trace {
     pub wakes: Vec<WakeFigures>,
     /// Wakes of pairs that are not in the list.
     pub wakes_left_out: u64,
+    /// Time the threads were runnable without a CPU, in calls and outside of them.
+    #[serde(default)]
+    pub queued_ns: u64,
     /// Softirqs by kind.
     pub softirqs: Vec<SoftirqFigures>,
     /// Events of io_uring.
@@ -358,6 +361,9 @@ pub struct CallFigures {
     pub returned: u64,
     /// Time on a CPU, interrupts included.
     pub on_cpu_ns: u64,
+    /// Of it, softirqs.
+    #[serde(default)]
+    pub softirq_ns: u64,
     /// Time asleep.
     pub blocked_ns: u64,
     /// Time runnable without a CPU.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    account::CpuDifference,
     added_cost::AddedCosts,
     cause::CauseShare,
     evidence::{ArmEvidence, UnderStrace},
@@ -81,6 +82,9 @@ pub struct StudyResult {
     /// What threads of each name did, by cell and arm, those with most switches first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadUse>,
+    /// Where arms use more CPU than the baseline, or less, by cell; empty where the study has no such evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_differences: Vec<CpuDifference>,
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,

@@ -2,6 +2,7 @@
 //! Names and units are fixed and do not depend on a language. Figures that do not exist have no line.
 
 use weir_record::{
+    account::{Amount, CpuPart},
     machine::FindingState,
     metric::MetricRow,
     study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
@@ -39,6 +40,17 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for it in &result.listening {
         listening(&mut rows, it);
     }
+    for arm in &result.evidence {
+        let Some(account) = &arm.account else { continue };
+        let subject = [arm.cell_id.as_str(), &arm.arm, ""];
+        cpu_parts(&mut rows, subject, &account.parts, account.server_cpu);
+        if let Some(explained) = &account.explained {
+            rows.number(subject, "cpu-explained", "share", explained.share, "ratio");
+        }
+    }
+    for it in &result.cpu_differences {
+        cpu_parts(&mut rows, [it.cell_id.as_str(), &it.arm, &it.baseline], &it.parts, it.whole);
+    }
     for entry in &result.timeline {
         let subject = [entry.cell_id.as_str(), &entry.arm, ""];
         let statistic = |name: &str| format!("{name}-block-{}", entry.block);
@@ -49,6 +61,19 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         rows.number(subject, "trial", &statistic("clean"), f64::from(u8::from(entry.clean)), "bool");
     }
     rows.text
+}
+
+/// Parts of an arm's CPU for each message, or of its difference from the baseline's, and the whole.
+fn cpu_parts(rows: &mut Rows, subject: [&str; 3], parts: &[(CpuPart, Amount)], whole: Amount) {
+    let all = parts.iter().map(|(part, amount)| (part.key(), *amount));
+    for (part, Amount { ns, interval }) in all.chain([("whole".to_owned(), whole)]) {
+        let metric = format!("cpu-{part}");
+        rows.number(subject, &metric, "mean", ns, "ns");
+        if let Some((low, high)) = interval {
+            rows.number(subject, &metric, "interval-low", low, "ns");
+            rows.number(subject, &metric, "interval-high", high, "ns");
+        }
+    }
 }
 
 fn arm(rows: &mut Rows, summary: &ArmSummary) {

@@ -1,7 +1,10 @@
-//! What the kernel did for each message, from slices of evidence: who looked and what looking cost, and the system
-//! calls by kind with their time on a CPU and asleep.
+//! What the kernel did for each message, from slices of evidence: who looked and what looking cost, switches, wake-ups
+//! and batches, and the system calls by kind with their time on a CPU and asleep.
 
-use weir_record::evidence::{ArmEvidence, CallEvidence, Coverage};
+use weir_record::{
+    evidence::{ArmEvidence, CallEvidence, Coverage},
+    machine::NetworkCounters,
+};
 
 use crate::{
     format, rung,
@@ -17,8 +20,8 @@ const SMALL: f64 = 0.005;
 /// The section.
 pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(view.result.evidence.is_empty(), || {
-        let calls = calls(view);
-        let tables = std::iter::once(observers(view)).chain((!calls.rows.is_empty()).then_some(calls));
+        let found = [calls(view), wakers(view)].into_iter().filter(|table| !table.rows.is_empty());
+        let tables = [observers(view), per_message(view)].into_iter().chain(found);
         Section { tables: tables.collect(), ..Section::new(Word::EvidenceTitle, Word::EvidenceHelp) }
     })
 }
@@ -71,6 +74,66 @@ fn change(change: f64, interval: Option<(f64, f64)>) -> String {
         }
         None => signed(change),
     }
+}
+
+/// What each arm did for a message, beside its calls.
+fn per_message(view: &View<'_>) -> Table {
+    let batch = |found: Option<f64>| found.map_or_else(|| format::ABSENT.to_owned(), format::per_message);
+    let time = |ns: Option<f64>| ns.map_or_else(|| format::ABSENT.to_owned(), format::nanos);
+    let row = |arm: &ArmEvidence| {
+        let woken = arm.wakers.iter().map(|waker| waker.count).sum();
+        vec![
+            view.cell_label(&arm.cell_id),
+            arm.arm.clone(),
+            format::per_message(arm.context_switches.0),
+            format::per_message(arm.context_switches.1),
+            if arm.wakers.is_empty() { format::ABSENT.to_owned() } else { format::per_message(woken) },
+            batch(arm.batches.events_per_wait),
+            batch(arm.batches.submissions_per_enter),
+            batch(arm.batches.completions_per_enter),
+            time(arm.softirq_ns.map(|(own, _)| own)),
+            time(arm.softirq_ns.map(|(_, elsewhere)| elsewhere)),
+            format::nanos(arm.machine_cpu_ns),
+            arm.network.map_or_else(|| format::ABSENT.to_owned(), |it| trouble(&it)),
+        ]
+    };
+    let numbers = [
+        Word::SwitchesVoluntary,
+        Word::SwitchesInvoluntary,
+        Word::Wakeups,
+        Word::EventsPerWait,
+        Word::SubmissionsPerEnter,
+        Word::CompletionsPerEnter,
+        Word::SoftirqOwn,
+        Word::SoftirqElsewhere,
+        Word::MachineCpuUnwatched,
+        Word::TcpTrouble,
+    ];
+    Table::new(view, &[Word::Cell, Word::Arm], &numbers, view.result.evidence.iter().map(row).collect())
+}
+
+/// `0 / 0 / 12`.
+fn trouble(network: &NetworkCounters) -> String {
+    let NetworkCounters { listen_overflows, listen_drops, tcp_retransmits, .. } = *network;
+    [listen_overflows, listen_drops, tcp_retransmits].map(format::count).join(" / ")
+}
+
+/// Who woke the threads of every arm.
+fn wakers(view: &View<'_>) -> Table {
+    let rows = view.result.evidence.iter().flat_map(|arm| {
+        arm.wakers.iter().map(|waker| {
+            let name = if waker.name.is_empty() { view.word(Word::OtherWakers) } else { &waker.name };
+            vec![
+                view.cell_label(&arm.cell_id),
+                arm.arm.clone(),
+                name.to_owned(),
+                format::per_message(waker.count),
+                format::nanos(waker.slept_ns),
+            ]
+        })
+    });
+    let text = [Word::Cell, Word::Arm, Word::WokenBy];
+    Table::new(view, &text, &[Word::Wakeups, Word::SleptBefore], rows.collect())
 }
 
 /// The calls of every arm, and what server CPU is not in them.

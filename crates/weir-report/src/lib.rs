@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+mod account;
 mod added_cost;
 mod call_overhead;
 mod cause;

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 21] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
     chart::frontier,
     chart::map,
     chart::forest,
@@ -26,6 +26,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 21] = [
     threads::section,
     chart::curves,
     chart::why,
+    account::section,
     evidence::section,
     call_overhead::section,
     strace::section,

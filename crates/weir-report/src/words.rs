@@ -246,6 +246,48 @@ words! {
     CallQueued: "waiting for a CPU" | "CPU 대기" | "等待 CPU";
     OtherCalls: "other calls" | "그 밖의 호출" | "其他调用";
     OutsideCalls: "outside of system calls" | "시스템 콜 밖" | "系统调用之外";
+    SwitchesVoluntary: "switches, voluntary" | "자발적 전환" | "自愿切换";
+    SwitchesInvoluntary: "involuntary" | "비자발적 전환" | "非自愿切换";
+    Wakeups: "wake-ups" | "깨움" | "唤醒";
+    EventsPerWait: "events a wait" | "대기 호출당 이벤트" | "每次等待的事件";
+    SubmissionsPerEnter: "SQE an enter" | "enter당 SQE" | "每次 enter 的 SQE";
+    CompletionsPerEnter: "CQE an enter" | "enter당 CQE" | "每次 enter 的 CQE";
+    SoftirqOwn: "softirq, server's threads" | "softirq(서버 스레드)" | "软中断（服务器线程）";
+    SoftirqElsewhere: "softirq, elsewhere" | "softirq(그 밖)" | "软中断（其他）";
+    MachineCpuUnwatched: "machine CPU, not observed" | "머신 CPU(관찰 없음)" | "整机 CPU（未观测）";
+    TcpTrouble: "queue full / dropped / sent again" | "대기열 넘침 / 버려진 연결 / 재전송" | "队列已满 / 被丢弃 / 重传";
+    WokenBy: "woken by" | "깨운 쪽" | "唤醒者";
+    SleptBefore: "slept before, each" | "깨기 전 잠든 시간" | "唤醒前平均睡眠";
+    OtherWakers: "others" | "그 밖" | "其他";
+
+    AccountTitle: "Where the server CPU goes" | "서버 CPU가 쓰인 곳" | "服务器 CPU 用在哪里";
+    AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
+        watching added is taken out. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
+        against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
+        explained lies within 95 % and 105 % of that CPU. What is left is a row of its own. A place says where CPU goes, \
+        and not why."
+        | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰하느라 늘어난 몫은 뺐습니다. 구간은 라운드에 걸친 \
+        99 %이고, 차이는 같은 라운드 안에서 구해 큰 것부터 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
+        구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
+        말하지는 않습니다."
+        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测带来的部分。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
+        各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。无法解释的部分单列一行。\
+        去向只说明 CPU 用在哪里，不说明原因。";
+    CpuPlace: "place" | "쓰인 곳" | "去向";
+    DifferenceOf: "difference" | "차이" | "差异";
+    ServerCpuHere: "server CPU" | "서버 CPU" | "服务器 CPU";
+    WholeDifference: "the whole difference" | "차이 전체" | "全部差异";
+    AccountOutcome: "account" | "합계 확인" | "核对";
+    AccountCloses: "closes" | "맞음" | "相符";
+    AccountDoesNotClose: "DOES NOT CLOSE" | "맞지 않음" | "不相符";
+    AccountOpen: "not decided" | "보류" | "无法判定";
+    NoClock: "the server does not time itself" | "서버에 자체 시계 없음" | "服务器没有自身计时";
+    AccountExplained: "explained" | "설명된 비율" | "可解释比例";
+    AccountCpu: "server CPU, not observed" | "서버 CPU(관찰 없음)" | "服务器 CPU（未观测）";
+    SoftirqsOfServer: "softirqs on the server's threads" | "서버 스레드에서 처리된 softirq" | "服务器线程上的软中断";
+    UringThreads: "io_uring's kernel threads" | "io_uring 커널 스레드" | "io_uring 内核线程";
+    ServerWork: "the server itself" | "서버 자체 작업" | "服务器自身工作";
+    Unexplained: "not explained" | "설명되지 않음" | "无法解释";
 
     CausesTitle: "Causes, as experiments" | "실험으로 확인한 원인" | "由实验确认的原因";
     CausesHelp: "Arms in which one switch is turned back and all else is the same. The share is the logarithm of what the switch \

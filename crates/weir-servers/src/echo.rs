@@ -1,8 +1,19 @@
 //! Echo (RFC 862): every byte comes back, in order, until the peer ends its direction. No framing of ours.
 
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
-use weir_engine::net::Stream;
+use rustix::{
+    event::{EventfdFlags, eventfd},
+    io::Errno,
+};
+use weir_engine::{net::Stream, time::yield_now};
+use weir_sys::affinity::{allowed_cpus, pin_current_thread};
 
 /// Serves one connection. Ends when the peer has sent its end and everything is sent back, or when the connection
 /// fails: there is nobody to tell.
@@ -16,12 +27,78 @@ pub async fn echo(stream: Stream) {
     let _ = stream.shutdown().await;
 }
 
-/// Like [`echo`], but wastes CPU time for every receive: an effect of known size that the laboratory must find when it
-/// is tested itself. The waste ends with the first reading of the clock that is late enough, so it is never shorter.
-pub async fn echo_planted(stream: Stream, plant: Duration) {
-    while let Ok(Some(bytes)) = stream.recv().await {
-        let began = Instant::now();
-        while began.elapsed() < plant {}
+/// What a server wastes for every receive: an effect of known size and place, which the laboratory must find when it
+/// is tested itself.
+#[derive(Clone, Debug)]
+pub enum Plant {
+    /// CPU time of the server's own. It ends with the first reading of the clock that is late enough, so it is never
+    /// shorter.
+    Time(Duration),
+    /// A system call that does nothing, `getppid`.
+    Call,
+    /// A write that wakes a thread which sleeps.
+    Wake(Sleeper),
+    /// Two sends in place of one.
+    SplitWrite,
+}
+
+/// A thread that sleeps until it is woken, and sleeps again.
+#[derive(Clone, Debug)]
+pub struct Sleeper {
+    eventfd: Arc<OwnedFd>,
+}
+
+impl Sleeper {
+    /// Starts the thread, on other CPUs than `workers` where there are any, so that it takes no worker's; it lives as
+    /// long as the process.
+    ///
+    /// # Errors
+    /// When the kernel gives no descriptor or no thread.
+    pub fn start(workers: &[usize]) -> io::Result<Self> {
+        let mut others = allowed_cpus()?;
+        others.retain(|cpu| !workers.contains(cpu));
+        let eventfd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let own = Arc::clone(&eventfd);
+        let sleep = move || {
+            if !others.is_empty() {
+                // Where it may not, it shares a CPU, and that shows.
+                let _ = pin_current_thread(&others);
+            }
+            let mut wakes = [0; 8];
+            while matches!(rustix::io::read(&own, &mut wakes), Ok(_) | Err(Errno::INTR)) {}
+        };
+        thread::Builder::new().name("weir-sleeper".into()).spawn(sleep)?;
+        Ok(Self { eventfd })
+    }
+
+    fn wake(&self) {
+        // It fails only when nobody has slept for 2^64 wakes.
+        let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
+    }
+}
+
+/// Like [`echo`], with something planted.
+pub async fn echo_planted(stream: Stream, plant: Plant) {
+    while let Ok(Some(mut bytes)) = stream.recv().await {
+        match &plant {
+            Plant::Time(time) => {
+                let began = Instant::now();
+                while began.elapsed() < *time {}
+            }
+            Plant::Call => {
+                let _ = rustix::process::getppid();
+            }
+            Plant::Wake(sleeper) => sleeper.wake(),
+            Plant::SplitWrite => {
+                let half = bytes.len() / 2;
+                if stream.send_slice(&bytes[..half]).await.is_err() {
+                    return;
+                }
+                bytes.advance(half);
+                // What is queued leaves when the task yields.
+                yield_now().await;
+            }
+        }
         if stream.send(bytes).await.is_err() {
             return;
         }

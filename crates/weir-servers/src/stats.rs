@@ -1,6 +1,7 @@
 //! The statistics socket: an abstract Unix socket that answers every line with the server's counters as one line of
-//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads. An abstract name has no
-//! permissions, so the kernel is asked who reads: only the server's own user, and root, get an answer.
+//! JSON (`docs/formats/server-stats.md`). Served by a thread of its own, which only reads and switches the workers'
+//! clock. An abstract name has no permissions, so the kernel is asked who reads: only the server's own user, and root,
+//! get an answer.
 
 use std::{
     io::{self, BufRead, BufReader, Write},
@@ -21,7 +22,7 @@ use rustix::{
     process::{Uid, geteuid},
 };
 use weir_engine::serve::ServerControl;
-use weir_record::engine::ServerStats;
+use weir_record::engine::{CLOCK_OFF, CLOCK_ON, ServerStats};
 
 /// What a server has to say about itself beside the engine's counters; adds it to each answer.
 pub type NodeSource = Arc<dyn Fn(&mut ServerStats) + Send + Sync>;
@@ -104,6 +105,11 @@ fn answer(stream: UnixStream, control: &ServerControl, node: Option<&NodeSource>
         line.clear();
         if io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line)? == 0 {
             return Ok(());
+        }
+        match line.trim_end() {
+            CLOCK_ON => control.time_calls(true),
+            CLOCK_OFF => control.time_calls(false),
+            _ => {}
         }
         let mut stats = control.stats();
         if let Some(node) = node {

@@ -10,7 +10,7 @@ use std::{
 use weir_sys::readiness::{self, EpollEvent};
 
 use super::readiness::{Backend, Interest, Ready};
-use crate::config::EpollOptions;
+use crate::{call_clock::CallClock, config::EpollOptions};
 
 /// Events taken in one call. More than that stay with the kernel for the next call.
 const EVENTS_MAX: usize = 512;
@@ -78,8 +78,8 @@ impl Backend for Epoll {
         let _ = readiness::epoll_remove(self.epoll.as_fd(), socket);
     }
 
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
-        let count = readiness::epoll_wait(self.epoll.as_fd(), &mut self.events, limit)?;
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
+        let count = clock.call(|| readiness::epoll_wait(self.epoll.as_fd(), &mut self.events, limit))?;
         ready.extend(self.events[..count].iter().map(|event| Ready {
             token: event.u64,
             readable: event.events & IN != 0,

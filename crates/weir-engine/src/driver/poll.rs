@@ -10,6 +10,7 @@ use std::{
 use weir_sys::readiness::{self, PollFd};
 
 use super::readiness::{Backend, Interest, Ready};
+use crate::call_clock::CallClock;
 
 const ENDED: i16 = libc::POLLHUP | libc::POLLERR | libc::POLLRDHUP | libc::POLLNVAL;
 
@@ -60,8 +61,8 @@ impl Backend for Poll {
         }
     }
 
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
-        let mut left = readiness::poll(&mut self.descriptors, limit)?;
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
+        let mut left = clock.call(|| readiness::poll(&mut self.descriptors, limit))?;
         for (descriptor, token) in self.descriptors.iter().zip(&self.tokens) {
             if left == 0 {
                 break;

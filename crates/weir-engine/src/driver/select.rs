@@ -10,6 +10,7 @@ use std::{
 use weir_sys::readiness::{self, DescriptorSet};
 
 use super::readiness::{Backend, Interest, Ready};
+use crate::call_clock::CallClock;
 
 /// The interest sets and who is behind each descriptor.
 #[derive(Default)]
@@ -54,10 +55,10 @@ impl Backend for Select {
         }
     }
 
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
         let (mut read, mut write) = (self.read.clone(), self.write.clone());
         let end = self.tokens.last_key_value().map_or(0, |(descriptor, _)| descriptor + 1);
-        let mut left = readiness::select(end, &mut read, &mut write, limit)?;
+        let mut left = clock.call(|| readiness::select(end, &mut read, &mut write, limit))?;
         for (&descriptor, &token) in &self.tokens {
             if left == 0 {
                 break;

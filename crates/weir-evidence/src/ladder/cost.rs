@@ -49,6 +49,19 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     Ok(Tried { cost: cost(untraced, &traced, inside_ns), made, counted: call.count })
 }
 
+/// What a reading of the clock costs: the median of the repetitions.
+pub fn of_clock_ns() -> f64 {
+    let repetition = |_| {
+        let start_ns = monotonic_ns();
+        for _ in 1..CALLS {
+            black_box(monotonic_ns());
+        }
+        monotonic_ns().saturating_sub(start_ns) as f64 / CALLS as f64
+    };
+    let costs = sorted(&(0..REPETITIONS).map(repetition).collect::<Vec<f64>>());
+    costs[REPETITIONS / 2]
+}
+
 /// Medians, and the range of what was added: from the lower quartile less the upper one to the other way round, so
 /// that two repetitions that were disturbed on either side do not widen it.
 fn cost(untraced: &[f64], traced: &[f64], inside_ns: f64) -> ProbeCost {

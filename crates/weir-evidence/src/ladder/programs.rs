@@ -239,6 +239,8 @@ fn sys_enter() -> Assembled {
     it.store(Eight, R9, of_thread!(entered_blocked_ns), R1);
     it.load(Eight, R1, R9, of_thread!(queued_ns));
     it.store(Eight, R9, of_thread!(entered_queued_ns), R1);
+    it.load(Eight, R1, R9, of_thread!(softirq_ns));
+    it.store(Eight, R9, of_thread!(entered_softirq_ns), R1);
     argument(&mut it, R1, 1);
     it.store(Four, R9, of_thread!(call_number), R1);
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
@@ -323,6 +325,10 @@ fn add_call(it: &mut Assembler) {
         it.with(Operation::Subtract, R4, R2);
         it.add_to(R8, sum, R2, R1);
     }
+    it.load(Eight, R2, R9, of_thread!(softirq_ns));
+    it.load(Eight, R3, R9, of_thread!(entered_softirq_ns));
+    it.with(Operation::Subtract, R2, R3);
+    it.add_to(R8, of_call!(softirq_ns), R2, R1);
     argument(it, R2, 1);
     it.jump_if(Condition::Less, R2, 0, failed);
     it.add_to(R8, of_call!(returned), R2, R1);
@@ -559,6 +565,7 @@ fn softirq_exit() -> Assembled {
     it.store(Eight, Frame, TASK, R0);
     it.lookup(Table::Threads, TASK);
     it.jump_if(Condition::Equal, R0, 0, elsewhere);
+    it.add_to(R0, of_thread!(softirq_ns), R7, R1);
     it.load(Eight, R1, R0, of_thread!(side));
     it.with_number(Operation::Add, R1, 1);
     it.with_number(Operation::ShiftLeft, R1, SOFTIRQS_MAX.ilog2() as i32);

@@ -102,6 +102,7 @@ pub(super) struct ThreadState {
     /// `blocked_ns` and `queued_ns` at that moment.
     pub(super) entered_blocked_ns: u64,
     pub(super) entered_queued_ns: u64,
+    pub(super) entered_softirq_ns: u64,
     /// When it left its CPU; 0 while it has one.
     pub(super) parked_ns: u64,
     /// When it became runnable since; 0 when it did not.
@@ -110,6 +111,8 @@ pub(super) struct ThreadState {
     pub(super) blocked_ns: u64,
     /// Sum of the times it was runnable without a CPU.
     pub(super) queued_ns: u64,
+    /// Sum of the times it was interrupted by softirqs.
+    pub(super) softirq_ns: u64,
     pub(super) sleeps: u64,
     pub(super) preemptions: u64,
     /// Process in the upper half, thread in the lower.
@@ -133,6 +136,7 @@ pub(super) struct CallState {
     pub(super) wall_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) queued_ns: u64,
+    pub(super) softirq_ns: u64,
     pub(super) unreturned: u64,
     pub(super) buckets: [u64; BUCKETS],
 }
@@ -249,6 +253,8 @@ pub struct TracedCall {
     pub blocked_ns: u64,
     /// Of it, runnable without a CPU.
     pub queued_ns: u64,
+    /// Of it, softirqs, which are on a CPU.
+    pub softirq_ns: u64,
     /// Calls in which their thread ended.
     pub unreturned: u64,
     /// Calls by wall time, see [`BUCKETS`].
@@ -333,6 +339,7 @@ impl TracedCall {
             wall_ns: at(offset_of!(CallState, wall_ns)),
             blocked_ns: at(offset_of!(CallState, blocked_ns)),
             queued_ns: at(offset_of!(CallState, queued_ns)),
+            softirq_ns: at(offset_of!(CallState, softirq_ns)),
             unreturned: at(offset_of!(CallState, unreturned)),
             buckets: std::array::from_fn(bucket),
         }
@@ -354,6 +361,7 @@ impl TracedCall {
             wall_ns: both(self.wall_ns, other.wall_ns),
             blocked_ns: both(self.blocked_ns, other.blocked_ns),
             queued_ns: both(self.queued_ns, other.queued_ns),
+            softirq_ns: both(self.softirq_ns, other.softirq_ns),
             unreturned: both(self.unreturned, other.unreturned),
             buckets: std::array::from_fn(|index| both(self.buckets[index], other.buckets[index])),
         }

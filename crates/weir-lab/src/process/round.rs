@@ -16,7 +16,7 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    observer::{EngineCounters, Observers, Processes, Programs, UnderStrace},
+    observer::{EngineCounters, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
@@ -371,8 +371,9 @@ impl Arm {
         let mut observers = Observers::default();
         let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
-            observers.push(Box::new(EngineCounters::new(stats)));
+            observers.push(Box::new(EngineCounters::new(stats, highest == Rung::Programs)));
         }
+        observers.push(Box::new(Network::new(self.pid)));
         observers.push(Box::new(Processes::new(self.pid)));
         match highest {
             Rung::Programs => observers.push(Box::new(Programs::new(self.pid))),

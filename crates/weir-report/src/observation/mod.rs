@@ -80,6 +80,7 @@ mod tests {
                 blocked_ns: 1_400_000_000,
             }],
             wakes_left_out: 3,
+            queued_ns: 0,
             softirqs: vec![SoftirqFigures {
                 kind: "NET_RX".to_owned(),
                 count: 190_000,

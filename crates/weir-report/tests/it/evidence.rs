@@ -2,7 +2,8 @@
 
 use weir_record::{
     cause::{CauseShare, CauseSpec},
-    evidence::{ArmEvidence, CallEvidence, Coverage, KernelTime, UnderStrace},
+    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, KernelTime, UnderStrace, Waker},
+    machine::NetworkCounters,
     observation::{Rung, StraceRow},
     spec::{Alternation, EvidencePlan},
     study::{PairedRatio, StudyResult},
@@ -16,6 +17,10 @@ fn call(name: &str, count: f64, on_cpu_ns: f64, returned: f64) -> CallEvidence {
     CallEvidence { name: name.to_owned(), count, on_cpu_ns, returned, ..CallEvidence::default() }
 }
 
+fn waker(name: &str, count: f64) -> Waker {
+    Waker { name: name.to_owned(), count, slept_ns: 12_000.0 }
+}
+
 /// One arm that the kernel's programs saw, and one that only /proc tells of.
 fn observed() -> StudyResult {
     let mut result = fixture::quick();
@@ -27,6 +32,11 @@ fn observed() -> StudyResult {
         messages: 120_000,
         server_cpu_ns: 8_000.0,
         context_switches: (0.005, 0.001),
+        batches: Batches { events_per_wait: Some(25.3), ..Batches::default() },
+        wakers: vec![waker("softirq NET_RX", 0.04), waker("", 0.000_2)],
+        softirq_ns: Some((2_100.0, 350.0)),
+        machine_cpu_ns: 15_300.0,
+        network: Some(NetworkCounters { tcp_retransmits: 3, ..NetworkCounters::default() }),
         calls: vec![
             call("sendto", 1.0, 5_400.0, 64.0),
             call("recvfrom", 1.0, 1_000.0, 64.0),
@@ -35,10 +45,14 @@ fn observed() -> StudyResult {
         ],
         coverage: Some(Coverage { engine: 244_800, kernel: 244_801, at_edges: 12 }),
         tax: Some(PairedRatio { ratio: 1.191, interval: Some((1.15, 1.233)), pairs: 6 }),
+        account: None,
     };
     let uring = ArmEvidence {
         arm: "uring".to_owned(),
         rung: Rung::Process,
+        wakers: Vec::new(),
+        softirq_ns: None,
+        network: None,
         calls: Vec::new(),
         coverage: None,
         tax: None,

@@ -370,6 +370,7 @@ pub fn quick() -> StudyResult {
         evidence: Vec::new(),
         strace: Vec::new(),
         threads: Vec::new(),
+        cpu_differences: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),

@@ -1,5 +1,6 @@
 //! What people read, checked on studies made by hand: snapshots of the texts, properties of the page.
 
+mod account;
 mod evidence;
 mod findings;
 mod fixture;

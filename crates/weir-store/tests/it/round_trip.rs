@@ -172,6 +172,7 @@ fn result(complete: bool) -> StudyResult {
         attributions: Vec::new(),
         listening: Vec::new(),
         evidence: Vec::new(),
+        cpu_differences: Vec::new(),
         syn_ladder_s: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),

@@ -1,6 +1,6 @@
 //! Messages that come back as they are: `weir serve echo` and `weir load echo`.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use anyhow::Result;
 use clap::Args;
@@ -24,16 +24,58 @@ pub(crate) struct ServeEcho {
     pub(crate) listen: String,
     #[command(flatten)]
     pub(crate) shared: ServeShared,
-    /// Waste this much CPU time for every receive: an effect of known size, for the laboratory's test of itself
-    #[arg(long, default_value_t = 0, value_name = "NANOSECONDS", hide = true)]
-    pub(crate) plant_ns: u64,
+    /// Waste something for every receive: CPU time (300ns), a system call (getppid), a wake-up (wake) or a send more
+    /// (split-write). An effect of known size and place, for the laboratory's test of itself
+    #[arg(long, value_name = "WHAT", hide = true)]
+    pub(crate) plant: Option<Planted>,
+}
+
+/// What is wasted, as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planted {
+    Nanoseconds(u64),
+    Call,
+    Wake,
+    SplitWrite,
+}
+
+impl FromStr for Planted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown =
+            || format!("nothing is planted by {text:?}; write a time as 300ns, getppid, wake or split-write");
+        match text {
+            "getppid" => Ok(Self::Call),
+            "wake" => Ok(Self::Wake),
+            "split-write" => Ok(Self::SplitWrite),
+            time => {
+                let time = time.strip_suffix("ns").and_then(|time| time.parse().ok());
+                time.map(Self::Nanoseconds).ok_or_else(unknown)
+            }
+        }
+    }
+}
+
+impl Planted {
+    fn plant(self, workers: &[usize]) -> Result<echo::Plant> {
+        Ok(match self {
+            Self::Nanoseconds(time_ns) => echo::Plant::Time(Duration::from_nanos(time_ns)),
+            Self::Call => echo::Plant::Call,
+            Self::Wake => echo::Plant::Wake(echo::Sleeper::start(workers)?),
+            Self::SplitWrite => echo::Plant::SplitWrite,
+        })
+    }
 }
 
 pub(super) fn serve(arguments: &ServeEcho) -> Result<Exit> {
     let prepared = serve::prepare(&arguments.shared, &arguments.listen)?;
-    match Duration::from_nanos(arguments.plant_ns) {
-        Duration::ZERO => prepared.run(None, echo::echo)?,
-        plant => prepared.run(None, move |stream| echo::echo_planted(stream, plant))?,
+    match arguments.plant {
+        None => prepared.run(None, echo::echo)?,
+        Some(planted) => {
+            let plant = planted.plant(&arguments.shared.pin)?;
+            prepared.run(None, move |stream| echo::echo_planted(stream, plant.clone()))?;
+        }
     }
     Ok(Exit::Ok)
 }

@@ -92,7 +92,7 @@ pub(crate) fn send_share(
             return Ok(Pause::Share);
         }
         counters.send_calls.increment();
-        let sent = match pass_front(queue, |range| send(range, offered)) {
+        let sent = match counters.clock.call(|| pass_front(queue, |range| send(range, offered))) {
             Err(Errno::INTR) => continue,
             // The next bytes of the file are in the queue.
             Ok(0) => break,

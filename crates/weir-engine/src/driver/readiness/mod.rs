@@ -28,6 +28,7 @@ use super::{
     socket::{self, AcceptFailure, ListenOptions, Reserve, StoredError},
 };
 use crate::{
+    call_clock::CallClock,
     net::Address,
     pool::{Lease, SizeChoice},
     slots::{SlotId, Slots},
@@ -91,8 +92,8 @@ pub(crate) trait Backend {
     /// Stops watching; called before the descriptor is closed.
     fn remove(&mut self, socket: BorrowedFd<'_>);
 
-    /// Waits and appends what is ready.
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()>;
+    /// Waits and appends what is ready; the kernel's call is timed by `clock`.
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()>;
 }
 
 /// Token of the wake-up descriptor.
@@ -297,14 +298,14 @@ impl<B: Backend> Readiness<B> {
         if socket.watched && (edge || socket.interest == wanted) {
             return Ok(());
         }
-        self.parts.counters.interest_calls.increment();
+        let counters = &self.parts.counters;
+        counters.interest_calls.increment();
         let descriptor = socket.descriptor.as_fd();
-        if socket.watched {
-            self.backend.change(descriptor, token(id), wanted)?;
-        } else {
-            let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
-            self.backend.add(descriptor, token(id), wanted, exclusive)?;
-        }
+        let exclusive = matches!(socket.kind, Kind::Listener { exclusive: true });
+        counters.clock.call(|| match socket.watched {
+            true => self.backend.change(descriptor, token(id), wanted),
+            false => self.backend.add(descriptor, token(id), wanted, exclusive),
+        })?;
         socket.watched = true;
         socket.interest = wanted;
         Ok(())
@@ -739,7 +740,7 @@ impl<B: Backend> Mechanism for Readiness<B> {
             counters.waits.increment();
         }
         let now = if matches!(wait, Wait::Until(_)) { monotonic() } else { Instant::default() };
-        self.backend.wait(wait.limit(now), &mut self.ready)?;
+        self.backend.wait(wait.limit(now), &mut self.ready, &counters.clock)?;
         counters.completions.add(self.ready.len() as u64);
         counters.completions_per_turn_max.raise_to(self.ready.len() as u64);
         self.distribute();

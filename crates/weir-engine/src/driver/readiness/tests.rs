@@ -22,6 +22,7 @@ use rustix::{
 use super::{Backend, Interest, Readiness, Ready, WAKE_TOKEN};
 use crate::{
     Runtime,
+    call_clock::CallClock,
     config::{Config, Driver, DriverChoice, EpollOptions},
     counters::Counters,
     driver::{Mechanism, Parts, Wait, epoll::Epoll},
@@ -300,8 +301,8 @@ impl Backend for Refusing {
 
     fn remove(&mut self, _: BorrowedFd<'_>) {}
 
-    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>) -> io::Result<()> {
-        self.0.wait(limit, ready)
+    fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
+        self.0.wait(limit, ready, clock)
     }
 }
 

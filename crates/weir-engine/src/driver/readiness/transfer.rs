@@ -177,7 +177,9 @@ impl<B: Backend> Readiness<B> {
         let capacity = buffer.capacity();
         loop {
             counters.recv_calls.increment();
-            let received = rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT);
+            let received = counters
+                .clock
+                .call(|| rustix::net::recv(&socket.descriptor, buffer.as_mut_slice(), RecvFlags::DONTWAIT));
             if let Some(error) = socket.error
                 && !matches!(received, Ok((_, 1..)) | Err(Errno::INTR))
             {
@@ -265,7 +267,9 @@ impl Socket {
         counters.send_calls.increment();
         #[cfg(test)]
         super::tests::refuse()?;
-        let sent = socket::send_front(self.descriptor.as_fd(), &self.output.queue, SendFlags::empty())?;
+        let sent = counters
+            .clock
+            .call(|| socket::send_front(self.descriptor.as_fd(), &self.output.queue, SendFlags::empty()))?;
         let Sent { bytes, offered } = sent;
         counters.sends.increment();
         counters.bytes_sent.add(bytes as u64);

@@ -249,8 +249,10 @@ impl Ring {
     ) -> io::Result<()> {
         let to_submit = self.ring.submission().len() as u32;
         counters.enters.increment();
+        let flags = flags | self.flags;
         // SAFETY: every entry in the queue was vouched for when it was pushed (invariant 1).
-        let outcome = unsafe { enter(self.descriptor, to_submit, minimum, flags | self.flags, limit) };
+        let outcome =
+            counters.clock.call(|| unsafe { enter(self.descriptor, to_submit, minimum, flags, limit) });
         match outcome.map_err(|error| (error.raw_os_error(), error)) {
             // A signal, the time limit, a completion queue to empty first, or no memory for requests right now:
             // the next turn goes on.

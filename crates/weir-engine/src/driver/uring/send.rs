@@ -282,7 +282,10 @@ impl Socket {
             let left = share_bytes.saturating_sub(queued - queue.len());
             let pause = if let Some(Front::Bytes(_)) = queue.front() {
                 counters.send_calls.increment();
-                let sent = match socket::send_front(descriptor, queue, SendFlags::DONTWAIT) {
+                let sent = match counters
+                    .clock
+                    .call(|| socket::send_front(descriptor, queue, SendFlags::DONTWAIT))
+                {
                     Err(Errno::INTR) => continue,
                     outcome => outcome?,
                 };

@@ -1,0 +1,110 @@
+//! How long a runtime's thread is outside of the kernel's calls: its own work, by its own clock.
+//!
+//! The clock is off unless somebody asks for it. Off, it costs every call one load and a branch that never changes;
+//! on, two readings of the clock. Calls that serve connections and wait for them are timed, files' and setup's are
+//! not: those count as outside. One writer, the runtime's thread; any thread may switch it and read.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use weir_record::engine::EngineStats;
+
+use crate::{counters::Counter, time::monotonic};
+
+/// The clock of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct CallClock {
+    is_on: AtomicBool,
+    /// When the last timed call returned; 0 when none has since the clock was switched on.
+    returned_ns: AtomicU64,
+    outside_ns: Counter,
+    spans: Counter,
+}
+
+impl CallClock {
+    /// Makes a call of the kernel.
+    #[inline]
+    pub(crate) fn call<T>(&self, call: impl FnOnce() -> T) -> T {
+        if self.is_on.load(Relaxed) { self.timed(call) } else { call() }
+    }
+
+    #[cold]
+    fn timed<T>(&self, call: impl FnOnce() -> T) -> T {
+        let returned_ns = self.returned_ns.load(Relaxed);
+        if returned_ns > 0 {
+            self.outside_ns.add(monotonic().as_nanos().saturating_sub(returned_ns));
+            self.spans.increment();
+        }
+        let outcome = call();
+        self.returned_ns.store(monotonic().as_nanos(), Relaxed);
+        outcome
+    }
+
+    /// Switches it. What was between two calls while it was off is not counted.
+    pub(crate) fn switch(&self, on: bool) {
+        if !self.is_on.load(Relaxed) {
+            self.returned_ns.store(0, Relaxed);
+        }
+        self.is_on.store(on, Relaxed);
+    }
+
+    pub(crate) fn fill(&self, stats: &mut EngineStats) {
+        stats.outside_calls_ns = self.outside_ns.get();
+        stats.outside_calls_spans = self.spans.get();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{hint::black_box, time::Duration};
+
+    use super::*;
+
+    fn stats(clock: &CallClock) -> (u64, u64) {
+        let mut stats = EngineStats::default();
+        clock.fill(&mut stats);
+        (stats.outside_calls_ns, stats.outside_calls_spans)
+    }
+
+    fn pass(time: Duration) {
+        let end = monotonic() + time;
+        while black_box(monotonic()) < end {}
+    }
+
+    #[test]
+    fn what_is_between_two_calls_counts_and_the_calls_do_not() {
+        let clock = CallClock::default();
+        clock.switch(true);
+        let (inside, outside) = (Duration::from_millis(50), Duration::from_micros(100));
+        for _ in 0..3 {
+            assert_eq!(
+                clock.call(|| {
+                    pass(inside);
+                    7
+                }),
+                7
+            );
+            pass(outside);
+        }
+        let (outside_ns, spans) = stats(&clock);
+        assert_eq!(spans, 2, "what follows the last call is not over");
+        assert!(u128::from(outside_ns) >= 2 * outside.as_nanos(), "{outside_ns}");
+        assert!(u128::from(outside_ns) < 2 * inside.as_nanos(), "{outside_ns}: no call is in it");
+    }
+
+    #[test]
+    fn nothing_counts_while_it_is_off_nor_the_time_until_it_is_on_again() {
+        let clock = CallClock::default();
+        clock.call(|| ());
+        clock.call(|| ());
+        assert_eq!(stats(&clock), (0, 0));
+        clock.switch(true);
+        clock.call(|| ());
+        clock.switch(false);
+        pass(Duration::from_millis(50));
+        clock.switch(true);
+        clock.call(|| ());
+        assert_eq!(stats(&clock), (0, 0));
+        clock.call(|| ());
+        assert_eq!(stats(&clock).1, 1);
+    }
+}

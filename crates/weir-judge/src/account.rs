@@ -1,0 +1,286 @@
+//! Where an arm's CPU goes, and where it is more than the baseline's. Pure.
+//!
+//! A round has a slice in which the kernel's programs watched an arm and one in which nobody did. The parts are of the
+//! first, with what watching added taken out:
+//!
+//! - A call is slower for being watched. Of that, what passes between the programs' two readings of the clock is in
+//!   its time, and the way into the kernel and out of it is not: both were measured on a call that does nothing.
+//! - A server of Weir's times what it does between its calls. A reading of the clock is in each stretch. Calls that its
+//!   engine does not time are in there too and are taken out, but for those that slept: a worker sleeps in its
+//!   engine's calls alone, so they are other threads'. So is the time in which others had the worker's CPU: an
+//!   interrupt that takes it away comes anywhere, and takes effect at the end of a call if it came in one, which the
+//!   engine counts to the call.
+//!
+//! What is left when the parts are taken from the CPU of the other slice is told as that, and is never spread over
+//! them. Programs that call and switch cost more where caches are cold, and a watched server takes its work in other
+//! batches: the rest shows how much that is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_record::{
+    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    evidence::EvidenceSlice,
+    goal::{Goal, Outcome},
+    observation::Rung,
+    spec::StudySpec,
+    trial::TrialRecord,
+};
+use weir_stats::decide::estimate;
+
+use crate::sums::{ENGINE_CALLS, Sums, right};
+
+/// With fewer rounds there is no interval that says anything.
+const ROUNDS_MIN: usize = 4;
+
+/// Kinds of calls below this share of the CPU stand together.
+const SMALL: f64 = 0.005;
+
+/// Names of the threads that the kernel runs for io_uring begin so.
+const URING_THREADS: &str = "thread iou-";
+
+/// An arm in one round, in nanoseconds for each message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Round {
+    cpu_ns: f64,
+    parts: BTreeMap<CpuPart, f64>,
+}
+
+/// By block and attempt.
+pub(crate) type Rounds = BTreeMap<(u32, u32), Round>;
+
+/// The rounds in which an arm was watched and also not.
+pub(crate) fn rounds(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> Rounds {
+    let own = trials.iter().filter(|trial| trial.cell_id == cell_id && trial.arm == arm);
+    own.filter_map(|trial| Some(((trial.block, trial.attempt), round(trial)?))).collect()
+}
+
+fn round(trial: &TrialRecord) -> Option<Round> {
+    let (watched, others): (Vec<&EvidenceSlice>, Vec<&EvidenceSlice>) =
+        right(trial).partition(|slice| slice.rung >= Rung::Programs);
+    let (watched, others) = (Sums::of(&watched), Sums::of(&others));
+    // Without the scheduler's part, time asleep would pass for work.
+    let is_split = watched.value("trace", "is-split") as usize == watched.slices;
+    if watched.messages == 0 || others.messages == 0 || !is_split {
+        return None;
+    }
+    let cpu_ns = others.server_cpu_ns as f64 / others.messages as f64;
+    let mut parts = measured(&watched);
+    parts.insert(CpuPart::UringThreads, uring_threads(&others));
+    let own_ns = own_work(&watched);
+    parts.extend(own_ns.map(|ns| (CpuPart::Server, ns)));
+    parts.retain(|_, ns| *ns != 0.0);
+    let left = cpu_ns - parts.values().sum::<f64>();
+    parts.insert(if own_ns.is_some() { CpuPart::Unexplained } else { CpuPart::OutsideCalls }, left);
+    Some(Round { cpu_ns, parts })
+}
+
+/// What watching does to a call, as it was tried in the same slices.
+struct Probe {
+    /// What the way into the kernel and out of it costs a call beyond its own time, without what watching adds.
+    way_ns: f64,
+    /// The same with it: what a call takes of its caller beyond its own time.
+    watched_way_ns: f64,
+    /// A reading of the clock.
+    clock_ns: f64,
+}
+
+impl Probe {
+    fn of(sums: &Sums<'_>) -> Self {
+        let value = |key| sums.value("probe", key) / sums.slices as f64;
+        let inside_ns = value("inside-ns");
+        Self {
+            way_ns: value("untraced-ns") - inside_ns,
+            watched_way_ns: value("traced-ns") - inside_ns,
+            clock_ns: value("clock-ns"),
+        }
+    }
+}
+
+/// Calls by kind, and softirqs.
+fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
+    let way_ns = Probe::of(sums).way_ns;
+    let call = |name: &str| {
+        let each = |key| sums.each(&format!("call {name}"), key);
+        let ns = each("on-cpu-ns") - each("softirq-ns") + each("count") * way_ns;
+        (CpuPart::Call(name.to_owned()), ns)
+    };
+    let mut parts: BTreeMap<CpuPart, f64> = sums.calls().map(call).collect();
+    // Older evidence does not tell how much of them is within calls, so there they stay in them.
+    if sums.rows.keys().any(|(_, key)| *key == "softirq-ns") {
+        let ns = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
+        parts.insert(CpuPart::Softirqs, ns);
+    }
+    parts
+}
+
+fn uring_threads(sums: &Sums<'_>) -> f64 {
+    let own =
+        sums.rows.iter().filter(|((source, key), _)| source.starts_with(URING_THREADS) && *key == "cpu-ns");
+    own.map(|(_, ns)| ns).sum::<f64>() / sums.messages as f64
+}
+
+/// Time between the engine's calls by its own clock, without the clock and without calls it does not time; `None` of a
+/// server that has no such clock.
+fn own_work(sums: &Sums<'_>) -> Option<f64> {
+    let outside_ns = Some(sums.each("engine", "outside-calls-ns")).filter(|ns| *ns > 0.0)?;
+    let probe = Probe::of(sums);
+    let not_timed = sums.calls().filter(|name| !ENGINE_CALLS.contains(name)).map(|name| {
+        let each = |key| sums.each(&format!("call {name}"), key);
+        let slept = each("blocked-ns") > 0.0;
+        if slept { 0.0 } else { each("on-cpu-ns") + each("count") * probe.watched_way_ns }
+    });
+    let clock_ns = sums.each("engine", "outside-calls-spans") * probe.clock_ns;
+    Some(without_others(sums, outside_ns - clock_ns - not_timed.sum::<f64>()))
+}
+
+/// The server's own time without that in which others had its CPU.
+///
+/// Of the time `q` that others had outside of calls, the part `q u / (u + c)` is in the server's own time
+/// `own = u + q u / (u + c)`, when `c` is its time in calls: that is solved for `u`.
+fn without_others(sums: &Sums<'_>, own_ns: f64) -> f64 {
+    let of_calls = |key| sums.calls().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
+    let others_ns = (sums.each("trace", "queued-ns") - of_calls("queued-ns")).max(0.0);
+    let (calls_ns, own_ns) = (of_calls("on-cpu-ns"), own_ns.max(0.0));
+    let linear = calls_ns + others_ns - own_ns;
+    ((linear * linear + 4.0 * own_ns * calls_ns).sqrt() - linear) / 2.0
+}
+
+/// What the rounds of an arm come to.
+pub(crate) fn of_arm(rounds: &Rounds) -> Option<CpuAccount> {
+    let all: Vec<&Round> = rounds.values().collect();
+    let names = names(&[rounds]);
+    let folded: Vec<Round> = all.iter().map(|round| round.folded(&names)).collect();
+    let server_cpu = amount(&folded.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
+    let mut parts = amounts(&folded);
+    parts.sort_by(|(one, own), (other, its)| {
+        other.is_measured().cmp(&one.is_measured()).then(its.ns.total_cmp(&own.ns))
+    });
+    Some(CpuAccount { rounds: count(all.len()), server_cpu, parts, explained: explained(&folded) })
+}
+
+/// The arms of each cell against the baseline.
+pub(crate) fn differences(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<CpuDifference> {
+    let Some((baseline, arms)) = spec.arms.split_first() else { return Vec::new() };
+    let of_cell = |cell_id: &str| {
+        let to = rounds(cell_id, &baseline.name, trials);
+        let one = |arm: &str| {
+            let found = difference(&rounds(cell_id, arm, trials), &to)?;
+            Some(CpuDifference {
+                cell_id: cell_id.to_owned(),
+                arm: arm.to_owned(),
+                baseline: baseline.name.clone(),
+                ..found
+            })
+        };
+        arms.iter().filter_map(|arm| one(&arm.name)).collect::<Vec<_>>()
+    };
+    spec.cells.iter().flat_map(|cell| of_cell(&cell.id)).collect()
+}
+
+fn difference(of: &Rounds, to: &Rounds) -> Option<CpuDifference> {
+    let names = names(&[of, to]);
+    // What one side cannot tell apart is not told apart.
+    let is_whole =
+        |rounds: &Rounds| rounds.values().all(|round| round.parts.contains_key(&CpuPart::Unexplained));
+    let are_whole = is_whole(of) && is_whole(to);
+    let prepared = |round: &Round| {
+        let folded = round.folded(&names);
+        if are_whole { folded } else { folded.without_own_work() }
+    };
+    let pairs = of.iter().filter_map(|(key, round)| Some((prepared(round), prepared(to.get(key)?))));
+    let rounds: Vec<Round> = pairs.map(|(of, to)| of.less(&to)).collect();
+    let whole = amount(&rounds.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
+    let mut parts = amounts(&rounds);
+    parts.sort_by(|(_, own), (_, its)| its.ns.abs().total_cmp(&own.ns.abs()));
+    Some(CpuDifference { rounds: count(rounds.len()), parts, whole, ..CpuDifference::default() })
+}
+
+/// Calls that stand by themselves: they are more than a small part of the CPU of one of the arms.
+fn names(arms: &[&Rounds]) -> BTreeSet<CpuPart> {
+    let of_arm = |rounds: &&Rounds| {
+        let mut sums: BTreeMap<CpuPart, f64> = BTreeMap::new();
+        for (part, ns) in rounds.values().flat_map(|round| &round.parts) {
+            *sums.entry(part.clone()).or_default() += ns;
+        }
+        let cpu_ns: f64 = rounds.values().map(|round| round.cpu_ns).sum();
+        sums.into_iter()
+            .filter(move |(_, ns)| ns.abs() >= SMALL * cpu_ns)
+            .map(|(part, _)| part)
+            .collect::<Vec<_>>()
+    };
+    arms.iter().flat_map(of_arm).collect()
+}
+
+impl Round {
+    /// With the calls that are not among these together.
+    fn folded(&self, names: &BTreeSet<CpuPart>) -> Self {
+        let place = |part: &CpuPart| match part {
+            CpuPart::Call(_) if !names.contains(part) => CpuPart::OtherCalls,
+            other => other.clone(),
+        };
+        self.moved(place)
+    }
+
+    /// As if the engine had no clock.
+    fn without_own_work(&self) -> Self {
+        let place = |part: &CpuPart| match part {
+            CpuPart::Server | CpuPart::Unexplained => CpuPart::OutsideCalls,
+            other => other.clone(),
+        };
+        self.moved(place)
+    }
+
+    fn moved(&self, place: impl Fn(&CpuPart) -> CpuPart) -> Self {
+        let mut parts = BTreeMap::new();
+        for (part, ns) in &self.parts {
+            *parts.entry(place(part)).or_default() += ns;
+        }
+        Self { cpu_ns: self.cpu_ns, parts }
+    }
+
+    fn less(mut self, other: &Self) -> Self {
+        self.cpu_ns -= other.cpu_ns;
+        for (part, ns) in &other.parts {
+            *self.parts.entry(part.clone()).or_default() -= ns;
+        }
+        self
+    }
+}
+
+/// Each part over the rounds; one that a round does not have was nothing there.
+fn amounts(rounds: &[Round]) -> Vec<(CpuPart, Amount)> {
+    let parts: BTreeSet<&CpuPart> = rounds.iter().flat_map(|round| round.parts.keys()).collect();
+    let of_part = |part: &CpuPart| {
+        let values: Vec<f64> =
+            rounds.iter().map(|round| round.parts.get(part).copied().unwrap_or_default()).collect();
+        Some((part.clone(), amount(&values)?))
+    };
+    parts.into_iter().filter_map(of_part).collect()
+}
+
+/// `None` of nothing.
+fn amount(values: &[f64]) -> Option<Amount> {
+    if values.is_empty() {
+        return None;
+    }
+    let ns = values.iter().sum::<f64>() / values.len() as f64;
+    let found = estimate(values).filter(|_| values.len() >= ROUNDS_MIN);
+    Some(Amount { ns, interval: found.map(|found| (found.low, found.high)) })
+}
+
+/// `None` where the server's own work is not measured: then everything is explained by what it is called.
+fn explained(rounds: &[Round]) -> Option<Explained> {
+    let share = |round: &Round| Some(1.0 - round.parts.get(&CpuPart::Unexplained)? / round.cpu_ns);
+    let shares = rounds.iter().map(share).collect::<Option<Vec<f64>>>()?;
+    let Amount { ns: share, interval } = amount(&shares)?;
+    let goal = Goal::Within(1.0 - Explained::GAP_MAX, 1.0 + Explained::GAP_MAX);
+    let outcome = interval.map_or(Outcome::Open, |interval| goal.outcome(interval));
+    Some(Explained { share, interval, outcome })
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

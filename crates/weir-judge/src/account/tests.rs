@@ -1,0 +1,206 @@
+//! Accounts of servers whose parts are known, and differences of such accounts.
+
+use weir_record::{evidence::Reading, trial::SliceRecord};
+
+use super::*;
+use crate::sample::study;
+
+const MESSAGES: u64 = 1_000;
+
+fn row(source: &str, key: &str, value: f64) -> Reading {
+    Reading { source: source.to_owned(), key: key.to_owned(), value }
+}
+
+/// Calls of a kind, one a message, that take so long each.
+fn call(name: &str, each: f64, on_cpu_ns: f64) -> [Reading; 3] {
+    let source = format!("call {name}");
+    let messages = MESSAGES as f64;
+    [
+        row(&source, "count", each * messages),
+        row(&source, "on-cpu-ns", on_cpu_ns * messages),
+        row(&source, "softirq-ns", 0.0),
+    ]
+}
+
+/// A server that sends for 3.05 µs of which 0.5 µs are softirqs, receives for 0.95 µs and works for 1 µs between. While
+/// it is watched a call takes 200 ns more, 50 of them in its own time, and of the clock's readings each takes 30.
+fn rows(extra: &[[Reading; 3]], slow: f64) -> Vec<Reading> {
+    let mut rows = vec![
+        row("probe", "untraced-ns", 100.0),
+        row("probe", "traced-ns", 300.0),
+        row("probe", "inside-ns", 50.0),
+        row("probe", "clock-ns", 30.0),
+        row("engine", "outside-calls-ns", (1_000.0 + slow + 2.0 * 30.0) * MESSAGES as f64),
+        row("engine", "outside-calls-spans", 2.0 * MESSAGES as f64),
+        row("softirq NET_RX", "count", MESSAGES as f64),
+        row("softirq NET_RX", "ns", 500.0 * MESSAGES as f64),
+        row("trace", "is-split", 1.0),
+    ];
+    let calls = [call("sendto", 1.0, 3_000.0), call("recvfrom", 1.0, 900.0)];
+    rows.extend(calls.into_iter().chain(extra.iter().cloned()).flatten());
+    let send = rows.iter_mut().find(|row| row.source == "call sendto" && row.key == "softirq-ns");
+    send.expect("it is there").value = 500.0 * MESSAGES as f64;
+    rows
+}
+
+fn slice(rung: Rung, cpu_ns: f64, readings: Vec<Reading>) -> EvidenceSlice {
+    let server_cpu_ns = (cpu_ns * MESSAGES as f64) as u64;
+    let slice = SliceRecord { messages: MESSAGES, server_cpu_ns, ..SliceRecord::default() };
+    EvidenceSlice { rung, slice, readings }
+}
+
+/// Six rounds of an arm; a round differs from the next by a nanosecond.
+fn trials(arm: &str, cpu_ns: f64, readings: &[Reading]) -> Vec<TrialRecord> {
+    let spec = study(&["epoll", "uring"], 8, 1);
+    let trial = |block: u32| TrialRecord {
+        cell_id: spec.cells[0].id.clone(),
+        arm: arm.to_owned(),
+        block,
+        evidence: vec![
+            slice(Rung::Process, cpu_ns + f64::from(block), Vec::new()),
+            slice(Rung::Programs, cpu_ns + 1_000.0, readings.to_vec()),
+        ],
+        ..TrialRecord::default()
+    };
+    (0..6).map(trial).collect()
+}
+
+fn account(trials: &[TrialRecord]) -> CpuAccount {
+    let spec = study(&["epoll", "uring"], 8, 1);
+    let all: Vec<&TrialRecord> = trials.iter().collect();
+    of_arm(&rounds(&spec.cells[0].id, &trials[0].arm, &all)).expect("there are rounds")
+}
+
+fn named(name: &str) -> CpuPart {
+    CpuPart::Call(name.to_owned())
+}
+
+fn figures(parts: &[(CpuPart, Amount)]) -> Vec<(CpuPart, f64)> {
+    parts.iter().map(|(part, amount)| (part.clone(), amount.ns.round())).collect()
+}
+
+#[test]
+fn what_watching_adds_is_in_no_part_and_the_parts_close() {
+    let found = account(&trials("epoll", 5_100.0, &rows(&[], 0.0)));
+    let expected = [
+        (named("sendto"), 2_550.0),
+        (CpuPart::Server, 1_000.0),
+        (named("recvfrom"), 950.0),
+        (CpuPart::Softirqs, 500.0),
+        (CpuPart::Unexplained, 103.0),
+    ];
+    assert_eq!(figures(&found.parts), expected);
+    let explained = found.explained.expect("the server has a clock");
+    assert_eq!(explained.outcome, Outcome::Met, "{explained:?}");
+    assert!((explained.share - 0.98).abs() < 0.001, "{explained:?}");
+    let sum: f64 = found.parts.iter().map(|(_, amount)| amount.ns).sum();
+    assert!((sum - found.server_cpu.ns).abs() < 1e-6, "{sum}: {:?}", found.server_cpu);
+}
+
+#[test]
+fn an_account_that_lacks_more_than_its_gap_does_not_close_nor_does_one_that_has_too_much() {
+    let outcome = |cpu_ns| account(&trials("epoll", cpu_ns, &rows(&[], 0.0))).explained.map(|it| it.outcome);
+    assert_eq!(outcome(5_000.0 / 0.93), Some(Outcome::Missed));
+    assert_eq!(outcome(5_000.0 / 0.96), Some(Outcome::Met));
+    assert_eq!(outcome(5_000.0 / 1.07), Some(Outcome::Missed));
+    let few = &trials("epoll", 5_100.0, &rows(&[], 0.0))[..3];
+    assert_eq!(
+        account(few).explained.map(|it| it.outcome),
+        Some(Outcome::Open),
+        "three rounds decide nothing"
+    );
+}
+
+#[test]
+fn a_call_the_engine_does_not_time_is_not_counted_twice_and_one_of_another_thread_not_taken_out() {
+    let not_timed = call("getppid", 1.0, 50.0);
+    let slept = [call("read", 1.0, 700.0).to_vec(), vec![row("call read", "blocked-ns", 9.0)]].concat();
+    // Between its calls the worker was in getppid for 50 ns and on the way there and back for 250.
+    let mut readings = rows(&[not_timed], 300.0);
+    readings.extend(slept);
+    let found = account(&trials("epoll", 6_000.0, &readings));
+    let of =
+        |part: CpuPart| figures(&found.parts).into_iter().find(|(own, _)| *own == part).map(|(_, ns)| ns);
+    assert_eq!(of(CpuPart::Server), Some(1_000.0));
+    assert_eq!(of(named("getppid")), Some(100.0));
+    assert_eq!(of(named("read")), Some(750.0));
+}
+
+#[test]
+fn what_others_had_of_the_cpu_is_not_the_servers_own_work() {
+    let mut readings = rows(&[], 250.0);
+    // Of 1.725 µs without a CPU 0.5 were in calls; of the rest a part came while it was outside of them: 1 µs of 4.9.
+    readings.push(row("trace", "queued-ns", 1_725.0 * MESSAGES as f64));
+    readings.push(row("call sendto", "queued-ns", 500.0 * MESSAGES as f64));
+    let found = account(&trials("epoll", 5_100.0, &readings));
+    let own = figures(&found.parts).into_iter().find(|(part, _)| *part == CpuPart::Server).map(|(_, ns)| ns);
+    assert_eq!(own, Some(1_000.0));
+}
+
+#[test]
+fn a_server_without_a_clock_has_a_rest_and_no_verdict() {
+    let mut readings = rows(&[], 0.0);
+    readings.retain(|row| row.source != "engine");
+    let found = account(&trials("epoll", 5_100.0, &readings));
+    assert_eq!(figures(&found.parts).last(), Some(&(CpuPart::OutsideCalls, 1_103.0)));
+    assert_eq!(found.explained, None);
+}
+
+#[test]
+fn evidence_from_before_probes_were_tried_is_judged_with_what_it_has() {
+    let mut readings = rows(&[], 0.0);
+    readings.retain(|row| row.source != "engine" && row.source != "probe" && row.key != "softirq-ns");
+    let found = account(&trials("epoll", 5_100.0, &readings));
+    let expected = [(named("sendto"), 3_000.0), (named("recvfrom"), 900.0), (CpuPart::OutsideCalls, 1_203.0)];
+    assert_eq!(figures(&found.parts), expected);
+}
+
+#[test]
+fn small_calls_stand_together_and_only_within_their_kind() {
+    let small = [call("getpid", 0.01, 1.0), call("futex", 0.01, 2.0)];
+    let found = account(&trials("epoll", 5_100.0, &rows(&small, 0.0)));
+    let of = |part| figures(&found.parts).into_iter().find(|(own, _)| *own == part).map(|(_, ns)| ns);
+    assert_eq!(of(CpuPart::OtherCalls), Some(4.0));
+    assert_eq!(of(named("getpid")), None);
+}
+
+fn difference(one: &[TrialRecord], other: &[TrialRecord]) -> CpuDifference {
+    let spec = study(&["epoll", "uring"], 8, 1);
+    let all: Vec<&TrialRecord> = one.iter().chain(other).collect();
+    let found = differences(&spec, &all);
+    let [found] = found.as_slice() else { panic!("one arm beside the baseline: {found:?}") };
+    assert_eq!((found.arm.as_str(), found.baseline.as_str()), ("uring", "epoll"));
+    found.clone()
+}
+
+#[test]
+fn the_planted_call_leads_the_difference_and_the_parts_add_up_to_the_whole() {
+    let planted = rows(&[call("getppid", 1.0, 50.0)], 300.0);
+    let found = difference(&trials("epoll", 5_100.0, &rows(&[], 0.0)), &trials("uring", 5_200.0, &planted));
+    assert_eq!(figures(&found.parts)[0], (named("getppid"), 100.0));
+    let (low, high) = found.parts[0].1.interval.expect("there are six rounds");
+    assert!((low..=high).contains(&found.parts[0].1.ns), "{low} {high}");
+    let rest: Vec<f64> = found.parts[1..].iter().map(|(_, amount)| amount.ns.abs()).collect();
+    assert!(rest.iter().all(|ns| *ns < 1.0), "{:?}", found.parts);
+    assert_eq!((found.rounds, found.whole.ns.round()), (6, 100.0));
+    let sum: f64 = found.parts.iter().map(|(_, amount)| amount.ns).sum();
+    assert!((sum - found.whole.ns).abs() < 1e-6, "{sum}: {:?}", found.whole);
+}
+
+#[test]
+fn two_servers_of_which_one_has_no_clock_are_compared_by_what_is_outside_of_calls() {
+    let mut foreign = rows(&[], 0.0);
+    foreign.retain(|row| row.source != "engine");
+    let found = difference(&trials("epoll", 5_100.0, &rows(&[], 0.0)), &trials("uring", 5_400.0, &foreign));
+    assert_eq!(figures(&found.parts)[0], (CpuPart::OutsideCalls, 300.0));
+    assert!(!found.parts.iter().any(|(part, _)| matches!(part, CpuPart::Server | CpuPart::Unexplained)));
+}
+
+#[test]
+fn rounds_of_which_one_slice_is_wrong_have_no_part() {
+    let mut trials = trials("epoll", 5_100.0, &rows(&[], 0.0));
+    trials[0].evidence[0].slice.errors = 1;
+    trials[1].evidence[1].readings.retain(|row| row.key != "is-split");
+    trials[2].evidence.pop();
+    assert_eq!(account(&trials).rounds, 3);
+}

@@ -1,0 +1,74 @@
+//! What slices of evidence add up to. Pure.
+
+use std::collections::BTreeMap;
+
+use weir_record::{evidence::EvidenceSlice, trial::TrialRecord};
+
+/// Calls for I/O that engines of Weir count and time, by the kernel's names.
+pub(crate) const ENGINE_CALLS: [&str; 15] = [
+    "io_uring_enter",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "recvfrom",
+    "recvmsg",
+    "sendto",
+    "sendmsg",
+    "sendfile",
+    "sendfile64",
+    "epoll_ctl",
+];
+
+/// Slices in which every message was right.
+pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
+    trial.evidence.iter().filter(|slice| slice.slice.errors == 0 && slice.slice.messages > 0)
+}
+
+/// What several slices add up to.
+pub(crate) struct Sums<'a> {
+    pub(crate) slices: usize,
+    pub(crate) messages: u64,
+    pub(crate) server_cpu_ns: u64,
+    pub(crate) rows: BTreeMap<(&'a str, &'a str), f64>,
+}
+
+impl<'a> Sums<'a> {
+    pub(crate) fn of(slices: &[&'a EvidenceSlice]) -> Self {
+        let mut sums = Self { slices: slices.len(), messages: 0, server_cpu_ns: 0, rows: BTreeMap::new() };
+        for evidence in slices {
+            sums.messages += evidence.slice.messages;
+            sums.server_cpu_ns += evidence.slice.server_cpu_ns;
+            for row in &evidence.readings {
+                *sums.rows.entry((&row.source, &row.key)).or_default() += row.value;
+            }
+        }
+        sums
+    }
+
+    pub(crate) fn value(&self, source: &str, key: &str) -> f64 {
+        self.rows.get(&(source, key)).copied().unwrap_or(0.0)
+    }
+
+    /// The same for each message.
+    pub(crate) fn each(&self, source: &str, key: &str) -> f64 {
+        self.value(source, key) / self.messages as f64
+    }
+
+    /// Sources that begin so and counted something.
+    pub(crate) fn sources(&self, prefix: &str) -> impl Iterator<Item = &'a str> {
+        self.rows
+            .keys()
+            .filter(|(_, key)| *key == "count")
+            .map(|(source, _)| *source)
+            .filter(move |it| it.starts_with(prefix))
+    }
+
+    /// Names of the calls that were seen.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &'a str> {
+        self.sources("call ").filter_map(|source| source.strip_prefix("call "))
+    }
+}

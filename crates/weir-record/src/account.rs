@@ -1,0 +1,104 @@
+//! Where the CPU of a server goes, and where that of one arm is more than another's.
+//!
+//! An account is one of places, not of causes. Its parts are measured while the kernel's programs watch, with what
+//! watching added taken out, and are held against the CPU of slices of the same rounds that nobody watched.
+
+use serde::{Deserialize, Serialize};
+
+use crate::goal::Outcome;
+
+/// A place where a server's CPU goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "name")]
+pub enum CpuPart {
+    /// System calls of one kind, with the way into the kernel and out of it, without softirqs where these are known.
+    Call(String),
+    /// Kinds of system calls that are a small part each.
+    OtherCalls,
+    /// Softirqs that ran on the server's threads, most of them within its calls.
+    Softirqs,
+    /// Threads that the kernel runs for io_uring.
+    UringThreads,
+    /// The server's own work, by its engine's clock.
+    Server,
+    /// What no part explains; less than nothing where the parts are too large.
+    Unexplained,
+    /// All that is not in a call, of servers without such a clock.
+    OutsideCalls,
+}
+
+impl CpuPart {
+    /// Its name in exported data.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Call(name) => return format!("call-{name}"),
+            Self::OtherCalls => "other-calls",
+            Self::Softirqs => "softirqs",
+            Self::UringThreads => "uring-threads",
+            Self::Server => "server",
+            Self::Unexplained => "unexplained",
+            Self::OutsideCalls => "outside-calls",
+        }
+        .to_owned()
+    }
+
+    /// Whether it was measured, and is not what is left.
+    pub fn is_measured(&self) -> bool {
+        !matches!(self, Self::Unexplained | Self::OutsideCalls)
+    }
+}
+
+/// A mean over rounds with its interval, in nanoseconds for each message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Mean.
+    pub ns: f64,
+    /// Lower and upper end; absent where rounds are few.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Where the CPU of one arm in one cell goes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuAccount {
+    /// Rounds with a slice that was watched and one that was not.
+    pub rounds: u32,
+    /// Server CPU of the slices that nobody watched.
+    pub server_cpu: Amount,
+    /// Its parts, the largest first, what is left last. They add up to it.
+    pub parts: Vec<(CpuPart, Amount)>,
+    /// What share of the CPU the measured parts are; of servers whose own work is measured.
+    pub explained: Option<Explained>,
+}
+
+/// How much of the CPU is explained by parts that were measured each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Mean over rounds.
+    pub share: f64,
+    /// Lower and upper end.
+    pub interval: Option<(f64, f64)>,
+    /// Whether that is all but [`Self::GAP_MAX`], by the whole interval.
+    pub outcome: Outcome,
+}
+
+impl Explained {
+    /// An account closes when its parts are at most this share of the CPU away from all of it, to either side.
+    pub const GAP_MAX: f64 = 0.05;
+}
+
+/// Where one arm uses more CPU than another in a cell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuDifference {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// What it is compared with.
+    pub baseline: String,
+    /// Rounds in which both have an account.
+    pub rounds: u32,
+    /// Each part of the arm less the same of the other, within rounds; the largest difference first, whatever its sign.
+    pub parts: Vec<(CpuPart, Amount)>,
+    /// The whole difference, to which the parts add up.
+    pub whole: Amount,
+}

@@ -1,0 +1,125 @@
+//! Where the server CPU goes, part by part, and where one arm uses more of it than the baseline. Places, not causes.
+
+use weir_record::{
+    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    evidence::ArmEvidence,
+    goal::Outcome,
+};
+
+use crate::{
+    format,
+    section::{Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// The section: differences first, because they are what was asked.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let accounts: Vec<(&ArmEvidence, &CpuAccount)> =
+        view.result.evidence.iter().filter_map(|arm| Some((arm, arm.account.as_ref()?))).collect();
+    Content::unless(accounts.is_empty(), || {
+        let differences = differences(view);
+        let tables = (!differences.rows.is_empty()).then_some(differences).into_iter();
+        Section {
+            tables: tables.chain([closings(view, &accounts), parts(view, &accounts)]).collect(),
+            ..Section::new(Word::AccountTitle, Word::AccountHelp)
+        }
+    })
+}
+
+fn differences(view: &View<'_>) -> Table {
+    let of_pair = |found: &CpuDifference| {
+        let first = [view.cell_label(&found.cell_id), format!("{} − {}", found.arm, found.baseline)];
+        let row =
+            |name: String, ns: Amount| first.iter().cloned().chain([name, amount(ns, signed)]).collect();
+        let whole = row(view.word(Word::WholeDifference).to_owned(), found.whole);
+        let parts = found.parts.iter().map(|(part, ns)| row(name(view, part), *ns));
+        parts.chain([whole]).collect::<Vec<Vec<String>>>()
+    };
+    let rows = view.result.cpu_differences.iter().flat_map(of_pair).collect();
+    Table::new(view, &[Word::Cell, Word::DifferenceOf, Word::CpuPlace], &[Word::ServerCpuHere], rows)
+}
+
+/// Whether the parts of each arm make up its CPU.
+fn closings(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
+    let row = |(arm, account): &(&ArmEvidence, &CpuAccount)| {
+        let (outcome, share) = match &account.explained {
+            Some(explained) => (outcome(view, explained), share(explained)),
+            None => (view.word(Word::NoClock).to_owned(), format::ABSENT.to_owned()),
+        };
+        vec![
+            view.cell_label(&arm.cell_id),
+            arm.arm.clone(),
+            outcome,
+            share,
+            amount(account.server_cpu, format::nanos),
+            account.rounds.to_string(),
+        ]
+    };
+    let text = [Word::Cell, Word::Arm, Word::AccountOutcome];
+    let numbers = [Word::AccountExplained, Word::AccountCpu, Word::Pairs];
+    Table::new(view, &text, &numbers, accounts.iter().map(row).collect())
+}
+
+fn outcome(view: &View<'_>, explained: &Explained) -> String {
+    let word = match explained.outcome {
+        Outcome::Met => Word::AccountCloses,
+        Outcome::Missed => Word::AccountDoesNotClose,
+        Outcome::Open => Word::AccountOpen,
+    };
+    view.word(word).to_owned()
+}
+
+fn share(explained: &Explained) -> String {
+    match explained.interval {
+        Some((low, high)) => {
+            let [share, low, high] = [explained.share, low, high].map(format::percent);
+            format!("{share} [{low}, {high}]")
+        }
+        None => format::percent(explained.share),
+    }
+}
+
+fn parts(view: &View<'_>, accounts: &[(&ArmEvidence, &CpuAccount)]) -> Table {
+    let of_arm = |(arm, account): &(&ArmEvidence, &CpuAccount)| {
+        let row = |(part, ns): &(CpuPart, Amount)| {
+            vec![
+                view.cell_label(&arm.cell_id),
+                arm.arm.clone(),
+                name(view, part),
+                amount(*ns, format::nanos),
+                format::percent(ns.ns / account.server_cpu.ns),
+            ]
+        };
+        account.parts.iter().map(row).collect::<Vec<_>>()
+    };
+    let text = [Word::Cell, Word::Arm, Word::CpuPlace];
+    let rows = accounts.iter().flat_map(of_arm).collect();
+    Table::new(view, &text, &[Word::ServerCpuHere, Word::CallShare], rows)
+}
+
+fn name(view: &View<'_>, part: &CpuPart) -> String {
+    let word = match part {
+        CpuPart::Call(name) => return name.clone(),
+        CpuPart::OtherCalls => Word::OtherCalls,
+        CpuPart::Softirqs => Word::SoftirqsOfServer,
+        CpuPart::UringThreads => Word::UringThreads,
+        CpuPart::Server => Word::ServerWork,
+        CpuPart::Unexplained => Word::Unexplained,
+        CpuPart::OutsideCalls => Word::OutsideCalls,
+    };
+    view.word(word).to_owned()
+}
+
+/// `1.20 µs [1.10 µs, 1.30 µs]`.
+fn amount(amount: Amount, text: fn(f64) -> String) -> String {
+    match amount.interval {
+        Some((low, high)) => format!("{} [{}, {}]", text(amount.ns), text(low), text(high)),
+        None => text(amount.ns),
+    }
+}
+
+fn signed(ns: f64) -> String {
+    format!("{}{}", if ns >= 0.0 { "+" } else { "" }, format::nanos(ns))
+}

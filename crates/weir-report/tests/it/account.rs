@@ -1,0 +1,122 @@
+//! Where the server CPU goes: parts, whether they close, and differences, in three languages.
+
+use weir_record::{
+    account::{Amount, CpuAccount, CpuDifference, CpuPart, Explained},
+    evidence::ArmEvidence,
+    goal::Outcome,
+    observation::Rung,
+    study::StudyResult,
+};
+use weir_report::{Language, csv, html, markdown};
+
+use crate::fixture;
+
+fn call(name: &str) -> CpuPart {
+    CpuPart::Call(name.to_owned())
+}
+
+fn amount(ns: f64, half: f64) -> Amount {
+    Amount { ns, interval: (half > 0.0).then_some((ns - half, ns + half)) }
+}
+
+/// An arm that times itself and one that does not.
+fn accounted(outcome: Outcome) -> StudyResult {
+    let mut result = fixture::quick();
+    let arm = |arm: &str, account: CpuAccount| ArmEvidence {
+        cell_id: result.spec.cells[0].id.clone(),
+        arm: arm.to_owned(),
+        rung: Rung::Programs,
+        slices: 6,
+        messages: 120_000,
+        server_cpu_ns: 7_000.0,
+        account: Some(account),
+        ..ArmEvidence::default()
+    };
+    let explained = Explained { share: 0.981, interval: Some((0.962, 0.999)), outcome };
+    let epoll = CpuAccount {
+        rounds: 6,
+        server_cpu: amount(6_000.0, 90.0),
+        parts: vec![
+            (call("sendto"), amount(2_700.0, 40.0)),
+            (CpuPart::Softirqs, amount(2_100.0, 50.0)),
+            (CpuPart::Server, amount(600.0, 12.0)),
+            (CpuPart::UringThreads, amount(386.0, 0.0)),
+            (CpuPart::OtherCalls, amount(100.0, 1.0)),
+            (CpuPart::Unexplained, amount(114.0, 108.0)),
+        ],
+        explained: Some(explained),
+    };
+    let uring = CpuAccount {
+        server_cpu: amount(5_000.0, 80.0),
+        parts: vec![
+            (call("io_uring_enter"), amount(4_400.0, 70.0)),
+            (CpuPart::OutsideCalls, amount(600.0, 30.0)),
+        ],
+        explained: None,
+        ..epoll.clone()
+    };
+    let difference = CpuDifference {
+        cell_id: result.spec.cells[0].id.clone(),
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        rounds: 6,
+        parts: vec![
+            (call("io_uring_enter"), amount(4_400.0, 70.0)),
+            (call("sendto"), amount(-2_700.0, 40.0)),
+            (CpuPart::Softirqs, amount(-2_100.0, 50.0)),
+            (CpuPart::OutsideCalls, amount(-600.0, 80.0)),
+        ],
+        whole: amount(-1_000.0, 110.0),
+    };
+    result.evidence = vec![arm("epoll", epoll), arm("uring", uring)];
+    result.cpu_differences = vec![difference];
+    result
+}
+
+#[test]
+fn differences_stand_first_and_end_with_the_whole() {
+    let text = markdown(&accounted(Outcome::Met), Language::English);
+    let from = text.find("## Where the server CPU goes").expect("the section is there");
+    let section = &text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)];
+    insta::assert_snapshot!("account-markdown", section);
+}
+
+#[test]
+fn an_account_that_does_not_close_is_loud_in_every_language() {
+    for (language, closes, does_not) in [
+        (Language::English, "| closes |", "| DOES NOT CLOSE |"),
+        (Language::Korean, "| 맞음 |", "| 맞지 않음 |"),
+        (Language::Chinese, "| 相符 |", "| 不相符 |"),
+    ] {
+        let told = |outcome| markdown(&accounted(outcome), language);
+        assert!(
+            told(Outcome::Met).contains(closes) && !told(Outcome::Met).contains(does_not),
+            "{language:?}"
+        );
+        assert!(told(Outcome::Missed).contains(does_not), "{language:?}");
+        let cell = does_not.trim_matches(['|', ' ']);
+        assert!(html(&accounted(Outcome::Missed), language).contains(cell), "{language:?}");
+    }
+}
+
+#[test]
+fn every_part_is_exported_with_its_interval() {
+    let text = csv(&accounted(Outcome::Met));
+    let cell = fixture::quick().spec.cells[0].id.clone();
+    for line in [
+        "epoll,,cpu-call-sendto,mean,2700,ns",
+        "epoll,,cpu-unexplained,interval-high,222,ns",
+        "epoll,,cpu-whole,mean,6000,ns",
+        "epoll,,cpu-explained,share,0.981,ratio",
+        "uring,epoll,cpu-softirqs,interval-low,-2150,ns",
+        "uring,epoll,cpu-whole,mean,-1000,ns",
+    ] {
+        assert!(text.contains(&format!("{cell},{line}\n")), "{line}");
+    }
+    assert!(!text.contains("uring-threads,interval"), "what has no interval has no line for it");
+}
+
+#[test]
+fn a_study_without_an_account_does_not_speak_of_it() {
+    assert!(!markdown(&fixture::quick(), Language::English).contains("Where the server CPU goes"));
+}

@@ -1,0 +1,89 @@
+//! Evidence with real processes: what was planted is counted once for each message, in the place where it was planted.
+
+use weir_record::{
+    account::{CpuDifference, CpuPart},
+    evidence::ArmEvidence,
+    observation::Rung,
+    study::StudyResult,
+};
+
+use super::harness::{folder, shown, study_file, weir};
+
+const STUDY: &str = r#"name = "planted"
+slice = "5ms"
+permutations = 1
+time_cap = "2min"
+
+[[cell]]
+role = "primary"
+connections = 4
+rounds = 6
+evidence_rounds = 2
+
+[[arm]]
+name = "plain"
+driver = "epoll"
+
+[[arm]]
+name = "getppid"
+driver = "epoll"
+arguments = ["--plant", "getppid"]
+
+[[arm]]
+name = "wake"
+driver = "epoll"
+arguments = ["--plant", "wake"]
+
+[[arm]]
+name = "split-write"
+driver = "epoll"
+arguments = ["--plant", "split-write"]
+"#;
+
+fn result() -> StudyResult {
+    let folder = folder("study-evidence");
+    let (file, out) = study_file(&folder, STUDY);
+    let said = weir(&["study", &file, "--out", shown(&out)]);
+    assert!(matches!(said.code, Some(0 | 11 | 12)), "{:?} {}{}", said.code, said.stdout, said.stderr);
+    let data: serde_json::Value =
+        serde_json::from_str(&weir(&["export", shown(&out)]).stdout).expect("it is JSON");
+    serde_json::from_value(data["result"].clone()).expect("the judged result")
+}
+
+fn count(arm: &ArmEvidence, call: &str) -> f64 {
+    arm.calls.iter().find(|it| it.name == call).map_or(0.0, |it| it.count)
+}
+
+fn difference(found: &CpuDifference, call: &str) -> f64 {
+    let is_it = |part: &CpuPart| *part == CpuPart::Call(call.to_owned());
+    found.parts.iter().find(|(part, _)| is_it(part)).map_or(0.0, |(_, amount)| amount.ns)
+}
+
+/// Times are not looked at beyond their sign: this is no machine to measure on.
+#[test]
+fn what_is_planted_for_each_message_is_counted_once_for_each_and_stands_in_its_place() {
+    let result = result();
+    let [plain, getppid, wake, split] = &result.evidence[..] else { panic!("{:?}", result.evidence) };
+    if plain.rung < Rung::Programs {
+        println!("skipped: the kernel takes no programs of this user, so nobody counts its calls");
+        return;
+    }
+    for (arm, call, planted) in
+        [(getppid, "getppid", 1.0), (wake, "write", 1.0), (split, "sendto", 2.0), (plain, "sendto", 1.0)]
+    {
+        let found = count(arm, call);
+        assert!((found - planted).abs() < 1e-9, "{} {call}: {found}", arm.arm);
+    }
+    assert_eq!([count(plain, "getppid"), count(plain, "write")], [0.0; 2]);
+    for arm in &result.evidence {
+        let account = arm.account.as_ref().expect("each round has both slices");
+        assert_eq!(account.rounds, 2);
+        assert!(account.explained.is_some(), "{}: its engine has a clock", arm.arm);
+    }
+    for (found, call) in result.cpu_differences.iter().zip(["getppid", "write", "sendto"]) {
+        assert!(difference(found, call) > 0.0, "{call}: {found:?}");
+        let sum: f64 = found.parts.iter().map(|(_, amount)| amount.ns).sum();
+        assert!((sum - found.whole.ns).abs() < 1e-6, "{sum} {found:?}");
+    }
+    assert_eq!(result.cpu_differences.len(), 3);
+}
