@@ -99,7 +99,8 @@ fn threads_of(node: &str, before: &ProcessTree, after: &ProcessTree) -> Vec<Proc
     let of_process = |process: &ProcessSample| {
         let mut threads: Vec<_> = all.extract_if(.., |thread| thread.pid == process.pid).collect();
         let threads_left_out = threads.len().saturating_sub(THREADS_OF_PROCESS_MAX) as u64;
-        threads.sort_by_key(|thread| std::cmp::Reverse(thread.cpu_ns));
+        // The first thread stands for the process, busy or not.
+        threads.sort_by_key(|thread| (thread.tid != process.pid, std::cmp::Reverse(thread.cpu_ns)));
         threads.truncate(THREADS_OF_PROCESS_MAX);
         threads.sort_by_key(|thread| thread.tid);
         ProcessThreads {

@@ -86,15 +86,20 @@ impl Observers {
         for entry in self.list.iter_mut().rev() {
             let Some(begun) = entry.begun.take() else { continue };
             let own = entry.observer.rung();
-            let (found, cost) = costing(|| begun.and_then(|begun| Ok((begun, entry.observer.end()?))));
-            match found {
-                Ok((begun, found)) => {
-                    rung = rung.max(own);
+            let failed = || reading(OBSERVER, &format!("{}-failed", own.key()), 1.0);
+            let Ok(begun) = begun else {
+                readings.push(failed());
+                continue;
+            };
+            // It watched, whatever it can say of it.
+            rung = rung.max(own);
+            match costing(|| entry.observer.end()) {
+                (Ok(found), cost) => {
                     readings.extend(found);
                     let cpu_ns = (begun + cost).as_nanos() as f64;
                     readings.push(reading(OBSERVER, &format!("{}-cpu-ns", own.key()), cpu_ns));
                 }
-                Err(_) => readings.push(reading(OBSERVER, &format!("{}-failed", own.key()), 1.0)),
+                (Err(_), _) => readings.push(failed()),
             }
         }
         (rung, readings)

@@ -55,8 +55,9 @@ pub(crate) fn rounds(cell_id: &str, arm: &str, trials: &[&TrialRecord]) -> Round
 }
 
 fn round(trial: &TrialRecord) -> Option<Round> {
-    let (watched, others): (Vec<&EvidenceSlice>, Vec<&EvidenceSlice>) =
-        right(trial).partition(|slice| slice.rung >= Rung::Programs);
+    let (watched, others): (Vec<&EvidenceSlice>, Vec<&EvidenceSlice>) = right(trial)
+        .filter(|slice| slice.rung < Rung::Strace)
+        .partition(|slice| slice.rung >= Rung::Programs);
     let (watched, others) = (Sums::of(&watched), Sums::of(&others));
     // Without the scheduler's part, time asleep would pass for work.
     let is_split = watched.value("trace", "is-split") as usize == watched.slices;
@@ -147,7 +148,10 @@ fn without_others(sums: &Sums<'_>, own_ns: f64) -> f64 {
 
 /// What the rounds of an arm come to.
 pub(crate) fn of_arm(rounds: &Rounds) -> Option<CpuAccount> {
-    let all: Vec<&Round> = rounds.values().collect();
+    // A round in which the server's clock could not be read would have nothing of its own.
+    let is_timed = |round: &&Round| round.parts.contains_key(&CpuPart::Unexplained);
+    let has_clock = rounds.values().any(|round| is_timed(&round));
+    let all: Vec<&Round> = rounds.values().filter(|round| !has_clock || is_timed(round)).collect();
     let names = names(&[rounds]);
     let folded: Vec<Round> = all.iter().map(|round| round.folded(&names)).collect();
     let server_cpu = amount(&folded.iter().map(|round| round.cpu_ns).collect::<Vec<f64>>())?;
@@ -270,7 +274,10 @@ fn amount(values: &[f64]) -> Option<Amount> {
 
 /// `None` where the server's own work is not measured: then everything is explained by what it is called.
 fn explained(rounds: &[Round]) -> Option<Explained> {
-    let share = |round: &Round| Some(1.0 - round.parts.get(&CpuPart::Unexplained)? / round.cpu_ns);
+    let share = |round: &Round| {
+        let share = 1.0 - round.parts.get(&CpuPart::Unexplained)? / round.cpu_ns;
+        Some(share).filter(|share| share.is_finite())
+    };
     let shares = rounds.iter().map(share).collect::<Option<Vec<f64>>>()?;
     let Amount { ns: share, interval } = amount(&shares)?;
     let goal = Goal::Within(1.0 - Explained::GAP_MAX, 1.0 + Explained::GAP_MAX);

@@ -138,6 +138,7 @@ mod tests {
         assert!(nothing.share.is_some() && !nothing.is_cause(), "{nothing:?}");
         assert_eq!(found(8.0, 10.0).share, None);
         let against = found(5.0, 6.4);
-        assert!(against.is_cause() && against.share.is_some_and(|share| share.ratio < 0.0), "{against:?}");
+        assert!(!against.is_cause() && against.works_against(), "{against:?}");
+        assert!(against.share.is_some_and(|share| share.ratio < 0.0), "{against:?}");
     }
 }

@@ -16,7 +16,7 @@ use weir_record::{
     verdict::{Comparison, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Estimate, estimate},
+    decide::{ALPHA, Estimate, UNITS_MIN, estimate},
     false_discovery::benjamini_hochberg,
     student,
 };
@@ -34,9 +34,11 @@ const CELLS_MIN: usize = 3;
 const STEPS: u32 = 400;
 
 /// Grids of a study, those of the claim's metric first.
-pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison]) -> Vec<Grid> {
+///
+/// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
+pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: bool) -> Vec<Grid> {
     let groups = groups(spec);
-    METRICS.iter().flat_map(|metric| of_metric(*metric, &groups, comparisons)).collect()
+    METRICS.iter().flat_map(|metric| of_metric(*metric, &groups, comparisons, is_finished)).collect()
 }
 
 /// Cells in closed loop that differ in levels of factors alone, where they are enough.
@@ -96,7 +98,12 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
     one.storage.is_none() && one.orders.is_none() && bare(one) == bare(other)
 }
 
-fn of_metric(metric: Metric, groups: &[Group<'_>], comparisons: &[Comparison]) -> Vec<Grid> {
+fn of_metric(
+    metric: Metric,
+    groups: &[Group<'_>],
+    comparisons: &[Comparison],
+    is_finished: bool,
+) -> Vec<Grid> {
     let looked_at =
         |group: &Group<'_>| group.cells.iter().any(|cell| (metric.row().part)(cell) == Part::Claim);
     let of = |group: &Group<'_>, comparison: &&Comparison| {
@@ -118,7 +125,8 @@ fn of_metric(metric: Metric, groups: &[Group<'_>], comparisons: &[Comparison]) -
                     let is_this =
                         |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
-                    Some(Point::of(cell, own[place], adjusted[place]))
+                    let may_differ = is_finished && is_borne_out(own[place], comparisons);
+                    Some(Point::of(cell, own[place], adjusted[place], may_differ))
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
@@ -127,6 +135,23 @@ fn of_metric(metric: Metric, groups: &[Group<'_>], comparisons: &[Comparison]) -
         }
     }
     grids
+}
+
+/// Whether nothing else that was measured contradicts it: what the judge held against a claim, and in every cell the
+/// CPU of the whole machine.
+fn is_borne_out(comparison: &Comparison, comparisons: &[Comparison]) -> bool {
+    let is_its_machine = |it: &&Comparison| {
+        it.metric == Metric::MachineCpuPerMessage
+            && it.cell_id == comparison.cell_id
+            && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
+    };
+    let goes_other_way = |machine: &Comparison| match (machine.interval, comparison.ratio) {
+        (Some((low, high)), Some(ratio)) => (ratio < 1.0 && low > 1.0) || (ratio > 1.0 && high < 1.0),
+        _ => false,
+    };
+    let is_cpu = comparison.metric == Metric::ServerCpuPerMessage;
+    comparison.reasons.is_empty()
+        && !(is_cpu && comparisons.iter().filter(is_its_machine).any(goes_other_way))
 }
 
 /// p-values corrected for all that are looked at; of those that may not be compared there is none.
@@ -153,19 +178,29 @@ struct Point<'a> {
     /// Absent where nothing may be compared.
     effect: Option<Estimate>,
     p_value_adjusted: Option<f64>,
+    /// Whether a difference may be told.
+    may_differ: bool,
 }
 
 impl<'a> Point<'a> {
-    fn of(cell: &'a CellSpec, comparison: &'a Comparison, p_value_adjusted: Option<f64>) -> Self {
+    fn of(
+        cell: &'a CellSpec,
+        comparison: &'a Comparison,
+        p_value_adjusted: Option<f64>,
+        may_differ: bool,
+    ) -> Self {
         let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
         let effect = p_value_adjusted.and_then(|_| estimate(&logs));
-        Self { cell, comparison, effect, p_value_adjusted }
+        let may_differ = may_differ && logs.len() >= UNITS_MIN;
+        Self { cell, comparison, effect, p_value_adjusted, may_differ }
     }
 
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
             (None, _) | (_, None) => Difference::Invalid,
-            (Some(effect), Some(p_value)) if p_value <= FALSE_SHARE_MAX => direction(effect.mean),
+            (Some(effect), Some(p_value)) if self.may_differ && p_value <= FALSE_SHARE_MAX => {
+                direction(effect.mean)
+            }
             _ => Difference::Undetected,
         }
     }
@@ -291,8 +326,8 @@ fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
     let steps = STEPS * u32::try_from(line.len() - 1).ok()?;
     let place = |step: u32| ends.0 + (ends.1 - ends.0) * f64::from(step) / f64::from(steps);
     let undecided = |step: &u32| {
-        at(place(*step)).is_some_and(|(mean, error, degrees)| {
-            let reach = student::quantile(1.0 - FALSE_SHARE_MAX / 2.0, degrees).unwrap_or(f64::INFINITY);
+        at(place(*step)).is_none_or(|(mean, error, degrees)| {
+            let reach = student::quantile(1.0 - ALPHA / 2.0, degrees).unwrap_or(f64::INFINITY);
             mean.abs() <= reach * error
         })
     };

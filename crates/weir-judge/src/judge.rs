@@ -107,7 +107,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
-        grids: grid::all(spec, &comparisons),
+        grids: grid::all(spec, &comparisons, progress.blocks_done >= progress.blocks),
         comparisons,
         answers,
         arms,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use weir_record::{evidence::EvidenceSlice, trial::TrialRecord};
+use weir_record::{
+    evidence::{EvidenceSlice, Reading},
+    trial::TrialRecord,
+};
 
 /// Calls for I/O that engines of Weir count and time, by the kernel's names.
 pub(crate) const ENGINE_CALLS: [&str; 15] = [
@@ -23,9 +26,16 @@ pub(crate) const ENGINE_CALLS: [&str; 15] = [
     "epoll_ctl",
 ];
 
-/// Slices in which every message was right.
+/// Slices in which every message was right, and in which nothing watched that could not say what it saw.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
-    trial.evidence.iter().filter(|slice| slice.slice.errors == 0 && slice.slice.messages > 0)
+    let is_right = |slice: &&EvidenceSlice| slice.slice.errors == 0 && slice.slice.messages > 0;
+    let was_seen = |slice: &&EvidenceSlice| {
+        let is_failure = |row: &Reading| {
+            row.source == "observer" && ["programs-failed", "strace-failed"].contains(&row.key.as_str())
+        };
+        !slice.readings.iter().any(is_failure)
+    };
+    trial.evidence.iter().filter(is_right).filter(was_seen)
 }
 
 /// What several slices add up to.

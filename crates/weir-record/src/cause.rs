@@ -36,9 +36,13 @@ pub struct CauseShare {
 }
 
 impl CauseShare {
-    /// Whether the switch is a cause: its share is known not to be zero.
+    /// Whether the switch is a cause: its share is known to be above zero.
     pub fn is_cause(&self) -> bool {
-        let interval = self.share.and_then(|share| share.interval);
-        interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+        self.share.and_then(|share| share.interval).is_some_and(|(low, _)| low > 0.0)
+    }
+
+    /// Whether the difference is known to be smaller for the switch.
+    pub fn works_against(&self) -> bool {
+        self.share.and_then(|share| share.interval).is_some_and(|(_, high)| high < 0.0)
     }
 }

@@ -30,10 +30,11 @@ fn table(view: &View<'_>) -> Table {
         format::ratio_and_interval(ratio.map(|it| it.ratio), ratio.and_then(|it| it.interval))
     };
     let row = |it: &CauseShare| {
-        let word = match (it.share, it.is_cause()) {
-            (None, _) => Word::NoDifference,
-            (Some(_), true) => Word::IsCause,
-            (Some(_), false) => Word::NotShown,
+        let word = match it.share {
+            None => Word::NoDifference,
+            Some(_) if it.is_cause() => Word::IsCause,
+            Some(_) if it.works_against() => Word::WorksAgainst,
+            Some(_) => Word::NotShown,
         };
         vec![
             view.cell_label(&it.cell_id),

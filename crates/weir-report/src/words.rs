@@ -199,11 +199,14 @@ words! {
     MapTitle: "The map" | "지도" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
         told from noise, – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
-        rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. * more busy threads than CPUs."
+        rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
+        an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
+        busy threads than CPUs."
         | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
-        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. * 바쁜 스레드가 CPU보다 많음."
+        틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
+        이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
         | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
-        （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。* 忙碌线程多于 CPU。";
+        （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
     MapDepth: "in flight each" | "연결당 동시 건수" | "每连接在途数";
@@ -262,15 +265,15 @@ words! {
 
     AccountTitle: "Where the server CPU goes" | "서버 CPU가 쓰인 곳" | "服务器 CPU 用在哪里";
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
-        watching added is taken out. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
+        watching adds to an empty call is taken out. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
         explained lies within 95 % and 105 % of that CPU. What is left is a row of its own. A place says where CPU goes, \
         and not why."
-        | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰하느라 늘어난 몫은 뺐습니다. 구간은 라운드에 걸친 \
+        | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰이 빈 호출에 더하는 몫은 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구해 큰 것부터 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
         구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
-        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测带来的部分。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
+        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测给空调用增加的部分。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
         各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。无法解释的部分单列一行。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
@@ -305,6 +308,7 @@ words! {
     CauseEffect: "with / without the switch" | "설정 유 / 무" | "有 / 无该选项";
     CauseShare: "share of the difference" | "차이 중 몫" | "占差异的份额";
     IsCause: "a cause" | "원인" | "是原因";
+    WorksAgainst: "works against it" | "차이를 줄임" | "起反作用";
     NotShown: "not shown" | "확인되지 않음" | "未能证实";
     NoDifference: "no difference to share" | "나눌 차이 없음" | "没有可分摊的差异";
 

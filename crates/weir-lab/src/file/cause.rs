@@ -48,6 +48,10 @@ fn one(mut table: Table<'_>, known: &Known<'_>) -> Result<Option<CauseSpec>, Fau
     }
     let (Some(with), Some(back)) = (of_name(arm), of_name(&without)) else { return Ok(None) };
     let switch = match differing(with, back).as_slice() {
+        [program] if program == "argv.0" => {
+            let message = format!("{without} is another program than {arm}, and no switch");
+            return Err(Fault::new(at, &key, message));
+        }
         [switch] => switch.clone(),
         [] => return Err(Fault::new(at, &key, format!("{without} does not differ from {arm}"))),
         many => {
@@ -90,6 +94,31 @@ fn differing(one: &ArmSpec, other: &ArmSpec) -> Vec<String> {
     paths.into_iter().filter(|path| one.get(*path) != other.get(*path)).cloned().collect()
 }
 
+/// Words of a command line: a flag with what stands behind `=` or in the next word, each time it occurs; all else by
+/// its place.
+fn by_flag(words: &[&str]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut takes_value = false;
+    for (place, word) in words.iter().enumerate() {
+        let is_flag = word.starts_with('-');
+        match word.split_once('=') {
+            Some((flag, value)) if is_flag => found.push((flag.to_owned(), value.to_owned())),
+            _ if is_flag => found.push(((*word).to_owned(), String::new())),
+            _ if takes_value => found.last_mut().into_iter().for_each(|(_, value)| value.push_str(word)),
+            _ => found.push((place.to_string(), (*word).to_owned())),
+        }
+        takes_value = is_flag && !word.contains('=');
+    }
+    for index in 1..found.len() {
+        let earlier =
+            found[..index].iter().filter(|(name, _)| name.split('#').next() == Some(&found[index].0)).count();
+        if earlier > 0 {
+            found[index].0 = format!("{}#{}", found[index].0, earlier + 1);
+        }
+    }
+    found
+}
+
 /// Every value that is no table by its path. Words of a command line go by the flag they follow.
 fn flatten(path: &str, value: &serde_json::Value, found: &mut BTreeMap<String, String>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -98,16 +127,33 @@ fn flatten(path: &str, value: &serde_json::Value, found: &mut BTreeMap<String, S
             fields.iter().for_each(|(name, value)| flatten(&below(name), value, found));
         }
         serde_json::Value::Array(words) => {
-            let mut flag = "";
-            for word in words.iter().filter_map(serde_json::Value::as_str) {
-                flag = if word.starts_with("--") { word } else { flag };
-                let own = found.entry(below(flag)).or_default();
-                own.push_str(word);
-                own.push(' ');
-            }
+            let words: Vec<&str> = words.iter().filter_map(serde_json::Value::as_str).collect();
+            found.extend(by_flag(&words).into_iter().map(|(name, value)| (below(&name), value)));
         }
         other => {
             found.insert(path.to_owned(), other.to_string());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(words: &str) -> Vec<(String, String)> {
+        by_flag(&words.split(' ').collect::<Vec<_>>())
+    }
+
+    fn pair(name: &str, value: &str) -> (String, String) {
+        (name.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn words_of_a_command_line_go_by_flag_by_occurrence_and_else_by_place() {
+        assert_eq!(flags("./a -t 4"), [pair("0", "./a"), pair("-t", "4")]);
+        let twice = [pair("0", "./a"), pair("--opt", "a=1"), pair("--opt#2", "b=1")];
+        assert_eq!(flags("./a --opt a=1 --opt b=1"), twice);
+        assert_eq!(flags("./a --x=1 file"), [pair("0", "./a"), pair("--x", "1"), pair("2", "file")]);
+        assert_eq!(flags("./a --quiet in out"), [pair("0", "./a"), pair("--quiet", "in"), pair("3", "out")]);
     }
 }

@@ -46,6 +46,9 @@ pub enum ChoiceError {
     /// Nothing is left.
     #[error("--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND")]
     NoArms,
+    /// A bare name where all arms run.
+    #[error("--arm {0}: it runs anyway; leave it out, or add --only-arms")]
+    RunsAnyway(String),
     /// Two have one name.
     #[error("--arm {0}: an arm of that name is there already")]
     Twice(String),
@@ -64,7 +67,19 @@ pub fn chosen<'t>(text: &'t str, choices: &Choices) -> Result<Cow<'t, str>, Choi
     for (factor, levels) in &choices.levels {
         set_levels(&mut study, factor, levels)?;
     }
-    set_arms(&mut study, choices)?;
+    set_arms(&mut study, choices, true)?;
+    // Where a driver does not run, other arms take the place of the file's.
+    if let Some(Value::Table(without)) = study.get_mut("without") {
+        for (_, instead) in without.iter_mut() {
+            if let Some(instead) = instead.as_table_mut().filter(|instead| instead.contains_key("arm")) {
+                set_arms(instead, choices, false)?;
+                // One arm is no comparison: then those that were chosen stay, and what does not run is named.
+                if instead["arm"].as_array().is_none_or(|arms| arms.len() < 2) {
+                    instead.remove("arm");
+                }
+            }
+        }
+    }
     // Every value came out of a table that was read.
     Ok(toml::to_string(&study).map_or(Cow::Borrowed(text), Cow::Owned))
 }
@@ -111,7 +126,8 @@ fn set_levels(study: &mut Table, factor: &str, levels: &[String]) -> Result<(), 
     Ok(())
 }
 
-fn set_arms(study: &mut Table, choices: &Choices) -> Result<(), ChoiceError> {
+/// The arms of the file, or those in their place; of the latter some may be missing.
+fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), ChoiceError> {
     let own = study.get("arm").and_then(Value::as_array).cloned().unwrap_or_default();
     let name_of = |arm: &Value| arm.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut arms = if choices.only_arms { Vec::new() } else { own.clone() };
@@ -119,8 +135,8 @@ fn set_arms(study: &mut Table, choices: &Choices) -> Result<(), ChoiceError> {
         let known = own.iter().find(|arm| name_of(arm) == *name);
         let arm = match (command.as_slice(), known) {
             ([], Some(known)) if choices.only_arms => known.clone(),
-            // It runs anyway.
-            ([], Some(_)) => continue,
+            ([], Some(_)) => return Err(ChoiceError::RunsAnyway(name.clone())),
+            ([], None) if !is_file => continue,
             ([], None) => {
                 let names: Vec<String> = own.iter().map(name_of).collect();
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -139,7 +155,7 @@ fn set_arms(study: &mut Table, choices: &Choices) -> Result<(), ChoiceError> {
         }
         arms.push(arm);
     }
-    if arms.is_empty() {
+    if arms.is_empty() && is_file {
         return Err(ChoiceError::NoArms);
     }
     study.insert("arm".to_owned(), Value::Array(arms));
@@ -201,6 +217,25 @@ mod tests {
     }
 
     #[test]
+    fn where_a_driver_does_not_run_the_arms_in_its_place_are_chosen_from_too() {
+        let text = BuiltIn::named("tps").expect("it is built in").text;
+        let own = ("own".to_owned(), vec!["./server".to_owned(), "{port}".to_owned()]);
+        let arms = |choices: &Choices| -> Vec<String> {
+            let text = chosen(text, choices).expect("they fit");
+            let study: Table = text.parse().expect("it is a study");
+            let arms = study["without"]["uring"].get("arm").and_then(Value::as_array).cloned();
+            arms.unwrap_or_default()
+                .iter()
+                .filter_map(|arm| Some(arm.get("name")?.as_str()?.to_owned()))
+                .collect()
+        };
+        let beside = Choices { arms: vec![own.clone()], ..Choices::default() };
+        assert_eq!(arms(&beside), ["epoll", "poll", "own"]);
+        let named = vec![("uring".to_owned(), Vec::new()), own];
+        assert_eq!(arms(&Choices { arms: named, only_arms: true, ..Choices::default() }), [""; 0]);
+    }
+
+    #[test]
     fn what_is_not_there_is_told_with_what_is() {
         let text = BuiltIn::named("tps").expect("it is built in").text;
         let told = |choices: Choices| chosen(text, &choices).expect_err("it is wrong").to_string();
@@ -211,6 +246,8 @@ mod tests {
         let twice =
             told(Choices { arms: vec![("epoll".to_owned(), vec!["x".to_owned()])], ..Choices::default() });
         assert!(twice.contains("there already"), "{twice}");
+        let anyway = told(Choices { arms: vec![("uring".to_owned(), Vec::new())], ..Choices::default() });
+        assert!(anyway.contains("it runs anyway"), "{anyway}");
         let none = told(Choices { only_arms: true, ..Choices::default() });
         assert!(none.contains("--only-arms"), "{none}");
         let choices = Choices { levels: vec![levels("depth", &["1"])], ..Choices::default() };

@@ -130,9 +130,9 @@ pub(super) fn observer(observation: &Observation, language: Language) -> Option<
     let share = Window(observation.window_ns).share(observation.observer_cpu_ns?);
     Some(told!(
         language,
-        "Watching took {share} of a CPU itself.",
-        "관찰 자체에 코어 하나의 {share}가 쓰였습니다.",
-        "观察本身占用一个核的 {share}。",
+        "weir itself used {share} of a CPU; what the programs cost others is not in that.",
+        "weir 자체가 코어 하나의 {share}를 썼습니다. 커널 프로그램이 다른 프로세스에 더한 비용은 빠져 있습니다.",
+        "weir 自身占用一个核的 {share}；内核程序给其他进程带来的开销不在其中。",
     ))
 }
 
