@@ -203,7 +203,11 @@ impl Watch {
         }
         let counted: Vec<_> = Side::ALL.map(|side| self.counts(side)).into();
         let parts = self.subjects.iter_mut().zip(counted).map(|(subject, counts)| {
-            let traced = self.tracing.is_some().then(|| subject.traced(counts.unwrap_or_default()));
+            let traced = subject.traced(counts);
+            if self.tracing.is_some() && traced.is_none() {
+                let error = "the tables of its programs could not be read".to_owned();
+                subject.notes.push(Note::NotTraced { obstacle: Obstacle::Refused { error } });
+            }
             if traced.is_some() && subject.family().iter().any(|pid| is_of_32_bits(*pid)) {
                 subject.notes.push(Note::Became32Bits);
             }

@@ -106,8 +106,8 @@ fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
         (CpuPart::Call(name.to_owned()), ns)
     };
     let mut parts: BTreeMap<CpuPart, f64> = sums.calls().map(call).collect();
-    // Older evidence does not tell how much of them is within calls, so there they stay in them.
-    if sums.rows.keys().any(|(_, key)| *key == "softirq-ns") {
+    // Where that is not known they stay in the calls.
+    if tells_softirqs(sums) {
         let ns = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
         parts.insert(CpuPart::Softirqs, ns);
     }
@@ -131,7 +131,23 @@ fn own_work(sums: &Sums<'_>) -> Option<f64> {
         if slept { 0.0 } else { each("on-cpu-ns") + each("count") * probe.watched_way_ns }
     });
     let clock_ns = sums.each("engine", "outside-calls-spans") * probe.clock_ns;
-    Some(without_others(sums, outside_ns - clock_ns - not_timed.sum::<f64>()))
+    let own_ns = outside_ns - clock_ns - not_timed.sum::<f64>() - softirqs_outside(sums);
+    Some(without_others(sums, own_ns))
+}
+
+/// Softirqs that came between calls: they have a part of their own. Nothing of evidence that does not tell them apart.
+fn softirqs_outside(sums: &Sums<'_>) -> f64 {
+    if !tells_softirqs(sums) {
+        return 0.0;
+    }
+    let all_ns: f64 = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
+    let in_calls_ns: f64 = sums.calls().map(|name| sums.each(&format!("call {name}"), "softirq-ns")).sum();
+    (all_ns - in_calls_ns).max(0.0)
+}
+
+/// Whether it is known how much of the softirqs is within calls. Older evidence does not tell.
+fn tells_softirqs(sums: &Sums<'_>) -> bool {
+    sums.rows.keys().any(|(_, key)| *key == "softirq-ns")
 }
 
 /// The server's own time without that in which others had its CPU.

@@ -14,7 +14,10 @@ use weir_record::{
     spec::StudySpec,
     study::PairedRatio,
 };
-use weir_stats::{decide::ALPHA, quotient::quotient};
+use weir_stats::{
+    decide::{ALPHA, UNITS_MIN},
+    quotient::quotient,
+};
 
 use crate::{
     cell_trials::CellTrials,
@@ -22,10 +25,20 @@ use crate::{
     units::{self, Compared},
 };
 
-/// One entry for each cause in each of its cells, in their order.
-pub(crate) fn all(spec: &StudySpec, gate: &Gate, cells: &[CellTrials<'_>]) -> Vec<CauseShare> {
+/// One entry for each cause in each of its cells, in their order. Before the schedule is finished no share has an
+/// interval, and nothing is a cause: whoever looks again and again finds some.
+pub(crate) fn all(
+    spec: &StudySpec,
+    gate: &Gate,
+    cells: &[CellTrials<'_>],
+    is_finished: bool,
+) -> Vec<CauseShare> {
     let of_cause = |asked| cells.iter().filter_map(move |cell| share(spec, gate, cell, asked));
-    spec.causes.iter().flat_map(of_cause).collect()
+    let mut found: Vec<CauseShare> = spec.causes.iter().flat_map(of_cause).collect();
+    for share in found.iter_mut().filter_map(|it| it.share.as_mut()) {
+        share.interval = share.interval.filter(|_| is_finished && share.pairs as usize >= UNITS_MIN);
+    }
+    found
 }
 
 fn share(spec: &StudySpec, gate: &Gate, cell: &CellTrials<'_>, asked: &CauseSpec) -> Option<CauseShare> {
@@ -96,6 +109,10 @@ mod tests {
 
     /// epoll at 10 µs, uring at 6.4, and at what is given with a switch turned back; noise of 1 % each.
     fn found(without: f64, uring: f64) -> CauseShare {
+        of_study(without, uring, 8, true)
+    }
+
+    fn of_study(without: f64, uring: f64, blocks: u32, is_finished: bool) -> CauseShare {
         let mut spec = sample::study(&["epoll", "uring", "uring-single"], 8, 1);
         spec.causes = vec![CauseSpec {
             arm: "uring".to_owned(),
@@ -105,7 +122,7 @@ mod tests {
             metric: Metric::ServerCpuPerMessage,
         }];
         let mut trials = Vec::new();
-        for block in 0..8 {
+        for block in 0..blocks {
             let noise = |arm: u32| 1.0 + 0.01 * f64::from((block * 3 + arm * 5) % 7) / 7.0;
             let slow = 1.0 + 0.2 * f64::from(block % 3);
             trials.push(trial("epoll", block, 10.0 * slow * noise(0)));
@@ -115,7 +132,7 @@ mod tests {
         let gate = Gate::new(&trials);
         let trials: Vec<&TrialRecord> = trials.iter().collect();
         let cells = [CellTrials::of(&spec.cells[0], &gate, &trials)];
-        let [one] = &all(&spec, &gate, &cells)[..] else { panic!("one was asked for") };
+        let [one] = &all(&spec, &gate, &cells, is_finished)[..] else { panic!("one was asked for") };
         one.clone()
     }
 
@@ -140,5 +157,14 @@ mod tests {
         let against = found(5.0, 6.4);
         assert!(!against.is_cause() && against.works_against(), "{against:?}");
         assert!(against.share.is_some_and(|share| share.ratio < 0.0), "{against:?}");
+    }
+
+    #[test]
+    fn nothing_is_a_cause_before_the_schedule_is_finished_or_by_few_units() {
+        assert!(of_study(8.0, 6.4, 8, true).is_cause());
+        for early in [of_study(8.0, 6.4, 8, false), of_study(8.0, 6.4, 5, true)] {
+            assert!(early.share.is_some_and(|share| share.interval.is_none()), "{early:?}");
+            assert!(!early.is_cause() && !early.works_against());
+        }
     }
 }

@@ -90,6 +90,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let planned: Vec<&TrialRecord> = cells.iter().flat_map(|cell| cell.trials.iter().copied()).collect();
     let mut checks = check::all(spec, &gate, &planned, &comparisons);
     checks.push(check::schedule(spec, missing_arms, &progress, judged.elapsed_ns));
+    let is_finished = progress.blocks_done >= progress.blocks;
     let frontier = frontier::rows(spec, &arms, &comparisons);
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
@@ -107,7 +108,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
-        grids: grid::all(spec, &comparisons, progress.blocks_done >= progress.blocks),
+        grids: grid::all(spec, &comparisons, is_finished),
         comparisons,
         answers,
         arms,
@@ -119,7 +120,7 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         syn_ladder_s: if listening.is_empty() { Vec::new() } else { syn_ladder_s },
         listening,
         added_costs: added_cost::all(spec, &gate, &cells),
-        causes: cause::all(spec, &gate, &cells),
+        causes: cause::all(spec, &gate, &cells, is_finished),
         oversubscribed,
         evidence: evidence::all(spec, &planned),
         strace: strace::all(spec, &planned),

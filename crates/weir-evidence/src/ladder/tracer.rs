@@ -143,19 +143,22 @@ impl Tracer {
     pub fn observe(&self, members: &[u32], side: Side) -> Result<(), TracerError> {
         let table = self.table(Table::Members);
         let refused = |error| TracerError::Refused { what: "a member".to_owned(), log: String::new(), error };
-        let mut bits: BTreeMap<u32, u64> = BTreeMap::new();
+        // What a number was before says nothing of the process that has it now.
+        let mut bits: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
         for &member in members {
             if member == 0 || member >= PID_LIMIT {
                 return Err(TracerError::NoSuchProcess(member));
             }
             let (index, place) = place_of(member);
-            *bits.entry(index).or_default() |= (side as u64 + 1) << place;
+            let (mask, new) = bits.entry(index).or_default();
+            *mask |= 3 << place;
+            *new |= (side as u64 + 1) << place;
         }
-        for (index, new) in bits {
+        for (index, (mask, new)) in bits {
             let key = index.to_ne_bytes();
             let mut value = [0_u8; 8];
             table.read(&key, &mut value).map_err(refused)?;
-            let word = u64::from_ne_bytes(value) | new;
+            let word = u64::from_ne_bytes(value) & !mask | new;
             table.write(&key, &word.to_ne_bytes()).map_err(refused)?;
         }
         Ok(())

@@ -103,7 +103,8 @@ pub(super) struct Subject {
     pub(super) notes: Vec<Note>,
     pub(super) has_ended: bool,
     before: Reading,
-    counts_before: KernelCounts,
+    /// Absent where nothing is traced, or its tables could not be read.
+    counts_before: Option<KernelCounts>,
     glimpsed: Reading,
     counts_glimpsed: KernelCounts,
     last: Reading,
@@ -119,7 +120,7 @@ impl Subject {
             notes: Vec::new(),
             has_ended: false,
             before: reading.clone(),
-            counts_before: KernelCounts::default(),
+            counts_before: None,
             glimpsed: reading.clone(),
             counts_glimpsed: KernelCounts::default(),
             last: reading,
@@ -130,8 +131,8 @@ impl Subject {
     pub(super) fn begin(&mut self, counts: Option<KernelCounts>) -> Result<(), WatchError> {
         self.before = Reading::of(snapshot(self.pid)?);
         (self.glimpsed, self.last) = (self.before.clone(), self.before.clone());
-        self.counts_before = counts.unwrap_or_default();
-        self.counts_glimpsed = self.counts_before.clone();
+        self.counts_glimpsed = counts.clone().unwrap_or_default();
+        self.counts_before = counts;
         Ok(())
     }
 
@@ -196,8 +197,9 @@ impl Subject {
     }
 
     /// Counts of the window, and when they began.
-    pub(super) fn traced(&self, counts: KernelCounts) -> (KernelCounts, u64) {
-        (counts.since(&self.counts_before), self.counts_before.at_ns)
+    pub(super) fn traced(&self, counts: Option<KernelCounts>) -> Option<(KernelCounts, u64)> {
+        let before = self.counts_before.as_ref()?;
+        Some((counts?.since(before), before.at_ns))
     }
 
     /// The two readings since the last glimpse.

@@ -204,3 +204,23 @@ fn rounds_of_which_one_slice_is_wrong_have_no_part() {
     trials[2].evidence.pop();
     assert_eq!(account(&trials).rounds, 3);
 }
+
+#[test]
+fn a_softirq_between_two_calls_is_not_the_servers_own_work_too() {
+    // 500 ns within sendto, and 200 ns while the server was at its own work.
+    let mut readings = rows(&[], 200.0);
+    let softirq = readings.iter_mut().find(|row| row.source == "softirq NET_RX" && row.key == "ns");
+    softirq.expect("it is there").value = 700.0 * MESSAGES as f64;
+    let found = account(&trials("epoll", 5_200.0, &readings));
+    let of =
+        |part: CpuPart| figures(&found.parts).into_iter().find(|(own, _)| *own == part).map(|(_, ns)| ns);
+    assert_eq!((of(CpuPart::Server), of(CpuPart::Softirqs)), (Some(1_000.0), Some(700.0)));
+}
+
+#[test]
+fn a_slice_under_strace_is_in_no_account() {
+    let mut all = trials("epoll", 5_100.0, &rows(&[], 0.0));
+    let before = account(&all);
+    all[0].evidence.push(slice(Rung::Strace, 90_000.0, Vec::new()));
+    assert_eq!(account(&all), before);
+}

@@ -67,7 +67,9 @@ fn draw(view: &View<'_>, grid: &Grid) -> Markup {
                 @for column in &columns { th scope="col" { (format::count(*column)) } }
             } }
             tbody { @for row in rows { tr {
-                th scope="row" { (levels(view, &grid.factors[1..], row)) }
+                th scope="row" {
+                    @if row.is_empty() { (grid.arm) } @else { (levels(view, &grid.factors[1..], row)) }
+                }
                 @for column in &columns { (square(view, grid, at(row, *column))) }
             } } }
         } }
