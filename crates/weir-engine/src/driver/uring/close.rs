@@ -42,13 +42,18 @@ impl Uring {
         }
         if self.draining.is_some() && socket.kind == SocketKind::Stream && !socket.end_of_stream && !failed {
             // Closing with unread bytes would make the kernel send a reset, and the peer could lose replies.
-            if std::mem::replace(&mut socket.discarding, true) {
+            if socket.discarding {
                 return self.arm_receive(id);
             }
-            self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
-            let is_shut_down = rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok();
-            self.linger(id);
-            if is_shut_down {
+            // Where our end cannot be sent the peer has reset already. Nothing may be waited for then: a receive that
+            // is started on such a socket may never complete.
+            if rustix::net::shutdown(&socket.descriptor, Shutdown::Write).is_ok() {
+                socket.discarding = true;
+                // A receive that was cancelled when the socket was closed is started again, and may have to be
+                // cancelled again.
+                socket.cancelled = false;
+                self.look_at.get_or_insert(monotonic() + DRAIN_LOOK);
+                self.linger(id);
                 return self.arm_receive(id);
             }
         }
