@@ -16,7 +16,7 @@ use weir_record::{
     verdict::{Comparison, Verdict},
 };
 use weir_stats::{
-    decide::{ALPHA, Estimate, UNITS_MIN, estimate},
+    decide::{self, ALPHA, Estimate, UNITS_MIN, estimate},
     false_discovery::benjamini_hochberg,
     student,
 };
@@ -42,7 +42,7 @@ pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: boo
 }
 
 /// Cells in closed loop that differ in levels of factors alone, where they are enough.
-fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
+pub(crate) fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for cell in spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed)) {
         match groups.iter_mut().find(|group| is_like(group.cells[0], cell)) {
@@ -55,8 +55,8 @@ fn groups(spec: &StudySpec) -> Vec<Group<'_>> {
     groups
 }
 
-struct Group<'a> {
-    cells: Vec<&'a CellSpec>,
+pub(crate) struct Group<'a> {
+    pub(crate) cells: Vec<&'a CellSpec>,
     /// Those with several levels.
     factors: Vec<GridFactor>,
 }
@@ -71,7 +71,7 @@ impl Group<'_> {
     }
 }
 
-fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
+pub(crate) fn level(cell: &CellSpec, factor: GridFactor) -> u64 {
     u64::from(match factor {
         GridFactor::Connections => cell.connections,
         GridFactor::Workers => cell.workers,
@@ -206,7 +206,7 @@ impl<'a> Point<'a> {
     }
 }
 
-fn direction(log_ratio: f64) -> Difference {
+pub(crate) fn direction(log_ratio: f64) -> Difference {
     if log_ratio < 0.0 { Difference::Less } else { Difference::More }
 }
 
@@ -266,33 +266,15 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
 }
 
-fn is_opposite(one: Difference, other: Difference) -> bool {
+pub(crate) fn is_opposite(one: Difference, other: Difference) -> bool {
     matches!((one, other), (Difference::Less, Difference::More) | (Difference::More, Difference::Less))
 }
 
-/// Standard error of an estimate's mean, from its interval.
-fn standard_error(effect: &Estimate) -> Option<f64> {
-    let degrees = u32::try_from(effect.units.checked_sub(1)?).ok()?;
-    Some((effect.high - effect.low) / 2.0 / student::quantile(1.0 - ALPHA / 2.0, degrees)?)
-}
-
-/// The geometric mean of the cells' ratios and its interval. Degrees of freedom by Welch and Satterthwaite.
+/// The geometric mean of the cells' ratios and its interval.
 fn mean_of(points: &[&Point<'_>]) -> Option<(f64, Option<(f64, f64)>)> {
-    let effects: Vec<&Estimate> = points.iter().filter_map(|point| point.effect.as_ref()).collect();
-    let count = effects.len() as f64;
-    let mean = effects.iter().map(|effect| effect.mean).sum::<f64>() / count;
-    let errors: Option<Vec<(f64, f64)>> = effects
-        .iter()
-        .map(|effect| Some((standard_error(effect)?.powi(2), effect.units as f64 - 1.0)))
-        .collect();
-    let interval = errors.and_then(|errors| {
-        let variance: f64 = errors.iter().map(|(variance, _)| variance).sum();
-        let degrees =
-            variance.powi(2) / errors.iter().map(|(own, degrees)| own.powi(2) / degrees).sum::<f64>();
-        let width = student::quantile(1.0 - ALPHA / 2.0, (degrees as u32).max(1))? * variance.sqrt() / count;
-        width.is_finite().then(|| ((mean - width).exp(), (mean + width).exp()))
-    });
-    mean.is_finite().then(|| (mean.exp(), interval))
+    let effects: Vec<Estimate> = points.iter().filter_map(|point| point.effect).collect();
+    let mean = decide::mean_of(&effects)?;
+    Some((mean.mean.exp(), Some((mean.low.exp(), mean.high.exp()))))
 }
 
 /// One for each line of rising connections on which the known differences change their direction once.
@@ -352,7 +334,8 @@ fn band(line: &[&Point<'_>], x: f64) -> Option<(f64, f64, u32)> {
     let pair = line.windows(2).find(|two| x <= place(two[1]) + 1e-9)?;
     let (one, other) = (pair[0].effect.as_ref()?, pair[1].effect.as_ref()?);
     let share = ((x - place(pair[0])) / (place(pair[1]) - place(pair[0]))).clamp(0.0, 1.0);
-    let variance = ((1.0 - share) * standard_error(one)?).powi(2) + (share * standard_error(other)?).powi(2);
+    let variance =
+        ((1.0 - share) * one.standard_error()?).powi(2) + (share * other.standard_error()?).powi(2);
     let degrees = u32::try_from(one.units.min(other.units).checked_sub(1)?).ok()?;
     Some(((1.0 - share) * one.mean + share * other.mean, variance.sqrt(), degrees))
 }

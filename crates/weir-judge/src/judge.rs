@@ -42,12 +42,13 @@ use weir_stats::{
 };
 
 use crate::{
-    account, added_cost, answers, attribution, cause,
+    account, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState},
-    grid, listening, obstacle,
+    grid, listening, obstacle, overview,
     progress::Progress,
+    scaling::Scope,
     strace, summary,
     syn_ladder::syn_ladder_s,
     thread_use, threads,
@@ -94,6 +95,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
     let frontier = frontier::rows(spec, &arms, &comparisons);
     let frontier_answers = frontier::answers(spec, &frontier);
     let syn_ladder_s = syn_ladder_s(&judged.fingerprint.limits);
+    let grids = grid::all(spec, &comparisons, is_finished);
+    let cpus_allowed = judged.fingerprint.cpus_allowed.len();
+    let scope = Scope { spec, gate: &gate, cells: &cells, cpus_allowed, is_finished };
     let listening = listening::all(spec, &planned, &syn_ladder_s);
     StudyResult {
         schema_version: SCHEMA_VERSION,
@@ -108,7 +112,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         checks,
         states: gate.summary(planned.iter().copied()),
         timeline: timeline(&gate, &cells),
-        grids: grid::all(spec, &comparisons, is_finished),
+        overviews: overview::all(&scope, &comparisons, &grids),
+        aggregates: aggregate::all(spec, &gate, &cells),
+        grids,
         comparisons,
         answers,
         arms,

@@ -17,7 +17,9 @@ pub mod progress;
 pub mod sample;
 
 mod account;
+mod across_cells;
 mod added_cost;
+mod aggregate;
 mod answers;
 mod attribution;
 mod cause;
@@ -30,6 +32,8 @@ mod grid;
 mod histogram;
 mod listening;
 mod obstacle;
+mod overview;
+mod scaling;
 mod slice_order;
 mod strace;
 mod summary;

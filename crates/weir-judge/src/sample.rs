@@ -48,6 +48,7 @@ pub fn study(arms: &[&str], blocks: u32, seed: u64) -> StudySpec {
         time_cap_ns: 600_000_000_000,
         published: Vec::new(),
         published_runs: Vec::new(),
+        published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         comparisons: Vec::new(),

@@ -16,9 +16,20 @@ pub(crate) fn oversubscribed_cells(spec: &StudySpec, cpus_allowed: usize) -> Vec
     spec.cells.iter().filter_map(one).collect()
 }
 
-/// Threads of the servers and of the generator, and the CPUs they share, where there are more threads: then some wait
-/// for a CPU whatever they do, and a figure is one of the scheduler as well.
+/// The same where there are more threads: then some wait for a CPU whatever they do, and a figure is one of the
+/// scheduler as well.
 fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
+    threads_and_cpus(spec, cell, cpus_allowed).filter(|(threads, cpus)| threads > cpus)
+}
+
+/// Threads for each CPU.
+pub(crate) fn for_each_cpu(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<f64> {
+    let (threads, cpus) = threads_and_cpus(spec, cell, cpus_allowed).filter(|(_, cpus)| *cpus > 0)?;
+    Some(f64::from(threads) / f64::from(cpus))
+}
+
+/// Threads of the servers and of the generator, and the CPUs they share.
+fn threads_and_cpus(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Option<(u32, u32)> {
     if cell.storage.is_some() {
         return None;
     }
@@ -29,8 +40,7 @@ fn oversubscribed(spec: &StudySpec, cell: &CellSpec, cpus_allowed: usize) -> Opt
     let pinned: BTreeSet<usize> =
         [&spec.server_cpus[..], spec.load_cpus_in(cell), of_exchange].concat().into_iter().collect();
     let cpus = if pinned.is_empty() { cpus_allowed } else { pinned.len() };
-    let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-    (threads > cpus).then_some((threads, cpus))
+    Some((threads, u32::try_from(cpus).unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]

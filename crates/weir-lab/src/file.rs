@@ -9,6 +9,7 @@ mod choices;
 mod comparisons;
 mod neighbours;
 mod published;
+mod published_table;
 
 pub use choices::{ChoiceError, Choices, chosen};
 
@@ -144,6 +145,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
         time_cap_ns: table.read("time_cap", Entry::length)?.unwrap_or(TIME_CAP_NS),
         published: Vec::new(),
         published_runs: Vec::new(),
+        published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         comparisons: Vec::new(),
@@ -164,6 +166,7 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let questions = comparisons::Tables::of(&mut table)?;
     let published = table.tables("published")?;
     let published_runs = table.tables("published_run")?;
+    let published_tables = table.tables("published_table")?;
     let added_costs = table.tables("added_cost")?;
     let causes = table.tables("cause")?;
     table.finish(|key| elsewhere(key, protocol))?;
@@ -179,8 +182,9 @@ fn read(mut table: Table<'_>, host_defaults: &HostDefaults) -> Result<(Study, ar
     let published_runs = published::runs(published_runs, &known)?;
     let added_costs = added_cost::read(added_costs, &known)?;
     let causes = cause::read(causes, &known)?;
+    let published_tables = published_table::read(published_tables, &known)?;
     (spec.comparisons, spec.published_runs, spec.added_costs) = (comparisons, published_runs, added_costs);
-    spec.causes = causes;
+    (spec.causes, spec.published_tables) = (causes, published_tables);
     spec.published = published::read(published, &spec, (&absent, lacks_cells))?;
     Ok((Study { spec, missing_arms }, places))
 }

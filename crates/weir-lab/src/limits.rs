@@ -24,6 +24,11 @@ pub const PUBLISHED_RUN_FIGURES_MAX: usize = 8;
 /// See [`PUBLISHED_RUNS_MAX`].
 pub const PUBLISHED_THREADS_MAX: usize = 8;
 
+/// Most tables that others published, and most rows of one.
+pub const PUBLISHED_TABLES_MAX: usize = 16;
+/// See [`PUBLISHED_TABLES_MAX`].
+pub const PUBLISHED_TABLE_ROWS_MAX: usize = 32;
+
 /// Most questions of what arms cost beyond the baseline, each level of a factor counted.
 pub const ADDED_COSTS_MAX: usize = 16;
 

@@ -10,6 +10,7 @@ use crate::{
     finding::Finding,
     goal::ComparisonSpec,
     machine::FindingState,
+    overview::PublishedTable,
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
     verdict::Metric,
 };
@@ -42,6 +43,9 @@ pub struct StudySpec {
     /// Runs that others published with their figures, each beside its counterparts here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published_runs: Vec<PublishedRun>,
+    /// Tables that others published, each beside the one of the same name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_tables: Vec<PublishedTable>,
     /// What arms cost beyond the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added_costs: Vec<AddedCostSpec>,

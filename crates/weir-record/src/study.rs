@@ -14,6 +14,7 @@ use crate::{
     grid::Grid,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
+    overview::{Aggregate, Overview},
     spec::StudySpec,
     threads::ThreadUse,
     verdict::{Comparison, Verdict},
@@ -88,6 +89,12 @@ pub struct StudyResult {
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
+    /// The same cells in tables; empty where there is no map.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overviews: Vec<Overview>,
+    /// The rows of a load tester for each server of an HTTP study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aggregates: Vec<Aggregate>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

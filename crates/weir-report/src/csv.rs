@@ -5,6 +5,7 @@ use weir_record::{
     account::{Amount, CpuPart},
     machine::FindingState,
     metric::MetricRow,
+    overview::{Figure, Overview, Statistic},
     study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
     verdict::{Comparison, DifferenceEffect, Verdict},
 };
@@ -51,6 +52,26 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     for it in &result.cpu_differences {
         cpu_parts(&mut rows, [it.cell_id.as_str(), &it.arm, &it.baseline], &it.parts, it.whole);
     }
+    for map in &result.overviews {
+        overview(&mut rows, result, map);
+    }
+    for it in &result.aggregates {
+        let subject = [it.cell_id.as_str(), &it.arm, ""];
+        for row in &it.rows {
+            let metric = format!("aggregate-{}", row.statistic.key());
+            let unit = match row.statistic {
+                Statistic::Samples => "count",
+                Statistic::Errors => "fraction",
+                Statistic::Throughput | Statistic::Peak => "1/s",
+                _ => "ns",
+            };
+            rows.number(subject, &metric, "value", row.value, unit);
+            if let Some((least, most)) = row.range {
+                rows.number(subject, &metric, "min", least, unit);
+                rows.number(subject, &metric, "max", most, unit);
+            }
+        }
+    }
     for entry in &result.timeline {
         let subject = [entry.cell_id.as_str(), &entry.arm, ""];
         let statistic = |name: &str| format!("{name}-block-{}", entry.block);
@@ -61,6 +82,60 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
         rows.number(subject, "trial", &statistic("clean"), f64::from(u8::from(entry.clean)), "bool");
     }
     rows.text
+}
+
+/// The tables of a map. What is of no one cell has none; the level is in the statistic.
+fn overview(rows: &mut Rows, result: &StudyResult, map: &Overview) {
+    let baseline = result.spec.arms.first().map_or("", |arm| arm.name.as_str());
+    let tables = [("all", &map.overall), ("connections", &map.by_connections), ("workers", &map.by_workers)];
+    for (table, of_table) in tables {
+        for row in of_table {
+            let at = row.level.map_or_else(|| table.to_owned(), |level| format!("{table}-{level}"));
+            let subject = ["", row.arm.as_str(), ""];
+            let figures = [
+                ("throughput", row.throughput),
+                ("throughput-per-server-cpu", row.throughput_per_cpu),
+                ("messages-per-cpu-second", row.per_cpu_second),
+            ];
+            for (metric, figure) in figures {
+                rows.figure(subject, &format!("mean-{metric}"), &at, figure, "1/s");
+            }
+            rows.number(subject, "mean-cells", &at, f64::from(row.cells), "count");
+            rows.number(subject, "mean-cells-generator-bound", &at, f64::from(row.cells_bound), "count");
+            let ratios = [
+                ("throughput", &row.throughput_ratio),
+                ("messages-per-cpu-second", &row.per_cpu_second_ratio),
+            ];
+            for (metric, ratio) in ratios {
+                let figure = ratio.as_ref().map(|it| it.ratio);
+                rows.figure(
+                    ["", row.arm.as_str(), baseline],
+                    &format!("mean-{metric}-ratio"),
+                    &at,
+                    figure,
+                    "ratio",
+                );
+            }
+        }
+    }
+    for it in &map.best {
+        let subject = [it.cell_id.as_str(), &it.arm, ""];
+        rows.figure(subject, &format!("best-{}", it.quantity.key()), "value", Some(it.figure), "1/s");
+    }
+    for it in &map.success {
+        let at = format!("connections-{}", it.level);
+        let counts =
+            [("completed", it.completed), ("failed", it.failed), ("cut-off-at-end", it.cut_off_at_end)];
+        for (metric, count) in counts {
+            rows.number(["", it.arm.as_str(), ""], metric, &at, count as f64, "count");
+        }
+    }
+    for it in &map.scaling_lines {
+        let subject = [it.cell_id.as_str(), &it.arm, ""];
+        let metric = format!("scaling-efficiency-{}", it.quantity.key());
+        rows.figure(subject, &metric, "value", it.efficiency, "ratio");
+        rows.number(subject, &metric, "is-alarm", f64::from(u8::from(it.is_alarm)), "bool");
+    }
 }
 
 /// Parts of an arm's CPU for each message, or of its difference from the baseline's, and the whole.
@@ -239,6 +314,22 @@ impl Rows {
     fn spread(&mut self, subject: [&str; 3], metric: &str, spread: Spread, unit: &str) {
         for (statistic, value) in [("median", spread.median), ("min", spread.min), ("max", spread.max)] {
             self.number(subject, metric, statistic, value, unit);
+        }
+    }
+
+    fn figure(
+        &mut self,
+        subject: [&str; 3],
+        metric: &str,
+        statistic: &str,
+        figure: Option<Figure>,
+        unit: &str,
+    ) {
+        let Some(Figure { value, interval }) = figure else { return };
+        self.number(subject, metric, statistic, value, unit);
+        if let Some((low, high)) = interval {
+            self.number(subject, metric, &format!("{statistic}-interval-low"), low, unit);
+            self.number(subject, metric, &format!("{statistic}-interval-high"), high, unit);
         }
     }
 

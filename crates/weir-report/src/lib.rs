@@ -15,6 +15,7 @@
 
 mod account;
 mod added_cost;
+mod aggregate;
 mod call_overhead;
 mod cause;
 mod chart;
@@ -35,6 +36,7 @@ mod metrics;
 mod notes;
 pub mod observation;
 mod orders;
+mod overview;
 mod pidstat;
 mod published;
 mod rung;

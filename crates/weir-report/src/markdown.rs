@@ -112,6 +112,13 @@ fn left_out(view: &View<'_>, out: &mut String, count: usize) {
 }
 
 fn table(view: &View<'_>, out: &mut String, table: &Table) {
+    if let Some(title) = &table.title {
+        paragraph(out, &format!("**{}**", escape(title)));
+    }
+    table.texts.iter().for_each(|text| paragraph(out, &escape(text)));
+    if table.rows.is_empty() {
+        return;
+    }
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let head: Vec<_> = table.head.iter().map(|cell| escape(cell)).collect();
     let rule: Vec<_> = (0..head.len())

@@ -2,7 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, aggregate, call_overhead, cause, chart, evidence, goals, io_models, orders,
+    overview, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -10,13 +11,15 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 24] = [
     chart::frontier,
     chart::map,
+    overview::section,
     chart::forest,
     goals::section,
     cause::section,
     added_cost::section,
+    aggregate::section,
     published::runs,
     claims,
     attributions,

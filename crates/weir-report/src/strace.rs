@@ -3,12 +3,14 @@
 use weir_record::{
     evidence::{CallEvidence, KernelTime, UnderStrace},
     observation::StraceRow,
+    overview::{PublishedTable, TableName},
 };
 
 use crate::{
     findings,
     format::{self, ABSENT},
     language::told,
+    overview,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -29,9 +31,29 @@ pub(crate) fn section(view: &View<'_>) -> Content {
             [] => vec![not_held(view)],
             found => found.iter().filter_map(|it| sentence(view, it)).collect(),
         },
-        tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] },
+        tables: if found.is_empty() { Vec::new() } else { vec![sums(view), calls(view)] }
+            .into_iter()
+            .chain(overview::published(view, TableName::SystemCalls).map(|it| published(view, it)))
+            .collect(),
         ..Section::new(Word::StraceTitle, Word::StraceHelp)
     })
+}
+
+/// What was published under strace.
+fn published(view: &View<'_>, theirs: &PublishedTable) -> Table {
+    let row = |arm: &String| {
+        let of = |key: &str| theirs.figure(key, arm);
+        vec![
+            arm.clone(),
+            of("calls").map_or_else(|| ABSENT.to_owned(), format::grouped),
+            of("seconds").map_or_else(|| ABSENT.to_owned(), |seconds| format::nanos(seconds * 1e9)),
+            of("microseconds-each").map_or_else(|| ABSENT.to_owned(), |us| format::nanos(us * 1e3)),
+        ]
+    };
+    let numbers = [Word::StraceCount, Word::StraceTotal, Word::StraceMean];
+    let table = Table::new(view, &[Word::Arm], &numbers, theirs.arms.iter().map(row).collect());
+    let texts = vec![overview::explained(view, theirs)];
+    table.titled(overview::name(view, TableName::SystemCalls), texts)
 }
 
 fn not_held(view: &View<'_>) -> String {

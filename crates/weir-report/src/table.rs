@@ -7,6 +7,10 @@ pub(crate) const ROWS_MAX: usize = 400;
 
 /// A table of text.
 pub(crate) struct Table {
+    /// Its name, where a section has several.
+    pub title: Option<String>,
+    /// What is said before it.
+    pub texts: Vec<String>,
     /// Column titles.
     pub head: Vec<String>,
     /// The first columns are text, the others numbers.
@@ -23,9 +27,14 @@ impl Table {
         Table::with_head(head, text.len(), rows)
     }
 
+    /// The same with a name and what is said before it.
+    pub(crate) fn titled(self, title: &str, texts: Vec<String>) -> Self {
+        Table { title: Some(title.to_owned()), texts, ..self }
+    }
+
     pub(crate) fn with_head(head: Vec<String>, text_columns: usize, mut rows: Vec<Vec<String>>) -> Self {
         let left_out = rows.len().saturating_sub(ROWS_MAX);
         rows.truncate(ROWS_MAX);
-        Table { head, text_columns, rows, left_out }
+        Table { title: None, texts: Vec::new(), head, text_columns, rows, left_out }
     }
 }

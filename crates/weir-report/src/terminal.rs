@@ -9,7 +9,7 @@ use weir_record::{
 use crate::{
     added_cost,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, goals, io_models, metrics, notes, orders, published,
+    format, frontier, goals, io_models, metrics, notes, orders, overview, published,
     section::Content,
     sentence,
     table::Table,
@@ -49,6 +49,7 @@ pub(crate) fn table(view: &View<'_>, width_columns: usize, color: bool) -> Strin
         columns_of(&frontier, &mut out);
     }
     notes(view, &mut out);
+    overview(view, &mut out);
     further(view, &mut out);
     goals(view, &mut out);
     published(view, &mut out);
@@ -366,6 +367,16 @@ fn published(view: &View<'_>, out: &mut Output) {
     if let Some(ladder) = published::ladder(view) {
         out.blank();
         out.wrapped(&ladder, "");
+    }
+}
+
+/// The tables of a map in a line for each arm, and what scales too well.
+fn overview(view: &View<'_>, out: &mut Output) {
+    let lines = overview::lines(view);
+    if !lines.is_empty() {
+        out.blank();
+        out.styled(Style::Bold, view.word(Word::OverviewTitle));
+        lines.iter().for_each(|line| out.wrapped(&format!("- {line}"), "  "));
     }
 }
 

@@ -219,7 +219,11 @@ impl<'a> View<'a> {
             arms: Vec::new(),
             ..cell.clone()
         };
-        let is_twin = |other: &&CellSpec| other.id != cell.id && asked(other) == asked(cell);
+        // Most cells differ in a level: whole ones are compared where none does.
+        let levels = |cell: &CellSpec| (cell.connections, cell.workers, cell.depth, cell.message_bytes);
+        let is_twin = |other: &&CellSpec| {
+            other.id != cell.id && levels(other) == levels(cell) && asked(other) == asked(cell)
+        };
         self.result.spec.cells.iter().find(is_twin)?;
         let Some(alternation) = cell.alternation else {
             return Some(self.language.choose(["whole trials", "전체 시행", "完整试验"]).to_owned());

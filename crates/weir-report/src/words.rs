@@ -223,6 +223,28 @@ words! {
     MapUndetected: "no difference detected" | "차이 검출 안 됨" | "未检出差异";
     MapInvalid: "not comparable" | "비교 불가" | "不可比";
 
+    OverviewTitle: "The map in tables" | "표로 본 지도" | "分布图的各张表";
+    OverviewHelp: "Means are geometric, over the same cells at every level and for every arm, and never over raw figures of \
+        unlike cells; intervals are 99 %, over rounds. Ratios are to the baseline, within rounds, over the cells in which the \
+        two may be compared. Per CPU-second is what is done for each second of the server's CPU time: it is valid on any \
+        machine. Throughput marked as at least so much is a lower bound: the generator was the limit in some of the cells."
+        | "평균은 기하 평균이며 모든 수준과 모든 대상에서 같은 셀을 씁니다. 서로 다른 셀의 원래 수치를 평균하지 않습니다. 구간은 라운드에 걸친 99 %입니다. \
+        비율은 기준에 대한 것으로, 라운드 안에서 비교할 수 있는 셀에서 구합니다. ‘CPU 1초당’은 서버 CPU 시간 1초에 처리한 건수로 어느 머신에서나 유효합니다. \
+        ≥ 표시가 있는 처리량은 하한입니다. 일부 셀에서 부하 생성기가 한계였습니다."
+        | "平均均为几何平均，各水平与各方案使用相同的单元，从不对互不相同单元的原始数值求平均；区间为跨各轮的 99 % 区间。比值相对基线，在同一轮内、\
+        在两者可比的单元上求得。“每 CPU 秒”是服务器每用 1 秒 CPU 时间所完成的数量，在任何机器上都有效。带 ≥ 的吞吐量只是下限：部分单元的瓶颈在负载生成器。";
+    AggregateTitle: "Aggregate report" | "집계 보고서(Aggregate Report)" | "聚合报告";
+    AggregateHelp: "The rows of a load tester for each server. Times are those of right responses to the last byte, from the \
+        moment a request was due where the load is open, and from its sending where it is closed; percentiles are of all \
+        requests together, never means of percentiles. The second line has the smallest and the largest of the rounds or \
+        trials. Rounds that were set aside because responses failed are in it. Peak: right responses of the best whole \
+        second; slices have none."
+        | "부하 시험 도구의 행을 서버별로 보입니다. 시간은 올바른 응답의 마지막 바이트까지이며, 개방형 부하에서는 보내기로 한 시각부터, 폐쇄형에서는 보낸 시각부터 잽니다. \
+        백분위는 모든 요청을 합쳐 구하며 백분위를 평균하지 않습니다. 둘째 줄은 라운드(시행)별 최솟값과 최댓값입니다. 응답이 실패해 제외된 라운드도 포함합니다. \
+        최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수이며, 슬라이스에는 없습니다."
+        | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
+        第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，时间片没有该值。";
+
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
     EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \
         Amounts are divided by what was completed in them. Observing costs CPU: the cost is that of an observed slice over one \
@@ -312,7 +334,8 @@ words! {
     NotShown: "not shown" | "확인되지 않음" | "未能证实";
     NoDifference: "no difference to share" | "나눌 차이 없음" | "没有可分摊的差异";
 
-    CallOverheadTitle: "System call overhead against connections" | "연결 수에 따른 시스템 콜 오버헤드" | "系统调用开销与连接数";
+    CallOverheadTitle: "System call overhead as traffic (connections) grows" | "트래픽(연결 수) 증가에 따른 시스템 콜 오버헤드"
+        | "流量（连接数）增加时的系统调用开销";
     CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
         with its part of the server CPU."
         | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다."

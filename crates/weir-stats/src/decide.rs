@@ -73,6 +73,33 @@ pub fn estimate_unpaired(of: &[f64], to: &[f64], alpha: f64) -> Option<Estimate>
     of_mean(mean(of) - mean(to), variance.sqrt(), degrees_of_freedom.max(1.0) as u32, units, alpha)
 }
 
+/// The mean of several estimates of which none shares a value with another, by the same rule.
+///
+/// Degrees of freedom by Welch and Satterthwaite, rounded down. Takes what [`estimate`] gives. `None` of nothing. The
+/// units are those of the estimate with fewest.
+pub fn mean_of(estimates: &[Estimate]) -> Option<Estimate> {
+    let parts: Option<Vec<(f64, f64)>> = estimates
+        .iter()
+        .map(|it| Some((it.standard_error()?.powi(2), it.units.checked_sub(1)? as f64)))
+        .collect();
+    let parts = parts?;
+    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let weight: f64 = parts.iter().map(|(variance, degrees)| variance.powi(2) / degrees).sum();
+    let count = estimates.len() as f64;
+    let degrees_of_freedom = if weight > 0.0 { variance.powi(2) / weight } else { 1.0 };
+    let units = estimates.iter().map(|it| it.units).min()?;
+    let mean = estimates.iter().map(|it| it.mean).sum::<f64>() / count;
+    of_mean(mean, variance.sqrt() / count, degrees_of_freedom.max(1.0) as u32, units, ALPHA)
+}
+
+impl Estimate {
+    /// Standard error of the mean, from the interval that [`estimate`] gives.
+    pub fn standard_error(&self) -> Option<f64> {
+        let degrees = u32::try_from(self.units.checked_sub(1)?).ok()?;
+        Some((self.high - self.low) / 2.0 / student::quantile(1.0 - ALPHA / 2.0, degrees)?)
+    }
+}
+
 fn mean(values: &[f64]) -> f64 {
     values.iter().map(|value| value / values.len() as f64).sum()
 }
@@ -211,6 +238,22 @@ mod tests {
         assert!((found.mean - 5.0).abs() < 1e-12);
         assert!((found.high - 5.0 - half).abs() < 1e-3, "{found:?}");
         assert!((found.low + found.high - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_mean_of_estimates_has_the_error_of_all_of_them() {
+        // Standard errors 1 and 2 with 3 and 7 degrees of freedom: 25 / (1 / 3 + 16 / 7) = 9.5, rounded down to 9.
+        let with = |center: f64, error: f64, units: usize| {
+            let half = error * student::quantile(1.0 - ALPHA / 2.0, units as u32 - 1).expect("there is one");
+            let (low, high) = (center - half, center + half);
+            Estimate { mean: center, low, high, p_value: 0.5, detectable: 0.0, units }
+        };
+        let found = mean_of(&[with(3.0, 1.0, 4), with(5.0, 2.0, 8)]).expect("there are two");
+        let half = student::quantile(1.0 - ALPHA / 2.0, 9).expect("there is one") * 5.0_f64.sqrt() / 2.0;
+        assert!((found.mean - 4.0).abs() < 1e-12 && (found.high - 4.0 - half).abs() < 1e-9, "{found:?}");
+        assert_eq!((found.units, mean_of(&[])), (4, None));
+        let exact = mean_of(&[with(1.0, 0.0, 6), with(3.0, 0.0, 6)]).expect("values that do not differ");
+        assert_eq!((exact.low, exact.high), (2.0, 2.0));
     }
 
     #[test]

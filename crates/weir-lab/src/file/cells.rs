@@ -25,6 +25,9 @@ const LATENCY_SHARE: f64 = 0.6;
 const OF_ROUNDS: [&str; 6] =
     ["rounds", "slice", "permutations", "evidence_rounds", "evidence_slice", "evidence_strace"];
 
+/// The same, of the file for cells that claim nothing.
+const OF_EXPLORATORY_ROUNDS: [&str; 2] = ["exploratory_rounds", "exploratory_evidence_rounds"];
+
 /// What only cells have whose arms run in whole trials, said for the whole file.
 const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
 
@@ -149,6 +152,7 @@ struct File {
     settings: Settings,
     exploratory_blocks: Option<u32>,
     exploratory_rounds: Option<u32>,
+    exploratory_evidence_rounds: Option<u32>,
     load_workers: u32,
 }
 
@@ -160,7 +164,14 @@ impl File {
             return Err(Fault::new(at, "slice", message));
         }
         let exploratory_rounds = table.read("exploratory_rounds", |entry| entry.level(Level::Rounds))?;
-        let turns_at = settings.turns_at.or_else(|| table.places().get("exploratory_rounds").copied());
+        let exploratory_evidence_rounds = match protocol.generator() {
+            Some(_) => {
+                table.read("exploratory_evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?
+            }
+            None => None,
+        };
+        let place = |key: &&str| table.places().get(*key).copied();
+        let turns_at = settings.turns_at.or_else(|| OF_EXPLORATORY_ROUNDS.iter().find_map(place));
         if let (Some(at), Some(false)) = (turns_at, settings.alternate) {
             return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
         }
@@ -174,6 +185,7 @@ impl File {
             settings,
             exploratory_blocks: table.read("exploratory_blocks", |entry| entry.level(Level::Blocks))?,
             exploratory_rounds,
+            exploratory_evidence_rounds,
         })
     }
 
@@ -242,16 +254,23 @@ impl File {
         }
     }
 
-    /// Slices of evidence. The file's are for claims in a closed loop, where all time is spent on messages.
+    /// Slices of evidence. The file's are for cells in a closed loop, where all time is spent on messages: some for
+    /// claims, some for the others. Its strace is for claims and for cells with evidence of their own.
     fn evidence(&self, role: CellRole, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
-        let is_claimed = role != CellRole::Exploratory && load == LoadMode::Closed;
-        let of_all = self.settings.evidence_rounds.filter(|_| is_claimed);
+        let is_claimed = role != CellRole::Exploratory;
+        let of_all = match is_claimed {
+            true => self.settings.evidence_rounds,
+            false => self.exploratory_evidence_rounds,
+        };
+        let of_all = of_all.filter(|_| load == LoadMode::Closed);
         let rounds = own.evidence_rounds.or(of_all).filter(|rounds| *rounds > 0)?;
         let slice_ns = own.evidence_slice_ns.or(self.settings.evidence_slice_ns);
+        let has_own = own.evidence_rounds.is_some();
+        let of_all_strace = self.settings.evidence_strace.filter(|_| is_claimed || has_own);
         Some(EvidencePlan {
             rounds,
             slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()),
-            strace: own.evidence_strace.or(self.settings.evidence_strace).unwrap_or(false),
+            strace: own.evidence_strace.or(of_all_strace).unwrap_or(false),
         })
     }
 
@@ -302,7 +321,7 @@ pub(super) fn read(
     let places = table.places();
     let place = |key: &'static str| Some((*places.get(key)?, key));
     let blocks_at = OF_BLOCKS.into_iter().find_map(place);
-    let rounds_at = OF_ROUNDS.into_iter().chain(["exploratory_rounds"]).find_map(place);
+    let rounds_at = OF_ROUNDS.into_iter().chain(OF_EXPLORATORY_ROUNDS).find_map(place);
     let mut levels = Levels { protocol, machine, left_out: Vec::new() };
     let own = table.tables("cell")?;
     let factors = table.take("factors");

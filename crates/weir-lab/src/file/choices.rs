@@ -158,6 +158,13 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     if arms.is_empty() && is_file {
         return Err(ChoiceError::NoArms);
     }
+    let is_left = |name: &Value| name.as_str().is_none_or(|name| arms.iter().any(|arm| name_of(arm) == name));
+    if let (true, Some(Value::Array(tables))) = (is_file, study.get_mut("published_table")) {
+        // A table about an arm that was left out has nothing to stand beside.
+        tables.retain(|table| {
+            table.get("arms").and_then(Value::as_array).is_none_or(|it| it.iter().all(is_left))
+        });
+    }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
 }
@@ -214,6 +221,8 @@ mod tests {
             ..Choices::default()
         };
         assert_eq!(names(&alone), ["uring", "own"]);
+        let tables = |choices: &Choices| tps(choices).spec.published_tables.len();
+        assert_eq!((tables(&beside), tables(&alone)), (9, 0), "a table is about arms that are there");
     }
 
     #[test]

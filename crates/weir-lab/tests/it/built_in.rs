@@ -103,6 +103,33 @@ fn what_handing_over_costs_is_asked_for_each_driver_under_every_load_in_which_it
 }
 
 #[test]
+fn the_tables_of_the_documents_stand_beside_the_studies_that_repeat_them() {
+    let names = |study: &str| -> Vec<&str> {
+        built_in(study).published_tables.iter().map(|it| it.table.key()).collect()
+    };
+    let own = [
+        "overall",
+        "connections",
+        "threads",
+        "best",
+        "success",
+        "cores",
+        "efficiency",
+        "per-core",
+        "system-calls",
+    ];
+    assert_eq!(names("tps"), own);
+    assert_eq!((names("http"), names("survey")), (vec!["aggregate"; 2], vec!["aggregate"; 2]));
+    let tables = built_in("tps").published_tables;
+    let [threads, cores] = [2, 5].map(|place| &tables[place].rows);
+    assert_eq!(threads, cores, "which is what is wrong with the latter");
+    let ratio = tables[0].ratio("all", "uring", "epoll").expect("both are there");
+    assert!((ratio - 1.333_67).abs() < 1e-4, "{ratio}");
+    let rows: Vec<usize> = built_in("survey").published_tables.iter().map(|it| it.rows.len()).collect();
+    assert_eq!(rows, [11, 10], "the second has no peak");
+}
+
+#[test]
 fn titles_and_claims_are_told_in_three_languages_and_claims_stand_beside_arms_of_their_cell() {
     let mut causes = 0;
     for study in builtin::ALL {
@@ -120,6 +147,10 @@ fn titles_and_claims_are_told_in_three_languages_and_claims_stand_beside_arms_of
                 assert!(translations.iter().all(Option::is_some), "{}: {text:?}", claim.id);
             }
             causes += claim.causes.len();
+        }
+        for text in spec.published_tables.iter().flat_map(|it| [&it.source, &it.explanation]) {
+            let translations = [text.ko.as_deref(), text.zh.as_deref()];
+            assert!(translations.iter().all(|own| own.is_some_and(|own| own != text.en)), "{text:?}");
         }
     }
     assert!(causes >= 8, "{causes}");

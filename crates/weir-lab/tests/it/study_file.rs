@@ -598,6 +598,38 @@ fn what_arms_add_and_runs_that_were_published_name_arms_cells_and_metrics() {
 }
 
 #[test]
+fn a_published_table_has_a_known_name_its_rows_and_a_figure_for_each_arm() {
+    let table = "[[published_table]]\ntable = \"connections\"\nsource = \"x\"\narms = [\"epoll\", \"uring-16k\"]\n\
+                 rows = { 1000 = [3, 4], 2 = [1.5, 2] }\nexplanation = \"w\"\n";
+    let found = with(table).expect("it is right").published_tables;
+    let rows: Vec<(&str, &[f64])> =
+        found[0].rows.iter().map(|row| (row.key.as_str(), row.figures.as_slice())).collect();
+    assert_eq!(rows, [("2", &[1.5, 2.0][..]), ("1000", &[3.0, 4.0])], "levels rise");
+    let aggregate = table
+        .replace("\"connections\"", "\"aggregate\"\ncell = \"c100-d1-m64-closed\"")
+        .replace("1000 =", "p99 =")
+        .replace("2 =", "samples =");
+    assert_eq!(with(&aggregate.repeat(16)).expect("as many as may be").published_tables.len(), 16);
+    let many: String = (100..133).map(|level| format!("{level} = [1, 2], ")).collect();
+    let said = [
+        &aggregate.repeat(17),
+        &table.repeat(2),
+        &table.replace("\"connections\"", "\"conections\""),
+        &table.replace("uring-16k", "uring"),
+        &table.replace("1000 =", "many ="),
+        &aggregate.replace("p99", "p98"),
+        &table.replace("[3, 4]", "[3]"),
+        &table.replace("[3, 4]", "[3, -4]"),
+        &table.replace("1000 = [3, 4], ", &many),
+        &aggregate.replace("cell = \"c100-d1-m64-closed\"\n", ""),
+        &table.replace("source", "cell = \"c100-d1-m64-closed\"\nsource"),
+        &table.replace("explanation", "explanatoin"),
+    ]
+    .map(|text| with(text).expect_err("it is a mistake"));
+    insta::assert_snapshot!("mistakes-published-tables", said.join("\n"));
+}
+
+#[test]
 fn a_cause_is_one_switch_of_an_arm_that_is_not_the_first() {
     let with = |text: &str| {
         let arms = "[[arm]]\nname = \"uring\"\ndriver = \"uring\"\noptions = { spin-us = 5 }\n\
@@ -633,6 +665,23 @@ fn strace_is_one_more_slice_of_evidence() {
         primary.and_then(|cell| cell.alternation?.evidence)
     };
     assert!(plan("evidence_rounds = 4\n").is_some_and(|plan| plan.strace));
+    let others = "evidence_rounds = 4\nexploratory_evidence_rounds = 2\nevidence_strace = true\n";
+    let spec = read(&format!("{others}{EXAMPLE}")).expect("it is right");
+    let plans: Vec<(CellRole, bool, Option<(u32, bool)>)> = spec
+        .cells
+        .iter()
+        .map(|cell| {
+            let evidence = cell.alternation.and_then(|it| it.evidence);
+            (cell.role, cell.load == LoadMode::Closed, evidence.map(|it| (it.rounds, it.strace)))
+        })
+        .collect();
+    for (role, is_closed, found) in &plans {
+        let expected = if *role == CellRole::Exploratory { (2, false) } else { (4, true) };
+        assert_eq!(*found, is_closed.then_some(expected), "claims alone are held by strace: {plans:?}");
+    }
+    assert!(plans.iter().any(|(role, _, found)| *role == CellRole::Exploratory && found.is_some()));
+    let whole = format!("exploratory_evidence_rounds = 2\nalternate = false\n{EXAMPLE}");
+    insta::assert_snapshot!(read(&whole).expect_err("no slices"), @"a.toml:1: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     let alone = read(&format!("evidence_strace = true\n{EXAMPLE}")).expect_err("there is no evidence");
     insta::assert_snapshot!(alone, @"a.toml:1: evidence_strace: it is one more slice of evidence, and there are none; give `evidence_rounds`");
     let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";

@@ -175,9 +175,8 @@ fn draw(
     }
     let (zero, middle) = (scale.at(0.0), scale.at(spread.median));
     canvas.rect(&format!("{color} bar"), [zero, y - 8.0, middle - zero, 16.0], &title);
-    for unit in units {
-        canvas.dot(&format!("{color} point"), scale.at(*unit), y, 2.4, &text(*unit));
-    }
+    let dots = units.iter().map(|unit| (scale.at(*unit), text(*unit)));
+    canvas.dots(&format!("{color} point"), y, 2.4, dots);
     let (low, high) = (scale.at(spread.min), scale.at(spread.max));
     canvas.line("whisker", [low, y, high, y]);
     for end in [low, high] {

@@ -122,6 +122,24 @@ impl Canvas {
         }
     }
 
+    /// Dots at one height, each with its title. What they share is said once: a page has tens of thousands.
+    pub(super) fn dots(
+        &mut self,
+        class: &str,
+        y: f64,
+        radius: f64,
+        dots: impl Iterator<Item = (f64, String)>,
+    ) {
+        let one = |(x, title): (f64, String)| {
+            let (x, title) = (self.across(x), tooltip(&title));
+            format!(r#"<circle cx="{x}" r="{radius:.1}">{title}</circle>"#)
+        };
+        let dots: String = dots.filter(|(x, _)| x.is_finite()).map(one).collect();
+        if y.is_finite() && !dots.is_empty() {
+            self.put(format!(r#"<g class="{class}" transform="translate(0 {y:.1})">{dots}</g>"#));
+        }
+    }
+
     /// A line through points; those that are not finite are skipped.
     pub(super) fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
         let finite: Vec<(f64, f64)> =

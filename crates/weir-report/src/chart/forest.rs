@@ -169,9 +169,9 @@ fn draw(view: &View<'_>, scale: &Scale, row: &Comparison, title: &str) -> Markup
         canvas.line("grid", [scale.at(tick), 0.0, scale.at(tick), ROW]);
     }
     canvas.line("one", [scale.at(effect.none), 0.0, scale.at(effect.none), ROW]);
-    for unit in effect.units.iter().filter(|unit| scale.contains(**unit)) {
-        canvas.dot(&format!("{color} point"), scale.at(*unit), y, 2.6, &format!("{unit:.3}"));
-    }
+    let units = effect.units.iter().filter(|unit| scale.contains(**unit));
+    let dots = units.map(|unit| (scale.at(*unit), format!("{unit:.3}")));
+    canvas.dots(&format!("{color} point"), y, 2.6, dots);
     if let Some((low, high)) = effect.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) {
         let (left, right) = (scale.at(low), scale.at(high));
         canvas.line(&format!("{color} interval"), [left, y, right, y]);

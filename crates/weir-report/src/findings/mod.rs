@@ -9,7 +9,7 @@ mod verdicts;
 
 use weir_record::finding::Finding;
 
-pub(crate) use phrases::{per, rate, units_of};
+pub(crate) use phrases::{failure_classes, per, plural, rate, units_of};
 
 use crate::language::Language;
 

@@ -22,7 +22,8 @@ pub(super) fn failed_trial(language: Language, failed: &FailedTrial) -> String {
     reason.into_iter().chain(known).collect::<Vec<_>>().join(language.colon())
 }
 
-pub(super) fn failure_classes(language: Language, classes: &[FailureCount]) -> String {
+/// Failures by class: `reset (2), cut short (1)`.
+pub(crate) fn failure_classes(language: Language, classes: &[FailureCount]) -> String {
     let one = |it: &FailureCount| counted(language, language.choose(failure_class(it.class)), it.count);
     classes.iter().map(one).collect::<Vec<_>>().join(language.list())
 }

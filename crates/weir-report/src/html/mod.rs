@@ -128,7 +128,7 @@ fn reason(view: &View<'_>, found: &Finding) -> Markup {
 
 fn table(view: &View<'_>, content: &Table) -> Markup {
     html! {
-        div.scroll {
+        @if !content.rows.is_empty() { div.scroll {
             table {
                 thead {
                     tr { @for (column, title) in content.head.iter().enumerate() {
@@ -144,6 +144,6 @@ fn table(view: &View<'_>, content: &Table) -> Markup {
                 }
             }
             @if content.left_out > 0 { p.hint { (sentence::left_out(view, content.left_out)) } }
-        }
+        } }
     }
 }

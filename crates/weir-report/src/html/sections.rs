@@ -36,6 +36,8 @@ pub(super) fn section(view: &View<'_>, section: &Section) -> Markup {
             }
         }
         @for one in &section.tables {
+            @if let Some(title) = &one.title { h3 { (title) } }
+            @for text in &one.texts { p { (display::keep_together(text)) } }
             @if section.plots.is_empty() { (table(view, one)) }
             @else { details { summary { (view.word(Word::FurtherNumbers)) } (table(view, one)) } }
         }

@@ -98,10 +98,7 @@ fn fitting(content: &Columns, width: usize) -> Table {
 
 fn selected(source: &Table, kept: &[usize]) -> Table {
     let pick = |row: &Vec<String>| kept.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
-    Table {
-        head: pick(&source.head),
-        text_columns: kept.iter().filter(|column| **column < source.text_columns).count(),
-        rows: source.rows.iter().map(pick).collect(),
-        left_out: source.left_out,
-    }
+    let text_columns = kept.iter().filter(|column| **column < source.text_columns).count();
+    let rows = source.rows.iter().map(pick).collect();
+    Table { left_out: source.left_out, ..Table::with_head(pick(&source.head), text_columns, rows) }
 }

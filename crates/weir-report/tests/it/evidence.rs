@@ -151,7 +151,7 @@ fn calls_are_set_against_connections_where_there_are_several() {
     let text = markdown(&result, Language::English);
     insta::assert_snapshot!(
         "evidence-connections",
-        section(&text, "System call overhead against connections")
+        section(&text, "System call overhead as traffic (connections) grows")
     );
 }
 

@@ -82,6 +82,7 @@ fn spec() -> StudySpec {
         time_cap_ns: 240 * SECOND_NS,
         published: Vec::new(),
         published_runs: Vec::new(),
+        published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         comparisons: Vec::new(),
@@ -377,6 +378,8 @@ pub fn quick() -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        overviews: Vec::new(),
+        aggregates: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

@@ -7,5 +7,6 @@ mod fixture;
 mod frontier;
 mod map;
 mod orders;
+mod overview;
 mod page;
 mod texts;

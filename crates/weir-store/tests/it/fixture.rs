@@ -64,6 +64,7 @@ pub fn study() -> NewStudy {
         time_cap_ns: 60_000_000_000,
         published: Vec::new(),
         published_runs: Vec::new(),
+        published_tables: Vec::new(),
         added_costs: Vec::new(),
         causes: Vec::new(),
         comparisons: Vec::new(),

@@ -181,6 +181,8 @@ fn result(complete: bool) -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        overviews: Vec::new(),
+        aggregates: Vec::new(),
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

@@ -1,0 +1,287 @@
+//! The tables of a map: what arms do over all cells, by connections, by workers, where most, and what failed. Pure.
+//!
+//! Means are geometric: of cells that differ by orders of magnitude an arithmetic one is the figure of the largest. The
+//! cells of a table are the same at every level and for every arm, those in which every arm that was measured at all
+//! has both figures. Ratios are those of the map (`grid`), within rounds and over the cells in which arm and baseline
+//! may be compared; cells that are known to go the other way than their mean are named with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_record::{
+    grid::{Difference, Grid, GridFactor},
+    load::FailureCounts,
+    metric::Metric,
+    overview::{BestCell, Figure, MeanRatio, MeanRow, Overview, Quantity, SuccessRow},
+    spec::CellSpec,
+    trial::TrialRecord,
+    verdict::Comparison,
+};
+use weir_stats::decide::{self, ALPHA, Estimate, estimate, estimate_at};
+
+use crate::{
+    across_cells::{ByRound, Measured, differences, figure_at, mean_over},
+    exclusion, grid,
+    scaling::{self, Scope},
+};
+
+/// The factors of a grid.
+const FACTORS: [GridFactor; 4] =
+    [GridFactor::Connections, GridFactor::Workers, GridFactor::Depth, GridFactor::MessageBytes];
+
+/// One for each map that was measured.
+pub(crate) fn all(scope: &Scope<'_>, comparisons: &[Comparison], grids: &[Grid]) -> Vec<Overview> {
+    let of = |group: &grid::Group<'_>| Map::of(scope, &group.cells, comparisons, grids).overview();
+    grid::groups(scope.spec).iter().filter_map(of).collect()
+}
+
+/// A map with the figures of its cells.
+struct Map<'a> {
+    scope: &'a Scope<'a>,
+    cells: &'a [&'a CellSpec],
+    comparisons: &'a [Comparison],
+    grids: Vec<&'a Grid>,
+    /// Arms that have figures somewhere.
+    arms: Vec<&'a str>,
+    figures: BTreeMap<(&'a str, &'a str, Quantity), Measured<'a>>,
+}
+
+impl<'a> Map<'a> {
+    fn of(
+        scope: &'a Scope<'a>,
+        cells: &'a [&'a CellSpec],
+        comparisons: &'a [Comparison],
+        grids: &'a [Grid],
+    ) -> Self {
+        let mut figures = BTreeMap::new();
+        for cell in cells {
+            let Some(trials) = scope.cell(&cell.id) else { continue };
+            for arm in &scope.spec.arms {
+                for quantity in Quantity::ALL {
+                    if let Some(found) = Measured::of(scope.gate, trials, &arm.name, quantity) {
+                        figures.insert((cell.id.as_str(), arm.name.as_str(), quantity), found);
+                    }
+                }
+            }
+        }
+        let has_figures = |arm: &&str| figures.keys().any(|(_, own, _)| own == arm);
+        let arms = scope.spec.arms.iter().map(|arm| arm.name.as_str()).filter(has_figures).collect();
+        let is_own =
+            |grid: &&Grid| grid.cells.iter().any(|own| cells.iter().any(|cell| cell.id == own.cell_id));
+        Self { scope, cells, comparisons, grids: grids.iter().filter(is_own).collect(), arms, figures }
+    }
+
+    fn overview(&self) -> Option<Overview> {
+        let (scaling, scaling_lines) = scaling::all(self.scope, self.cells);
+        let found = Overview {
+            cells: self.cells.iter().map(|cell| cell.id.clone()).collect(),
+            overall: self.rows(None),
+            by_connections: self.rows(Some(GridFactor::Connections)),
+            by_workers: self.rows(Some(GridFactor::Workers)),
+            best: self.best(),
+            success: self.success(),
+            scaling,
+            scaling_lines,
+        };
+        (!found.success.is_empty()).then_some(found)
+    }
+
+    /// Arms at every level of a factor, or over all cells.
+    fn rows(&self, factor: Option<GridFactor>) -> Vec<MeanRow> {
+        let rest = |cell: &CellSpec| -> Vec<u64> {
+            FACTORS.into_iter().filter(|it| Some(*it) != factor).map(|it| grid::level(cell, it)).collect()
+        };
+        let mut levels: BTreeMap<Option<u64>, BTreeMap<Vec<u64>, &str>> = BTreeMap::new();
+        for cell in self.cells.iter().filter(|cell| self.is_whole(cell)) {
+            let level = factor.map(|factor| grid::level(cell, factor));
+            levels.entry(level).or_default().insert(rest(cell), &cell.id);
+        }
+        let shared: BTreeSet<Vec<u64>> = levels
+            .values()
+            .map(|cells| cells.keys().cloned().collect::<BTreeSet<_>>())
+            .reduce(|one, other| one.intersection(&other).cloned().collect())
+            .unwrap_or_default();
+        if shared.is_empty() || (factor.is_some() && levels.len() < 2) {
+            return Vec::new();
+        }
+        let mut rows = Vec::new();
+        for (level, cells) in &levels {
+            let own: Vec<&str> =
+                cells.iter().filter(|(rest, _)| shared.contains(*rest)).map(|(_, id)| *id).collect();
+            rows.extend(self.arms.iter().map(|arm| self.row((factor, *level), arm, &own)));
+        }
+        rows
+    }
+
+    /// Whether every arm has both figures.
+    fn is_whole(&self, cell: &CellSpec) -> bool {
+        let has = |arm: &&str| {
+            Quantity::ALL
+                .iter()
+                .all(|quantity| self.figures.contains_key(&(cell.id.as_str(), *arm, *quantity)))
+        };
+        self.arms.iter().all(has)
+    }
+
+    fn row(&self, (factor, level): (Option<GridFactor>, Option<u64>), arm: &str, cells: &[&str]) -> MeanRow {
+        let of = |quantity: Quantity| -> Vec<&Measured<'_>> {
+            cells.iter().filter_map(|cell| self.figures.get(&(*cell, arm, quantity))).collect()
+        };
+        let mean =
+            |quantity: Quantity| mean_over(&of(quantity).iter().map(|it| &it.logs).collect::<Vec<_>>());
+        let throughput = mean(Quantity::Throughput);
+        let cpus = self.scope.spec.server_cpus.len() as f64;
+        let each = |it: Figure| Figure {
+            value: it.value / cpus,
+            interval: it.interval.map(|(low, high)| (low / cpus, high / cpus)),
+        };
+        let bound = of(Quantity::Throughput).iter().filter(|it| it.is_bound).count();
+        let ratio = |metric: Metric| match factor.zip(level) {
+            Some((factor, level)) => self.ratio_at(arm, metric, factor, level),
+            None => self.ratio_over_all(arm, metric),
+        };
+        MeanRow {
+            level,
+            arm: arm.to_owned(),
+            cells: u32::try_from(cells.len()).unwrap_or(u32::MAX),
+            cells_bound: u32::try_from(bound).unwrap_or(u32::MAX),
+            throughput,
+            throughput_per_cpu: throughput.filter(|_| cpus > 0.0).map(each),
+            per_cpu_second: mean(Quantity::PerCpuSecond),
+            throughput_ratio: ratio(Metric::Throughput),
+            per_cpu_second_ratio: ratio(Metric::ServerCpuPerMessage).map(inverted),
+        }
+    }
+
+    fn grid(&self, arm: &str, metric: Metric) -> Option<&'a Grid> {
+        let baseline = &self.scope.spec.arms[0].name;
+        self.grids.iter().copied().find(|it| it.arm == arm && it.baseline == *baseline && it.metric == metric)
+    }
+
+    /// What the map has of a level.
+    fn ratio_at(&self, arm: &str, metric: Metric, factor: GridFactor, level: u64) -> Option<MeanRatio> {
+        let marginals = &self.grid(arm, metric)?.marginals;
+        let found = marginals.iter().find(|it| it.factor == factor && it.level == level)?;
+        Some(MeanRatio {
+            ratio: Figure { value: found.ratio, interval: found.interval },
+            cells: found.cells,
+            reversed: found.reversed.clone(),
+        })
+    }
+
+    /// The same over all cells in which the two may be compared.
+    fn ratio_over_all(&self, arm: &str, metric: Metric) -> Option<MeanRatio> {
+        let grid = self.grid(arm, metric)?;
+        let effect = |cell: &weir_record::grid::GridCell| {
+            let is_it = |it: &&Comparison| {
+                it.cell_id == cell.cell_id
+                    && it.arm == arm
+                    && it.baseline == grid.baseline
+                    && it.metric == metric
+            };
+            let comparison = self.comparisons.iter().find(is_it)?;
+            estimate(&comparison.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>())
+        };
+        let valid = || grid.cells.iter().filter(|cell| cell.difference != Difference::Invalid);
+        let effects: Vec<Estimate> = valid().filter_map(effect).collect();
+        let mean = decide::mean_of(&effects)?;
+        let is_known = mean.low > 0.0 || mean.high < 0.0;
+        let goes_other_way = |cell: &&weir_record::grid::GridCell| {
+            is_known && grid::is_opposite(cell.difference, grid::direction(mean.mean))
+        };
+        Some(MeanRatio {
+            ratio: Figure { value: mean.mean.exp(), interval: Some((mean.low.exp(), mean.high.exp())) },
+            cells: u32::try_from(effects.len()).unwrap_or(u32::MAX),
+            reversed: valid().filter(goes_other_way).map(|cell| cell.cell_id.clone()).collect(),
+        })
+    }
+
+    /// For each arm and quantity the cell with most. Its interval holds for all cells together, because it was chosen
+    /// among them; the others are held against it within rounds.
+    fn best(&self) -> Vec<BestCell> {
+        let of = |arm: &str, quantity: Quantity| {
+            let own = self.figures.iter().filter(|((_, own, of), _)| *own == arm && *of == quantity);
+            let own: Vec<(&str, &Measured<'_>)> = own.map(|((cell, _, _), it)| (*cell, it)).collect();
+            let alpha = ALPHA / own.len().max(1) as f64;
+            let figure = |logs: &ByRound| figure_at(logs, alpha);
+            let value = |it: &Measured<'_>| figure(&it.logs).map_or(0.0, |figure| figure.value);
+            let (cell, best) =
+                own.iter().copied().max_by(|one, other| value(one.1).total_cmp(&value(other.1)))?;
+            let is_tie = |other: &Measured<'_>| {
+                let apart: Vec<f64> = differences(&best.logs, &other.logs).into_values().collect();
+                estimate_at(&apart, alpha).is_none_or(|apart| apart.low <= 0.0)
+            };
+            let ties = own.iter().filter(|(other, it)| *other != cell && is_tie(it));
+            let (counts, completed) = self.counted(&[cell], arm);
+            Some(BestCell {
+                arm: arm.to_owned(),
+                quantity,
+                cell_id: cell.to_owned(),
+                figure: figure(&best.logs)?,
+                is_bound: quantity == Quantity::Throughput && best.is_bound,
+                ties: ties.map(|(cell, _)| (*cell).to_owned()).collect(),
+                success: success(completed, &counts),
+            })
+        };
+        let each = |quantity: Quantity| self.arms.iter().filter_map(move |arm| of(arm, quantity)).collect();
+        Quantity::ALL.into_iter().flat_map(|quantity| -> Vec<BestCell> { each(quantity) }).collect()
+    }
+
+    /// Trials of an arm in these cells, with those that were set aside and the baseline's second runs.
+    fn trials(&self, cells: &[&str], arm: &str) -> Vec<&'a TrialRecord> {
+        let own = cells.iter().filter_map(|cell| self.scope.cell(cell));
+        own.flat_map(|cell| cell.trials.iter().copied().filter(|trial| trial.arm == arm)).collect()
+    }
+
+    /// Failures and right answers.
+    fn counted(&self, cells: &[&str], arm: &str) -> (FailureCounts, u64) {
+        let (mut failures, mut completed) = (FailureCounts::default(), 0);
+        for load in self.trials(cells, arm).iter().filter_map(|trial| trial.load.as_ref()) {
+            failures.merge(&load.failures);
+            completed += load.messages_whole_run.max(load.messages);
+        }
+        (failures, completed)
+    }
+
+    fn success(&self) -> Vec<SuccessRow> {
+        let mut levels: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+        for cell in self.cells {
+            levels.entry(u64::from(cell.connections)).or_default().push(&cell.id);
+        }
+        let row = |level: u64, cells: &[&str], arm: &str| {
+            let trials = self.trials(cells, arm);
+            let (failures, completed) = self.counted(cells, arm);
+            let without = trials.iter().filter(|trial| trial.load.is_none()).count();
+            (!trials.is_empty()).then(|| SuccessRow {
+                level,
+                arm: arm.to_owned(),
+                completed,
+                failed: failures.errors(),
+                classes: exclusion::failure_classes(&failures),
+                cut_off_at_end: failures.cut_off_at_end,
+                success: success(completed, &failures),
+                trials: u32::try_from(trials.len()).unwrap_or(u32::MAX),
+                trials_without_report: u32::try_from(without).unwrap_or(u32::MAX),
+            })
+        };
+        let mut rows = Vec::new();
+        for (level, cells) in &levels {
+            rows.extend(self.scope.spec.arms.iter().filter_map(|arm| row(*level, cells, &arm.name)));
+        }
+        rows
+    }
+}
+
+/// Of all that ended, the share that was right.
+fn success(completed: u64, failures: &FailureCounts) -> Option<f64> {
+    let ended = completed + failures.errors();
+    (ended > 0).then(|| completed as f64 / ended as f64)
+}
+
+/// Messages a CPU-second from CPU per message.
+fn inverted(it: MeanRatio) -> MeanRatio {
+    let ratio = Figure {
+        value: 1.0 / it.ratio.value,
+        interval: it.ratio.interval.map(|(low, high)| (1.0 / high, 1.0 / low)),
+    };
+    MeanRatio { ratio, ..it }
+}

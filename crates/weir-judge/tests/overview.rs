@@ -1,0 +1,182 @@
+//! The tables of a map, from recorded rounds of a real machine in which differences were planted: means that hide cells
+//! which go the other way name them, and means that hide nothing name none.
+
+mod replayed;
+
+use replayed::{planted, rounds};
+use weir_judge::{
+    judge::{Judged, judge},
+    sample,
+};
+use weir_record::{
+    load::FailureCounts,
+    machine::Fingerprint,
+    overview::{Overview, Quantity},
+    spec::{Alternation, CellRole, CellSpec, StudySpec},
+    trial::{Exclusion, TrialRecord},
+};
+use weir_stats::random::Random;
+
+const ROUNDS: u32 = 24;
+
+fn spec() -> StudySpec {
+    let mut spec = sample::study(&["epoll", "uring"], ROUNDS, 1);
+    let shape = spec.cells[0].clone();
+    spec.cells.clear();
+    for workers in [1, 2] {
+        for connections in [1, 100, 4000] {
+            spec.cells.push(CellSpec {
+                id: format!("c{connections}-w{workers}"),
+                role: if spec.cells.is_empty() { CellRole::Primary } else { CellRole::Exploratory },
+                connections,
+                workers,
+                alternation: Some(Alternation {
+                    slice_ns: 25_000_000,
+                    permutations: 8,
+                    prime_messages: 2,
+                    evidence: None,
+                }),
+                ..shape.clone()
+            });
+        }
+    }
+    spec
+}
+
+/// The trials of a study in which the second arm costs so much more in each cell.
+fn trials(spec: &StudySpec, effect: impl Fn(&CellSpec) -> f64) -> Vec<TrialRecord> {
+    let (recorded, mut random) = (rounds(), Random::seeded(19));
+    let mut all = Vec::new();
+    for block in 0..ROUNDS {
+        for (place, cell) in spec.cells.iter().enumerate() {
+            let round = &recorded[(block as usize * spec.cells.len() + place) % recorded.len()];
+            all.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
+        }
+    }
+    all
+}
+
+fn overview(spec: &StudySpec, trials: &[TrialRecord]) -> Overview {
+    let result = judge(&Judged {
+        spec,
+        fingerprint: &Fingerprint::default(),
+        trials,
+        missing_arms: &[],
+        elapsed_ns: 0,
+        reproduce: "",
+    });
+    let [one] = result.overviews.as_slice() else { panic!("there is one map: {:?}", result.overviews) };
+    one.clone()
+}
+
+#[test]
+fn a_mean_over_all_cells_names_those_that_go_the_other_way_and_else_none() {
+    let spec = spec();
+    let found = overview(&spec, &trials(&spec, |cell| if cell.id == "c4000-w2" { -0.3 } else { 0.15 }));
+    let [epoll, uring] = found.overall.as_slice() else { panic!("{:?}", found.overall) };
+    assert!(epoll.per_cpu_second_ratio.is_none() && epoll.throughput_ratio.is_none(), "it is the baseline");
+    let ratio = uring.per_cpu_second_ratio.as_ref().expect("it was compared");
+    // The geometric mean of five cells that cost 15 % more and one that costs 30 % less, upside down.
+    let expected = (1.15_f64.powi(5) * 0.7).powf(-1.0 / 6.0);
+    assert!((ratio.ratio.value / expected - 1.0).abs() < 0.02, "{ratio:?} {expected}");
+    let (low, high) = ratio.ratio.interval.expect("there are rounds");
+    assert!(low < ratio.ratio.value && ratio.ratio.value < high && high < 1.0);
+    assert_eq!((ratio.cells, uring.cells), (6, 6));
+    assert_eq!(ratio.reversed, ["c4000-w2"]);
+    let at = |workers: u64| {
+        let is_it = |row: &&weir_record::overview::MeanRow| row.level == Some(workers) && row.arm == "uring";
+        found
+            .by_workers
+            .iter()
+            .find(is_it)
+            .and_then(|row| row.per_cpu_second_ratio.clone())
+            .expect("it is there")
+    };
+    assert_eq!((at(1).reversed.len(), at(1).cells), (0, 3));
+    let alike = overview(&spec, &trials(&spec, |_| 0.15));
+    let reversed = alike.overall.iter().chain(&alike.by_connections).chain(&alike.by_workers);
+    let reversed = reversed.filter_map(|row| row.per_cpu_second_ratio.as_ref());
+    assert!(reversed.into_iter().all(|ratio| ratio.reversed.is_empty()));
+    assert!(alike.scaling_lines.iter().all(|line| !line.is_alarm), "no cell scales");
+}
+
+#[test]
+fn levels_have_the_same_cells_for_every_arm_and_one_that_lacks_an_arm_is_in_none() {
+    let spec = spec();
+    let all = trials(&spec, |_| 0.0);
+    let found = overview(&spec, &all);
+    let levels: Vec<(Option<u64>, u32)> =
+        found.by_connections.iter().map(|row| (row.level, row.cells)).collect();
+    assert_eq!(levels, [1, 1, 100, 100, 4000, 4000].map(|level| (Some(level), 2)));
+    let without: Vec<TrialRecord> =
+        all.into_iter().filter(|trial| trial.arm != "uring" || trial.cell_id != "c100-w2").collect();
+    let found = overview(&spec, &without);
+    assert!(
+        found.by_connections.iter().all(|row| row.cells == 1),
+        "one worker alone: {:?}",
+        found.by_connections
+    );
+    assert!(found.by_workers.iter().all(|row| row.cells == 2), "{:?}", found.by_workers);
+    assert_eq!(found.overall.iter().map(|row| row.cells).collect::<Vec<_>>(), [5, 5]);
+}
+
+#[test]
+fn failures_are_counted_by_class_where_their_rounds_were_set_aside_and_trials_without_a_report_too() {
+    let spec = spec();
+    let mut all = trials(&spec, |_| 0.0);
+    let lossy = all.iter_mut().filter(|it| it.arm == "uring" && it.cell_id == "c100-w1" && it.block < 2);
+    for trial in lossy {
+        let load = trial.load.as_mut().expect("it has one");
+        load.failures = FailureCounts { reset: 3, cut_off_at_end: 7, ..FailureCounts::default() };
+        trial.exclusions.push(Exclusion::Errors { count: 3 });
+    }
+    let dead = all.iter_mut().find(|it| it.arm == "uring" && it.cell_id == "c100-w2").expect("it is there");
+    dead.load = None;
+    dead.exclusions.push(Exclusion::LoadFailed { reason: "gone".to_owned() });
+    let found = overview(&spec, &all);
+    let row = |arm: &str, level: u64| {
+        found.success.iter().find(|row| row.arm == arm && row.level == level).expect("it is there")
+    };
+    let lossy = row("uring", 100);
+    assert_eq!((lossy.failed, lossy.cut_off_at_end, lossy.classes.len()), (6, 14, 1));
+    assert_eq!((lossy.trials, lossy.trials_without_report), (2 * ROUNDS, 1));
+    let share = lossy.success.expect("something ended");
+    assert!(share < 1.0 && (share - lossy.completed as f64 / (lossy.completed + 6) as f64).abs() < 1e-12);
+    assert_eq!((row("epoll", 100).success, row("epoll", 100).trials), (Some(1.0), 4 * ROUNDS));
+    assert_eq!(row("uring", 1).failed, 0);
+}
+
+#[test]
+fn the_best_cell_is_named_with_those_that_cannot_be_told_from_it() {
+    let spec = spec();
+    let cheap = |cell: &CellSpec| match cell.id.as_str() {
+        "c100-w1" | "c100-w2" => -0.2,
+        _ => 0.1,
+    };
+    let found = overview(&spec, &trials(&spec, cheap));
+    let best = |arm: &str| {
+        let is_it =
+            |it: &&weir_record::overview::BestCell| it.arm == arm && it.quantity == Quantity::PerCpuSecond;
+        found.best.iter().find(is_it).expect("it is there")
+    };
+    let named: std::collections::BTreeSet<&str> = std::iter::once(best("uring").cell_id.as_str())
+        .chain(best("uring").ties.iter().map(String::as_str))
+        .collect();
+    assert_eq!(named.into_iter().collect::<Vec<_>>(), ["c100-w1", "c100-w2"]);
+    assert_eq!(best("epoll").ties.len(), 5, "all are one program: {:?}", best("epoll"));
+    assert!(best("uring").figure.interval.is_some_and(|(low, high)| low < high));
+}
+
+#[test]
+fn a_study_of_one_cell_has_no_tables() {
+    let spec = sample::study(&["epoll", "uring"], 2, 1);
+    let judged = Judged {
+        spec: &spec,
+        fingerprint: &Fingerprint::default(),
+        trials: &[],
+        missing_arms: &[],
+        elapsed_ns: 0,
+        reproduce: "",
+    };
+    assert!(judge(&judged).overviews.is_empty() && judge(&judged).aggregates.is_empty());
+}

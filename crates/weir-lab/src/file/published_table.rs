@@ -1,0 +1,104 @@
+//! Whole tables that somebody published, as a study file sets them beside the report's own of the same name.
+
+use weir_record::overview::{PublishedRow, PublishedTable, TableName};
+
+use super::{comparisons::Known, one_of, published::text};
+use crate::{
+    limits::{PUBLISHED_TABLE_ROWS_MAX, PUBLISHED_TABLES_MAX, instead},
+    table::{Entry, Fault, Table},
+};
+
+/// Reads the tables of a file. One whose cell this machine lacks has no place.
+pub(super) fn read(tables: Vec<Table<'_>>, known: &Known<'_>) -> Result<Vec<PublishedTable>, Fault> {
+    if let Some(table) = tables.get(PUBLISHED_TABLES_MAX) {
+        let message = format!("{} tables; at most {PUBLISHED_TABLES_MAX} are allowed", tables.len());
+        return Err(Fault::new(table.at(), "published_table", message));
+    }
+    let mut found: Vec<PublishedTable> = Vec::new();
+    for table in tables {
+        let twice = table.wrong("the file has a table of this name already; they would stand in one place");
+        let one = read_one(table, known)?;
+        if one.cell_id.is_none() && found.iter().any(|other| other.table == one.table) {
+            return Err(twice);
+        }
+        found.push(one);
+    }
+    let is_there = |table: &PublishedTable| {
+        let has_cell = |id: &String| known.spec.cells.iter().any(|cell| cell.id == *id);
+        table.cell_id.as_ref().is_none_or(has_cell)
+    };
+    found.retain(is_there);
+    Ok(found)
+}
+
+fn read_one(mut table: Table<'_>, known: &Known<'_>) -> Result<PublishedTable, Fault> {
+    let name = table.required("table", name)?;
+    let cell = |entry: Entry<'_>| {
+        let cells: Vec<&str> = known.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+        if known.lacks_cells { entry.text() } else { one_of(entry, "cell", &cells) }
+    };
+    let cell_id = match name {
+        TableName::Aggregate => Some(table.required("cell", cell)?),
+        _ => None,
+    };
+    let arms = table.required("arms", |entry| known.arms(entry))?;
+    let rows = table.required("rows", |entry| rows(entry, name, arms.len()))?;
+    let found = PublishedTable {
+        table: name,
+        cell_id,
+        source: table.required("source", text)?,
+        arms,
+        rows,
+        explanation: table.required("explanation", text)?,
+    };
+    table.finish(|key| {
+        (key == "cell")
+            .then(|| "it belongs to table = \"aggregate\"; the others are of the whole map".to_owned())
+    })?;
+    Ok(found)
+}
+
+fn name(entry: Entry<'_>) -> Result<TableName, Fault> {
+    let names = TableName::ALL.map(TableName::key);
+    let key = one_of(entry, "table", &names)?;
+    Ok(TableName::ALL.into_iter().find(|name| name.key() == key).unwrap_or(TableName::Overall))
+}
+
+/// Rows by level or by name: `{ 1 = [11_399, 11_494] }`, in rising or in the table's order.
+fn rows(entry: Entry<'_>, name: TableName, columns: usize) -> Result<Vec<PublishedRow>, Fault> {
+    let mut table = entry.table()?;
+    let keys = table.keys();
+    if keys.len() > PUBLISHED_TABLE_ROWS_MAX {
+        return Err(table.wrong(&format!("at most {PUBLISHED_TABLE_ROWS_MAX} rows are allowed")));
+    }
+    let mut found = Vec::new();
+    for key in keys {
+        let Some(entry) = table.take_any(&key) else { continue };
+        let place = place(&entry, &key, name)?;
+        found.push((place, PublishedRow { key, figures: figures(entry, columns)? }));
+    }
+    found.sort_by_key(|(place, _)| *place);
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Where a row stands: by its level, or by its name among those there are.
+fn place(entry: &Entry<'_>, key: &str, name: TableName) -> Result<u64, Fault> {
+    let Some(keys) = name.keys() else {
+        let level = key
+            .parse()
+            .map_err(|_| entry.wrong("the rows of this table are levels: 1, 10, 100".to_owned()))?;
+        return Ok(level);
+    };
+    let found = keys.iter().position(|own| *own == key);
+    let wrong = || entry.wrong(format!("there is no row {key:?}; {}", instead(key, keys)));
+    found.map(|place| place as u64).ok_or_else(wrong)
+}
+
+/// A figure for each arm.
+fn figures(entry: Entry<'_>, columns: usize) -> Result<Vec<f64>, Fault> {
+    let wrong =
+        entry.wrong(format!("write a figure for each of the {columns} arms, 0 or more: [293_805, 391_839]"));
+    let figures: Vec<f64> = entry.list()?.into_iter().map(Entry::fraction).collect::<Result<_, _>>()?;
+    let is_right = figures.len() == columns && figures.iter().all(|it| it.is_finite() && *it >= 0.0);
+    if is_right { Ok(figures) } else { Err(wrong) }
+}

@@ -1,0 +1,420 @@
+//! What a map comes to in tables: means over its cells, its best cells, its failures, and how it scales with workers.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{finding::FailureCount, spec::Text};
+
+/// A figure with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// The figure.
+    pub value: f64,
+    /// Its ends; absent where there are too few rounds or blocks for any.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// The tables of cells in closed loop that differ in levels of factors alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overview {
+    /// Its cells.
+    pub cells: Vec<String>,
+    /// Arms over all cells.
+    pub overall: Vec<MeanRow>,
+    /// Arms at each number of connections; empty where there is one number only.
+    pub by_connections: Vec<MeanRow>,
+    /// Arms at each number of workers; likewise.
+    pub by_workers: Vec<MeanRow>,
+    /// The best cell of each arm, by each quantity.
+    pub best: Vec<BestCell>,
+    /// What failed, by number of connections.
+    pub success: Vec<SuccessRow>,
+    /// How each arm scales with workers, means over all lines of cells.
+    pub scaling: Vec<ScalingMean>,
+    /// The same for each line of cells that differ in workers alone.
+    pub scaling_lines: Vec<Scaling>,
+}
+
+/// What a server does, in two ways that need no generator of unlimited speed to be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Messages a second: a lower bound where the generator was the limit.
+    Throughput,
+    /// Messages for each second of the server's CPU time, the inverse of its CPU per message.
+    PerCpuSecond,
+}
+
+impl Quantity {
+    /// Both, in the order in which they are shown.
+    pub const ALL: [Self; 2] = [Self::Throughput, Self::PerCpuSecond];
+
+    /// Stable name, as in exports.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::PerCpuSecond => "messages-per-cpu-second",
+        }
+    }
+}
+
+/// One arm over cells that share a level: geometric means.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeanRow {
+    /// The level; absent over all cells.
+    pub level: Option<u64>,
+    /// The arm.
+    pub arm: String,
+    /// Cells that the figures are means of: the same for every arm and level of a table.
+    pub cells: u32,
+    /// Of them, those in which the generator was the limit, so that throughput is a lower bound.
+    pub cells_bound: u32,
+    /// Messages a second.
+    pub throughput: Option<Figure>,
+    /// The same for each CPU that the server's side has; absent where it is not pinned.
+    pub throughput_per_cpu: Option<Figure>,
+    /// Messages for each second of the server's CPU time.
+    pub per_cpu_second: Option<Figure>,
+    /// Throughput over the baseline's.
+    pub throughput_ratio: Option<MeanRatio>,
+    /// Messages a CPU-second over the baseline's.
+    pub per_cpu_second_ratio: Option<MeanRatio>,
+}
+
+/// The geometric mean of the ratios of cells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeanRatio {
+    /// Arm over baseline.
+    pub ratio: Figure,
+    /// Cells in it: those in which the two may be compared.
+    pub cells: u32,
+    /// Cells in which the difference is known to go the other way.
+    pub reversed: Vec<String>,
+}
+
+/// The cell in which an arm does most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BestCell {
+    /// The arm.
+    pub arm: String,
+    /// Of what most.
+    pub quantity: Quantity,
+    /// The cell.
+    pub cell_id: String,
+    /// What it does there, with an interval that holds for all cells together: the best was chosen among them.
+    pub figure: Figure,
+    /// Whether the generator was the limit there.
+    pub is_bound: bool,
+    /// Other cells that cannot be told from it.
+    pub ties: Vec<String>,
+    /// Of what ended there, the share that was right.
+    pub success: Option<f64>,
+}
+
+/// What became of the messages of an arm, counted over all trials, those that were set aside included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuccessRow {
+    /// Connections.
+    pub level: u64,
+    /// The arm.
+    pub arm: String,
+    /// Messages that came back right.
+    pub completed: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// The same by class, without the classes nothing fell into.
+    pub classes: Vec<FailureCount>,
+    /// In flight when a run ended: neither right nor failed.
+    pub cut_off_at_end: u64,
+    /// Of what ended, the share that was right.
+    pub success: Option<f64>,
+    /// Trials.
+    pub trials: u32,
+    /// Of them, those that gave no report: their messages are not counted anywhere.
+    pub trials_without_report: u32,
+}
+
+/// How much of ideal scaling an arm reaches, over all lines of cells that have both numbers of workers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingMean {
+    /// The arm.
+    pub arm: String,
+    /// Workers.
+    pub workers: u32,
+    /// Workers that they are held against.
+    pub workers_base: u32,
+    /// Lines in the means.
+    pub lines: u32,
+    /// Of them, those in which the generator was the limit in neither cell. The mean of throughput is over these alone.
+    pub lines_free: u32,
+    /// What of throughput.
+    pub throughput: Option<Figure>,
+    /// What of messages a CPU-second.
+    pub per_cpu_second: Option<Figure>,
+}
+
+/// How much of ideal scaling an arm reaches between two cells that differ in workers alone.
+///
+/// Of throughput it is `throughput(n) / (n * throughput(1))`. A CPU-second is a share of the CPUs already: of messages
+/// a CPU-second it is their ratio, which is what a message costs with one worker over what it costs with many.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// The arm.
+    pub arm: String,
+    /// Of what.
+    pub quantity: Quantity,
+    /// The cell with many workers.
+    pub cell_id: String,
+    /// The cell with fewest.
+    pub cell_id_base: String,
+    /// Workers of the former.
+    pub workers: u32,
+    /// Workers of the latter.
+    pub workers_base: u32,
+    /// The efficiency; 1 is ideal. Absent where nothing may be compared.
+    pub efficiency: Option<Figure>,
+    /// Rounds or blocks that have both cells.
+    pub rounds: u32,
+    /// Whether the generator was the limit in the cell with many workers: the efficiency may be larger.
+    pub is_bound: bool,
+    /// The same in the cell with fewest: it may be smaller.
+    pub is_base_bound: bool,
+    /// More than [`EFFICIENCY_MAX`], with the whole interval: something else than workers was changed.
+    pub is_alarm: bool,
+    /// What that may be, each held against the records; empty without an alarm.
+    pub candidates: Vec<ScalingCandidate>,
+}
+
+/// Beyond this efficiency a gain is no merit of more workers.
+pub const EFFICIENCY_MAX: f64 = 1.05;
+
+/// What may make an efficiency too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScalingCause {
+    /// The generator was at its limit with fewest workers. Figures: share of the time its busiest thread had work.
+    GeneratorAtLimit,
+    /// More threads than CPUs. Figures: threads for each CPU.
+    Oversubscribed,
+    /// The workers of the cell with fewest were not busy, so that they were not what limited it. Figures: CPUs in use
+    /// for each worker.
+    ServerIdle,
+    /// The figures of the cell with fewest scatter more. Figures: deviation over the rounds.
+    BaseNoisier,
+}
+
+/// A possible cause, as far as the records say.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalingCandidate {
+    /// Which.
+    pub cause: ScalingCause,
+    /// Whether it was so; absent where nothing was recorded that would tell.
+    pub holds: Option<bool>,
+    /// What was found with fewest workers and with many.
+    pub figures: Option<(f64, f64)>,
+}
+
+/// A table that somebody published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedTable {
+    /// The table of this study's report beside which it stands.
+    pub table: TableName,
+    /// The cell of an aggregate report; absent for tables of a whole map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell_id: Option<String>,
+    /// Where it was published.
+    pub source: Text,
+    /// The arm that each column is about.
+    pub arms: Vec<String>,
+    /// Its rows.
+    pub rows: Vec<PublishedRow>,
+    /// Why ours differs, or what was wrong with it.
+    pub explanation: Text,
+}
+
+impl PublishedTable {
+    /// The figure of an arm in a row.
+    pub fn figure(&self, key: &str, arm: &str) -> Option<f64> {
+        let column = self.arms.iter().position(|own| own == arm)?;
+        self.rows.iter().find(|row| row.key == key)?.figures.get(column).copied()
+    }
+
+    /// The figure of an arm over that of another; absent where one is not there, or nothing stands below the line.
+    pub fn ratio(&self, key: &str, arm: &str, baseline: &str) -> Option<f64> {
+        let below = self.figure(key, baseline).filter(|it| *it > 0.0 && arm != baseline)?;
+        Some(self.figure(key, arm)? / below)
+    }
+}
+
+/// A row of a published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PublishedRow {
+    /// A level, or one of the names that [`TableName::keys`] gives.
+    pub key: String,
+    /// A figure for each arm, in the unit of the source.
+    pub figures: Vec<f64>,
+}
+
+/// Tables of a report that published ones stand beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableName {
+    /// Means over everything.
+    Overall,
+    /// By number of connections.
+    Connections,
+    /// By number of threads.
+    Threads,
+    /// The best configuration.
+    Best,
+    /// Success, in percent, by number of connections.
+    Success,
+    /// By number of cores.
+    Cores,
+    /// Scaling efficiency, in percent, by number of cores.
+    Efficiency,
+    /// Throughput for each core, by number of cores.
+    PerCore,
+    /// System calls as strace sums them.
+    SystemCalls,
+    /// The rows of a load tester, times in milliseconds and errors in percent.
+    Aggregate,
+}
+
+impl TableName {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Overall,
+        Self::Connections,
+        Self::Threads,
+        Self::Best,
+        Self::Success,
+        Self::Cores,
+        Self::Efficiency,
+        Self::PerCore,
+        Self::SystemCalls,
+        Self::Aggregate,
+    ];
+
+    /// Stable name, as in a study file.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Overall => "overall",
+            Self::Connections => "connections",
+            Self::Threads => "threads",
+            Self::Best => "best",
+            Self::Success => "success",
+            Self::Cores => "cores",
+            Self::Efficiency => "efficiency",
+            Self::PerCore => "per-core",
+            Self::SystemCalls => "system-calls",
+            Self::Aggregate => "aggregate",
+        }
+    }
+
+    /// Keys of its rows; absent where they are levels.
+    pub fn keys(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Overall => Some(&["all"]),
+            Self::Best => Some(&["throughput", "connections", "threads", "success"]),
+            Self::SystemCalls => Some(&["seconds", "calls", "microseconds-each"]),
+            Self::Aggregate => Some(&Statistic::KEYS),
+            Self::Connections
+            | Self::Threads
+            | Self::Success
+            | Self::Cores
+            | Self::Efficiency
+            | Self::PerCore => None,
+        }
+    }
+}
+
+/// A row of a load tester's aggregate report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// Right responses.
+    Samples,
+    /// Mean time, in nanoseconds as all times.
+    Mean,
+    /// Median.
+    Median,
+    /// 90th percentile.
+    P90,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Largest.
+    Max,
+    /// Failures, of all that ended.
+    Errors,
+    /// Standard deviation.
+    Deviation,
+    /// Right responses a second of the windows.
+    Throughput,
+    /// Those of the best whole second.
+    Peak,
+}
+
+impl Statistic {
+    /// The eleven rows.
+    pub const ALL: [Self; 11] = [
+        Self::Samples,
+        Self::Mean,
+        Self::Median,
+        Self::P90,
+        Self::P95,
+        Self::P99,
+        Self::Max,
+        Self::Errors,
+        Self::Deviation,
+        Self::Throughput,
+        Self::Peak,
+    ];
+
+    /// Their stable names, as in a study file.
+    pub const KEYS: [&'static str; 11] = [
+        "samples",
+        "mean",
+        "median",
+        "p90",
+        "p95",
+        "p99",
+        "max",
+        "errors",
+        "deviation",
+        "throughput",
+        "peak",
+    ];
+
+    /// Its stable name.
+    pub fn key(self) -> &'static str {
+        Self::KEYS[self as usize]
+    }
+}
+
+/// The aggregate report of one server in one cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    /// Cell.
+    pub cell_id: String,
+    /// Arm.
+    pub arm: String,
+    /// Trials that it sums up: those that are compared, and those that were set aside because responses failed.
+    pub trials: u32,
+    /// The throughput is only a lower bound: the generator was the limit.
+    pub is_bound: bool,
+    /// Its rows, as far as there are figures for them.
+    pub rows: Vec<AggregateRow>,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AggregateRow {
+    /// Which.
+    pub statistic: Statistic,
+    /// Of all trials together: times from their merged histogram, never a mean of percentiles.
+    pub value: f64,
+    /// The smallest and the largest that a trial has by itself, where its samples are enough; absent for sums.
+    pub range: Option<(f64, f64)>,
+}

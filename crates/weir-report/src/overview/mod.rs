@@ -1,0 +1,302 @@
+//! The map in tables, each under the name it has where it was published, and beside what was published there.
+
+mod scaling;
+mod success;
+
+use weir_record::overview::{Figure, MeanRatio, MeanRow, Overview, PublishedTable, Quantity, TableName};
+
+use crate::{
+    findings,
+    format::{self, ABSENT},
+    language::told,
+    section::{Content, Section},
+    table::Table,
+    titles,
+    view::View,
+    words::Word,
+};
+
+/// Efficiencies that are too large and told in sentences, on a page and in a terminal.
+const ALARMS_SHOWN: [usize; 2] = [8, 3];
+
+/// The section: every table of every map.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    let maps = &view.result.overviews;
+    Content::unless(maps.is_empty(), || Section {
+        texts: maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN[0])).collect(),
+        tables: maps.iter().flat_map(|map| tables(view, map)).collect(),
+        ..Section::new(Word::OverviewTitle, Word::OverviewHelp)
+    })
+}
+
+/// What it comes to in a few lines, for a terminal: each arm over all cells, and what scales too well.
+pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
+    let maps = &view.result.overviews;
+    let over_all = maps.iter().flat_map(|map| map.overall.iter().filter_map(|row| sentence(view, row)));
+    over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN[1]))).collect()
+}
+
+fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
+    let mut tables = vec![means(view, TableName::Overall, &map.overall)];
+    tables.push(means(view, TableName::Connections, &map.by_connections));
+    tables.push(means(view, TableName::Threads, &map.by_workers));
+    tables.push(success::best(view, map));
+    tables.push(success::by_class(view, map));
+    tables.push(by_cores(view));
+    tables.extend(scaling::tables(view, map));
+    tables.push(per_core(view, &map.by_workers));
+    tables.into_iter().filter(|table| !table.rows.is_empty() || !table.texts.is_empty()).collect()
+}
+
+/// The names of the tables, as document 000 has them.
+pub(crate) fn name(view: &View<'_>, table: TableName) -> &'static str {
+    view.language.choose(match table {
+        TableName::Overall => ["Overall mean TPS", "전체 평균 TPS", "总体平均 TPS"],
+        TableName::Connections => ["TPS by connections", "연결 수별 TPS 비교", "按连接数比较 TPS"],
+        TableName::Threads => ["TPS by threads", "스레드 수별 TPS 비교", "按线程数比较 TPS"],
+        TableName::Best => ["Best TPS and its configuration", "최고 TPS 구성", "最高 TPS 及其配置"],
+        TableName::Success => ["Success rate by connections", "성공률 비교", "成功率比较"],
+        TableName::Cores => ["TPS by cores", "코어 수별 TPS", "按核数比较 TPS"],
+        TableName::Efficiency => [
+            "Scaling efficiency, against ideal linear scaling",
+            "확장성 효율성(이상적인 선형 확장 대비)",
+            "扩展效率（与理想线性扩展相比）",
+        ],
+        TableName::PerCore => ["TPS per core", "코어당 TPS", "每核 TPS"],
+        TableName::SystemCalls => ["System calls as published", "시스템 콜(발표 수치)", "系统调用（已发表）"],
+        TableName::Aggregate => ["Aggregate report", "집계 보고서", "聚合报告"],
+    })
+}
+
+/// What was published under a table's name.
+pub(crate) fn published<'v>(view: &View<'v>, table: TableName) -> Option<&'v PublishedTable> {
+    view.result.spec.published_tables.iter().find(|it| it.table == table)
+}
+
+/// Why ours differs: `Beside it, Document 000. …`.
+pub(crate) fn explained(view: &View<'_>, table: &PublishedTable) -> String {
+    let (source, why) =
+        (titles::told(&table.source, view.language), titles::told(&table.explanation, view.language));
+    told!(
+        view.language,
+        "Published beside it ({source}): {why}",
+        "나란히 둔 발표 수치({source}): {why}",
+        "并列的已发表数值（{source}）：{why}",
+    )
+}
+
+/// Both columns of what was published.
+pub(super) fn published_heads(view: &View<'_>) -> [String; 2] {
+    let heads = [["published", "발표", "已发表"], ["published ratio", "발표된 비율", "已发表比值"]];
+    heads.map(|head| view.language.choose(head).to_owned())
+}
+
+/// A figure of a published table, and its ratio to the baseline's.
+fn published_cells(view: &View<'_>, table: Option<&PublishedTable>, key: &str, arm: &str) -> [String; 2] {
+    let number = table.and_then(|it| it.figure(key, arm)).map_or_else(|| ABSENT.to_owned(), format::grouped);
+    let baseline = view.baseline().unwrap_or_default();
+    [number, format::ratio(table.and_then(|it| it.ratio(key, arm, baseline)))]
+}
+
+/// `195,432 [190,001, 201,113]`.
+pub(super) fn figure(figure: Option<Figure>, number: impl Fn(f64) -> String) -> String {
+    match figure {
+        None => ABSENT.to_owned(),
+        Some(Figure { value, interval: Some((low, high)) }) => {
+            format!("{} [{}, {}]", number(value), number(low), number(high))
+        }
+        Some(Figure { value, interval: None }) => number(value),
+    }
+}
+
+/// The name of a quantity as the head of a column.
+pub(super) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
+    let rate = findings::rate(view.language, view.kind());
+    let several = findings::plural(view.language, view.kind());
+    match quantity {
+        Quantity::Throughput => rate.to_owned(),
+        Quantity::PerCpuSecond => {
+            told!(view.language, "{several} per CPU-second", "CPU 1초당 {several}", "每 CPU 秒{several}",)
+        }
+    }
+}
+
+/// Levels of a table: those that were measured, and those that were published.
+fn levels(rows: &[MeanRow], published: Option<&PublishedTable>) -> Vec<Option<u64>> {
+    let own = rows.iter().map(|row| row.level);
+    let theirs =
+        published.into_iter().flat_map(|it| it.rows.iter().filter_map(|row| row.key.parse().ok().map(Some)));
+    let all: std::collections::BTreeSet<Option<u64>> = own.chain(theirs).collect();
+    all.into_iter().collect()
+}
+
+fn key(level: Option<u64>) -> String {
+    level.map_or_else(|| "all".to_owned(), |level| level.to_string())
+}
+
+/// A row for each level and arm.
+fn each_row<'r>(
+    view: &View<'_>,
+    rows: &'r [MeanRow],
+    published: Option<&PublishedTable>,
+    row: impl Fn(Option<u64>, &str, Option<&'r MeanRow>) -> Vec<String>,
+) -> Vec<Vec<String>> {
+    let mut shown = Vec::new();
+    for level in levels(rows, published) {
+        for arm in &view.arms {
+            let own = rows.iter().find(|row| row.level == level && row.arm == *arm);
+            if own.is_some() || published.is_some_and(|it| it.figure(&key(level), arm).is_some()) {
+                shown.push(row(level, arm, own));
+            }
+        }
+    }
+    shown
+}
+
+fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
+    let word = match table {
+        TableName::Connections | TableName::Success => Word::MapConnections,
+        TableName::Threads | TableName::Cores | TableName::Efficiency | TableName::PerCore => {
+            Word::MapWorkers
+        }
+        TableName::Overall | TableName::Best | TableName::SystemCalls | TableName::Aggregate => return None,
+    };
+    Some(view.word(word).to_owned())
+}
+
+/// Means by level, or over all cells, with ratios to the baseline and what was published.
+fn means(view: &View<'_>, table: TableName, rows: &[MeanRow]) -> Table {
+    let theirs = published(view, table).filter(|_| !rows.is_empty());
+    let ratio = view.language.choose(["ratio", "비율", "比值"]);
+    let mut head: Vec<String> = level_head(view, table).into_iter().collect();
+    head.push(view.word(Word::Arm).to_owned());
+    let text_columns = head.len();
+    for of in Quantity::ALL {
+        let name = quantity(view, of);
+        head.extend([name.clone(), format!("{name}{}{ratio}", view.language.list())]);
+    }
+    head.push(view.word(Word::MapCells).to_owned());
+    head.extend(theirs.iter().flat_map(|_| published_heads(view)));
+    let shown = each_row(view, rows, theirs, |level, arm, row| {
+        let mut cells: Vec<String> = level.map(format::count).into_iter().collect();
+        cells.push(arm.to_owned());
+        cells.extend(row.map_or_else(|| vec![ABSENT.to_owned(); 5], |row| measured(view, row)));
+        cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
+        cells
+    });
+    let texts = rows.iter().filter_map(|row| reversed(view, row).filter(|_| table == TableName::Overall));
+    let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
+    Table::with_head(head, text_columns, shown).titled(name(view, table), texts)
+}
+
+/// Both quantities with their ratios, and the cells.
+fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
+    let bound = if row.cells_bound > 0 { "≥ " } else { "" };
+    let cells = format::count(u64::from(row.cells));
+    let bound_cells = format::count(u64::from(row.cells_bound));
+    vec![
+        format!("{bound}{}", figure(row.throughput, format::grouped)),
+        ratio(view, row, row.throughput_ratio.as_ref()),
+        figure(row.per_cpu_second, format::grouped),
+        ratio(view, row, row.per_cpu_second_ratio.as_ref()),
+        match row.cells_bound {
+            0 => cells,
+            _ => told!(
+                view.language,
+                "{cells} ({bound_cells} generator-bound)",
+                "{cells}(부하 생성기 한계 {bound_cells})",
+                "{cells}（{bound_cells} 个受负载生成器限制）",
+            ),
+        },
+    ]
+}
+
+/// `1.084 [1.071, 1.097]`, with the cells it is of where they are fewer.
+fn ratio(view: &View<'_>, row: &MeanRow, ratio: Option<&MeanRatio>) -> String {
+    let Some(found) = ratio else { return ABSENT.to_owned() };
+    let text = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
+    let cells = found.cells;
+    match found.cells < row.cells {
+        true => {
+            told!(view.language, "{text} ({cells} cells)", "{text}(셀 {cells}개)", "{text}（{cells} 个单元）")
+        }
+        false => text,
+    }
+}
+
+/// A mean over all cells that some of them contradict.
+fn reversed(view: &View<'_>, row: &MeanRow) -> Option<String> {
+    let found = row.per_cpu_second_ratio.as_ref().filter(|it| !it.reversed.is_empty())?;
+    let cells = found.reversed.iter().map(|cell| view.cell_label(cell)).collect::<Vec<_>>().join("; ");
+    let (arm, what) = (&row.arm, quantity(view, Quantity::PerCpuSecond));
+    Some(told!(
+        view.language,
+        "{arm}, {what}: the mean over all cells hides cells that go the other way: {cells}.",
+        "{arm}, {what}: 전체 평균과 반대인 셀이 있습니다: {cells}.",
+        "{arm}，{what}：总体平均掩盖了方向相反的单元：{cells}。",
+    ))
+}
+
+/// An arm against the baseline over all cells, in one sentence.
+fn sentence(view: &View<'_>, row: &MeanRow) -> Option<String> {
+    let (arm, baseline) = (&row.arm, view.baseline()?);
+    let found = row.per_cpu_second_ratio.as_ref()?;
+    let ratio = format::ratio_and_interval(Some(found.ratio.value), found.ratio.interval);
+    let (what, cells) = (quantity(view, Quantity::PerCpuSecond), found.cells);
+    let hidden = reversed(view, row).map_or_else(String::new, |text| format!(" {text}"));
+    Some(told!(
+        view.language,
+        "{what}, geometric mean over {cells} cells: {arm} / {baseline} {ratio}.{hidden}",
+        "{what}, 셀 {cells}개의 기하 평균: {arm} / {baseline} {ratio}.{hidden}",
+        "{what}，{cells} 个单元的几何平均：{arm} / {baseline} {ratio}。{hidden}",
+    ))
+}
+
+/// A study has one number of server CPUs: there is no table by it, and the reader is told so.
+fn by_cores(view: &View<'_>) -> Table {
+    let theirs = published(view, TableName::Cores);
+    let cpus = view.result.spec.server_cpus.len();
+    let own = match cpus {
+        0 => told!(
+            view.language,
+            "The server's side was not pinned to CPUs, so that there is no table by cores. Threads are no cores: they are in \
+             the table by threads.",
+            "서버를 CPU에 고정하지 않았으므로 코어 수별 표가 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
+            "服务器一侧没有绑定 CPU，因此没有按核数的表。线程不是核，见按线程数的表。",
+        ),
+        _ => told!(
+            view.language,
+            "Every cell ran with the same number of CPUs for the server's side ({cpus}), so that there is no table by cores. \
+             Threads are no cores: they are in the table by threads.",
+            "모든 셀에서 서버의 CPU 수가 {cpus}개로 같으므로 코어 수별 표가 없습니다. 스레드는 코어가 아니며, 스레드 수별 표에 있습니다.",
+            "所有单元中服务器一侧的 CPU 数相同（{cpus} 个），因此没有按核数的表。线程不是核，见按线程数的表。",
+        ),
+    };
+    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
+    Table::with_head(Vec::new(), 0, Vec::new()).titled(name(view, TableName::Cores), texts)
+}
+
+/// Throughput over the CPUs the server has, and over the CPU time it used, by workers.
+fn per_core(view: &View<'_>, rows: &[MeanRow]) -> Table {
+    let theirs = published(view, TableName::PerCore).filter(|_| !rows.is_empty());
+    let rate = findings::rate(view.language, view.kind());
+    let each =
+        told!(view.language, "{rate} per server CPU", "서버 CPU 1개당 {rate}", "每个服务器 CPU 的{rate}");
+    let mut head: Vec<String> = level_head(view, TableName::PerCore).into_iter().collect();
+    head.extend([view.word(Word::Arm).to_owned(), each, quantity(view, Quantity::PerCpuSecond)]);
+    head.extend(theirs.iter().flat_map(|_| published_heads(view)));
+    let shown = each_row(view, rows, theirs, |level, arm, row| {
+        let bound = if row.is_some_and(|row| row.cells_bound > 0) { "≥ " } else { "" };
+        let throughput = figure(row.and_then(|row| row.throughput_per_cpu), format::grouped);
+        let mut cells = vec![
+            level.map_or_else(|| ABSENT.to_owned(), format::count),
+            arm.to_owned(),
+            if throughput == ABSENT { throughput } else { format!("{bound}{throughput}") },
+            figure(row.and_then(|row| row.per_cpu_second), format::grouped),
+        ];
+        cells.extend(theirs.iter().flat_map(|it| published_cells(view, Some(it), &key(level), arm)));
+        cells
+    });
+    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
+    Table::with_head(head, 2, shown).titled(name(view, TableName::PerCore), texts)
+}

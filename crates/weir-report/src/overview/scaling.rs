@@ -1,0 +1,200 @@
+//! Scaling by workers: what is reached of the ideal, and what scales too well to be believed.
+
+use weir_record::overview::{
+    EFFICIENCY_MAX, Overview, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, TableName,
+};
+
+use super::{explained, figure, name, published, quantity};
+use crate::{
+    format::{self, ABSENT},
+    language::told,
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// Means over lines beside what was published, and every line.
+pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
+    if map.scaling.is_empty() {
+        return Vec::new();
+    }
+    let lines = ["Scaling efficiency, cell by cell", "확장성 효율성, 셀별", "各单元的扩展效率"];
+    let marks = [
+        "≤: the generator was the limit with fewest workers, so that the efficiency may be less. ≥: it was the limit with \
+         many. In brackets: with both, and then it is the generator that is told. ! more than 105 %.",
+        "≤: 워커가 가장 적은 셀에서 부하 생성기가 한계여서 실제 효율은 더 낮을 수 있습니다. ≥: 워커가 많은 셀에서 한계였습니다. 괄호: 둘 다 한계여서 부하 \
+         생성기의 값입니다. ! 105 % 초과.",
+        "≤：工作线程最少时瓶颈在负载生成器，实际效率可能更低。≥：线程多时瓶颈在负载生成器。括号：两者皆是，此时反映的是负载生成器。! 超过 105 %。",
+    ];
+    let marks = view.language.choose(marks).to_owned();
+    vec![means(view, map), each_line(view, map).titled(view.language.choose(lines), vec![marks])]
+}
+
+fn heads(view: &View<'_>) -> Vec<String> {
+    let of = |quantity: Quantity| {
+        let name = super::quantity(view, quantity);
+        told!(view.language, "efficiency, {name}", "효율({name})", "效率（{name}）")
+    };
+    Quantity::ALL.map(of).to_vec()
+}
+
+fn means(view: &View<'_>, map: &Overview) -> Table {
+    let theirs = published(view, TableName::Efficiency);
+    let lines = ["lines (generator free)", "줄(부하 생성기 여유)", "行（负载生成器有余量）"];
+    let mut head: Vec<String> = [Word::MapWorkers, Word::Arm].map(|word| view.word(word).to_owned()).to_vec();
+    head.extend(heads(view));
+    head.push(view.language.choose(lines).to_owned());
+    head.extend(theirs.map(|_| super::published_heads(view)[0].clone()));
+    let row = |it: &ScalingMean| {
+        let mut cells = vec![
+            format!("{} / {}", it.workers, it.workers_base),
+            it.arm.clone(),
+            figure(it.throughput, format::percent),
+            figure(it.per_cpu_second, format::percent),
+            format!("{} ({})", it.lines, it.lines_free),
+        ];
+        cells.extend(theirs.map(|theirs| {
+            let found = theirs.figure(&it.workers.to_string(), &it.arm);
+            found.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent} %"))
+        }));
+        cells
+    };
+    let own = [
+        "Throughput over that with fewest workers times as many; what is done per CPU-second over the same with fewest, for \
+         a CPU-second is a share of the CPUs already. Geometric means over lines of cells that differ in workers alone, of \
+         throughput over those in which the generator was not the limit; pairs of cells are within rounds.",
+        "처리량은 워커가 가장 적을 때의 처리량에 배수를 곱한 값으로 나눈 것이고, CPU 1초당 건수는 이미 CPU당 값이므로 가장 적을 때의 값으로 나눈 것입니다. 워커 수만 \
+         다른 셀들의 줄에 대한 기하 평균이며, 처리량은 부하 생성기가 한계가 아니었던 줄만 씁니다. 두 셀은 라운드 안에서 짝지었습니다.",
+        "吞吐量除以线程最少时的吞吐量与倍数之积；每 CPU 秒的数量已按 CPU 计，故直接除以线程最少时的值。为仅线程数不同的各行单元的几何平均，吞吐量只取负载生成器未成瓶颈的行；\
+         两个单元在同一轮内配对。",
+    ];
+    let own = view.language.choose(own).to_owned();
+    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
+    let rows = map.scaling.iter().map(row).collect();
+    Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), texts)
+}
+
+/// A row for each pair of cells and arm.
+fn each_line(view: &View<'_>, map: &Overview) -> Table {
+    let mut head: Vec<String> = [Word::Cell, Word::Arm].map(|word| view.word(word).to_owned()).to_vec();
+    head.extend(heads(view));
+    head.push(view.language.choose(["rounds", "라운드", "轮次"]).to_owned());
+    let first = |it: &&Scaling| it.quantity == Quantity::Throughput;
+    let other = |of: &Scaling| {
+        let is_it =
+            |it: &&Scaling| it.quantity != of.quantity && it.cell_id == of.cell_id && it.arm == of.arm;
+        map.scaling_lines.iter().find(is_it)
+    };
+    let rows = map.scaling_lines.iter().filter(first).map(|it| {
+        let rounds = other(it).map_or(it.rounds, |other| other.rounds.max(it.rounds));
+        vec![
+            view.cell_label(&it.cell_id),
+            it.arm.clone(),
+            efficiency(it),
+            other(it).map_or_else(|| ABSENT.to_owned(), efficiency),
+            rounds.to_string(),
+        ]
+    });
+    Table::with_head(head, 2, rows.collect())
+}
+
+/// `≤ 243 % [240 %, 246 %] !`.
+fn efficiency(it: &Scaling) -> String {
+    let text = figure(it.efficiency, format::percent);
+    if it.efficiency.is_none() {
+        return text;
+    }
+    let text = match (it.is_base_bound, it.is_bound) {
+        (true, true) => format!("({text})"),
+        (true, false) => format!("≤ {text}"),
+        (false, true) => format!("≥ {text}"),
+        (false, false) => text,
+    };
+    if it.is_alarm { format!("{text} !") } else { text }
+}
+
+/// What scales too well, with what may be behind it: so many in sentences. All of them are marked in the table.
+pub(super) fn alarms(view: &View<'_>, map: &Overview, shown: usize) -> Vec<String> {
+    let found: Vec<&Scaling> = map.scaling_lines.iter().filter(|it| it.is_alarm).collect();
+    let further = found.len().saturating_sub(shown);
+    let rest = (further > 0).then(|| {
+        told!(
+            view.language,
+            "{further} more efficiencies above 105 % are marked in the table.",
+            "105 %를 넘는 효율이 {further}개 더 있으며 표에 표시되어 있습니다.",
+            "另有 {further} 个效率超过 105 %，已在表中标出。",
+        )
+    });
+    found.iter().take(shown).map(|it| alarm(view, it)).chain(rest).collect()
+}
+
+fn alarm(view: &View<'_>, it: &Scaling) -> String {
+    let (arm, cell, what) = (&it.arm, view.cell_label(&it.cell_id), quantity(view, it.quantity));
+    let (found, limit) = (figure(it.efficiency, format::percent), format::percent(EFFICIENCY_MAX));
+    let base = workers(view, it.workers_base);
+    let candidates: Vec<String> = it.candidates.iter().map(|it| candidate(view, it)).collect();
+    let candidates = candidates.join(view.language.semicolon());
+    told!(
+        view.language,
+        "{arm}, {cell}: {found} of ideal scaling from {base} ({what}). More than {limit} is no merit of more workers: \
+         something else differs between the two cells. Candidates, as far as the records say: {candidates}.",
+        "{arm}, {cell}: {base} 대비 이상적 확장의 {found}({what}). {limit}를 넘는 것은 워커를 늘린 덕분이 아니라 두 셀 사이에 다른 차이가 있다는 뜻입니다. 기록으로 확인한 후보: {candidates}.",
+        "{arm}，{cell}：从{base}起达到理想扩展的 {found}（{what}）。超过 {limit} 并非增加线程的功劳，而是两个单元之间还有别的差异。按记录核对的可能原因：{candidates}。",
+    )
+}
+
+/// `2 workers`.
+fn workers(view: &View<'_>, count: u32) -> String {
+    match count {
+        1 => told!(view.language, "1 worker", "워커 1개", "1 个工作线程"),
+        _ => told!(view.language, "{count} workers", "워커 {count}개", "{count} 个工作线程"),
+    }
+}
+
+/// `generator at its limit with fewest workers: yes (97 % busy, then 40 %)`.
+fn candidate(view: &View<'_>, it: &ScalingCandidate) -> String {
+    let choose = |texts: [&'static str; 3]| view.language.choose(texts);
+    let name = choose(match it.cause {
+        ScalingCause::GeneratorAtLimit => [
+            "the generator at its limit with fewest workers",
+            "워커가 가장 적을 때 부하 생성기가 한계",
+            "线程最少时负载生成器已达极限",
+        ],
+        ScalingCause::Oversubscribed => ["more threads than CPUs", "CPU보다 많은 스레드", "线程多于 CPU"],
+        ScalingCause::ServerIdle => [
+            "the server idle with fewest workers",
+            "워커가 가장 적을 때 서버가 한가함",
+            "线程最少时服务器空闲",
+        ],
+        ScalingCause::BaseNoisier => [
+            "the cell with fewest workers noisier",
+            "워커가 가장 적은 셀의 잡음이 더 큼",
+            "线程最少的单元噪声更大",
+        ],
+    });
+    let holds = choose(match it.holds {
+        Some(true) => ["yes", "예", "是"],
+        Some(false) => ["no", "아니요", "否"],
+        None => ["not recorded", "기록 없음", "无记录"],
+    });
+    let figures = it.figures.map_or_else(String::new, |(base, many)| {
+        let number = |value: f64| match it.cause {
+            ScalingCause::Oversubscribed | ScalingCause::ServerIdle => format!("{value:.2}"),
+            ScalingCause::GeneratorAtLimit | ScalingCause::BaseNoisier => format::percent(value),
+        };
+        let (base, many) = (number(base), number(many));
+        let unit = choose(match it.cause {
+            ScalingCause::GeneratorAtLimit => ["busy", "사용률", "忙碌"],
+            ScalingCause::Oversubscribed => ["threads per CPU", "CPU당 스레드", "每 CPU 线程数"],
+            ScalingCause::ServerIdle => ["CPUs in use per worker", "워커당 사용 CPU", "每线程占用 CPU"],
+            ScalingCause::BaseNoisier => ["deviation", "편차", "偏差"],
+        });
+        told!(
+            view.language,
+            " ({unit} {base}, with many {many})",
+            "({unit} {base}, 많을 때 {many})",
+            "（{unit} {base}，线程多时 {many}）",
+        )
+    });
+    format!("{name}{}{holds}{figures}", view.language.colon())
+}

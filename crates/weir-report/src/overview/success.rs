@@ -1,0 +1,116 @@
+//! The best configurations, and what failed.
+
+use weir_record::overview::{BestCell, Overview, PublishedTable, Quantity, SuccessRow, TableName};
+
+use super::{explained, figure, name, published, published_heads, quantity};
+use crate::{
+    findings,
+    format::{self, ABSENT},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// Where each arm does most, and which cells cannot be told from there.
+pub(super) fn best(view: &View<'_>, map: &Overview) -> Table {
+    let theirs = published(view, TableName::Best);
+    let [ties, figure_head, success] = [
+        ["cannot be told from it", "최고와 구별되지 않는 구성", "与之无法区分的配置"],
+        ["figure", "수치", "数值"],
+        ["success rate", "성공률", "成功率"],
+    ]
+    .map(|head| view.language.choose(head).to_owned());
+    let head = [Word::Metric, Word::Arm, Word::Cell].map(|word| view.word(word).to_owned());
+    let head: Vec<String> = head.into_iter().chain([ties, figure_head, success]).collect();
+    let head = head.into_iter().chain(theirs.map(|_| published_heads(view)[0].clone())).collect();
+    let row = |it: &BestCell| {
+        let ties: Vec<String> = it.ties.iter().map(|cell| view.cell_label(cell)).collect();
+        let bound = if it.is_bound { "≥ " } else { "" };
+        let own = vec![
+            quantity(view, it.quantity),
+            it.arm.clone(),
+            view.cell_label(&it.cell_id),
+            if ties.is_empty() { ABSENT.to_owned() } else { ties.join("; ") },
+            format!("{bound}{}", figure(Some(it.figure), format::grouped)),
+            it.success.map_or_else(|| ABSENT.to_owned(), share),
+        ];
+        let is_theirs = it.quantity == Quantity::Throughput;
+        own.into_iter()
+            .chain(theirs.map(|theirs| if is_theirs { best_of(theirs, &it.arm) } else { ABSENT.to_owned() }))
+            .collect()
+    };
+    let rows = map.best.iter().map(row).collect();
+    let texts = theirs.map(|it| explained(view, it)).into_iter().collect();
+    Table::with_head(head, 4, rows).titled(name(view, TableName::Best), texts)
+}
+
+/// `1,707,788 (100 × 16, 100 %)`.
+fn best_of(theirs: &PublishedTable, arm: &str) -> String {
+    let of = |key: &str| theirs.figure(key, arm);
+    let (Some(throughput), Some(connections), Some(threads), Some(success)) =
+        (of("throughput"), of("connections"), of("threads"), of("success"))
+    else {
+        return ABSENT.to_owned();
+    };
+    let [throughput, connections, threads] = [throughput, connections, threads].map(format::grouped);
+    format!("{throughput} ({connections} × {threads}, {success} %)")
+}
+
+/// Right answers and failures by class, all trials counted.
+pub(super) fn by_class(view: &View<'_>, map: &Overview) -> Table {
+    let theirs = published(view, TableName::Success);
+    let heads = [
+        ["failures by class", "유형별 실패", "各类失败"],
+        ["success rate", "성공률", "成功率"],
+        ["right", "성공", "正确"],
+        ["failed", "실패", "失败"],
+        ["cut off at the end", "종료 시 끊김", "结束时被切断"],
+        ["trials (without a report)", "시행(보고서 없음)", "试验（无报告）"],
+    ]
+    .map(|head| view.language.choose(head).to_owned());
+    let head = [Word::MapConnections, Word::Arm].map(|word| view.word(word).to_owned());
+    let head =
+        head.into_iter().chain(heads).chain(theirs.map(|_| published_heads(view)[0].clone())).collect();
+    let row = |it: &SuccessRow| {
+        let classes = findings::failure_classes(view.language, &it.classes);
+        let published = |theirs: &PublishedTable| {
+            let found = theirs.figure(&it.level.to_string(), &it.arm);
+            found.map_or_else(|| ABSENT.to_owned(), |percent| format!("{percent} %"))
+        };
+        let own = vec![
+            format::count(it.level),
+            it.arm.clone(),
+            if classes.is_empty() { ABSENT.to_owned() } else { classes },
+            it.success.map_or_else(|| ABSENT.to_owned(), share),
+            format::count(it.completed),
+            format::count(it.failed),
+            format::count(it.cut_off_at_end),
+            format!("{} ({})", it.trials, it.trials_without_report),
+        ];
+        own.into_iter().chain(theirs.map(published)).collect()
+    };
+    let rows = map.success.iter().map(row).collect();
+    let counted = [
+        "Counted, all of it: every round and trial, those set aside for errors included. A count has no interval.",
+        "모든 라운드와 시행을(오류로 제외된 것 포함) 빠짐없이 센 것이며, 센 값에는 구간이 없습니다.",
+        "全部计数：包括因出错而剔除的轮次与试验；计数没有区间。",
+    ];
+    let own = view.language.choose(counted).to_owned();
+    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
+    Table::with_head(head, 3, rows).titled(name(view, TableName::Success), texts)
+}
+
+/// A share of successes, never rounded up to all of them.
+fn share(share: f64) -> String {
+    if share >= 1.0 { "100 %".to_owned() } else { format!("{:.4} %", (share * 1e6).floor() / 1e4) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn one_failure_in_millions_is_not_rounded_away() {
+        assert_eq!([share(1.0), share(1.0 - 1e-9), share(0.99804)], ["100 %", "99.9999 %", "99.8040 %"]);
+    }
+}

@@ -1,0 +1,398 @@
+//! The tables of a map under their published names, what scales too well, the rows of a load tester, and how large a
+//! page of many cells is.
+
+use weir_record::{
+    evidence::{ArmEvidence, CallEvidence},
+    finding::{FailureClass, FailureCount},
+    grid::{Difference, Grid, GridCell, GridFactor},
+    metric::Metric,
+    overview::{
+        Aggregate, AggregateRow, BestCell, Figure, MeanRatio, MeanRow, Overview, PublishedRow,
+        PublishedTable, Quantity, Scaling, ScalingCandidate, ScalingCause, ScalingMean, Statistic,
+        SuccessRow, TableName,
+    },
+    spec::{CellSpec, HttpCell, Text},
+    study::StudyResult,
+};
+use weir_report::{Language, csv, html, markdown, terminal};
+
+use crate::fixture;
+
+fn figure(value: f64) -> Figure {
+    Figure { value, interval: Some((value * 0.98, value * 1.02)) }
+}
+
+fn published(table: TableName, rows: &[(&str, [f64; 2])]) -> PublishedTable {
+    PublishedTable {
+        table,
+        cell_id: None,
+        source: Text {
+            ko: Some("문서 000".to_owned()),
+            zh: Some("文档 000".to_owned()),
+            ..Text::from("Document 000")
+        },
+        arms: vec!["epoll".to_owned(), "uring".to_owned()],
+        rows: rows
+            .iter()
+            .map(|(key, figures)| PublishedRow { key: (*key).to_owned(), figures: figures.to_vec() })
+            .collect(),
+        explanation: Text {
+            ko: Some("서로 다른 셀의 산술 평균입니다.".to_owned()),
+            zh: Some("对互不相同的单元取算术平均。".to_owned()),
+            ..Text::from("Arithmetic means over unlike cells.")
+        },
+    }
+}
+
+fn mean(level: Option<u64>, arm: &str, factor: f64) -> MeanRow {
+    let ratio = |reversed: &[&str]| MeanRatio {
+        ratio: figure(factor),
+        cells: 3,
+        reversed: reversed.iter().map(|cell| (*cell).to_owned()).collect(),
+    };
+    let is_baseline = arm == "epoll";
+    MeanRow {
+        level,
+        arm: arm.to_owned(),
+        cells: 4,
+        cells_bound: u32::from(level != Some(100)),
+        throughput: Some(figure(120_000.0 * factor)),
+        throughput_per_cpu: Some(figure(120_000.0 * factor)),
+        per_cpu_second: Some(figure(190_000.0 * factor)),
+        throughput_ratio: None,
+        per_cpu_second_ratio: (!is_baseline).then(|| ratio(if level.is_none() { &["c100-w2"] } else { &[] })),
+    }
+}
+
+fn scaling(quantity: Quantity, efficiency: f64, is_alarm: bool) -> Scaling {
+    let candidate = |cause, holds, figures| ScalingCandidate { cause, holds, figures };
+    Scaling {
+        arm: "uring".to_owned(),
+        quantity,
+        cell_id: "c100-w2".to_owned(),
+        cell_id_base: "c100-w1".to_owned(),
+        workers: 2,
+        workers_base: 1,
+        efficiency: Some(figure(efficiency)),
+        rounds: 40,
+        is_bound: false,
+        is_base_bound: quantity == Quantity::Throughput,
+        is_alarm,
+        candidates: if is_alarm {
+            vec![
+                candidate(ScalingCause::GeneratorAtLimit, Some(true), Some((0.99, 0.55))),
+                candidate(ScalingCause::Oversubscribed, Some(true), Some((1.0, 1.5))),
+                candidate(ScalingCause::ServerIdle, Some(false), Some((0.97, 0.93))),
+                candidate(ScalingCause::BaseNoisier, None, None),
+            ]
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// Two numbers of connections, one worker and two, with tables made by hand.
+fn mapped() -> StudyResult {
+    let mut result = fixture::quick();
+    let shape = result.spec.cells[0].clone();
+    let cell = |connections: u32, workers: u32| CellSpec {
+        id: format!("c{connections}-w{workers}"),
+        connections,
+        workers,
+        ..shape.clone()
+    };
+    result.spec.cells = vec![cell(100, 1), cell(100, 2), cell(4000, 1), cell(4000, 2)];
+    let both = |level: Option<u64>, factor: f64| [mean(level, "epoll", 1.0), mean(level, "uring", factor)];
+    let success = |level: u64, arm: &str, failed: u64| SuccessRow {
+        level,
+        arm: arm.to_owned(),
+        completed: 12_000_000,
+        failed,
+        classes: if failed > 0 {
+            vec![FailureCount { class: FailureClass::Reset, count: failed }]
+        } else {
+            Vec::new()
+        },
+        cut_off_at_end: 0,
+        success: Some(12e6 / (12e6 + failed as f64)),
+        trials: 120,
+        trials_without_report: 0,
+    };
+    let best = |arm: &str, ties: &[&str]| BestCell {
+        arm: arm.to_owned(),
+        quantity: Quantity::Throughput,
+        cell_id: "c100-w2".to_owned(),
+        figure: figure(150_000.0),
+        is_bound: true,
+        ties: ties.iter().map(|cell| (*cell).to_owned()).collect(),
+        success: Some(1.0),
+    };
+    result.overviews = vec![Overview {
+        cells: result.spec.cells.iter().map(|cell| cell.id.clone()).collect(),
+        overall: both(None, 1.08).to_vec(),
+        by_connections: [both(Some(100), 1.12), both(Some(4000), 1.04)].concat(),
+        by_workers: [both(Some(1), 1.1), both(Some(2), 1.06)].concat(),
+        best: vec![best("epoll", &[]), best("uring", &["c100-w1"])],
+        success: vec![success(100, "epoll", 0), success(100, "uring", 3), success(4000, "epoll", 0)],
+        scaling: vec![ScalingMean {
+            arm: "uring".to_owned(),
+            workers: 2,
+            workers_base: 1,
+            lines: 2,
+            lines_free: 1,
+            throughput: Some(figure(0.93)),
+            per_cpu_second: Some(figure(0.97)),
+        }],
+        scaling_lines: vec![
+            scaling(Quantity::Throughput, 2.43, true),
+            scaling(Quantity::PerCpuSecond, 0.97, false),
+        ],
+    }];
+    result.spec.published_tables = published_tables();
+    result
+}
+
+/// A published table of each name.
+fn published_tables() -> Vec<PublishedTable> {
+    vec![
+        published(TableName::Overall, &[("all", [293_805.0, 391_839.0])]),
+        published(
+            TableName::Connections,
+            &[("100", [479_992.0, 579_383.0]), ("1000", [381_818.0, 649_602.0])],
+        ),
+        published(TableName::Threads, &[("1", [28_569.0, 31_314.0])]),
+        published(
+            TableName::Best,
+            &[
+                ("throughput", [1_707_788.0, 2_036_547.0]),
+                ("connections", [100.0, 100.0]),
+                ("threads", [16.0, 16.0]),
+                ("success", [100.0, 100.0]),
+            ],
+        ),
+        published(TableName::Success, &[("100", [100.0, 99.804]), ("4000", [99.87, 99.468])]),
+        published(TableName::Cores, &[("1", [28_569.0, 31_314.0])]),
+        published(TableName::Efficiency, &[("2", [94.7, 95.3])]),
+        published(TableName::PerCore, &[("1", [28_569.0, 31_314.0]), ("2", [27_052.0, 29_832.0])]),
+    ]
+}
+
+fn section(text: &str, title: &str) -> String {
+    let from = text.find(title).unwrap_or_else(|| panic!("{title} is there"));
+    text[from..from + text[from + 3..].find("\n## ").map_or(text.len() - from, |end| end + 3)].to_owned()
+}
+
+#[test]
+fn every_table_stands_under_its_published_name_and_beside_what_was_published() {
+    let of = |language, title| section(&markdown(&mapped(), language), title);
+    insta::assert_snapshot!("overview-markdown", of(Language::English, "## The map in tables"));
+    insta::assert_snapshot!("overview-markdown-ko", of(Language::Korean, "## 표로 본 지도"));
+    insta::assert_snapshot!("overview-markdown-zh", of(Language::Chinese, "## 分布图的各张表"));
+    for language in Language::ALL {
+        let page = html(&mapped(), language);
+        assert!(page.contains("243 %") && page.contains("1,707,788 (100 × 16, 100 %)"), "{language:?}");
+    }
+}
+
+#[test]
+fn a_terminal_has_a_line_for_each_arm_and_what_scales_too_well() {
+    insta::assert_snapshot!("overview-terminal", {
+        let text = terminal(&mapped(), Language::English, 100, false);
+        let from = text.find("The map in tables").expect("it is there");
+        text[from..].split("\n\n").next().unwrap_or_default().to_owned()
+    });
+    assert!(!terminal(&fixture::quick(), Language::English, 100, false).contains("The map in tables"));
+}
+
+#[test]
+fn the_export_has_every_figure_of_the_tables() {
+    let text = csv(&mapped());
+    let lines: Vec<&str> =
+        text.lines().filter(|line| line.contains("mean-") || line.contains("scaling-")).collect();
+    for line in [
+        ",uring,,mean-messages-per-cpu-second,all,205200,1/s",
+        ",uring,epoll,mean-messages-per-cpu-second-ratio,connections-100,1.12,ratio",
+        ",epoll,,mean-cells-generator-bound,workers-1,1,count",
+        "c100-w2,uring,,scaling-efficiency-throughput,is-alarm,1,bool",
+    ] {
+        assert!(lines.contains(&line), "{line} in {lines:#?}");
+    }
+}
+
+#[test]
+fn system_calls_against_traffic_stand_beside_the_tables_of_a_map_with_evidence() {
+    let mut result = mapped();
+    let evidence = |cell: &str, arm: &str, count: f64| ArmEvidence {
+        cell_id: cell.to_owned(),
+        arm: arm.to_owned(),
+        calls: vec![CallEvidence {
+            name: "recvfrom".to_owned(),
+            count,
+            on_cpu_ns: 400.0 * count,
+            ..CallEvidence::default()
+        }],
+        ..ArmEvidence::default()
+    };
+    result.evidence = vec![
+        evidence("c100-w1", "epoll", 2.0),
+        evidence("c100-w1", "uring", 0.1),
+        evidence("c4000-w1", "epoll", 2.1),
+    ];
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("## System call overhead as traffic (connections) grows"));
+    assert!(
+        markdown(&result, Language::Korean).contains("## 트래픽(연결 수) 증가에 따른 시스템 콜 오버헤드")
+    );
+}
+
+/// An HTTP study whose closed cell has the rows of a load tester.
+fn aggregated() -> StudyResult {
+    let mut result = fixture::quick();
+    for cell in &mut result.spec.cells {
+        cell.http = Some(HttpCell { content: "html".to_owned(), close: true, ..HttpCell::default() });
+    }
+    let cell_id = result.spec.cells[1].id.clone();
+    let values = [40_400.0, 19e6, 18e6, 20e6, 21e6, 105e6, 200e6, 0.0015, 4e6, 12_345.0, 13_000.0];
+    let row = |(statistic, value): (Statistic, f64)| AggregateRow {
+        statistic,
+        value,
+        range: (!matches!(statistic, Statistic::Samples | Statistic::Errors))
+            .then_some((value * 0.9, value * 1.1)),
+    };
+    let rows: Vec<AggregateRow> = Statistic::ALL.into_iter().zip(values).map(row).collect();
+    let of = |arm: &str, rows: &[AggregateRow]| Aggregate {
+        cell_id: cell_id.clone(),
+        arm: arm.to_owned(),
+        trials: 12,
+        is_bound: arm == "uring",
+        rows: rows.to_vec(),
+    };
+    result.aggregates = vec![of("epoll", &rows), of("uring", &rows[..10])];
+    result.spec.published_tables = vec![PublishedTable {
+        cell_id: Some(cell_id.clone()),
+        ..published(
+            TableName::Aggregate,
+            &[
+                ("samples", [22_544.0, 23_168.0]),
+                ("mean", [118.0, 113.0]),
+                ("errors", [0.15, 0.16]),
+                ("throughput", [592.8, 615.0]),
+            ],
+        )
+    }];
+    result
+}
+
+#[test]
+fn the_rows_of_a_load_tester_stand_beside_the_published_ones() {
+    let of = |language, title| section(&markdown(&aggregated(), language), title);
+    insta::assert_snapshot!("aggregate-markdown", of(Language::English, "## Aggregate report"));
+    insta::assert_snapshot!(
+        "aggregate-markdown-ko",
+        of(Language::Korean, "## 집계 보고서(Aggregate Report)")
+    );
+    insta::assert_snapshot!("aggregate-markdown-zh", of(Language::Chinese, "## 聚合报告"));
+    assert!(csv(&aggregated()).contains("epoll,,aggregate-p99,value,105000000,ns"));
+}
+
+/// A map of 120 cells with everything a report has of a cell: rounds, comparisons, tables, a timeline.
+fn large() -> StudyResult {
+    const ROUNDS: usize = 40;
+    let mut result = fixture::quick();
+    let (shape, summary) = (result.spec.cells[1].clone(), result.arms.clone());
+    let (comparisons, entries) = (result.comparisons.clone(), result.timeline.clone());
+    (result.spec.cells, result.arms, result.comparisons, result.timeline) = Default::default();
+    let mut cells = Vec::new();
+    for depth in [1, 16] {
+        for message_bytes in [64, 4096] {
+            for workers in [1, 2, 4, 8, 16] {
+                for connections in [1, 10, 100, 1000, 2000, 4000] {
+                    let id = format!("c{connections}-d{depth}-m{message_bytes}-w{workers}-closed");
+                    cells.push(CellSpec { id, connections, depth, message_bytes, workers, ..shape.clone() });
+                }
+            }
+        }
+    }
+    assert_eq!(cells.len(), 120);
+    for (number, cell) in cells.iter().enumerate() {
+        for arm in summary.iter().take(2) {
+            let mut arm = arm.clone();
+            arm.cell_id.clone_from(&cell.id);
+            for figures in &mut arm.figures {
+                figures.units =
+                    (0..ROUNDS).map(|round| figures.spread.median * (1.0 + 0.001 * round as f64)).collect();
+            }
+            result.arms.push(arm);
+        }
+        for comparison in comparisons.iter().take(3) {
+            let ratio = |round: usize| 0.8 + 0.01 * (number % 40) as f64 + 0.001 * round as f64;
+            let ratios: Vec<f64> = (0..ROUNDS).map(ratio).collect();
+            let mut comparison = comparison.clone();
+            comparison.cell_id.clone_from(&cell.id);
+            (comparison.ratios, comparison.ratios_self) = (ratios.clone(), ratios);
+            result.comparisons.push(comparison);
+        }
+        for round in 0..ROUNDS {
+            for entry in entries.iter().take(3) {
+                let started_ns = (round * 120 + number) as u64 * 1_500_000_000;
+                result.timeline.push(weir_record::study::TimelineEntry {
+                    cell_id: cell.id.clone(),
+                    block: round as u32,
+                    started_ns,
+                    ..entry.clone()
+                });
+            }
+        }
+    }
+    result.spec.cells = cells;
+    result.grids =
+        [Metric::ServerCpuPerMessage, Metric::Throughput].map(|metric| grid(&result, metric)).to_vec();
+    result.overviews = mapped().overviews;
+    let lines = &mut result.overviews[0].scaling_lines;
+    let one = lines.clone();
+    let pairs = result.spec.cells.iter().filter(|cell| cell.workers > 1);
+    *lines = pairs
+        .flat_map(|cell| one.iter().map(|it| Scaling { cell_id: cell.id.clone(), ..it.clone() }))
+        .collect();
+    result
+}
+
+fn grid(result: &StudyResult, metric: Metric) -> Grid {
+    let levels =
+        |cell: &CellSpec| [cell.connections, cell.workers, cell.depth, cell.message_bytes].map(u64::from);
+    let cell = |(number, cell): (usize, &CellSpec)| {
+        let ratio = 0.8 + 0.01 * (number % 40) as f64;
+        GridCell {
+            cell_id: cell.id.clone(),
+            levels: levels(cell).to_vec(),
+            ratio: Some(ratio),
+            interval: Some((ratio - 0.02, ratio + 0.02)),
+            p_value_adjusted: Some(0.004),
+            difference: if ratio < 1.0 { Difference::Less } else { Difference::More },
+        }
+    };
+    Grid {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        metric,
+        factors: vec![
+            GridFactor::Connections,
+            GridFactor::Workers,
+            GridFactor::Depth,
+            GridFactor::MessageBytes,
+        ],
+        cells: result.spec.cells.iter().enumerate().map(cell).collect(),
+        marginals: Vec::new(),
+        crossings: Vec::new(),
+    }
+}
+
+#[test]
+fn a_page_of_120_cells_is_smaller_than_three_megabytes_in_every_language() {
+    let result = large();
+    for language in Language::ALL {
+        let page = html(&result, language);
+        assert!(page.len() < 3_000_000, "{language:?}: {} bytes", page.len());
+        assert!(page.contains("table class=\"map\"") && page.matches("<td").count() > 1_000);
+    }
+}
