@@ -16,14 +16,13 @@ use crate::{
     words::Word,
 };
 
-/// Efficiencies that are too large and told in sentences, on a page and in a terminal.
-const ALARMS_SHOWN: [usize; 2] = [8, 3];
+/// Efficiencies that are too large and told in sentences in a terminal.
+const ALARMS_SHOWN: usize = 2;
 
 /// The section: every table of every map.
 pub(crate) fn section(view: &View<'_>) -> Content {
     let maps = &view.result.overviews;
     Content::unless(maps.is_empty(), || Section {
-        texts: maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN[0])).collect(),
         tables: maps.iter().flat_map(|map| tables(view, map)).collect(),
         ..Section::new(Word::OverviewTitle, Word::OverviewHelp)
     })
@@ -33,7 +32,7 @@ pub(crate) fn section(view: &View<'_>) -> Content {
 pub(crate) fn lines(view: &View<'_>) -> Vec<String> {
     let maps = &view.result.overviews;
     let over_all = maps.iter().flat_map(|map| map.overall.iter().filter_map(|row| sentence(view, row)));
-    over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN[1]))).collect()
+    over_all.chain(maps.iter().flat_map(|map| scaling::alarms(view, map, ALARMS_SHOWN))).collect()
 }
 
 fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
@@ -42,7 +41,9 @@ fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     tables.push(means(view, TableName::Threads, &map.by_workers));
     tables.push(success::best(view, map));
     tables.push(success::by_class(view, map));
-    tables.push(by_cores(view));
+    if !map.by_workers.is_empty() {
+        tables.push(by_cores(view));
+    }
     tables.extend(scaling::tables(view, map));
     tables.push(per_core(view, &map.by_workers));
     tables.into_iter().filter(|table| !table.rows.is_empty() || !table.texts.is_empty()).collect()
@@ -121,6 +122,21 @@ pub(super) fn quantity(view: &View<'_>, quantity: Quantity) -> String {
     }
 }
 
+/// The same where the column has little room.
+fn brief(view: &View<'_>, of: Quantity) -> String {
+    match of {
+        Quantity::Throughput => quantity(view, of),
+        Quantity::PerCpuSecond => {
+            view.language.choose(["per CPU-second", "CPU 1초당", "每 CPU 秒"]).to_owned()
+        }
+    }
+}
+
+fn cells_head(view: &View<'_>) -> String {
+    let head = ["cells (generator-bound)", "셀 수(부하 생성기 한계)", "单元数（受负载生成器限制）"];
+    view.language.choose(head).to_owned()
+}
+
 /// Levels of a table: those that were measured, and those that were published.
 fn levels(rows: &[MeanRow], published: Option<&PublishedTable>) -> Vec<Option<u64>> {
     let own = rows.iter().map(|row| row.level);
@@ -167,15 +183,12 @@ fn level_head(view: &View<'_>, table: TableName) -> Option<String> {
 /// Means by level, or over all cells, with ratios to the baseline and what was published.
 fn means(view: &View<'_>, table: TableName, rows: &[MeanRow]) -> Table {
     let theirs = published(view, table).filter(|_| !rows.is_empty());
-    let ratio = view.language.choose(["ratio", "비율", "比值"]);
     let mut head: Vec<String> = level_head(view, table).into_iter().collect();
     head.push(view.word(Word::Arm).to_owned());
     let text_columns = head.len();
-    for of in Quantity::ALL {
-        let name = quantity(view, of);
-        head.extend([name.clone(), format!("{name}{}{ratio}", view.language.list())]);
-    }
-    head.push(view.word(Word::MapCells).to_owned());
+    let ratio = view.language.choose(["ratio to baseline", "기준 대비 비율", "与基线之比"]).to_owned();
+    head.extend(Quantity::ALL.iter().flat_map(|of| [brief(view, *of), ratio.clone()]));
+    head.push(cells_head(view));
     head.extend(theirs.iter().flat_map(|_| published_heads(view)));
     let shown = each_row(view, rows, theirs, |level, arm, row| {
         let mut cells: Vec<String> = level.map(format::count).into_iter().collect();
@@ -192,22 +205,12 @@ fn means(view: &View<'_>, table: TableName, rows: &[MeanRow]) -> Table {
 /// Both quantities with their ratios, and the cells.
 fn measured(view: &View<'_>, row: &MeanRow) -> Vec<String> {
     let bound = if row.cells_bound > 0 { "≥ " } else { "" };
-    let cells = format::count(u64::from(row.cells));
-    let bound_cells = format::count(u64::from(row.cells_bound));
     vec![
         format!("{bound}{}", figure(row.throughput, format::grouped)),
         ratio(view, row, row.throughput_ratio.as_ref()),
         figure(row.per_cpu_second, format::grouped),
         ratio(view, row, row.per_cpu_second_ratio.as_ref()),
-        match row.cells_bound {
-            0 => cells,
-            _ => told!(
-                view.language,
-                "{cells} ({bound_cells} generator-bound)",
-                "{cells}(부하 생성기 한계 {bound_cells})",
-                "{cells}（{bound_cells} 个受负载生成器限制）",
-            ),
-        },
+        format!("{} ({})", row.cells, row.cells_bound),
     ]
 }
 

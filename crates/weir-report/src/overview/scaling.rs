@@ -13,6 +13,9 @@ use crate::{
     words::Word,
 };
 
+/// Alarms that are told in sentences; all of them are marked in the table.
+const ALARMS_SHOWN: usize = 4;
+
 /// Means over lines beside what was published, and every line.
 pub(super) fn tables(view: &View<'_>, map: &Overview) -> Vec<Table> {
     if map.scaling.is_empty() {
@@ -69,7 +72,8 @@ fn means(view: &View<'_>, map: &Overview) -> Table {
          两个单元在同一轮内配对。",
     ];
     let own = view.language.choose(own).to_owned();
-    let texts = std::iter::once(own).chain(theirs.map(|it| explained(view, it))).collect();
+    let texts = std::iter::once(own).chain(alarms(view, map, ALARMS_SHOWN));
+    let texts = texts.chain(theirs.map(|it| explained(view, it))).collect();
     let rows = map.scaling.iter().map(row).collect();
     Table::with_head(head, 2, rows).titled(name(view, TableName::Efficiency), texts)
 }
