@@ -37,8 +37,13 @@ impl Uring {
             return;
         }
         let multishot = self.receive == ReceiveMode::Multishot;
-        let poll_first = if !socket.nonempty { POLL_FIRST } else { 0 };
-        let priority = poll_first | if multishot { MULTISHOT } else { 0 };
+        // One that starts with waiting would take data and a reset behind it, both there already, for one event: it
+        // brings the data and then waits for ever.
+        let priority = match (multishot, socket.nonempty) {
+            (true, _) => MULTISHOT,
+            (false, true) => 0,
+            (false, false) => POLL_FIRST,
+        };
         let receive = opcode::Recv::new(socket.fd(), std::ptr::null_mut(), 0);
         let entry = receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT);
         socket.arm = Arm::Armed(class);
