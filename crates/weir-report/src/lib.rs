@@ -15,7 +15,6 @@
 
 mod account;
 mod added_cost;
-mod call_overhead;
 mod cause;
 mod chart;
 mod csv;

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, cause, chart, evidence, goals, io_models, orders, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -28,7 +28,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
     chart::why,
     account::section,
     evidence::section,
-    call_overhead::section,
+    chart::call_overhead,
     strace::section,
     listening,
     chart::timeline,
