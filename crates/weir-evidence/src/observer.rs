@@ -254,8 +254,8 @@ impl Observer for Network {
     }
 }
 
-/// Programs of our own that stay in the kernel from slice to slice, and rest between: letting them in costs more CPU than
-/// most of what they observe.
+/// Programs of our own that stay in the kernel from slice to slice, and rest between: letting them in costs more CPU
+/// than most of what they observe.
 #[derive(Debug, Default)]
 pub struct LoadedPrograms(RefCell<Option<Tracer>>);
 

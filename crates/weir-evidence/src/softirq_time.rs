@@ -1,8 +1,8 @@
 //! Whether the kernel keeps the time of softirqs out of the CPU of the processes they interrupt
 //! (`CONFIG_IRQ_TIME_ACCOUNTING`, unless the clock is too slow for it).
 //!
-//! No file says so on every machine. So it is tried: a thread that sends datagrams to itself has a good part of its time in
-//! softirqs, and where they are apart its CPU clock lags behind the time that passed.
+//! No file says so on every machine. So it is tried: a thread that sends datagrams to itself has a good part of its
+//! time in softirqs, and where they are apart its CPU clock lags behind the time that passed.
 
 use std::{
     net::UdpSocket,
@@ -18,8 +18,8 @@ const TRY: Duration = Duration::from_millis(1);
 /// Datagrams between two looks at the clock.
 const DATAGRAMS: usize = 16;
 
-/// A clock that has less than this of the time that passed lags. Softirqs are a fifth of what a loopback send costs, and
-/// more.
+/// A clock that has less than this of the time that passed lags. Softirqs are a fifth of what a loopback send costs,
+/// and more.
 const LAGGING: f64 = 0.95;
 
 /// What was found, once for this process; `None` where nothing could be sent.

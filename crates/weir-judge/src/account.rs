@@ -6,8 +6,9 @@
 //! - A call is slower for being watched. Of that, what passes between the programs' two readings of the clock is in
 //!   its time, and the way into the kernel and out of it is not: both were measured on a call that does nothing.
 //! - Programs at what happens within a call or a softirq (wake-ups, switches, softirqs, events of io_uring) are in its
-//!   time too. They measure themselves, where they run and as cold as they are there, and are counted by the call or the
-//!   softirq they came in. What a run takes beyond its own two readings was measured on a program that does nothing.
+//!   time too. They measure themselves, where they run and as cold as they are there, and are counted by the call or
+//!   the softirq they came in. What a run takes beyond its own two readings was measured on a program that does
+//!   nothing.
 //! - A server of Weir's times what it does between its calls. A reading of the clock is in each stretch. What else its
 //!   threads did there, and only they, is taken out: calls that its engine does not time, softirqs, programs. So is the
 //!   time in which others had the worker's CPU: an interrupt that takes it away comes anywhere, and takes effect at the
@@ -138,8 +139,8 @@ fn uring_threads(sums: &Sums<'_>) -> f64 {
     own.map(|(_, ns)| ns).sum::<f64>() / sums.messages as f64
 }
 
-/// Time between the engine's calls by its own clock, without the clock and without what else its threads did there; `None`
-/// of a server that has no such clock.
+/// Time between the engine's calls by its own clock, without the clock and without what else its threads did there;
+/// `None` of a server that has no such clock.
 fn own_work(sums: &Sums<'_>) -> Option<f64> {
     let outside_ns = Some(sums.each("engine", "outside-calls-ns")).filter(|ns| *ns > 0.0)?;
     let probe = Probe::of(sums);
@@ -188,8 +189,8 @@ fn beside_work(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     }
 }
 
-/// The same of evidence that tells calls apart by kind alone. Calls that slept are other threads', because a worker sleeps
-/// in its engine's calls.
+/// The same of evidence that tells calls apart by kind alone. Calls that slept are other threads', because a worker
+/// sleeps in its engine's calls.
 fn beside_work_by_kind(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let not_timed = sums.calls().filter(|name| !ENGINE_CALLS.contains(name)).map(|name| {
         let each = |key| sums.each(&format!("call {name}"), key);

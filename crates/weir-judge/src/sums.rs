@@ -29,14 +29,14 @@ pub(crate) const ENGINE_CALLS: [&str; 15] = [
 /// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
 pub(crate) const GROUP_OF_CALLS: &str = "calls";
 
-/// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less than
-/// it could.
+/// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less
+/// than it could.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
     of_right_messages(trial).filter(|slice| further_group(slice).is_none())
 }
 
-/// Slices in which the kernel's programs saw less than they could, so that their cost can be told: by what they saw beside
-/// the calls, or by the calls.
+/// Slices in which the kernel's programs saw less than they could, so that their cost can be told: by what they saw
+/// beside the calls, or by the calls.
 pub(crate) fn by_group(trial: &TrialRecord) -> impl Iterator<Item = (&str, &EvidenceSlice)> {
     of_right_messages(trial).filter_map(|slice| Some((further_group(slice)?, slice)))
 }

@@ -75,8 +75,8 @@ pub struct ArmEvidence {
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
     /// are few.
     pub tax: Option<PairedRatio>,
-    /// The same of each group of programs, where slices were watched by fewer of them: by those at system calls over none,
-    /// and by one further group over those at system calls alone.
+    /// The same of each group of programs, where slices were watched by fewer of them: by those at system calls over
+    /// none, and by one further group over those at system calls alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tax_by_group: Vec<GroupTax>,
     /// Where its server CPU goes; absent where the kernel's programs could not run beside a slice without them.

@@ -91,7 +91,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "cause",
             "threads",
             "strace",
-            "call_overhead",
             "orders",
             "goals",
             "account",

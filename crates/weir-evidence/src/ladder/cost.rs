@@ -55,8 +55,8 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
     Ok(Tried { cost, made, counted: call.count })
 }
 
-/// What one more program at the end of a call adds to it, when it does nothing but read the clock once: the median of the
-/// repetitions with several of them less that with one, for each.
+/// What one more program at the end of a call adds to it, when it does nothing but read the clock once: the median of
+/// the repetitions with several of them less that with one, for each.
 pub(super) fn of_run_ns() -> Result<f64, Refused> {
     let load = || Program::load("weir_empty", &programs::empty().linked(|_| 0));
     let attach =

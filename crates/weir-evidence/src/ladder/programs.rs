@@ -8,9 +8,10 @@
 //! preempted; values that several CPUs write are changed atomically. An event that came while the same program ran on
 //! that CPU is counted by the kernel as a miss, and told.
 //!
-//! Programs that run within a call or a softirq would be taken for a part of it. So they read the clock at their begin and
-//! at their end, and keep what they took of the thread or the softirq, and how often, beside its times. Those at the edges
-//! of a time read the clock on its inner side: where a call or a softirq begins at the end, where it ends at the begin.
+//! Programs that run within a call or a softirq would be taken for a part of it. So they read the clock at their
+//! begin and at their end, and keep what they took of the thread or the softirq, and how often, beside its times.
+//! Those at the edges of a time read the clock on its inner side: where a call or a softirq begins at the end, where
+//! it ends at the begin.
 
 macro_rules! of_cpu {
     ($name:ident) => {
@@ -383,8 +384,8 @@ macro_rules! of_call {
     };
 }
 
-/// `R2 =` what a total of the thread in `R9` grew by since its call began, added to a sum of the call in `R8` and to one of
-/// the thread's own.
+/// `R2 =` what a total of the thread in `R9` grew by since its call began, added to a sum of the call in `R8` and to
+/// one of the thread's own.
 fn within_call(it: &mut Assembler, (total, entered): (i16, i16), sum: i16, sum_of_thread: Option<i16>) {
     it.load(Eight, R2, R9, total);
     it.load(Eight, R3, R9, entered);

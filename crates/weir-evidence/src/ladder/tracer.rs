@@ -2,9 +2,9 @@
 //!
 //! While a [`Tracer`] lives, every system call and every switch of the whole machine runs a few dozen instructions
 //! more, from when it is told to begin until it is told to stop. Programs and tables stay in the kernel between, where
-//! nothing runs them, because letting them in costs more than most of what is observed. Nothing is sampled and nothing is
-//! copied out for each event: the kernel keeps the sums, and a reading takes them as they are. Dropping the tracer, or
-//! dying, takes everything out of the kernel.
+//! nothing runs them, because letting them in costs more than most of what is observed. Nothing is sampled and
+//! nothing is copied out for each event: the kernel keeps the sums, and a reading takes them as they are. Dropping
+//! the tracer, or dying, takes everything out of the kernel.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -137,8 +137,8 @@ fn what_others_had_of_the_cpu_is_not_the_servers_own_work() {
     assert_eq!(own, Some(1_000.0));
 }
 
-/// What programs at wake-ups, switches and softirqs took: 120 ns by themselves and 20 for each of two runs within a send,
-/// 60 and 20 within the softirq, and between calls, where the worker's thread also waited and was interrupted.
+/// What programs at wake-ups, switches and softirqs took: 120 ns by themselves and 20 for each of two runs within a
+/// send, 60 and 20 within the softirq, and between calls, where the worker's thread also waited and was interrupted.
 fn with_probes() -> Vec<Reading> {
     let messages = MESSAGES as f64;
     let mut readings = rows(&[], 160.0 + 60.0 + 80.0);

@@ -1,5 +1,5 @@
-//! What system calls cost for a message, against the number of connections: how many there are, and their time on a CPU. A
-//! line for each arm in each plot; cells that differ in more than connections have plots of their own.
+//! What system calls cost for a message, against the number of connections: how many there are, and their time on a
+//! CPU. A line for each arm in each plot; cells that differ in more than connections have plots of their own.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +89,8 @@ fn plots(view: &View<'_>, rest: &str, cells: &Line<'_>, is_alone: bool) -> [Plot
     })
 }
 
-/// Of each set of cells that differ in connections alone those in which some arm's calls were seen, if they are several; by
-/// what they have in common.
+/// Of each set of cells that differ in connections alone those in which some arm's calls were seen, if they are
+/// several; by what they have in common.
 fn lines<'v>(view: &View<'v>) -> BTreeMap<String, Line<'v>> {
     let result = view.result;
     let is_seen =

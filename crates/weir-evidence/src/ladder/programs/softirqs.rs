@@ -1,7 +1,7 @@
 //! The programs at the begin and at the end of a softirq.
 //!
-//! What they take themselves is not in the softirq's time. It is the time of the thread that was interrupted, where that is
-//! observed, and kept there; what other programs take meanwhile is in the softirq's time, and kept with it.
+//! What they take themselves is not in the softirq's time. It is the time of the thread that was interrupted, where
+//! that is observed, and kept there; what other programs take meanwhile is in the softirq's time, and kept with it.
 
 use std::mem::offset_of;
 
