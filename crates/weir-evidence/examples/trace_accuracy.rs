@@ -69,13 +69,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = counts.calls.iter().find(|(number, _)| weir_sys::syscalls::name(**number) == Some(call));
         let (_, traced) = found.ok_or("the call was not counted")?;
         let mean = |ns: u64| ns as f64 / CALLS as f64;
-        let (clock, wall) = (mean(clock_ns), mean(traced.wall_ns));
+        let (clock, wall) = (mean(clock_ns), mean(traced.wall_ns()));
         println!(
             "{what}: {} calls, clock {clock:.0} ns, trace {wall:.0} ns ({:+.2} %, {:+.0} ns), on a CPU {:.0} ns",
             traced.count,
             100.0 * (wall - clock) / clock,
             wall - clock,
-            mean(traced.on_cpu_ns()),
+            mean(traced.on_cpu_ns),
         );
     }
     Ok(())

@@ -64,6 +64,7 @@ pub fn fingerprint() -> Fingerprint {
     fingerprint.kernel_version = uname.version().to_string_lossy().into_owned();
     fingerprint.architecture = uname.machine().to_string_lossy().into_owned();
     fingerprint.host = uname.nodename().to_string_lossy().into_owned();
+    fingerprint.softirqs_are_apart = crate::softirq_time::is_apart();
     fingerprint.limits.extend([
         ("nofile_soft".to_owned(), limit_text(nofile.current)),
         ("nofile_hard".to_owned(), limit_text(nofile.maximum)),

@@ -12,6 +12,7 @@ pub mod foreign;
 pub mod network;
 pub mod observer;
 pub mod process;
+pub mod softirq_time;
 pub mod stats;
 pub mod system;
 

@@ -3,7 +3,12 @@
 //!
 //! A slice that is timed has no observer. Its clocks are read at its edges, while the server sleeps.
 
-use std::{collections::BTreeMap, io, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    io,
+    time::Duration,
+};
 
 use weir_record::{
     engine::EngineStats,
@@ -22,6 +27,7 @@ use crate::{
     },
     network,
     process::{ProcessTree, ThreadDelta, family_of},
+    softirq_time,
     stats::StatsClient,
 };
 
@@ -55,19 +61,19 @@ pub trait Observer {
 /// The observers of a slice. They begin in the order they stand in, and end in the opposite one, so that the last is
 /// closest to the slice.
 #[derive(Default)]
-pub struct Observers {
-    list: Vec<Entry>,
+pub struct Observers<'a> {
+    list: Vec<Entry<'a>>,
 }
 
-struct Entry {
-    observer: Box<dyn Observer>,
+struct Entry<'a> {
+    observer: Box<dyn Observer + 'a>,
     /// CPU its beginning took, or why it could not begin; `None` outside of a slice.
     begun: Option<io::Result<Duration>>,
 }
 
-impl Observers {
+impl<'a> Observers<'a> {
     /// Adds one, closer to the slice than those before.
-    pub fn push(&mut self, observer: Box<dyn Observer>) {
+    pub fn push(&mut self, observer: Box<dyn Observer + 'a>) {
         self.list.push(Entry { observer, begun: None });
     }
 
@@ -248,10 +254,17 @@ impl Observer for Network {
     }
 }
 
+/// Programs of our own that stay in the kernel from slice to slice, and rest between: letting them in costs more CPU
+/// than most of what they observe.
+#[derive(Debug, Default)]
+pub struct LoadedPrograms(RefCell<Option<Tracer>>);
+
 /// L2: programs of our own at the kernel's tracepoints, for the length of the slice.
 #[derive(Debug)]
-pub struct Programs {
+pub struct Programs<'a> {
     pid: u32,
+    groups: &'a [Group],
+    loaded: &'a LoadedPrograms,
     tracing: Option<Tracing>,
 }
 
@@ -262,10 +275,10 @@ struct Tracing {
     cost: ProbeCost,
 }
 
-impl Programs {
-    /// Observes a process and everything below it.
-    pub fn new(pid: u32) -> Self {
-        Self { pid, tracing: None }
+impl<'a> Programs<'a> {
+    /// Observes a process and everything below it, by these groups of programs.
+    pub fn new(pid: u32, groups: &'a [Group], loaded: &'a LoadedPrograms) -> Self {
+        Self { pid, groups, loaded, tracing: None }
     }
 
     /// Whether this process may let programs into the kernel.
@@ -274,14 +287,18 @@ impl Programs {
     }
 }
 
-impl Observer for Programs {
+impl Observer for Programs<'_> {
     fn rung(&self) -> Rung {
         Rung::Programs
     }
 
     fn begin(&mut self) -> io::Result<()> {
         let untraced = cost::untraced();
-        let tracer = Tracer::start(&[], &Group::ALL).map_err(io::Error::other)?;
+        let mut tracer = match self.loaded.0.take() {
+            Some(tracer) => tracer,
+            None => Tracer::load(&Group::ALL).map_err(io::Error::other)?,
+        };
+        tracer.attach(self.groups).map_err(io::Error::other)?;
         let cost = cost::tried(&tracer, &untraced).map_err(io::Error::other)?.cost;
         tracer.observe(&family_of(self.pid)?, Side::First).map_err(io::Error::other)?;
         let baseline = tracer.read()?;
@@ -290,15 +307,72 @@ impl Observer for Programs {
     }
 
     fn end(&mut self) -> io::Result<Vec<Reading>> {
-        let Some(Tracing { tracer, baseline, cost }) = self.tracing.take() else { return Ok(Vec::new()) };
-        let is_split = !tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
-        let counts = tracer.finish()?.since(&baseline);
-        // Calls go on being slower for a moment after the last program is gone.
-        std::thread::sleep(GRACE);
-        let mut rows = trace_rows(&trace(&counts, baseline.at_ns, is_split, cost));
+        let Some(Tracing { mut tracer, baseline, cost }) = self.tracing.take() else { return Ok(Vec::new()) };
+        tracer.stop();
+        let counts = tracer.read()?.since(&baseline);
+        let trace = trace(&counts, baseline.at_ns, tracer.counts(Group::Scheduling), cost);
+        let mut rows = trace_rows(&trace);
         rows.extend(probe_rows(&cost));
+        rows.extend(in_calls_rows(&counts, &ProcessTree::snapshot(self.pid).unwrap_or_default()));
+        rows.extend(self.groups.iter().map(|group| reading("trace", &format!("group-{}", group.key()), 1.0)));
+        let are_apart = softirq_time::is_apart();
+        rows.extend(are_apart.map(|it| reading("trace", "softirqs-are-apart", f64::from(u8::from(it)))));
+        for member in family_of(self.pid).unwrap_or_default() {
+            tracer.forget(member)?;
+        }
+        *self.loaded.0.borrow_mut() = Some(tracer);
+        // Calls go on being slower for a moment after the last program is detached.
+        std::thread::sleep(GRACE);
         Ok(rows)
     }
+}
+
+/// What threads of one name did together within their calls and outside of them.
+fn in_calls_rows(counts: &KernelCounts, tree: &ProcessTree) -> Vec<Reading> {
+    let threads = tree.processes.iter().flat_map(|process| &process.threads);
+    let names: HashMap<u32, &str> = threads.map(|thread| (thread.tid, thread.name.as_str())).collect();
+    let mut by_name: BTreeMap<&str, [u64; 11]> = BTreeMap::new();
+    for thread in &counts.threads {
+        let Some(name) = names.get(&thread.tid) else { continue };
+        let full = by_name.len() >= THREAD_NAMES_MAX && !by_name.contains_key(name);
+        let sums = by_name.entry(if full { "others" } else { name }).or_default();
+        let inside = thread.in_calls;
+        let values = [
+            thread.calls,
+            inside.on_cpu_ns,
+            thread.queued_ns,
+            inside.queued_ns,
+            thread.softirq_ns,
+            inside.softirq_ns,
+            thread.probe.ns,
+            inside.probe.ns,
+            thread.probe.runs,
+            inside.probe.runs,
+            u64::from(thread.in_call.is_some()),
+        ];
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+    const KEYS: [&str; 11] = [
+        "calls",
+        "in-calls-ns",
+        "queued-ns",
+        "in-calls-queued-ns",
+        "softirq-ns",
+        "in-calls-softirq-ns",
+        "probe-ns",
+        "in-calls-probe-ns",
+        "probe-runs",
+        "in-calls-probe-runs",
+        "in-flight",
+    ];
+    let rows = |(name, sums): (&str, [u64; 11])| {
+        let source = format!("thread {name}");
+        KEYS.into_iter()
+            .zip(sums)
+            .map(move |(key, sum)| reading(&source, key, sum as f64))
+            .collect::<Vec<_>>()
+    };
+    by_name.into_iter().flat_map(rows).collect()
 }
 
 /// L3: `strace`, which slows what it observes. To be shown beside the others, never to measure.
@@ -337,11 +411,12 @@ impl Observer for UnderStrace {
 }
 
 /// What being traced costs a call, and what a reading of the clock costs: what was added to the slice by looking.
-fn probe_rows(cost: &ProbeCost) -> [Reading; 4] {
+fn probe_rows(cost: &ProbeCost) -> [Reading; 5] {
     [
         ("untraced-ns", cost.untraced_ns),
         ("traced-ns", cost.traced_ns),
         ("inside-ns", cost.inside_ns),
+        ("run-ns", cost.run_ns),
         ("clock-ns", cost::of_clock_ns()),
     ]
     .map(|(key, value)| reading("probe", key, value))
@@ -363,6 +438,8 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
                 ("returned", call.returned),
                 ("on-cpu-ns", call.on_cpu_ns),
                 ("softirq-ns", call.softirq_ns),
+                ("probe-ns", call.probe_ns),
+                ("probe-runs", call.probe_runs),
                 ("blocked-ns", call.blocked_ns),
                 ("queued-ns", call.queued_ns),
                 ("in-flight", call.in_flight),
@@ -377,6 +454,8 @@ fn trace_rows(trace: &Trace) -> Vec<Reading> {
         let keys = [
             ("count", softirq.count),
             ("ns", softirq.ns),
+            ("probe-ns", softirq.probe_ns),
+            ("probe-runs", softirq.probe_runs),
             ("elsewhere-count", softirq.elsewhere_count),
             ("elsewhere-ns", softirq.elsewhere_ns),
         ];

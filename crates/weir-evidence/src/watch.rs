@@ -269,7 +269,7 @@ impl Watch {
 
     fn trace(&self, counts: &KernelCounts, began_ns: u64) -> Option<Trace> {
         let tracing = self.tracing.as_ref()?;
-        let is_split = !tracing.tracer.left_out().iter().any(|it| it.group == Group::Scheduling);
+        let is_split = tracing.tracer.counts(Group::Scheduling);
         Some(trace(counts, began_ns, is_split, tracing.cost.cost))
     }
 }

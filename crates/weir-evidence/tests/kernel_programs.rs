@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "says why a test was skipped")]
 
 use std::{
+    collections::BTreeMap,
     io::{Read, Write},
     process::{Child, Command, Stdio},
 };
@@ -177,13 +178,13 @@ fn assert_exact(counts: &KernelCounts, factor: u64) {
         let call = counts.calls.get(&(number as u32)).copied().unwrap_or_default();
         assert_eq!(call.count, factor * times, "call {number}");
         assert_eq!(call.buckets.iter().sum::<u64>(), call.count, "call {number}");
-        assert!(call.on_cpu_ns() > 0 && call.wall_ns >= call.blocked_ns + call.queued_ns, "call {number}");
+        assert!(call.on_cpu_ns > call.softirq_ns + call.probe.ns, "call {number}: {call:?}");
     }
     let sent = counts.calls[&(libc::SYS_sendto as u32)];
     let received = counts.calls[&(libc::SYS_recvfrom as u32)];
     assert_eq!((sent.returned, sent.errors, sent.again), (factor * 23, 0, 0));
     assert_eq!((received.returned, received.errors, received.again), (factor * 23, 0, factor));
-    assert!(received.again_ns > 0 && received.again_ns < received.wall_ns);
+    assert!(received.again_ns > 0 && received.again_ns < received.on_cpu_ns);
     assert_eq!((counts.threads_lost, counts.wakes_lost, counts.misses), (0, 0, 0), "nothing is lost");
 }
 
@@ -347,6 +348,60 @@ fn switches_agree_with_those_the_kernel_always_counts() {
         (sleeps, preemptions),
         (kernel.context_switches_voluntary, kernel.context_switches_involuntary)
     );
+    child.end();
+}
+
+#[test]
+fn programs_that_are_detached_do_not_run_and_count_again_when_they_are_attached() {
+    let mut child = Observed::start("calls");
+    let Some(mut tracer) = tracer(&[child.pid()]) else { return child.end() };
+    let Ok(_counting) = weir_sys::bpf::count_runs() else {
+        println!("skipped: this kernel does not count runs");
+        return child.end();
+    };
+    let runs = |tracer: &Tracer| tracer.runs().iter().map(|(_, count, _)| count).sum::<u64>();
+    child.go_on();
+    tracer.stop();
+    // A run that was under way on another CPU ends.
+    let stopped = loop {
+        let before = runs(&tracer);
+        std::thread::yield_now();
+        if runs(&tracer) == before {
+            break before;
+        }
+    };
+    assert!(stopped > 1_000, "{stopped} runs of {:?}", tracer.runs());
+    let before = tracer.read().expect("tables can be read");
+    child.go_on();
+    assert_eq!(runs(&tracer), stopped, "nothing runs them");
+    assert_eq!(tracer.read().expect("tables can be read").since(&before).calls, BTreeMap::new());
+    tracer.attach(&[Group::Calls]).expect("it did before");
+    child.go_on();
+    let counts = tracer.finish().expect("tables can be read").since(&before);
+    assert_exact(&counts, 1);
+    let softirqs = counts.softirqs.values().flatten().map(|it| it.count).sum::<u64>();
+    assert_eq!((counts.wakes.len(), softirqs), (0, 0), "those groups rest");
+    child.end();
+}
+
+#[test]
+fn what_the_programs_took_of_a_thread_is_kept_with_the_call_in_which_they_ran() {
+    let mut child = Observed::start("wait");
+    let Some(tracer) = tracer(&[child.pid()]) else { return child.end() };
+    let before = tracer.read().expect("tables can be read");
+    (0..50).for_each(|_| child.go_on());
+    let counts = tracer.finish().expect("tables can be read").since(&before);
+    // Each time it sleeps in its read, and its write wakes this process: a switch, and a program at a wake-up.
+    let of = |number: libc::c_long| counts.calls[&(number as u32)].probe;
+    let (read, write) = (of(libc::SYS_read), of(libc::SYS_write));
+    assert!(read.runs > 0 && write.runs > 0 && write.ns > 0, "{read:?} {write:?}");
+    let all = counts.calls.values().map(|call| call.probe.runs).sum::<u64>();
+    let [thread] = counts.threads.as_slice() else { panic!("it has one thread: {:?}", counts.threads) };
+    assert_eq!(thread.in_calls.probe.runs, all);
+    assert!(thread.probe.runs >= all && thread.probe.ns >= thread.in_calls.probe.ns, "{thread:?}");
+    let on_cpu_ns = counts.calls.values().map(|call| call.on_cpu_ns).sum::<u64>();
+    assert_eq!(thread.in_calls.on_cpu_ns, on_cpu_ns);
+    assert!(thread.in_calls.probe.ns < on_cpu_ns, "{thread:?}");
     child.end();
 }
 

@@ -5,15 +5,19 @@
 //!
 //! - A call is slower for being watched. Of that, what passes between the programs' two readings of the clock is in
 //!   its time, and the way into the kernel and out of it is not: both were measured on a call that does nothing.
-//! - A server of Weir's times what it does between its calls. A reading of the clock is in each stretch. Calls that its
-//!   engine does not time are in there too and are taken out, but for those that slept: a worker sleeps in its
-//!   engine's calls alone, so they are other threads'. So is the time in which others had the worker's CPU: an
-//!   interrupt that takes it away comes anywhere, and takes effect at the end of a call if it came in one, which the
-//!   engine counts to the call.
+//! - Programs at what happens within a call or a softirq (wake-ups, switches, softirqs, events of io_uring) are in its
+//!   time too. They measure themselves, where they run and as cold as they are there, and are counted by the call or
+//!   the softirq they came in. What a run takes beyond its own two readings was measured on a program that does
+//!   nothing.
+//! - A server of Weir's times what it does between its calls. A reading of the clock is in each stretch. What else its
+//!   threads did there, and only they, is taken out: calls that its engine does not time, softirqs, programs. So is the
+//!   time in which others had the worker's CPU: an interrupt that takes it away comes anywhere, and takes effect at the
+//!   end of a call if it came in one, which the engine counts to the call.
+//! - Softirqs are a part where the kernel charges the process they interrupt for them. Where it does not
+//!   (`CONFIG_IRQ_TIME_ACCOUNTING`), they are in none.
 //!
 //! What is left when the parts are taken from the CPU of the other slice is told as that, and is never spread over
-//! them. Programs that call and switch cost more where caches are cold, and a watched server takes its work in other
-//! batches: the rest shows how much that is.
+//! them. A watched server takes its work in other batches: the rest shows how much that is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,6 +38,9 @@ const ROUNDS_MIN: usize = 4;
 
 /// Kinds of calls below this share of the CPU stand together.
 const SMALL: f64 = 0.005;
+
+/// Rows of the threads whose engine has a clock begin so: they serve connections.
+const WORKERS: [&str; 2] = ["thread weir-worker", "thread weir-connection"];
 
 /// Names of the threads that the kernel runs for io_uring begin so.
 const URING_THREADS: &str = "thread iou-";
@@ -75,7 +82,7 @@ fn round(trial: &TrialRecord) -> Option<Round> {
     Some(Round { cpu_ns, parts })
 }
 
-/// What watching does to a call, as it was tried in the same slices.
+/// What watching does, as it was tried by the same programs.
 struct Probe {
     /// What the way into the kernel and out of it costs a call beyond its own time, without what watching adds.
     way_ns: f64,
@@ -83,6 +90,8 @@ struct Probe {
     watched_way_ns: f64,
     /// A reading of the clock.
     clock_ns: f64,
+    /// What a run of a program takes beyond what it measures of itself.
+    run_ns: f64,
 }
 
 impl Probe {
@@ -93,23 +102,33 @@ impl Probe {
             way_ns: value("untraced-ns") - inside_ns,
             watched_way_ns: value("traced-ns") - inside_ns,
             clock_ns: value("clock-ns"),
+            run_ns: value("run-ns"),
         }
+    }
+
+    /// What programs took that ran so often, by their own readings and beyond.
+    fn taken_ns(&self, own_ns: f64, runs: f64) -> f64 {
+        own_ns + runs * self.run_ns
     }
 }
 
 /// Calls by kind, and softirqs.
 fn measured(sums: &Sums<'_>) -> BTreeMap<CpuPart, f64> {
-    let way_ns = Probe::of(sums).way_ns;
+    let probe = Probe::of(sums);
     let call = |name: &str| {
         let each = |key| sums.each(&format!("call {name}"), key);
-        let ns = each("on-cpu-ns") - each("softirq-ns") + each("count") * way_ns;
+        let probe_ns = probe.taken_ns(each("probe-ns"), each("probe-runs"));
+        let ns = each("on-cpu-ns") - each("softirq-ns") - probe_ns + each("count") * probe.way_ns;
         (CpuPart::Call(name.to_owned()), ns)
     };
     let mut parts: BTreeMap<CpuPart, f64> = sums.calls().map(call).collect();
-    // Where that is not known they stay in the calls.
-    if tells_softirqs(sums) {
-        let ns = sums.sources("softirq ").map(|source| sums.each(source, "ns")).sum();
-        parts.insert(CpuPart::Softirqs, ns);
+    // Where that is not known they stay in the calls; where the kernel charges nobody for them they are in no CPU.
+    if tells_softirqs(sums) && sums.value("trace", "softirqs-are-apart") == 0.0 {
+        let each = |source: &str, key| sums.each(source, key);
+        let softirq = |source: &str| {
+            each(source, "ns") - probe.taken_ns(each(source, "probe-ns"), each(source, "probe-runs"))
+        };
+        parts.insert(CpuPart::Softirqs, sums.sources("softirq ").map(softirq).sum());
     }
     parts
 }
@@ -120,19 +139,70 @@ fn uring_threads(sums: &Sums<'_>) -> f64 {
     own.map(|(_, ns)| ns).sum::<f64>() / sums.messages as f64
 }
 
-/// Time between the engine's calls by its own clock, without the clock and without calls it does not time; `None` of a
-/// server that has no such clock.
+/// Time between the engine's calls by its own clock, without the clock and without what else its threads did there;
+/// `None` of a server that has no such clock.
 fn own_work(sums: &Sums<'_>) -> Option<f64> {
     let outside_ns = Some(sums.each("engine", "outside-calls-ns")).filter(|ns| *ns > 0.0)?;
     let probe = Probe::of(sums);
+    let clock_ns = sums.each("engine", "outside-calls-spans") * probe.clock_ns;
+    let of_others =
+        if has_threads(sums) { beside_work(sums, &probe) } else { beside_work_by_kind(sums, &probe) };
+    let own_ns = outside_ns - clock_ns - of_others.ns;
+    Some(without_others(own_ns, of_others.calls_ns, of_others.queued_ns))
+}
+
+/// What threads with a clock did between the calls that it times, and was not their work.
+struct BesideWork {
+    /// Calls that are not timed, softirqs, programs that watch.
+    ns: f64,
+    /// Their time in calls.
+    calls_ns: f64,
+    /// Time in which others had their CPU, outside of calls.
+    queued_ns: f64,
+}
+
+/// Sums of the threads with a clock, by what the programs kept of each.
+fn of_workers(sums: &Sums<'_>, key: &str) -> f64 {
+    let is_worker = |source: &str| WORKERS.iter().any(|name| source.starts_with(name));
+    let own = sums.rows.iter().filter(|((source, own), _)| *own == key && is_worker(source));
+    own.map(|(_, value)| value).sum::<f64>() / sums.messages as f64
+}
+
+/// Older evidence does not tell threads apart.
+fn has_threads(sums: &Sums<'_>) -> bool {
+    of_workers(sums, "in-calls-ns") > 0.0
+}
+
+fn beside_work(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
+    let outside = |all: &str, inside: &str| (of_workers(sums, all) - of_workers(sums, inside)).max(0.0);
+    let timed = |key| ENGINE_CALLS.iter().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
+    let calls_ns = of_workers(sums, "in-calls-ns");
+    let calls = of_workers(sums, "calls") - of_workers(sums, "in-flight");
+    let not_timed_ns =
+        (calls_ns - timed("on-cpu-ns")).max(0.0) + (calls - timed("count")).max(0.0) * probe.watched_way_ns;
+    let probe_ns = probe
+        .taken_ns(outside("probe-ns", "in-calls-probe-ns"), outside("probe-runs", "in-calls-probe-runs"));
+    BesideWork {
+        ns: not_timed_ns + outside("softirq-ns", "in-calls-softirq-ns") + probe_ns,
+        calls_ns,
+        queued_ns: outside("queued-ns", "in-calls-queued-ns"),
+    }
+}
+
+/// The same of evidence that tells calls apart by kind alone. Calls that slept are other threads', because a worker
+/// sleeps in its engine's calls.
+fn beside_work_by_kind(sums: &Sums<'_>, probe: &Probe) -> BesideWork {
     let not_timed = sums.calls().filter(|name| !ENGINE_CALLS.contains(name)).map(|name| {
         let each = |key| sums.each(&format!("call {name}"), key);
         let slept = each("blocked-ns") > 0.0;
         if slept { 0.0 } else { each("on-cpu-ns") + each("count") * probe.watched_way_ns }
     });
-    let clock_ns = sums.each("engine", "outside-calls-spans") * probe.clock_ns;
-    let own_ns = outside_ns - clock_ns - not_timed.sum::<f64>() - softirqs_outside(sums);
-    Some(without_others(sums, own_ns))
+    let of_calls = |key| sums.calls().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
+    BesideWork {
+        ns: not_timed.sum::<f64>() + softirqs_outside(sums),
+        calls_ns: of_calls("on-cpu-ns"),
+        queued_ns: (sums.each("trace", "queued-ns") - of_calls("queued-ns")).max(0.0),
+    }
 }
 
 /// Softirqs that came between calls: they have a part of their own. Nothing of evidence that does not tell them apart.
@@ -154,10 +224,8 @@ fn tells_softirqs(sums: &Sums<'_>) -> bool {
 ///
 /// Of the time `q` that others had outside of calls, the part `q u / (u + c)` is in the server's own time
 /// `own = u + q u / (u + c)`, when `c` is its time in calls: that is solved for `u`.
-fn without_others(sums: &Sums<'_>, own_ns: f64) -> f64 {
-    let of_calls = |key| sums.calls().map(|name| sums.each(&format!("call {name}"), key)).sum::<f64>();
-    let others_ns = (sums.each("trace", "queued-ns") - of_calls("queued-ns")).max(0.0);
-    let (calls_ns, own_ns) = (of_calls("on-cpu-ns"), own_ns.max(0.0));
+fn without_others(own_ns: f64, calls_ns: f64, others_ns: f64) -> f64 {
+    let own_ns = own_ns.max(0.0);
     let linear = calls_ns + others_ns - own_ns;
     ((linear * linear + 4.0 * own_ns * calls_ns).sqrt() - linear) / 2.0
 }

@@ -109,8 +109,13 @@ mod tests {
 
     /// A process that was busy for so long in a window of a second.
     fn observed(cpu_ns: u64, calls: Vec<CallFigures>) -> Observation {
-        let cost =
-            ProbeCost { untraced_ns: 150.0, traced_ns: 400.0, inside_ns: 100.0, added_ns: (200.0, 300.0) };
+        let cost = ProbeCost {
+            untraced_ns: 150.0,
+            traced_ns: 400.0,
+            inside_ns: 100.0,
+            run_ns: 0.0,
+            added_ns: (200.0, 300.0),
+        };
         Observation {
             schema_version: SCHEMA_VERSION,
             fingerprint: Fingerprint { cpus_online: 2, ..Fingerprint::default() },

@@ -13,6 +13,7 @@ use weir_record::{
 use weir_stats::{decide::estimate, order::median};
 
 use crate::{
+    evidence,
     exclusion::{self, LITTLES_LAW_ERROR_MAX, STEAL_SHARE_MAX},
     exclusion_balance,
     gate::{Gate, TrialState},
@@ -56,6 +57,7 @@ pub(crate) fn all(
     ];
     checks.extend(slice_order::check(spec, gate, trials));
     checks.extend(exclusion_balance::check(spec, gate, trials));
+    checks.extend(evidence::check(trials));
     if spec.is_orders() {
         checks.insert(1, chain_whole(trials));
         checks.insert(2, wakes_recovered(&loads));

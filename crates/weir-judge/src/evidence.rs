@@ -3,19 +3,22 @@
 //! Where engine and kernel both count the calls for I/O, they must agree: a difference is a mistake of ours, not of the
 //! machine. What observing costs is a ratio of two slices of the same round, one observed and one not.
 
+use std::collections::BTreeSet;
+
 use weir_record::{
-    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, EvidenceSlice, WAKERS_MAX, Waker},
+    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, EvidenceSlice, GroupTax, WAKERS_MAX, Waker},
+    finding::Finding,
     machine::NetworkCounters,
     observation::Rung,
     spec::{CellSpec, StudySpec},
-    study::PairedRatio,
+    study::{Check, PairedRatio},
     trial::TrialRecord,
 };
 use weir_stats::decide::estimate;
 
 use crate::{
     account,
-    sums::{ENGINE_CALLS, Sums, right},
+    sums::{ENGINE_CALLS, GROUP_OF_CALLS, Sums, by_group, right},
 };
 
 /// With fewer rounds what observing costs has no interval that says anything.
@@ -28,6 +31,17 @@ const COUNTERS: [&str; 5] = ["enters", "wait-calls", "recv-calls", "send-calls",
 const WAITS: [&str; 7] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"];
 
 const ENTERS: [&str; 1] = ["io_uring_enter"];
+
+/// Whether the kernel's programs saw all that they were to see; absent where they saw nothing.
+pub(crate) fn check(trials: &[&TrialRecord]) -> Option<Check> {
+    let slices = || trials.iter().flat_map(|trial| right(trial).filter(|slice| slice.rung == Rung::Programs));
+    let rows = || slices().flat_map(|slice| &slice.readings).filter(|row| row.source == "trace");
+    let sum = |key: &str| rows().filter(|row| row.key == key).map(|row| row.value).sum::<f64>() as u64;
+    let (missed, without_room) = (sum("misses"), sum("threads-lost") + sum("wakes-lost"));
+    let detail = Finding::ProgramsComplete { missed, without_room, slices: slices().count() as u64 };
+    let passed = missed == 0 && without_room == 0;
+    slices().next().map(|_| Check { name: "programs-complete".to_owned(), passed, detail })
+}
 
 /// One entry for each arm and cell with slices that are right.
 pub(crate) fn all(spec: &StudySpec, trials: &[&TrialRecord]) -> Vec<ArmEvidence> {
@@ -63,7 +77,8 @@ fn of_arm(cell: &CellSpec, arm: &str, trials: &[&TrialRecord]) -> Option<ArmEvid
         network: network(&Sums::of(&all)),
         calls: calls(&sums),
         coverage: coverage(&sums),
-        tax: tax(&own),
+        tax: tax(&own, watched, unwatched),
+        tax_by_group: tax_by_group(&own),
         account: account::of_arm(&account::rounds(&cell.id, arm, trials)),
     })
 }
@@ -170,18 +185,30 @@ fn coverage(sums: &Sums<'_>) -> Option<Coverage> {
     Some(Coverage { engine: counted(engine), kernel: counted(kernel), at_edges })
 }
 
-/// What observing costs: in each round the server's CPU for a message with the programs over that without.
-fn tax(trials: &[&TrialRecord]) -> Option<PairedRatio> {
-    let log_cpu = |trial: &TrialRecord, is_traced: bool| {
-        let slices: Vec<&EvidenceSlice> = right(trial)
-            .filter(|slice| slice.rung < Rung::Strace && (slice.rung >= Rung::Programs) == is_traced)
-            .collect();
+/// Slices of a round.
+type Slices<'a> = Vec<&'a EvidenceSlice>;
+
+fn watched(trial: &TrialRecord) -> Slices<'_> {
+    right(trial).filter(|slice| slice.rung == Rung::Programs).collect()
+}
+
+fn unwatched(trial: &TrialRecord) -> Slices<'_> {
+    right(trial).filter(|slice| slice.rung < Rung::Programs).collect()
+}
+
+/// What observing costs: in each round the server's CPU for a message in some slices over that in others.
+fn tax<'a>(
+    trials: &[&'a TrialRecord],
+    with: impl Fn(&'a TrialRecord) -> Slices<'a>,
+    without: impl Fn(&'a TrialRecord) -> Slices<'a>,
+) -> Option<PairedRatio> {
+    let log_cpu = |slices: Slices<'a>| {
         let sums = Sums::of(&slices);
         let cost = sums.server_cpu_ns as f64 / sums.messages as f64;
         Some(cost.ln()).filter(|log| log.is_finite())
     };
     let logs: Vec<f64> =
-        trials.iter().filter_map(|trial| Some(log_cpu(trial, true)? - log_cpu(trial, false)?)).collect();
+        trials.iter().filter_map(|trial| Some(log_cpu(with(trial))? - log_cpu(without(trial))?)).collect();
     let found = estimate(&logs).filter(|_| logs.len() >= TAX_ROUNDS_MIN)?;
     let interval = Some((found.low.exp(), found.high.exp()));
     Some(PairedRatio {
@@ -189,6 +216,26 @@ fn tax(trials: &[&TrialRecord]) -> Option<PairedRatio> {
         interval,
         pairs: u32::try_from(logs.len()).unwrap_or(u32::MAX),
     })
+}
+
+/// Those at system calls first.
+fn tax_by_group(trials: &[&TrialRecord]) -> Vec<GroupTax> {
+    let found: BTreeSet<&str> =
+        trials.iter().flat_map(|trial| by_group(trial)).map(|(group, _)| group).collect();
+    let (of_calls, further): (Vec<&str>, Vec<&str>) = found.into_iter().partition(|it| *it == GROUP_OF_CALLS);
+    let of_group = |group: &str| {
+        let with = |trial| slices_of(trial, group);
+        let ratio = match group {
+            GROUP_OF_CALLS => tax(trials, with, unwatched),
+            _ => tax(trials, with, |trial| slices_of(trial, GROUP_OF_CALLS)),
+        }?;
+        Some(GroupTax { group: group.to_owned(), ratio })
+    };
+    of_calls.into_iter().chain(further).filter_map(of_group).collect()
+}
+
+fn slices_of<'a>(trial: &'a TrialRecord, group: &str) -> Slices<'a> {
+    by_group(trial).filter(|(own, _)| *own == group).map(|(_, slice)| slice).collect()
 }
 
 #[cfg(test)]
@@ -256,12 +303,53 @@ mod tests {
     }
 
     #[test]
+    fn events_that_no_program_saw_fail_a_check_that_only_watched_slices_have() {
+        let checked = |trials: &[TrialRecord]| check(&trials.iter().collect::<Vec<_>>());
+        let mut trials = trials(1_000.0);
+        assert!(checked(&trials).is_some_and(|check| check.passed));
+        for slice in &mut trials[0].evidence {
+            slice.readings.extend([row("trace", "misses", 2.0), row("trace", "wakes-lost", 3.0)]);
+        }
+        trials[0].evidence[0].readings.clear();
+        let found = checked(&trials).expect("there are such slices");
+        let detail = Finding::ProgramsComplete { missed: 2, without_room: 3, slices: 6 };
+        assert_eq!((found.passed, found.detail), (false, detail));
+        trials.iter_mut().for_each(|trial| trial.evidence.truncate(1));
+        assert_eq!(checked(&trials), None);
+    }
+
+    #[test]
     fn what_observing_costs_is_a_ratio_with_an_interval() {
         let tax = found(&trials(1_000.0))[0].tax.expect("there are pairs");
         assert!((tax.ratio - 1.2).abs() < 0.001, "{tax:?}");
         let (low, high) = tax.interval.expect("there are several");
         assert!(low < tax.ratio && tax.ratio < high && high - low < 0.01, "{tax:?}");
         assert_eq!(tax.pairs, 6);
+    }
+
+    #[test]
+    fn each_group_of_programs_has_its_cost_and_slices_with_few_of_them_are_in_nothing_else() {
+        let mut trials = trials(1_000.0);
+        let before = found(&trials)[0].clone();
+        assert_eq!(before.tax_by_group, []);
+        for trial in &mut trials {
+            let at = |cpu_ns, groups: &[&str]| {
+                let rows = groups.iter().map(|group| row("trace", &format!("group-{group}"), 1.0)).collect();
+                slice(Rung::Programs, 1_000, cpu_ns + u64::from(trial.block), rows)
+            };
+            let fewer = [
+                at(5_500, &["calls"]),
+                at(6_600, &["calls", "softirqs"]),
+                at(5_500, &["scheduling", "calls"]),
+            ];
+            trial.evidence.extend(fewer);
+        }
+        let after = found(&trials)[0].clone();
+        let of = |tax: &GroupTax| (tax.group.clone(), (tax.ratio.ratio * 100.0).round(), tax.ratio.pairs);
+        let groups: Vec<_> = after.tax_by_group.iter().map(of).collect();
+        let expected = [("calls", 110.0), ("scheduling", 100.0), ("softirqs", 120.0)];
+        assert_eq!(groups, expected.map(|(group, ratio)| (group.to_owned(), ratio, 6)));
+        assert_eq!(ArmEvidence { tax_by_group: Vec::new(), ..after }, before);
     }
 
     #[test]

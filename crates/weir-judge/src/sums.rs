@@ -26,8 +26,22 @@ pub(crate) const ENGINE_CALLS: [&str; 15] = [
     "epoll_ctl",
 ];
 
-/// Slices in which every message was right, and in which nothing watched that could not say what it saw.
+/// The programs at the edges of system calls, which every slice that the kernel's programs watch has.
+pub(crate) const GROUP_OF_CALLS: &str = "calls";
+
+/// Slices in which every message was right, and in which nothing watched that could not say what it saw, or saw less
+/// than it could.
 pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
+    of_right_messages(trial).filter(|slice| further_group(slice).is_none())
+}
+
+/// Slices in which the kernel's programs saw less than they could, so that their cost can be told: by what they saw
+/// beside the calls, or by the calls.
+pub(crate) fn by_group(trial: &TrialRecord) -> impl Iterator<Item = (&str, &EvidenceSlice)> {
+    of_right_messages(trial).filter_map(|slice| Some((further_group(slice)?, slice)))
+}
+
+fn of_right_messages(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice> {
     let is_right = |slice: &&EvidenceSlice| slice.slice.errors == 0 && slice.slice.messages > 0;
     let was_seen = |slice: &&EvidenceSlice| {
         let is_failure = |row: &Reading| {
@@ -36,6 +50,17 @@ pub(crate) fn right(trial: &TrialRecord) -> impl Iterator<Item = &EvidenceSlice>
         !slice.readings.iter().any(is_failure)
     };
     trial.evidence.iter().filter(is_right).filter(was_seen)
+}
+
+/// `None` where all groups looked, or none did. Older evidence does not say which did: all.
+fn further_group(slice: &EvidenceSlice) -> Option<&str> {
+    let of_trace = slice.readings.iter().filter(|row| row.source == "trace");
+    let groups: Vec<&str> = of_trace.filter_map(|row| row.key.strip_prefix("group-")).collect();
+    match groups.as_slice() {
+        [only] => Some(only),
+        [one, other] => Some(if *one == GROUP_OF_CALLS { other } else { one }),
+        _ => None,
+    }
 }
 
 /// What several slices add up to.

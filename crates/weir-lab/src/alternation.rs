@@ -104,13 +104,14 @@ pub fn round_ns(cell: &CellSpec, alternation: &Alternation, runs: u64) -> u64 {
 
 /// Longest the slices of evidence of a cell should take, over all its rounds and all arms but the second baseline.
 pub fn evidence_ns(cell: &CellSpec, runs: u64) -> u64 {
-    /// Letting programs into the kernel and taking them out, for each pair.
-    const PAIR_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
+    /// Attaching programs and detaching them, for each slice that they observe.
+    const PROGRAMS_OVERHEAD_NS: u64 = 150 * MILLISECOND_NS;
     let Some(plan) = cell.alternation.and_then(|alternation| alternation.evidence) else { return 0 };
-    let pairs = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
+    let all = u64::from(plan.rounds.min(cell.blocks)) * (runs - 1);
+    let observed = if plan.by_group { 5 } else { 1 };
     // Holding a server's threads, and answering all that is under way at the pace that strace leaves.
     let under_strace = if plan.strace { (runs - 1) * 2 * plan.slice_ns } else { 0 };
-    pairs * (2 * plan.slice_ns + PAIR_OVERHEAD_NS) + under_strace
+    all * ((1 + observed) * plan.slice_ns + observed * PROGRAMS_OVERHEAD_NS) + under_strace
 }
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ use std::{
 };
 
 use rustix::fs::Access;
-use weir_evidence::{crosscore::read_cross_core, fingerprint::program_hash, network, observer::Programs};
+use weir_evidence::{
+    crosscore::read_cross_core,
+    fingerprint::program_hash,
+    network,
+    observer::{LoadedPrograms, Programs},
+};
 use weir_record::{
     finding::Finding,
     machine::CrossCoreReading,
@@ -81,6 +86,7 @@ pub struct ProcessLauncher {
     began: Instant,
     trials: u64,
     files: Files,
+    programs: LoadedPrograms,
 }
 
 impl ProcessLauncher {
@@ -90,7 +96,15 @@ impl ProcessLauncher {
             (Some(server), Some(load)) if server != load => Some((*server, *load)),
             _ => None,
         };
-        Self { weir, deadlines, pair, began: Instant::now(), trials: 0, files: Files::default() }
+        Self {
+            weir,
+            deadlines,
+            pair,
+            began: Instant::now(),
+            trials: 0,
+            files: Files::default(),
+            programs: LoadedPrograms::default(),
+        }
     }
 
     /// The same with a run folder. Commands that name `{content}`, `{content_dir}` or `{scratch}` need one.
@@ -189,8 +203,8 @@ impl Launcher for ProcessLauncher {
             }
             None => {
                 let may_trace = request.evidence_slice_ns.is_some() && Programs::are_allowed();
-                let round =
-                    Round { weir: &self.weir, request, deadlines: &self.deadlines, number, may_trace };
+                let programs = may_trace.then_some(&self.programs);
+                let round = Round { weir: &self.weir, request, deadlines: &self.deadlines, number, programs };
                 round.run(&mut self.files)?
             }
         };

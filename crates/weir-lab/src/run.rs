@@ -519,6 +519,7 @@ impl Session<'_> {
                 .evidence
                 .filter(|evidence| planned.block < evidence.rounds)
                 .map(|evidence| evidence.slice_ns),
+            evidence_by_group: alternation.evidence.is_some_and(|evidence| evidence.by_group),
             evidence_strace: planned.block == 0
                 && alternation.evidence.is_some_and(|evidence| evidence.strace),
             arms: &arms,

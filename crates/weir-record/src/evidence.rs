@@ -75,6 +75,10 @@ pub struct ArmEvidence {
     /// Server CPU of slices the programs saw over that of those they did not, of the same rounds; absent where these
     /// are few.
     pub tax: Option<PairedRatio>,
+    /// The same of each group of programs, where slices were watched by fewer of them: by those at system calls over
+    /// none, and by one further group over those at system calls alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tax_by_group: Vec<GroupTax>,
     /// Where its server CPU goes; absent where the kernel's programs could not run beside a slice without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<CpuAccount>,
@@ -91,6 +95,15 @@ impl ArmEvidence {
     pub fn share(&self, on_cpu_ns: f64) -> f64 {
         on_cpu_ns / self.server_cpu_ns.max(f64::MIN_POSITIVE)
     }
+}
+
+/// What a group of the kernel's programs costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupTax {
+    /// `calls`, `scheduling`, `io_uring`, `softirqs`.
+    pub group: String,
+    /// Server CPU with it over that without it, of the same rounds.
+    pub ratio: PairedRatio,
 }
 
 /// How much one call does, by the engine's count, or by the kernel's where there is no engine of ours.

@@ -251,6 +251,15 @@ findings! {
         /// Largest change that passes where it is more than noise.
         change_max: f64,
     }
+    /// Whether the kernel's programs that observe saw everything.
+    ProgramsComplete = "programs-complete" {
+        /// Events at which one could not run, because it ran on that CPU already.
+        missed: u64,
+        /// Threads and wake-ups that found no room in a table.
+        without_room: u64,
+        /// Slices of evidence that they observed.
+        slices: u64,
+    }
     /// Trials that noise excluded, by arm.
     ExclusionsByArm = "exclusions-by-arm" {
         /// Each arm's.

@@ -40,6 +40,9 @@ pub struct Fingerprint {
     pub governor: Option<String>,
     /// Clock source.
     pub clocksource: String,
+    /// Whether softirqs are in no process's CPU (`CONFIG_IRQ_TIME_ACCOUNTING`); absent where that could not be tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub softirqs_are_apart: Option<bool>,
     /// Mitigations by vulnerability.
     pub mitigations: BTreeMap<String, String>,
     /// Limits and sysctls that decide results (`nofile`, `memlock`, `somaxconn`, `io_uring_disabled`, …).

@@ -364,6 +364,12 @@ pub struct CallFigures {
     /// Of it, softirqs.
     #[serde(default)]
     pub softirq_ns: u64,
+    /// Of it, the kernel's programs that looked, outside of softirqs, by their own readings of the clock.
+    #[serde(default)]
+    pub probe_ns: u64,
+    /// How often those ran; each run took [`ProbeCost::run_ns`] more than they say.
+    #[serde(default)]
+    pub probe_runs: u64,
     /// Time asleep.
     pub blocked_ns: u64,
     /// Time runnable without a CPU.
@@ -430,6 +436,12 @@ pub struct SoftirqFigures {
     pub count: u64,
     /// How long; this time is within that thread's.
     pub ns: u64,
+    /// Of it, the kernel's programs that looked, as in [`CallFigures::probe_ns`].
+    #[serde(default)]
+    pub probe_ns: u64,
+    /// How often those ran.
+    #[serde(default)]
+    pub probe_runs: u64,
     /// How often elsewhere on the machine.
     pub elsewhere_count: u64,
     /// How long.
@@ -456,6 +468,9 @@ pub struct ProbeCost {
     pub traced_ns: f64,
     /// Of that, what the programs themselves take for the call.
     pub inside_ns: f64,
+    /// What a run of a program takes beyond what it measures of itself.
+    #[serde(default)]
+    pub run_ns: f64,
     /// Range of the difference, between the quartiles of the repetitions.
     pub added_ns: (f64, f64),
 }

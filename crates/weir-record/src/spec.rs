@@ -306,6 +306,10 @@ pub struct EvidencePlan {
     pub rounds: u32,
     /// How long messages are started in one.
     pub slice_ns: u64,
+    /// Whether every arm has further ones in each of these rounds, in which fewer groups of programs look, so that
+    /// the cost of each group can be told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_group: bool,
     /// Whether every arm has one more in the first round, under `strace`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strace: bool,

@@ -20,7 +20,8 @@ const SMALL: f64 = 0.005;
 /// The section.
 pub(crate) fn section(view: &View<'_>) -> Content {
     Content::unless(view.result.evidence.is_empty(), || {
-        let found = [calls(view), wakers(view)].into_iter().filter(|table| !table.rows.is_empty());
+        let found =
+            [groups(view), calls(view), wakers(view)].into_iter().filter(|table| !table.rows.is_empty());
         let tables = [observers(view), per_message(view)].into_iter().chain(found);
         Section { tables: tables.collect(), ..Section::new(Word::EvidenceTitle, Word::EvidenceHelp) }
     })
@@ -60,6 +61,35 @@ fn agreement(view: &View<'_>, coverage: Option<Coverage>) -> String {
         format::count(coverage.engine),
         format::count(coverage.kernel)
     )
+}
+
+/// What each group of the kernel's programs costs, and over what.
+fn groups(view: &View<'_>) -> Table {
+    let rows = view.result.evidence.iter().flat_map(|arm| {
+        arm.tax_by_group.iter().map(|tax| {
+            let without = if tax.group == "calls" { Word::NotObserved } else { Word::GroupCalls };
+            vec![
+                view.cell_label(&arm.cell_id),
+                arm.arm.clone(),
+                group(view, &tax.group).to_owned(),
+                view.word(without).to_owned(),
+                change(tax.ratio.ratio - 1.0, tax.ratio.interval),
+                tax.ratio.pairs.to_string(),
+            ]
+        })
+    });
+    let text = [Word::Cell, Word::Arm, Word::GroupTaxOver, Word::GroupTaxCompared];
+    Table::new(view, &text, &[Word::EvidenceTax, Word::Pairs], rows.collect())
+}
+
+fn group<'t>(view: &View<'_>, key: &'t str) -> &'t str {
+    match key {
+        "calls" => view.word(Word::GroupCalls),
+        "scheduling" => view.word(Word::GroupScheduling),
+        "io_uring" => view.word(Word::GroupUring),
+        "softirqs" => view.word(Word::GroupSoftirqs),
+        other => other,
+    }
 }
 
 /// `+12.0 % [+10.1 %, +14.0 %]`.

@@ -16,7 +16,6 @@
 mod account;
 mod added_cost;
 mod aggregate;
-mod call_overhead;
 mod cause;
 mod chart;
 mod csv;

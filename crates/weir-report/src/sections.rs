@@ -2,8 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, call_overhead, cause, chart, evidence, goals, io_models, orders,
-    overview, published,
+    account, added_cost, aggregate, cause, chart, evidence, goals, io_models, orders, overview, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -31,7 +30,7 @@ const SECTIONS: [fn(&View<'_>) -> Content; 24] = [
     chart::why,
     account::section,
     evidence::section,
-    call_overhead::section,
+    chart::call_overhead,
     strace::section,
     listening,
     chart::timeline,

@@ -262,6 +262,13 @@ words! {
     EvidenceCompleted: "completed" | "처리 건수" | "完成数";
     EvidenceCpu: "server CPU, observed" | "서버 CPU(관찰 중)" | "服务器 CPU（观测中）";
     EvidenceTax: "cost of observing" | "관찰 비용" | "观测开销";
+    GroupTaxOver: "programs at" | "프로그램 위치" | "程序所在";
+    GroupTaxCompared: "compared with" | "비교 대상" | "对比";
+    GroupCalls: "system calls" | "시스템 콜" | "系统调用";
+    GroupScheduling: "switches and wake-ups" | "전환과 깨움" | "切换与唤醒";
+    GroupUring: "io_uring events" | "io_uring 이벤트" | "io_uring 事件";
+    GroupSoftirqs: "softirqs" | "softirq 처리" | "软中断";
+    NotObserved: "not observed" | "관찰 없음" | "未观测";
     SystemCall: "system call" | "시스템 콜" | "系统调用";
     CallCount: "calls" | "호출 수" | "调用次数";
     CallReturned: "returned by one" | "호출당 반환값" | "每次返回";
@@ -287,15 +294,15 @@ words! {
 
     AccountTitle: "Where the server CPU goes" | "서버 CPU가 쓰인 곳" | "服务器 CPU 用在哪里";
     AccountHelp: "Server CPU by place, divided by what was completed, from slices that the kernel's programs watched; what \
-        watching adds to an empty call is taken out. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
+        watching adds is taken out, as the programs measure it of themselves. Intervals are 99 %, over rounds; differences are within rounds, and the largest is first. The parts are held \
         against slices of the same rounds that nobody watched: an account closes when the whole interval of what is \
         explained lies within 95 % and 105 % of that CPU. What is left is a row of its own. A place says where CPU goes, \
         and not why."
-        | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰이 빈 호출에 더하는 몫은 뺐습니다. 구간은 라운드에 걸친 \
+        | "커널 프로그램이 관찰한 구간에서 얻은 서버 CPU를 쓰인 곳별로 나누고 처리 건수로 나눈 것입니다. 관찰로 늘어난 몫은 프로그램이 스스로 잰 만큼 뺐습니다. 구간은 라운드에 걸친 \
         99 %이고, 차이는 같은 라운드 안에서 구해 큰 것부터 적었습니다. 부분의 합은 같은 라운드의 관찰하지 않은 구간과 맞추어 봅니다. 설명된 비율의 \
         구간 전체가 95 %와 105 % 사이이면 합이 맞는 것입니다. 설명되지 않은 몫은 따로 적습니다. CPU가 어디에 쓰였는지를 보여 줄 뿐 원인을 \
         말하지는 않습니다."
-        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测给空调用增加的部分。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
+        | "服务器 CPU 按去向划分，再除以完成的数量，取自由内核程序观测的时间片，并已扣除观测增加的部分（由程序自行测得）。区间为各轮的 99 % 区间；差异在同一轮内求得，最大的排在最前。\
         各部分之和与同一轮中未被观测的时间片核对：可解释比例的整个区间落在 95 % 与 105 % 之间即为账目相符。无法解释的部分单列一行。\
         去向只说明 CPU 用在哪里，不说明原因。";
     CpuPlace: "place" | "쓰인 곳" | "去向";
@@ -337,9 +344,9 @@ words! {
     CallOverheadTitle: "System call overhead as traffic (connections) grows" | "트래픽(연결 수) 증가에 따른 시스템 콜 오버헤드"
         | "流量（连接数）增加时的系统调用开销";
     CallOverheadHelp: "From the same slices of evidence, for each completed one: how many system calls, and their time on a CPU \
-        with its part of the server CPU."
-        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다."
-        | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例。";
+        with its part of the server CPU. Both axes of a chart are logarithmic. What observing adds is in these times."
+        | "같은 관찰 구간에서 얻은 건당 값입니다. 시스템 콜 횟수, 그리고 CPU에서 쓴 시간과 서버 CPU 중 비율입니다. 그래프의 두 축은 로그입니다. 관찰로 늘어난 시간도 들어 있습니다."
+        | "取自同样的观测时间片，按每次完成计：系统调用次数，以及占用 CPU 的时间及其在服务器 CPU 中的比例。图的两个坐标轴均为对数。其中包含观测增加的时间。";
     StraceTitle: "System calls under strace" | "strace로 본 시스템 콜" | "strace 下的系统调用";
     StraceHelp: "One slice of each arm under strace -c -f -w, to show what such a table says and what it does not. strace sums the \
         time between begin and end of every call: waiting for work counts as work, one time for each thread that waits, and each \
@@ -520,6 +527,7 @@ words! {
     CheckOverflow: "no completion queue overflow" | "완료 큐 넘침 없음" | "完成队列无溢出";
     CheckExclusions: "noise set all arms aside alike" | "노이즈로 인한 제외가 비교 대상마다 고름" | "各方案被噪声剔除的程度相当";
     CheckSliceOrder: "slices do not depend on what ran before" | "슬라이스는 앞서 실행된 것에 영향받지 않음" | "时间片不受先前运行影响";
+    CheckPrograms: "the kernel's programs saw everything" | "커널 프로그램이 빠짐없이 관찰함" | "内核程序观测无遗漏";
     CheckStates: "machine states are known" | "머신 상태 확인됨" | "机器状态已知";
     CheckSteal: "little CPU time was stolen" | "빼앗긴 CPU 시간이 적음" | "被窃取的 CPU 时间很少";
     CheckForeign: "other processes were quiet" | "다른 프로세스가 조용함" | "其他进程安静";
@@ -652,6 +660,7 @@ pub(crate) fn check(name: &str) -> Option<Word> {
         "rate-kept" => Some(Word::CheckRate),
         "completion-overflow" => Some(Word::CheckOverflow),
         "machine-states" => Some(Word::CheckStates),
+        "programs-complete" => Some(Word::CheckPrograms),
         "slice-order" => Some(Word::CheckSliceOrder),
         "exclusions-balanced" => Some(Word::CheckExclusions),
         "steal" => Some(Word::CheckSteal),

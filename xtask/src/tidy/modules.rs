@@ -97,7 +97,6 @@ const ORDERS: &[(&str, &[&str])] = &[
             "overview",
             "aggregate",
             "strace",
-            "call_overhead",
             "orders",
             "goals",
             "account",

@@ -6,14 +6,20 @@ use std::{hint::black_box, io};
 
 use weir_record::observation::ProbeCost;
 
+use weir_sys::bpf::{Attachment, Program, Refused};
+
 use super::{
+    programs,
     tables::Side,
     tracer::{Tracer, TracerError, monotonic_ns},
 };
 
+/// Programs that are attached to find out what one more takes.
+const COPIES: usize = 4;
+
 /// Repetitions, each of [`CALLS`] calls: an interrupt spoils one, not the median.
 const REPETITIONS: usize = 9;
-const CALLS: u64 = 1_000;
+const CALLS: u64 = 250;
 /// `getppid`, which only reads a number.
 const CALL: u32 = weir_sys::syscalls::GETPPID;
 
@@ -39,14 +45,29 @@ pub fn tried(tracer: &Tracer, untraced: &[f64]) -> Result<Tried, TracerError> {
         |error: io::Error| TracerError::Refused { what: "a reading".to_owned(), log: String::new(), error };
     let own = std::process::id();
     tracer.observe(&[own], Side::First)?;
-    let before = tracer.read().map_err(failed)?;
+    let before = tracer.read_call(CALL).map_err(failed)?;
     let traced: Vec<f64> = (0..REPETITIONS).map(|_| time_of_calls()).collect();
-    let counts = tracer.read().map_err(failed)?.since(&before);
+    let call = tracer.read_call(CALL).map_err(failed)?.combined(&before, u64::saturating_sub);
     tracer.forget(own).map_err(failed)?;
-    let call = counts.calls.get(&CALL).copied().unwrap_or_default();
     let made = CALLS * REPETITIONS as u64;
-    let inside_ns = call.wall_ns as f64 / call.count.max(1) as f64;
-    Ok(Tried { cost: cost(untraced, &traced, inside_ns), made, counted: call.count })
+    let inside_ns = call.wall_ns() as f64 / call.count.max(1) as f64;
+    let cost = ProbeCost { run_ns: tracer.run_ns(), ..cost(untraced, &traced, inside_ns) };
+    Ok(Tried { cost, made, counted: call.count })
+}
+
+/// What one more program at the end of a call adds to it, when it does nothing but read the clock once: the median of
+/// the repetitions with several of them less that with one, for each.
+pub(super) fn of_run_ns() -> Result<f64, Refused> {
+    let load = || Program::load("weir_empty", &programs::empty().linked(|_| 0));
+    let attach =
+        |program: &Program| program.attach("sys_exit").map_err(|error| Refused { error, log: String::new() });
+    let median = || sorted(&untraced())[REPETITIONS / 2];
+    let first = load()?;
+    let _first = attach(&first)?;
+    let of_one = median();
+    let others = (0..COPIES).map(|_| load()).collect::<Result<Vec<Program>, Refused>>()?;
+    let _others = others.iter().map(attach).collect::<Result<Vec<Attachment>, Refused>>()?;
+    Ok(((median() - of_one) / COPIES as f64).max(0.0))
 }
 
 /// What a reading of the clock costs: the median of the repetitions.
@@ -74,6 +95,7 @@ fn cost(untraced: &[f64], traced: &[f64], inside_ns: f64) -> ProbeCost {
         untraced_ns: quartile(&without, 2),
         traced_ns: quartile(&with, 2),
         inside_ns,
+        run_ns: 0.0,
         added_ns: (quartile(&with, 1) - quartile(&without, 3), quartile(&with, 3) - quartile(&without, 1)),
     }
 }

@@ -7,14 +7,33 @@
 //! Why the counts are exact: the programs of one thread's calls run on that thread, one after another, without being
 //! preempted; values that several CPUs write are changed atomically. An event that came while the same program ran on
 //! that CPU is counted by the kernel as a miss, and told.
+//!
+//! Programs that run within a call or a softirq would be taken for a part of it. So they read the clock at their
+//! begin and at their end, and keep what they took of the thread or the softirq, and how often, beside its times.
+//! Those at the edges of a time read the clock on its inner side: where a call or a softirq begins at the end, where
+//! it ends at the begin.
+
+macro_rules! of_cpu {
+    ($name:ident) => {
+        field(offset_of!(CpuState, $name))
+    };
+}
+
+macro_rules! of_thread {
+    ($name:ident) => {
+        field(offset_of!(ThreadState, $name))
+    };
+}
+
+mod softirqs;
 
 use std::mem::offset_of;
 
 use super::{
     assembler::{Assembled, Assembler, Atomic, Condition, Helper, Label, Operation, Register, Width},
     tables::{
-        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, SoftirqState,
-        Table, ThreadState, URING_EVENTS, WakeKey, WakeState,
+        BUCKETS, CALLS_MAX, CallState, Counter, CpuState, MEMBERS_IN_WORD, SIDES, SOFTIRQS_MAX, Table,
+        ThreadState, URING_EVENTS, WakeKey, WakeState,
     },
 };
 use Register::{Frame, R0, R1, R2, R3, R4, R6, R7, R8, R9};
@@ -23,7 +42,9 @@ use Width::{Eight, Four};
 /// Places on the stack, from its end.
 const TASK: i16 = -8;
 const NUMBER: i16 = -16;
-const WAKE_KEY: i16 = NUMBER - size_of::<WakeKey>() as i16;
+/// When the program began.
+const BEGAN: i16 = -24;
+const WAKE_KEY: i16 = BEGAN - size_of::<WakeKey>() as i16;
 /// A value that is made new.
 const FRESH: i16 = WAKE_KEY - size_of::<ThreadState>() as i16;
 
@@ -61,6 +82,16 @@ impl Group {
     /// All groups.
     pub const ALL: [Self; 4] = [Self::Calls, Self::Scheduling, Self::Uring, Self::Softirqs];
 
+    /// Its name in readings.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Calls => "calls",
+            Self::Scheduling => "scheduling",
+            Self::Uring => "io_uring",
+            Self::Softirqs => "softirqs",
+        }
+    }
+
     /// Its programs with their tracepoints, in the order in which they are to begin. Who follows threads begins
     /// before who counts.
     pub(super) fn programs(self) -> Vec<(&'static str, Assembled)> {
@@ -71,7 +102,8 @@ impl Group {
                 let each = URING_EVENTS.iter().enumerate();
                 each.map(|(index, name)| (*name, uring_event(index))).collect()
             }
-            Self::Softirqs => vec![("softirq_entry", softirq_entry()), ("softirq_exit", softirq_exit())],
+            // Of a softirq whose begin was seen the end is seen as well.
+            Self::Softirqs => vec![("softirq_exit", softirqs::exit()), ("softirq_entry", softirqs::entry())],
         }
     }
 }
@@ -88,14 +120,16 @@ pub(super) fn idle() -> Assembled {
     it.finish()
 }
 
-fn field(offset: usize) -> i16 {
-    offset as i16
+/// A program that reads the clock once: what every run of a program takes beyond what it measures of itself.
+pub(super) fn empty() -> Assembled {
+    let mut it = begin();
+    it.call(Helper::MonotonicNs);
+    it.exit();
+    it.finish()
 }
 
-macro_rules! of_thread {
-    ($name:ident) => {
-        field(offset_of!(ThreadState, $name))
-    };
+fn field(offset: usize) -> i16 {
+    offset as i16
 }
 
 /// A program begins with its event's arguments in `R1`; they are kept in `R6`.
@@ -103,6 +137,45 @@ fn begin() -> Assembler {
     let mut it = Assembler::default();
     it.copy(R6, R1);
     it
+}
+
+/// The same with the time at which it began at [`BEGAN`], and in `R0`.
+fn begin_timed() -> Assembler {
+    let mut it = begin();
+    it.call(Helper::MonotonicNs);
+    it.store(Eight, Frame, BEGAN, R0);
+    it
+}
+
+/// `R0 =` how long the program has run; `R1` to `R5` are lost.
+fn own_time(it: &mut Assembler) {
+    it.call(Helper::MonotonicNs);
+    it.load(Eight, R1, Frame, BEGAN);
+    it.with(Operation::Subtract, R0, R1);
+}
+
+/// Keeps what this run of the program took: of the softirq if there is one, or else of the thread that runs, if it is
+/// observed. All but `R6`, `R8` and `R9` is lost.
+fn charge(it: &mut Assembler) {
+    let (thread, done) = (it.label(), it.label());
+    element(it, Table::Cpu, 0, done);
+    it.copy(R7, R0);
+    it.load(Eight, R1, R7, of_cpu!(softirq));
+    it.jump_if(Condition::Equal, R1, 0, thread);
+    own_time(it);
+    it.add_to(R7, of_cpu!(probe_ns), R0, R1);
+    it.add_number_to(R7, of_cpu!(probe_runs), 1, R1);
+    it.jump(done);
+    it.bind(thread);
+    it.call(Helper::CurrentTask);
+    it.store(Eight, Frame, TASK, R0);
+    it.lookup(Table::Threads, TASK);
+    it.jump_if(Condition::Equal, R0, 0, done);
+    it.copy(R7, R0);
+    own_time(it);
+    it.add_to(R7, of_thread!(probe_ns), R0, R1);
+    it.add_number_to(R7, of_thread!(probe_runs), 1, R1);
+    it.bind(done);
 }
 
 /// The event's argument of this index.
@@ -235,12 +308,16 @@ fn sys_enter() -> Assembled {
     // Numbers change when a thread that is not the first one calls exec.
     it.call(Helper::CurrentIds);
     it.store(Eight, R9, of_thread!(ids), R0);
-    it.load(Eight, R1, R9, of_thread!(blocked_ns));
-    it.store(Eight, R9, of_thread!(entered_blocked_ns), R1);
-    it.load(Eight, R1, R9, of_thread!(queued_ns));
-    it.store(Eight, R9, of_thread!(entered_queued_ns), R1);
-    it.load(Eight, R1, R9, of_thread!(softirq_ns));
-    it.store(Eight, R9, of_thread!(entered_softirq_ns), R1);
+    for (total, entered) in [
+        (of_thread!(blocked_ns), of_thread!(entered_blocked_ns)),
+        (of_thread!(queued_ns), of_thread!(entered_queued_ns)),
+        (of_thread!(softirq_ns), of_thread!(entered_softirq_ns)),
+        (of_thread!(probe_ns), of_thread!(entered_probe_ns)),
+        (of_thread!(probe_runs), of_thread!(entered_probe_runs)),
+    ] {
+        it.load(Eight, R1, R9, total);
+        it.store(Eight, R9, entered, R1);
+    }
     argument(&mut it, R1, 1);
     it.store(Four, R9, of_thread!(call_number), R1);
     it.store_number(Four, R9, of_thread!(is_newborn), 0);
@@ -271,11 +348,9 @@ fn call_of_thread(it: &mut Assembler, absent: Label) {
 
 /// Arguments: registers, answer.
 fn sys_exit() -> Assembled {
-    let mut it = begin();
+    let mut it = begin_timed();
     let (leave, cut, was_seen) = (it.label(), it.label(), it.label());
     current_thread(&mut it, leave);
-    it.call(Helper::MonotonicNs);
-    it.copy(R7, R0);
     it.load(Eight, R1, R9, of_thread!(entered_ns));
     it.jump_if(Condition::NotEqual, R1, 0, was_seen);
     // A new thread comes back from the call that made it, which another thread entered.
@@ -292,6 +367,7 @@ fn sys_exit() -> Assembled {
     it.jump(leave);
 
     it.bind(was_seen);
+    it.load(Eight, R7, Frame, BEGAN);
     it.with(Operation::Subtract, R7, R1);
     it.store_number(Eight, R9, of_thread!(entered_ns), 0);
     call_of_thread(&mut it, leave);
@@ -308,27 +384,60 @@ macro_rules! of_call {
     };
 }
 
+/// `R2 =` what a total of the thread in `R9` grew by since its call began, added to a sum of the call in `R8` and to
+/// one of the thread's own.
+fn within_call(it: &mut Assembler, (total, entered): (i16, i16), sum: i16, sum_of_thread: Option<i16>) {
+    it.load(Eight, R2, R9, total);
+    it.load(Eight, R3, R9, entered);
+    it.with(Operation::Subtract, R2, R3);
+    it.add_to(R8, sum, R2, R1);
+    if let Some(own) = sum_of_thread {
+        it.add_to(R9, own, R2, R1);
+    }
+}
+
 /// Adds the call of the thread in `R9`, which took `R7`, to the state in `R8`.
 fn add_call(it: &mut Assembler) {
     let (failed, found_nothing, done) = (it.label(), it.label(), it.label());
     it.add_number_to(R8, of_call!(count), 1, R1);
-    it.add_to(R8, of_call!(wall_ns), R7, R1);
     // What is left of the wall time in R4 is time on a CPU.
     it.copy(R4, R7);
-    for (total, entered, sum) in [
-        (of_thread!(blocked_ns), of_thread!(entered_blocked_ns), of_call!(blocked_ns)),
-        (of_thread!(queued_ns), of_thread!(entered_queued_ns), of_call!(queued_ns)),
+    for (total, entered, sum, sum_of_thread) in [
+        (of_thread!(blocked_ns), of_thread!(entered_blocked_ns), of_call!(blocked_ns), None),
+        (
+            of_thread!(queued_ns),
+            of_thread!(entered_queued_ns),
+            of_call!(queued_ns),
+            Some(of_thread!(in_calls_queued_ns)),
+        ),
     ] {
-        it.load(Eight, R2, R9, total);
-        it.load(Eight, R3, R9, entered);
-        it.with(Operation::Subtract, R2, R3);
+        within_call(it, (total, entered), sum, sum_of_thread);
         it.with(Operation::Subtract, R4, R2);
-        it.add_to(R8, sum, R2, R1);
     }
-    it.load(Eight, R2, R9, of_thread!(softirq_ns));
-    it.load(Eight, R3, R9, of_thread!(entered_softirq_ns));
-    it.with(Operation::Subtract, R2, R3);
-    it.add_to(R8, of_call!(softirq_ns), R2, R1);
+    for (total, entered, sum, sum_of_thread) in [
+        (
+            of_thread!(softirq_ns),
+            of_thread!(entered_softirq_ns),
+            of_call!(softirq_ns),
+            of_thread!(in_calls_softirq_ns),
+        ),
+        (
+            of_thread!(probe_ns),
+            of_thread!(entered_probe_ns),
+            of_call!(probe_ns),
+            of_thread!(in_calls_probe_ns),
+        ),
+        (
+            of_thread!(probe_runs),
+            of_thread!(entered_probe_runs),
+            of_call!(probe_runs),
+            of_thread!(in_calls_probe_runs),
+        ),
+    ] {
+        within_call(it, (total, entered), sum, Some(sum_of_thread));
+    }
+    it.add_to(R8, of_call!(on_cpu_ns), R4, R1);
+    it.add_to(R9, of_thread!(in_calls_ns), R4, R1);
     argument(it, R2, 1);
     it.jump_if(Condition::Less, R2, 0, failed);
     it.add_to(R8, of_call!(returned), R2, R1);
@@ -372,10 +481,10 @@ fn add_bucket(it: &mut Assembler) {
 
 /// Arguments: whether it was preempted, the thread that stops, the one that goes on, why the first one stops.
 fn sched_switch() -> Assembled {
-    let mut it = begin();
+    let mut it = begin_timed();
     let (next, preempted, leave, woken) = (it.label(), it.label(), it.label(), it.label());
     current_thread(&mut it, next);
-    it.call(Helper::MonotonicNs);
+    it.load(Eight, R0, Frame, BEGAN);
     it.store(Eight, R9, of_thread!(parked_ns), R0);
     it.store_number(Eight, R9, of_thread!(woken_ns), 0);
     argument(&mut it, R1, 0);
@@ -411,6 +520,8 @@ fn sched_switch() -> Assembled {
     it.add_to(R9, of_thread!(queued_ns), R0, R1);
     it.with(Operation::Subtract, R2, R8);
     it.add_to(R9, of_thread!(blocked_ns), R2, R1);
+    // The way to this program was the one thread's time, and the way back is the other's.
+    it.add_number_to(R9, of_thread!(probe_runs), 1, R1);
     it.bind(leave);
     it.exit();
     it.finish()
@@ -447,7 +558,7 @@ fn end_of_thread(it: &mut Assembler) {
 
 /// Argument: the thread that is woken. Runs on whoever wakes it.
 fn sched_waking() -> Assembled {
-    let mut it = begin();
+    let mut it = begin_timed();
     let (leave, known, lost) = (it.label(), it.label(), it.label());
     argument(&mut it, R1, 0);
     it.store(Eight, Frame, TASK, R1);
@@ -471,7 +582,7 @@ fn sched_waking() -> Assembled {
     it.call(Helper::CurrentIds);
     it.store(Eight, Frame, WAKE_KEY + field(offset_of!(WakeKey, waker)), R0);
     element(&mut it, Table::Cpu, 0, leave);
-    it.load(Eight, R1, R0, field(offset_of!(CpuState, softirq)));
+    it.load(Eight, R1, R0, of_cpu!(softirq));
     it.store(Four, Frame, WAKE_KEY + field(offset_of!(WakeKey, softirq)), R1);
     it.lookup(Table::Wakes, WAKE_KEY);
     it.jump_if(Condition::NotEqual, R0, 0, known);
@@ -491,6 +602,7 @@ fn sched_waking() -> Assembled {
     it.bind(lost);
     count(&mut it, Counter::WakesLost as u32);
     it.bind(leave);
+    charge(&mut it);
     it.exit();
     it.finish()
 }
@@ -517,7 +629,7 @@ fn sched_process_fork() -> Assembled {
 
 /// Counts an event by whether the thread that runs is observed.
 fn uring_event(index: usize) -> Assembled {
-    let mut it = begin();
+    let mut it = begin_timed();
     let (elsewhere, leave) = (it.label(), it.label());
     let counter = Counter::Uring as u32 + (1 + SIDES) * index as u32;
     current_thread(&mut it, elsewhere);
@@ -526,57 +638,7 @@ fn uring_event(index: usize) -> Assembled {
     it.bind(elsewhere);
     count(&mut it, counter);
     it.bind(leave);
-    it.exit();
-    it.finish()
-}
-
-/// Argument: kind.
-fn softirq_entry() -> Assembled {
-    let mut it = begin();
-    let leave = it.label();
-    it.call(Helper::MonotonicNs);
-    it.copy(R7, R0);
-    element(&mut it, Table::Cpu, 0, leave);
-    it.store(Eight, R0, field(offset_of!(CpuState, softirq_entered_ns)), R7);
-    argument(&mut it, R1, 0);
-    it.with_number(Operation::Add, R1, 1);
-    it.store(Eight, R0, field(offset_of!(CpuState, softirq)), R1);
-    it.bind(leave);
-    it.exit();
-    it.finish()
-}
-
-/// Argument: kind.
-fn softirq_exit() -> Assembled {
-    let mut it = begin();
-    let (leave, elsewhere) = (it.label(), it.label());
-    element(&mut it, Table::Cpu, 0, leave);
-    it.copy(R9, R0);
-    it.store_number(Eight, R9, field(offset_of!(CpuState, softirq)), 0);
-    it.load(Eight, R8, R9, field(offset_of!(CpuState, softirq_entered_ns)));
-    it.jump_if(Condition::Equal, R8, 0, leave);
-    it.call(Helper::MonotonicNs);
-    it.copy(R7, R0);
-    it.with(Operation::Subtract, R7, R8);
-    argument(&mut it, R8, 0);
-    // A kind that is not known yet would be another one's: it is left out.
-    it.jump_if(Condition::Above, R8, SOFTIRQS_MAX as i32 - 1, leave);
-    it.call(Helper::CurrentTask);
-    it.store(Eight, Frame, TASK, R0);
-    it.lookup(Table::Threads, TASK);
-    it.jump_if(Condition::Equal, R0, 0, elsewhere);
-    it.add_to(R0, of_thread!(softirq_ns), R7, R1);
-    it.load(Eight, R1, R0, of_thread!(side));
-    it.with_number(Operation::Add, R1, 1);
-    it.with_number(Operation::ShiftLeft, R1, SOFTIRQS_MAX.ilog2() as i32);
-    it.with(Operation::Add, R8, R1);
-    it.bind(elsewhere);
-    it.store(Four, Frame, NUMBER, R8);
-    it.lookup(Table::Softirqs, NUMBER);
-    it.jump_if(Condition::Equal, R0, 0, leave);
-    it.add_number_to(R0, field(offset_of!(SoftirqState, count)), 1, R1);
-    it.add_to(R0, field(offset_of!(SoftirqState, ns)), R7, R1);
-    it.bind(leave);
+    charge(&mut it);
     it.exit();
     it.finish()
 }

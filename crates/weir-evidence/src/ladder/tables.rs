@@ -103,6 +103,8 @@ pub(super) struct ThreadState {
     pub(super) entered_blocked_ns: u64,
     pub(super) entered_queued_ns: u64,
     pub(super) entered_softirq_ns: u64,
+    pub(super) entered_probe_ns: u64,
+    pub(super) entered_probe_runs: u64,
     /// When it left its CPU; 0 while it has one.
     pub(super) parked_ns: u64,
     /// When it became runnable since; 0 when it did not.
@@ -113,6 +115,16 @@ pub(super) struct ThreadState {
     pub(super) queued_ns: u64,
     /// Sum of the times it was interrupted by softirqs.
     pub(super) softirq_ns: u64,
+    /// What our own programs took of it, by their own clock readings, but for those within softirqs, which are in the
+    /// softirqs' times; and how often they ran.
+    pub(super) probe_ns: u64,
+    pub(super) probe_runs: u64,
+    /// Time on a CPU in calls that returned; of its other sums the part that came within such calls.
+    pub(super) in_calls_ns: u64,
+    pub(super) in_calls_queued_ns: u64,
+    pub(super) in_calls_softirq_ns: u64,
+    pub(super) in_calls_probe_ns: u64,
+    pub(super) in_calls_probe_runs: u64,
     pub(super) sleeps: u64,
     pub(super) preemptions: u64,
     /// Process in the upper half, thread in the lower.
@@ -133,10 +145,14 @@ pub(super) struct CallState {
     pub(super) again: u64,
     pub(super) again_ns: u64,
     pub(super) returned: u64,
-    pub(super) wall_ns: u64,
+    /// A sum of its own: were it what is left of the wall time, a reading between two additions would take a sleep for
+    /// work.
+    pub(super) on_cpu_ns: u64,
     pub(super) blocked_ns: u64,
     pub(super) queued_ns: u64,
     pub(super) softirq_ns: u64,
+    pub(super) probe_ns: u64,
+    pub(super) probe_runs: u64,
     pub(super) unreturned: u64,
     pub(super) buckets: [u64; BUCKETS],
 }
@@ -144,9 +160,14 @@ pub(super) struct CallState {
 /// A CPU.
 #[repr(C)]
 pub(super) struct CpuState {
+    /// When the program at the softirq's begin began, and when it was done; 0 outside.
+    pub(super) softirq_began_ns: u64,
     pub(super) softirq_entered_ns: u64,
     /// Kind of the softirq that runs, plus one; 0 outside.
     pub(super) softirq: u64,
+    /// What our own programs have taken of it so far.
+    pub(super) probe_ns: u64,
+    pub(super) probe_runs: u64,
 }
 
 /// Who woke whom.
@@ -173,6 +194,9 @@ pub(super) struct WakeState {
 pub(super) struct SoftirqState {
     pub(super) count: u64,
     pub(super) ns: u64,
+    /// Of it, our own programs, and how often they ran.
+    pub(super) probe_ns: u64,
+    pub(super) probe_runs: u64,
 }
 
 /// A single number; most of them have one for each side, that of the first in front.
@@ -224,6 +248,12 @@ pub struct TracedThread {
     pub blocked_ns: u64,
     /// Time runnable without a CPU, likewise.
     pub queued_ns: u64,
+    /// Time in softirqs that interrupted it.
+    pub softirq_ns: u64,
+    /// What our own programs took of it outside of softirqs.
+    pub probe: ProbeTime,
+    /// Of all these, what came within calls that returned.
+    pub in_calls: InCalls,
     /// Times it went to sleep.
     pub sleeps: u64,
     /// Times it lost its CPU to another thread.
@@ -232,6 +262,82 @@ pub struct TracedThread {
     pub in_call: Option<(u32, u64)>,
     /// Since when it has no CPU.
     pub parked_since_ns: Option<u64>,
+}
+
+/// What our own programs took, by their own clock readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeTime {
+    /// Between the first and the last reading of each run.
+    pub ns: u64,
+    /// Runs. Each took more than `ns` says by the way to the program and back, and by a reading of the clock.
+    pub runs: u64,
+}
+
+impl ProbeTime {
+    /// Field by field.
+    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self { ns: both(self.ns, other.ns), runs: both(self.runs, other.runs) }
+    }
+}
+
+/// What of a thread's times came within calls that returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InCalls {
+    /// On a CPU, with softirqs and with our own programs.
+    pub on_cpu_ns: u64,
+    /// Runnable without a CPU.
+    pub queued_ns: u64,
+    /// In softirqs.
+    pub softirq_ns: u64,
+    /// In our own programs.
+    pub probe: ProbeTime,
+}
+
+impl InCalls {
+    /// Field by field.
+    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            on_cpu_ns: both(self.on_cpu_ns, other.on_cpu_ns),
+            queued_ns: both(self.queued_ns, other.queued_ns),
+            softirq_ns: both(self.softirq_ns, other.softirq_ns),
+            probe: self.probe.combined(&other.probe, both),
+        }
+    }
+}
+
+/// Softirqs of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracedSoftirq {
+    /// How often it ran.
+    pub count: u64,
+    /// How long.
+    pub ns: u64,
+    /// Of it, our own programs.
+    pub probe: ProbeTime,
+}
+
+impl TracedSoftirq {
+    /// Of one CPU.
+    pub(super) fn decode(bytes: &[u8]) -> Self {
+        let at = |offset| word(bytes, offset);
+        Self {
+            count: at(offset_of!(SoftirqState, count)),
+            ns: at(offset_of!(SoftirqState, ns)),
+            probe: ProbeTime {
+                ns: at(offset_of!(SoftirqState, probe_ns)),
+                runs: at(offset_of!(SoftirqState, probe_runs)),
+            },
+        }
+    }
+
+    /// Field by field.
+    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64 + Copy) -> Self {
+        Self {
+            count: both(self.count, other.count),
+            ns: both(self.ns, other.ns),
+            probe: self.probe.combined(&other.probe, both),
+        }
+    }
 }
 
 /// One kind of system call.
@@ -247,14 +353,16 @@ pub struct TracedCall {
     pub again_ns: u64,
     /// Sum of the positive answers: bytes of transfers, events of waits, submissions of `io_uring_enter`.
     pub returned: u64,
-    /// Time between begin and end.
-    pub wall_ns: u64,
-    /// Of it, asleep.
+    /// Time on a CPU, interrupts that came meanwhile included.
+    pub on_cpu_ns: u64,
+    /// Time asleep.
     pub blocked_ns: u64,
-    /// Of it, runnable without a CPU.
+    /// Time runnable without a CPU.
     pub queued_ns: u64,
-    /// Of it, softirqs, which are on a CPU.
+    /// Of the time on a CPU, softirqs.
     pub softirq_ns: u64,
+    /// Of it, our own programs outside of softirqs.
+    pub probe: ProbeTime,
     /// Calls in which their thread ended.
     pub unreturned: u64,
     /// Calls by wall time, see [`BUCKETS`].
@@ -317,6 +425,20 @@ impl TracedThread {
             calls: at(offset_of!(ThreadState, calls)),
             blocked_ns: at(offset_of!(ThreadState, blocked_ns)),
             queued_ns: at(offset_of!(ThreadState, queued_ns)),
+            softirq_ns: at(offset_of!(ThreadState, softirq_ns)),
+            probe: ProbeTime {
+                ns: at(offset_of!(ThreadState, probe_ns)),
+                runs: at(offset_of!(ThreadState, probe_runs)),
+            },
+            in_calls: InCalls {
+                on_cpu_ns: at(offset_of!(ThreadState, in_calls_ns)),
+                queued_ns: at(offset_of!(ThreadState, in_calls_queued_ns)),
+                softirq_ns: at(offset_of!(ThreadState, in_calls_softirq_ns)),
+                probe: ProbeTime {
+                    ns: at(offset_of!(ThreadState, in_calls_probe_ns)),
+                    runs: at(offset_of!(ThreadState, in_calls_probe_runs)),
+                },
+            },
             sleeps: at(offset_of!(ThreadState, sleeps)),
             preemptions: at(offset_of!(ThreadState, preemptions)),
             in_call: (entered_ns > 0).then_some((call_number, entered_ns)),
@@ -336,32 +458,37 @@ impl TracedCall {
             again: at(offset_of!(CallState, again)),
             again_ns: at(offset_of!(CallState, again_ns)),
             returned: at(offset_of!(CallState, returned)),
-            wall_ns: at(offset_of!(CallState, wall_ns)),
+            on_cpu_ns: at(offset_of!(CallState, on_cpu_ns)),
             blocked_ns: at(offset_of!(CallState, blocked_ns)),
             queued_ns: at(offset_of!(CallState, queued_ns)),
             softirq_ns: at(offset_of!(CallState, softirq_ns)),
+            probe: ProbeTime {
+                ns: at(offset_of!(CallState, probe_ns)),
+                runs: at(offset_of!(CallState, probe_runs)),
+            },
             unreturned: at(offset_of!(CallState, unreturned)),
             buckets: std::array::from_fn(bucket),
         }
     }
 
-    /// Time on a CPU, interrupts that came meanwhile included.
-    pub fn on_cpu_ns(&self) -> u64 {
-        self.wall_ns.saturating_sub(self.blocked_ns).saturating_sub(self.queued_ns)
+    /// Time between begin and end.
+    pub fn wall_ns(&self) -> u64 {
+        self.on_cpu_ns + self.blocked_ns + self.queued_ns
     }
 
     /// Field by field.
-    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64) -> Self {
+    pub(super) fn combined(&self, other: &Self, both: impl Fn(u64, u64) -> u64 + Copy) -> Self {
         Self {
             count: both(self.count, other.count),
             errors: both(self.errors, other.errors),
             again: both(self.again, other.again),
             again_ns: both(self.again_ns, other.again_ns),
             returned: both(self.returned, other.returned),
-            wall_ns: both(self.wall_ns, other.wall_ns),
+            on_cpu_ns: both(self.on_cpu_ns, other.on_cpu_ns),
             blocked_ns: both(self.blocked_ns, other.blocked_ns),
             queued_ns: both(self.queued_ns, other.queued_ns),
             softirq_ns: both(self.softirq_ns, other.softirq_ns),
+            probe: self.probe.combined(&other.probe, both),
             unreturned: both(self.unreturned, other.unreturned),
             buckets: std::array::from_fn(|index| both(self.buckets[index], other.buckets[index])),
         }
@@ -387,11 +514,6 @@ impl TracedWake {
     }
 }
 
-/// Count and time of a softirq on one CPU.
-pub(super) fn decode_softirq(bytes: &[u8]) -> (u64, u64) {
-    (word(bytes, offset_of!(SoftirqState, count)), word(bytes, offset_of!(SoftirqState, ns)))
-}
-
 /// A counter on one CPU.
 pub(super) fn decode_counter(bytes: &[u8]) -> u64 {
     word(bytes, 0)
@@ -405,7 +527,7 @@ mod tests {
     fn no_length_of_a_value_makes_reading_fail() {
         for length in 0..size_of::<CallState>() {
             let bytes = vec![0xff; length];
-            let _ = (TracedThread::decode(&bytes), TracedCall::decode(&bytes), decode_softirq(&bytes));
+            let _ = (TracedThread::decode(&bytes), TracedCall::decode(&bytes), TracedSoftirq::decode(&bytes));
             let _ = TracedWake::decode(&bytes, &bytes);
         }
     }

@@ -8,7 +8,7 @@ use weir_record::observation::{
 use weir_sys::syscalls;
 
 use super::{
-    tables::{TracedCall, TracedWake},
+    tables::{TracedCall, TracedSoftirq, TracedWake},
     tracer::KernelCounts,
 };
 
@@ -72,8 +72,10 @@ fn call(number: u32, sums: &TracedCall, (in_flight, in_flight_ns): (u64, u64)) -
         again: sums.again,
         again_ns: sums.again_ns,
         returned: sums.returned,
-        on_cpu_ns: sums.on_cpu_ns(),
+        on_cpu_ns: sums.on_cpu_ns,
         softirq_ns: sums.softirq_ns,
+        probe_ns: sums.probe.ns,
+        probe_runs: sums.probe.runs,
         blocked_ns: sums.blocked_ns,
         queued_ns: sums.queued_ns,
         in_flight,
@@ -117,14 +119,16 @@ fn wake(wake: &TracedWake) -> WakeFigures {
 }
 
 fn softirqs(counts: &KernelCounts) -> Vec<SoftirqFigures> {
-    let figures = |(kind, [own, elsewhere]): (&u32, &[(u64, u64); 2])| SoftirqFigures {
+    let figures = |(kind, [own, elsewhere]): (&u32, &[TracedSoftirq; 2])| SoftirqFigures {
         kind: SOFTIRQS
             .get(*kind as usize)
             .map_or_else(|| format!("softirq_{kind}"), |name| (*name).to_owned()),
-        count: own.0,
-        ns: own.1,
-        elsewhere_count: elsewhere.0,
-        elsewhere_ns: elsewhere.1,
+        count: own.count,
+        ns: own.ns,
+        probe_ns: own.probe.ns,
+        probe_runs: own.probe.runs,
+        elsewhere_count: elsewhere.count,
+        elsewhere_ns: elsewhere.ns,
     };
     counts.softirqs.iter().map(figures).collect()
 }
@@ -169,7 +173,7 @@ mod tests {
     #[test]
     fn numbers_without_a_name_are_told_as_numbers() {
         let mut counts = KernelCounts::default();
-        let once = TracedCall { count: 1, wall_ns: 8, ..TracedCall::default() };
+        let once = TracedCall { count: 1, on_cpu_ns: 8, ..TracedCall::default() };
         counts.calls.insert(511, once);
         let trace = trace(&counts, 0, true, ProbeCost::default());
         assert_eq!((trace.calls[0].name.as_str(), trace.calls[0].purpose), ("syscall_511", Purpose::Other));

@@ -1,8 +1,10 @@
 //! Programs at work: loading them, attaching them, reading their tables.
 //!
 //! While a [`Tracer`] lives, every system call and every switch of the whole machine runs a few dozen instructions
-//! more. Nothing is sampled and nothing is copied out for each event: the kernel keeps the sums, and a reading takes
-//! them as they are. Dropping the tracer, or dying, takes everything out of the kernel.
+//! more, from when it is told to begin until it is told to stop. Programs and tables stay in the kernel between, where
+//! nothing runs them, because letting them in costs more than most of what is observed. Nothing is sampled and
+//! nothing is copied out for each event: the kernel keeps the sums, and a reading takes them as they are. Dropping
+//! the tracer, or dying, takes everything out of the kernel.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,11 +14,13 @@ use std::{
 use weir_sys::bpf::{Attachment, Map, Program, Refused};
 
 use super::{
+    assembler::Assembled,
+    cost,
     programs::{self, Group},
     rung,
     tables::{
         self, CALLS_MAX, Counter, MEMBERS_IN_WORD, PID_LIMIT, SIDES, SOFTIRQS_MAX, Side, Table, TracedCall,
-        TracedThread, TracedWake, URING_EVENTS,
+        TracedSoftirq, TracedThread, TracedWake, URING_EVENTS,
     },
 };
 
@@ -42,6 +46,12 @@ pub enum TracerError {
     PidNamespace,
 }
 
+impl TracerError {
+    fn of(what: &str, refused: Refused) -> Self {
+        Self::Refused { what: what.to_owned(), log: refused.log, error: refused.error }
+    }
+}
+
 fn words(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!(": {log}") }
 }
@@ -57,14 +67,29 @@ pub struct LeftOut {
     pub error: io::Error,
 }
 
-/// Programs that count.
+/// Programs that count, or rest.
 #[derive(Debug)]
 pub struct Tracer {
     tables: HashMap<&'static str, Map>,
-    /// In the order in which they were attached; those of the calls are last.
-    attached: Vec<(&'static str, Program, Attachment)>,
+    /// In the order in which they are to be attached; those of the calls are last.
+    programs: Vec<Loaded>,
+    attached: Vec<Attachment>,
+    /// Groups that were asked for and are whole.
+    groups: Vec<Group>,
     left_out: Vec<LeftOut>,
+    run_ns: f64,
 }
+
+#[derive(Debug)]
+struct Loaded {
+    /// `None` of the one that every group needs.
+    group: Option<Group>,
+    tracepoint: &'static str,
+    program: Program,
+}
+
+/// Scheduling first, because a call's time is not split by what is not seen, and calls last.
+const ORDER: [Group; 4] = [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Calls];
 
 /// Sums since the tracer began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,8 +110,8 @@ pub struct KernelCounts {
     pub ended_queued_ns: u64,
     /// Who woke whom.
     pub wakes: Vec<TracedWake>,
-    /// By kind: count and time while an observed thread had the CPU, count and time elsewhere.
-    pub softirqs: BTreeMap<u32, [(u64, u64); 2]>,
+    /// By kind: while an observed thread had the CPU, and elsewhere.
+    pub softirqs: BTreeMap<u32, [TracedSoftirq; 2]>,
     /// By event: in observed threads, elsewhere on the machine.
     pub uring: BTreeMap<&'static str, (u64, u64)>,
     /// Times a thread could not be followed because [`tables::THREADS_MAX`] were.
@@ -102,6 +127,17 @@ impl Tracer {
     ///
     /// Groups that the kernel cannot give are left out and named, but for the calls, without which there is nothing.
     pub fn start(members: &[u32], groups: &[Group]) -> Result<Self, TracerError> {
+        let mut tracer = Self::load(groups)?;
+        tracer.observe(members, Side::First)?;
+        tracer.attach(groups)?;
+        Ok(tracer)
+    }
+
+    /// Lets the programs into the kernel, where nothing runs them yet.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn load(groups: &[Group]) -> Result<Self, TracerError> {
         if !rung::is_first_pid_namespace() {
             return Err(TracerError::PidNamespace);
         }
@@ -113,20 +149,56 @@ impl Tracer {
                 map.map_err(|error| TracerError::Refused { what: what(), log: String::new(), error })?;
             tables.insert(table.name(), map);
         }
-        let mut tracer = Self { tables, attached: Vec::new(), left_out: Vec::new() };
-        tracer.observe(members, Side::First)?;
-        tracer.attach(programs::family()).map_err(|(error, _)| error)?;
-        let order = [Group::Scheduling, Group::Softirqs, Group::Uring, Group::Calls];
-        for group in order.into_iter().filter(|group| groups.contains(group)) {
+        let mut tracer = Self {
+            tables,
+            programs: Vec::new(),
+            attached: Vec::new(),
+            groups: Vec::new(),
+            left_out: Vec::new(),
+            run_ns: 0.0,
+        };
+        let (tracepoint, program) = programs::family();
+        tracer.take_in(None, tracepoint, &program)?;
+        for group in ORDER.into_iter().filter(|group| groups.contains(group)) {
             for (tracepoint, program) in group.programs() {
-                match tracer.attach((tracepoint, program)) {
-                    Ok(()) => {}
-                    Err((error, _)) if group == Group::Calls => return Err(error),
-                    Err((_, error)) => tracer.left_out.push(LeftOut { group, tracepoint, error }),
-                }
+                tracer.take_in(Some(group), tracepoint, &program)?;
             }
         }
+        tracer.run_ns = cost::of_run_ns().map_err(|refused| TracerError::of("a program", refused))?;
         Ok(tracer)
+    }
+
+    /// Begins to count with these groups of those that were let in. What was known of threads is forgotten; sums go on,
+    /// so that only differences of readings say anything.
+    ///
+    /// # Errors
+    /// When calls cannot be counted, or the tables not be written.
+    pub fn attach(&mut self, groups: &[Group]) -> Result<(), TracerError> {
+        self.stop();
+        self.clear().map_err(|error| TracerError::of("a table", Refused { error, log: String::new() }))?;
+        for index in 0..self.programs.len() {
+            let Loaded { group, tracepoint, program } = &self.programs[index];
+            if group.is_some_and(|group| !groups.contains(&group)) {
+                continue;
+            }
+            match program.attach(tracepoint) {
+                Ok(attachment) => self.attached.push(attachment),
+                Err(error) => self.leave_out(*group, tracepoint, Refused { error, log: String::new() })?,
+            }
+        }
+        let is_whole = |group: &Group| !self.left_out.iter().any(|it| it.group == *group);
+        self.groups = groups.iter().copied().filter(is_whole).collect();
+        Ok(())
+    }
+
+    /// Whether this group counts, or did until the programs were stopped.
+    pub fn counts(&self, group: Group) -> bool {
+        self.groups.contains(&group)
+    }
+
+    /// What a run of a program takes beyond the time that it measures of itself.
+    pub fn run_ns(&self) -> f64 {
+        self.run_ns
     }
 
     /// The groups that were asked for and do not run, or not whole.
@@ -136,7 +208,17 @@ impl Tracer {
 
     /// The kernel's numbers of the programs.
     pub fn program_ids(&self) -> Vec<u32> {
-        self.attached.iter().filter_map(|(_, program, _)| program.id().ok()).collect()
+        self.programs.iter().filter_map(|it| it.program.id().ok()).collect()
+    }
+
+    /// How often each program has run and for how long, in nanoseconds, while the kernel counts that
+    /// ([`weir_sys::bpf::count_runs`]), by tracepoint.
+    pub fn runs(&self) -> Vec<(&'static str, u64, u64)> {
+        let of_program = |it: &Loaded| {
+            let (count, ns) = it.program.runs().unwrap_or_default();
+            (it.tracepoint, count, ns)
+        };
+        self.programs.iter().map(of_program).collect()
     }
 
     /// Adds processes; what they did before is not known.
@@ -165,7 +247,7 @@ impl Tracer {
     }
 
     /// Takes a process out again, with all that is known of its threads.
-    pub(super) fn forget(&self, member: u32) -> io::Result<()> {
+    pub fn forget(&self, member: u32) -> io::Result<()> {
         let members = self.table(Table::Members);
         let (index, place) = place_of(member);
         let key = index.to_ne_bytes();
@@ -195,8 +277,7 @@ impl Tracer {
         self.read_threads(side, &mut counts)?;
         self.read_counters(side, &mut counts)?;
         self.read_softirqs(side, &mut counts)?;
-        counts.misses =
-            self.attached.iter().map(|(_, program, _)| program.misses().unwrap_or_default()).sum();
+        counts.misses = self.programs.iter().map(|it| it.program.misses().unwrap_or_default()).sum();
         Ok(counts)
     }
 
@@ -206,54 +287,81 @@ impl Tracer {
         self.read()
     }
 
+    /// One kind of call, of the first side.
+    pub(super) fn read_call(&self, number: u32) -> io::Result<TracedCall> {
+        self.call_of(Side::First, number)
+    }
+
     /// Stops counting; the sums can still be read.
     pub fn stop(&mut self) {
         // No call may begin unseen while ends are still looked at: the last one attached is where they begin.
-        while self.attached.len() > 1 {
-            self.attached.pop();
+        while self.attached.pop().is_some() {}
+    }
+
+    /// Forgets all threads and who woke them.
+    fn clear(&self) -> io::Result<()> {
+        for table in [Table::Threads, Table::Wakes].map(|table| self.table(table)) {
+            for key in table.keys()? {
+                table.remove(&key)?;
+            }
         }
+        Ok(())
     }
 
     fn table(&self, table: Table) -> &Map {
         &self.tables[table.name()]
     }
 
-    /// The error twice: told, and as the kernel had it.
-    fn attach(
+    fn take_in(
         &mut self,
-        (tracepoint, program): (&'static str, super::assembler::Assembled),
-    ) -> Result<(), (TracerError, io::Error)> {
+        group: Option<Group>,
+        tracepoint: &'static str,
+        program: &Assembled,
+    ) -> Result<(), TracerError> {
         let instructions = program.linked(|table| self.table(table).number());
-        let program = Program::load(&format!("weir_{tracepoint}"), &instructions);
-        let attached = program.and_then(|program| match program.attach(tracepoint) {
-            Ok(attachment) => Ok((tracepoint, program, attachment)),
-            Err(error) => Err(Refused { error, log: String::new() }),
-        });
-        let refused = |refused: Refused| {
-            let own = refused
-                .error
-                .raw_os_error()
-                .map_or_else(|| io::Error::other(refused.error.to_string()), io::Error::from_raw_os_error);
-            let what = format!("a program at {tracepoint}");
-            (TracerError::Refused { what, log: refused.log, error: refused.error }, own)
+        match Program::load(&format!("weir_{tracepoint}"), &instructions) {
+            Ok(program) => {
+                self.programs.push(Loaded { group, tracepoint, program });
+                Ok(())
+            }
+            Err(refused) => self.leave_out(group, tracepoint, refused),
+        }
+    }
+
+    /// Does without a program, where that is possible, and says so once.
+    fn leave_out(
+        &mut self,
+        group: Option<Group>,
+        tracepoint: &'static str,
+        refused: Refused,
+    ) -> Result<(), TracerError> {
+        let Some(group) = group.filter(|group| *group != Group::Calls) else {
+            return Err(TracerError::of(&format!("a program at {tracepoint}"), refused));
         };
-        self.attached.push(attached.map_err(refused)?);
+        if !self.left_out.iter().any(|it| it.tracepoint == tracepoint) {
+            self.left_out.push(LeftOut { group, tracepoint, error: refused.error });
+        }
         Ok(())
     }
 
     fn read_calls(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
-        let table = self.table(Table::Calls);
-        let mut values = vec![0; table.read_bytes()];
-        let stride = (table.shape().value_bytes as usize).next_multiple_of(8);
         for number in 0..CALLS_MAX {
-            table.read(&(side as u32 * CALLS_MAX + number).to_ne_bytes(), &mut values)?;
-            let each = values.chunks_exact(stride).map(TracedCall::decode);
-            let sum = each.fold(TracedCall::default(), |sum, it| sum.combined(&it, |one, other| one + other));
+            let sum = self.call_of(side, number)?;
             if sum != TracedCall::default() {
                 counts.calls.insert(number, sum);
             }
         }
         Ok(())
+    }
+
+    /// A kind of call over all CPUs.
+    fn call_of(&self, side: Side, number: u32) -> io::Result<TracedCall> {
+        let table = self.table(Table::Calls);
+        let mut values = vec![0; table.read_bytes()];
+        let stride = (table.shape().value_bytes as usize).next_multiple_of(8);
+        table.read(&(side as u32 * CALLS_MAX + number).to_ne_bytes(), &mut values)?;
+        let each = values.chunks_exact(stride).map(TracedCall::decode);
+        Ok(each.fold(TracedCall::default(), |sum, it| sum.combined(&it, |one, other| one + other)))
     }
 
     fn read_threads(&self, side: Side, counts: &mut KernelCounts) -> io::Result<()> {
@@ -312,12 +420,13 @@ impl Tracer {
         let mut values = vec![0; table.read_bytes()];
         for index in 0..(1 + SIDES) * SOFTIRQS_MAX {
             table.read(&index.to_ne_bytes(), &mut values)?;
-            let each = values.chunks_exact(stride).map(tables::decode_softirq);
-            let sum = each.fold((0, 0), |sum, (count, ns)| (sum.0 + count, sum.1 + ns));
-            if sum.0 > 0 {
+            let each = values.chunks_exact(stride).map(TracedSoftirq::decode);
+            let sum =
+                each.fold(TracedSoftirq::default(), |sum, it| sum.combined(&it, |one, other| one + other));
+            if sum.count > 0 {
                 let kind = counts.softirqs.entry(index % SOFTIRQS_MAX).or_default();
                 let place = &mut kind[usize::from(index / SOFTIRQS_MAX != 1 + side as u32)];
-                *place = (place.0 + sum.0, place.1 + sum.1);
+                *place = place.combined(&sum, |one, other| one + other);
             }
         }
         Ok(())
@@ -340,6 +449,9 @@ impl KernelCounts {
                 thread.calls = thread.calls.saturating_sub(before.calls);
                 thread.blocked_ns = thread.blocked_ns.saturating_sub(before.blocked_ns);
                 thread.queued_ns = thread.queued_ns.saturating_sub(before.queued_ns);
+                thread.softirq_ns = thread.softirq_ns.saturating_sub(before.softirq_ns);
+                thread.probe = thread.probe.combined(&before.probe, u64::saturating_sub);
+                thread.in_calls = thread.in_calls.combined(&before.in_calls, u64::saturating_sub);
                 thread.sleeps = thread.sleeps.saturating_sub(before.sleeps);
                 thread.preemptions = thread.preemptions.saturating_sub(before.preemptions);
             }
@@ -356,7 +468,7 @@ impl KernelCounts {
         for (kind, sums) in &mut later.softirqs {
             let before = earlier.softirqs.get(kind).copied().unwrap_or_default();
             for (sum, before) in sums.iter_mut().zip(before) {
-                *sum = (sum.0.saturating_sub(before.0), sum.1.saturating_sub(before.1));
+                *sum = sum.combined(&before, u64::saturating_sub);
             }
         }
         for (name, sum) in &mut later.uring {
@@ -402,18 +514,21 @@ mod tests {
     fn counters_that_fell_count_nothing() {
         let thread = |calls| TracedThread { tid: 1, calls, blocked_ns: calls, ..TracedThread::default() };
         let reading = |count: u64| KernelCounts {
-            calls: BTreeMap::from([(0, TracedCall { count, wall_ns: count, ..TracedCall::default() })]),
+            calls: BTreeMap::from([(0, TracedCall { count, on_cpu_ns: count, ..TracedCall::default() })]),
             calls_cut: count,
             threads: vec![thread(count)],
             wakes: vec![TracedWake { count, blocked_ns: count, ..TracedWake::default() }],
-            softirqs: BTreeMap::from([(3, [(count, count); 2])]),
+            softirqs: BTreeMap::from([(3, [TracedSoftirq { count, ns: count, ..Default::default() }; 2])]),
             uring: BTreeMap::from([("io_uring_complete", (count, count))]),
             ..KernelCounts::default()
         };
         let fell = reading(2).since(&reading(u64::MAX));
         assert!(fell.calls.is_empty() && fell.wakes.is_empty(), "{fell:?}");
         assert_eq!((fell.calls_cut, fell.threads[0].calls, fell.threads[0].blocked_ns), (0, 0, 0));
-        assert_eq!((fell.softirqs[&3], fell.uring["io_uring_complete"]), ([(0, 0); 2], (0, 0)));
+        assert_eq!(
+            (fell.softirqs[&3], fell.uring["io_uring_complete"]),
+            ([TracedSoftirq::default(); 2], (0, 0))
+        );
         assert_eq!(reading(u64::MAX).since(&reading(1)).calls[&0].count, u64::MAX - 1);
     }
 }

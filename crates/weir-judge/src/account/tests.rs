@@ -137,6 +137,74 @@ fn what_others_had_of_the_cpu_is_not_the_servers_own_work() {
     assert_eq!(own, Some(1_000.0));
 }
 
+/// What programs at wake-ups, switches and softirqs took: 120 ns by themselves and 20 for each of two runs within a
+/// send, 60 and 20 within the softirq, and between calls, where the worker's thread also waited and was interrupted.
+fn with_probes() -> Vec<Reading> {
+    let messages = MESSAGES as f64;
+    let mut readings = rows(&[], 160.0 + 60.0 + 80.0);
+    for row in &mut readings {
+        match (row.source.as_str(), row.key.as_str()) {
+            ("call sendto", "on-cpu-ns") => row.value += (160.0 + 80.0) * messages,
+            ("call sendto", "softirq-ns") => row.value += 80.0 * messages,
+            ("softirq NET_RX", "ns") => row.value += (80.0 + 60.0) * messages,
+            _ => {}
+        }
+    }
+    let worker = "thread weir-worker-0";
+    readings.extend([
+        row("probe", "run-ns", 20.0),
+        row("call sendto", "probe-ns", 120.0 * messages),
+        row("call sendto", "probe-runs", 2.0 * messages),
+        row("softirq NET_RX", "probe-ns", 60.0 * messages),
+        row("softirq NET_RX", "probe-runs", messages),
+        row(worker, "calls", 2.0 * messages),
+        row(worker, "in-calls-ns", (3_240.0 + 900.0) * messages),
+        row(worker, "softirq-ns", (580.0 + 60.0) * messages),
+        row(worker, "in-calls-softirq-ns", 580.0 * messages),
+        row(worker, "probe-ns", (120.0 + 120.0) * messages),
+        row(worker, "in-calls-probe-ns", 120.0 * messages),
+        row(worker, "probe-runs", 4.0 * messages),
+        row(worker, "in-calls-probe-runs", 2.0 * messages),
+    ]);
+    readings
+}
+
+#[test]
+fn programs_within_calls_softirqs_and_between_them_are_in_no_part() {
+    // Between its calls: 160 ns of programs, 60 of a softirq, 80 in a call that is not timed, on its way for 250.
+    let mut readings = with_probes();
+    let worker = "thread weir-worker-0";
+    let outside = readings.iter_mut().find(|row| row.key == "outside-calls-ns").expect("it is there");
+    outside.value += 250.0 * MESSAGES as f64;
+    for row in &mut readings {
+        match (row.source.as_str(), row.key.as_str()) {
+            (source, "calls") if source == worker => row.value += MESSAGES as f64,
+            (source, "in-calls-ns") if source == worker => row.value += 80.0 * MESSAGES as f64,
+            _ => {}
+        }
+    }
+    // Another thread's calls are in the table of calls, and not in the worker's time.
+    readings.extend(call("read", 1.0, 700.0));
+    let found = account(&trials("epoll", 6_000.0, &readings));
+    let expected = [
+        (named("sendto"), 2_550.0),
+        (CpuPart::Server, 1_000.0),
+        (named("recvfrom"), 950.0),
+        (named("read"), 750.0),
+        (CpuPart::Softirqs, 560.0),
+    ];
+    assert_eq!(figures(&found.parts)[..5], expected);
+}
+
+#[test]
+fn where_nobody_is_charged_for_softirqs_they_are_in_no_part() {
+    let mut readings = with_probes();
+    readings.push(row("trace", "softirqs-are-apart", 1.0));
+    let found = account(&trials("epoll", 5_000.0, &readings));
+    assert!(!found.parts.iter().any(|(part, _)| *part == CpuPart::Softirqs), "{:?}", found.parts);
+    assert_eq!(figures(&found.parts)[0], (named("sendto"), 2_550.0));
+}
+
 #[test]
 fn a_server_without_a_clock_has_a_rest_and_no_verdict() {
     let mut readings = rows(&[], 0.0);

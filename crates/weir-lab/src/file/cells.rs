@@ -1,6 +1,8 @@
 //! Cells of a study file: every combination of the levels below `[factors]`, each `[[cell]]` beside them, and the cells
 //! in which all arms are offered one rate.
 
+use std::collections::BTreeMap;
+
 use weir_record::spec::{CellRole, CellSpec, EvidencePlan, LoadMode};
 
 use super::{elsewhere, fraction, neighbours};
@@ -22,8 +24,15 @@ const EXPLORATORY_ROUNDS_MAX: u32 = 8;
 const LATENCY_SHARE: f64 = 0.6;
 
 /// What only cells have whose arms take turns.
-const OF_ROUNDS: [&str; 6] =
-    ["rounds", "slice", "permutations", "evidence_rounds", "evidence_slice", "evidence_strace"];
+const OF_ROUNDS: [&str; 7] = [
+    "rounds",
+    "slice",
+    "permutations",
+    "evidence_rounds",
+    "evidence_slice",
+    "evidence_by_group",
+    "evidence_strace",
+];
 
 /// The same, of the file for cells that claim nothing.
 const OF_EXPLORATORY_ROUNDS: [&str; 2] = ["exploratory_rounds", "exploratory_evidence_rounds"];
@@ -34,7 +43,7 @@ const OF_BLOCKS: [&str; 2] = ["blocks", "exploratory_blocks"];
 const NO_ROUNDS: &str =
     "rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out";
 
-const NO_EVIDENCE: &str = "it is one more slice of evidence, and there are none; give `evidence_rounds`";
+const NO_EVIDENCE: &str = "it asks for more slices of evidence, and there are none; give `evidence_rounds`";
 
 const ROLES: [(&str, CellRole); 3] = [
     ("primary", CellRole::Primary),
@@ -96,6 +105,7 @@ struct Settings {
     permutations: Option<u32>,
     evidence_rounds: Option<u32>,
     evidence_slice_ns: Option<u64>,
+    evidence_by_group: Option<bool>,
     evidence_strace: Option<bool>,
     alternate: Option<bool>,
     /// Those of the protocol.
@@ -118,19 +128,21 @@ impl Settings {
         let alternate = table.read("alternate", Entry::flag)?;
         let permutations = table.read("permutations", |entry| entry.level(Level::Permutations))?;
         let blocks = table.read("blocks", |entry| entry.level(Level::Blocks))?;
-        let mut of_evidence = (None, None, None);
+        let mut of_evidence = (None, None, None, None);
         if protocol.generator().is_some() {
             of_evidence = (
                 table.read("evidence_rounds", |entry| entry.level(Level::EvidenceRounds))?,
                 table.read("evidence_slice", evidence_slice)?,
+                table.read("evidence_by_group", Entry::flag)?,
                 table.read("evidence_strace", Entry::flag)?,
             );
         }
-        let (evidence_rounds, evidence_slice_ns, evidence_strace) = of_evidence;
+        let (evidence_rounds, evidence_slice_ns, evidence_by_group, evidence_strace) = of_evidence;
         let places = table.places();
         Ok(Self {
             evidence_rounds,
             evidence_slice_ns,
+            evidence_by_group,
             evidence_strace,
             window_ns: table.read("window", Entry::length)?,
             warmup_ns_max: table.read("warmup_max", Entry::length)?,
@@ -143,6 +155,16 @@ impl Settings {
             blocks_at: places.get("blocks").copied(),
             own: protocol.settings(table)?,
         })
+    }
+
+    /// The first key that asks for further slices of evidence, and where it stands.
+    fn further_evidence(&self, places: &BTreeMap<&'static str, usize>) -> Option<(&'static str, usize)> {
+        let asked =
+            [("evidence_by_group", self.evidence_by_group), ("evidence_strace", self.evidence_strace)];
+        asked
+            .into_iter()
+            .filter(|(_, is_asked)| *is_asked == Some(true))
+            .find_map(|(key, _)| Some((key, *places.get(key)?)))
     }
 }
 
@@ -255,7 +277,8 @@ impl File {
     }
 
     /// Slices of evidence. The file's are for cells in a closed loop, where all time is spent on messages: some for
-    /// claims, some for the others. Its strace is for claims and for cells with evidence of their own.
+    /// claims, some for the others. Its strace and its slices by group are for claims and for cells with evidence of their
+    /// own.
     fn evidence(&self, role: CellRole, load: LoadMode, own: &Settings) -> Option<EvidencePlan> {
         let is_claimed = role != CellRole::Exploratory;
         let of_all = match is_claimed {
@@ -266,11 +289,12 @@ impl File {
         let rounds = own.evidence_rounds.or(of_all).filter(|rounds| *rounds > 0)?;
         let slice_ns = own.evidence_slice_ns.or(self.settings.evidence_slice_ns);
         let has_own = own.evidence_rounds.is_some();
-        let of_all_strace = self.settings.evidence_strace.filter(|_| is_claimed || has_own);
+        let of_all = |chosen: Option<bool>| chosen.filter(|_| is_claimed || has_own);
         Some(EvidencePlan {
             rounds,
             slice_ns: slice_ns.unwrap_or(*limits::EVIDENCE_SLICE_NS.start()),
-            strace: own.evidence_strace.or(of_all_strace).unwrap_or(false),
+            by_group: own.evidence_by_group.or(of_all(self.settings.evidence_by_group)).unwrap_or(false),
+            strace: own.evidence_strace.or(of_all(self.settings.evidence_strace)).unwrap_or(false),
         })
     }
 
@@ -350,10 +374,9 @@ pub(super) fn read(
     }
     // Every claim gets its equal-rate cell; it can bear the claim out where the generator is the limit.
     cells.extend(equal);
-    if let (Some(true), Some(at)) = (file.settings.evidence_strace, places.get("evidence_strace"))
-        && cells.iter().all(|draft| draft.turns.evidence.is_none())
-    {
-        return Err(Fault::new(*at, "evidence_strace", NO_EVIDENCE.to_owned()));
+    let asks_for_more = file.settings.further_evidence(&places);
+    if let Some((key, at)) = asks_for_more.filter(|_| cells.iter().all(|it| it.turns.evidence.is_none())) {
+        return Err(Fault::new(at, key, NO_EVIDENCE.to_owned()));
     }
     if cells.len() > CELLS_MAX {
         let message = format!("the study has {} cells; it must have from 1 to {CELLS_MAX}", cells.len());
@@ -596,10 +619,9 @@ fn explicit(mut table: Table<'_>, file: &File, levels: &mut Levels<'_>) -> Resul
     if let (Some(at), Some(false)) = (settings.turns_at, settings.alternate.or(file.settings.alternate)) {
         return Err(Fault::new(at, "alternate", NO_ROUNDS.to_owned()));
     }
-    if let (Some(true), Some(at), None) =
-        (settings.evidence_strace, table.places().get("evidence_strace"), settings.evidence_rounds)
-    {
-        return Err(Fault::new(*at, "cell.evidence_strace", NO_EVIDENCE.to_owned()));
+    let asks_for_more = settings.further_evidence(&table.places());
+    if let Some((key, at)) = asks_for_more.filter(|_| settings.evidence_rounds.is_none()) {
+        return Err(Fault::new(at, &format!("cell.{key}"), NO_EVIDENCE.to_owned()));
     }
     let arms = table.read("arms", |entry| {
         entry.list()?.into_iter().map(|entry| Ok((entry.at, entry.text()?))).collect()

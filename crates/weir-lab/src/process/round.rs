@@ -16,7 +16,8 @@ use std::{
 
 use weir_evidence::{
     edge::Edge,
-    observer::{EngineCounters, Network, Observers, Processes, Programs, UnderStrace},
+    ladder,
+    observer::{EngineCounters, LoadedPrograms, Network, Observers, Processes, Programs, UnderStrace},
     process::{ProcessTree, TreeDelta, cpu_ns_of, family_cpu_ns, softirq_threads},
     stats::StatsClient,
 };
@@ -24,11 +25,10 @@ use weir_record::{
     engine::EngineStats,
     evidence::EvidenceSlice,
     load::LoadReport,
-    observation::Rung,
     slices::{SliceAnswer, SliceCommand, SliceCounts, SliceSetup},
     trial::{ObservedWindow, SliceRecord},
 };
-use weir_stats::random::derived_seed;
+use weir_stats::random::{Random, derived_seed};
 
 use super::{
     Deadlines,
@@ -56,9 +56,25 @@ pub(super) struct Round<'a> {
     pub(super) deadlines: &'a Deadlines,
     /// Number of the first server.
     pub(super) number: u64,
-    /// Whether slices of evidence may let programs into the kernel.
-    pub(super) may_trace: bool,
+    /// The programs that slices of evidence may let into the kernel; `None` where they may not.
+    pub(super) programs: Option<&'a LoadedPrograms>,
 }
+
+/// What observes a slice of evidence, beside the clocks and counters that are always there.
+#[derive(Clone, Copy)]
+enum By<'a> {
+    Clocks,
+    Programs(&'a [ladder::Group], &'a LoadedPrograms),
+    Strace,
+}
+
+/// Groups whose cost can be told from slices without them: calls alone, and with one further group each.
+const FEWER_GROUPS: [&[ladder::Group]; 4] = [
+    &[ladder::Group::Calls],
+    &[ladder::Group::Calls, ladder::Group::Scheduling],
+    &[ladder::Group::Calls, ladder::Group::Uring],
+    &[ladder::Group::Calls, ladder::Group::Softirqs],
+];
 
 /// One arm in a round.
 struct Arm {
@@ -180,14 +196,8 @@ impl Round<'_> {
             if arm.failure.is_some() || self.request.arms[..index].iter().any(|it| it.name == *name) {
                 continue;
             }
-            // Neither of the two goes first always.
-            let first = derived_seed(self.request.seed, u64::from(number(target)) + 2).is_multiple_of(2);
-            let traced = if first { Rung::Programs } else { Rung::Process };
-            let other = if first { Rung::Process } else { Rung::Programs };
-            let mut rungs = if self.may_trace { vec![traced, other] } else { vec![Rung::Process] };
-            rungs.extend(self.request.evidence_strace.then_some(Rung::Strace));
-            for (place, rung) in (0_u32..).zip(rungs) {
-                self.observed(generator, (arm, target), (rung, place), length_ns)?;
+            for (place, by) in (0_u32..).zip(self.looks(target)) {
+                self.observed(generator, (arm, target), (by, place), length_ns)?;
                 if arm.failure.is_some() {
                     break;
                 }
@@ -196,15 +206,30 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// One slice of evidence, observed by what stands on this rung.
+    /// The slices of evidence of an arm, in an order in which none goes first always.
+    fn looks(&self, target: usize) -> Vec<By<'_>> {
+        let mut looks = vec![By::Clocks];
+        if let Some(loaded) = self.programs {
+            looks.push(By::Programs(&ladder::Group::ALL, loaded));
+            let fewer = FEWER_GROUPS.iter().filter(|_| self.request.evidence_by_group);
+            looks.extend(fewer.map(|groups| By::Programs(groups, loaded)));
+        }
+        let seed = derived_seed(self.request.seed, u64::from(number(target)) + 2);
+        Random::seeded(seed).shuffle(&mut looks);
+        // Last, because nobody knows what it leaves behind.
+        looks.extend(self.request.evidence_strace.then_some(By::Strace));
+        looks
+    }
+
+    /// One slice of evidence.
     fn observed(
         &self,
         generator: &mut Generator,
         (arm, target): (&mut Arm, usize),
-        (highest, place): (Rung, u32),
+        (by, place): (By<'_>, u32),
         length_ns: u64,
     ) -> Result<(), Broken> {
-        let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(highest));
+        let (waited, mut observers) = (self.prime(generator, arm, target)?, arm.observers(by));
         observers.begin();
         let ran = self.run_slice(generator, arm, target, (length_ns, false))?;
         let (rung, readings) = observers.end();
@@ -367,18 +392,20 @@ impl Arm {
     }
 
     /// All that can be observed of it, or what costs it nothing: what it says of itself first, because asking wakes it.
-    fn observers(&self, highest: Rung) -> Observers {
+    fn observers<'a>(&self, by: By<'a>) -> Observers<'a> {
         let mut observers = Observers::default();
         let socket = self.server.as_ref().and_then(|server| server.stats_socket.as_deref());
         if let Some(stats) = socket.and_then(|name| StatsClient::connect(name).ok()) {
-            observers.push(Box::new(EngineCounters::new(stats, highest == Rung::Programs)));
+            observers.push(Box::new(EngineCounters::new(stats, matches!(by, By::Programs(..)))));
         }
         observers.push(Box::new(Network::new(self.pid)));
         observers.push(Box::new(Processes::new(self.pid)));
-        match highest {
-            Rung::Programs => observers.push(Box::new(Programs::new(self.pid))),
-            Rung::Strace => observers.push(Box::new(UnderStrace::new(self.pid))),
-            Rung::Engine | Rung::Process => {}
+        match by {
+            By::Clocks => {}
+            By::Programs(groups, loaded) => {
+                observers.push(Box::new(Programs::new(self.pid, groups, loaded)));
+            }
+            By::Strace => observers.push(Box::new(UnderStrace::new(self.pid))),
         }
         observers
     }

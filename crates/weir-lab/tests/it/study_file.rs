@@ -683,7 +683,13 @@ fn strace_is_one_more_slice_of_evidence() {
     let whole = format!("exploratory_evidence_rounds = 2\nalternate = false\n{EXAMPLE}");
     insta::assert_snapshot!(read(&whole).expect_err("no slices"), @"a.toml:1: alternate: rounds, slices, permutations and evidence have no meaning with alternate = false; leave them out");
     let alone = read(&format!("evidence_strace = true\n{EXAMPLE}")).expect_err("there is no evidence");
-    insta::assert_snapshot!(alone, @"a.toml:1: evidence_strace: it is one more slice of evidence, and there are none; give `evidence_rounds`");
+    insta::assert_snapshot!(alone, @"a.toml:1: evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
+    let groups = read(&format!("evidence_by_group = true\n{EXAMPLE}")).expect_err("there is no evidence");
+    insta::assert_snapshot!(groups, @"a.toml:1: evidence_by_group: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
+    let both = format!("evidence_rounds = 4\nevidence_by_group = true\n{EXAMPLE}");
+    let spec = read(&both).expect("it is right");
+    let plans = spec.cells.iter().filter_map(|cell| cell.alternation?.evidence);
+    assert!(plans.clone().count() > 0 && plans.clone().all(|plan| plan.by_group && !plan.strace));
     let cell = "[[cell]]\nconnections = 7\nevidence_strace = true\n";
-    insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it is one more slice of evidence, and there are none; give `evidence_rounds`");
+    insta::assert_snapshot!(read(&format!("{EXAMPLE}{cell}")).expect_err("none there either"), @"a.toml:21: cell.evidence_strace: it asks for more slices of evidence, and there are none; give `evidence_rounds`");
 }

@@ -304,6 +304,7 @@ fn round_with_evidence(
         cell: &spec.cells[0],
         alternation: Alternation { slice_ns, permutations: 3, prime_messages: 2, evidence: None },
         evidence_slice_ns: evidence.map(|length| length.as_nanos().try_into().expect("a short slice")),
+        evidence_by_group: false,
         evidence_strace: false,
         arms: &[&spec.arms[1], &spec.arms[0], &spec.arms[1]],
         orders: &[vec![0, 1, 2], vec![2, 1, 0], vec![1, 0, 2]],

@@ -8,6 +8,7 @@
 //! A further chart is a file here that gives a section, and a line in `sections.rs`.
 
 mod bars;
+mod call_overhead;
 mod canvas;
 mod curves;
 mod forest;
@@ -19,6 +20,7 @@ mod timeline;
 mod why;
 
 pub(crate) use bars::bars;
+pub(crate) use call_overhead::call_overhead;
 pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;

@@ -345,6 +345,13 @@ fn of_states(language: Language, finding: &Finding) -> Option<String> {
                 "在远状态（far）下比较，该条件的多数有效试验处于此状态",
             ])
             .to_owned(),
+        Finding::ProgramsComplete { missed, without_room, slices } => told!(
+            language,
+            "in {slices} slices of evidence the kernel's programs missed {missed} events, and {without_room} threads and \
+             wake-ups found no room",
+            "관찰 구간 {slices}개에서 커널 프로그램이 놓친 이벤트 {missed}건, 자리가 없던 스레드와 깨움 {without_room}건",
+            "{slices} 个观测时间片中，内核程序漏掉 {missed} 个事件，{without_room} 个线程和唤醒没有位置可记",
+        ),
         _ => return None,
     })
 }

@@ -87,6 +87,7 @@ mod tests {
                 ns: 400_000_000,
                 elsewhere_count: 1_000,
                 elsewhere_ns: 5_000_000,
+                ..SoftirqFigures::default()
             }],
             uring: vec![UringFigures { event: "submit_req".to_owned(), count: 12, elsewhere_count: 0 }],
             threads_lost: 0,
@@ -96,6 +97,7 @@ mod tests {
                 untraced_ns: 161.0,
                 traced_ns: 402.0,
                 inside_ns: 90.0,
+                run_ns: 0.0,
                 added_ns: (231.0, 260.0),
             },
         }

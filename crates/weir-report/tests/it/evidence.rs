@@ -2,7 +2,7 @@
 
 use weir_record::{
     cause::{CauseShare, CauseSpec},
-    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, KernelTime, UnderStrace, Waker},
+    evidence::{ArmEvidence, Batches, CallEvidence, Coverage, GroupTax, KernelTime, UnderStrace, Waker},
     machine::NetworkCounters,
     observation::{Rung, StraceRow},
     spec::{Alternation, EvidencePlan},
@@ -19,6 +19,11 @@ fn call(name: &str, count: f64, on_cpu_ns: f64, returned: f64) -> CallEvidence {
 
 fn waker(name: &str, count: f64) -> Waker {
     Waker { name: name.to_owned(), count, slept_ns: 12_000.0 }
+}
+
+fn group(group: &str, ratio: f64) -> GroupTax {
+    let ratio = PairedRatio { ratio, interval: Some((ratio - 0.01, ratio + 0.01)), pairs: 6 };
+    GroupTax { group: group.to_owned(), ratio }
 }
 
 /// One arm that the kernel's programs saw, and one that only /proc tells of.
@@ -45,6 +50,7 @@ fn observed() -> StudyResult {
         ],
         coverage: Some(Coverage { engine: 244_800, kernel: 244_801, at_edges: 12 }),
         tax: Some(PairedRatio { ratio: 1.191, interval: Some((1.15, 1.233)), pairs: 6 }),
+        tax_by_group: vec![group("calls", 1.081), group("softirqs", 1.043)],
         account: None,
     };
     let uring = ArmEvidence {
@@ -56,6 +62,7 @@ fn observed() -> StudyResult {
         calls: Vec::new(),
         coverage: None,
         tax: None,
+        tax_by_group: Vec::new(),
         ..epoll.clone()
     };
     result.evidence = vec![epoll, uring];
@@ -96,7 +103,7 @@ fn section<'t>(text: &'t str, title: &str) -> &'t str {
 fn under_strace() -> StudyResult {
     let mut result = observed();
     let cell = &mut result.spec.cells[0];
-    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, strace: true };
+    let plan = EvidencePlan { rounds: 6, slice_ns: 500_000_000, by_group: false, strace: true };
     cell.alternation =
         Some(Alternation { slice_ns: 25_000_000, permutations: 6, prime_messages: 2, evidence: Some(plan) });
     let row = |name: &str, calls, time_ns| StraceRow { name: name.to_owned(), calls, time_ns, errors: 0 };
@@ -148,6 +155,11 @@ fn calls_are_set_against_connections_where_there_are_several() {
     let other =
         result.spec.cells.iter().find(|cell| cell.connections != few.connections).expect("there is one");
     result.evidence.push(ArmEvidence { cell_id: other.id.clone(), ..result.evidence[0].clone() });
+    let page = html(&result, Language::English);
+    for (word, unit) in [("calls", "2.04"), ("on a CPU", "6.70 µs")] {
+        let title = format!("epoll · {}: {word} {unit}", few.connections);
+        assert!(page.contains(&title), "{title} is a mark");
+    }
     let text = markdown(&result, Language::English);
     insta::assert_snapshot!(
         "evidence-connections",

@@ -125,6 +125,7 @@ fn of_the_baseline() -> Vec<Example> {
         interval: (-0.0345, 0.0567),
     };
     vec![
+        (Finding::ProgramsComplete { missed: 21, without_room: 34, slices: 48 }, vec!["21", "34", "48"]),
         (
             Finding::SliceOrder { effects: vec![effect], change_max: 0.0025 },
             vec!["+1.23 % [-3.45, +5.67]", "my arm", "c7", "0.25 %"],

@@ -284,6 +284,7 @@ fn fingerprint() -> Fingerprint {
         hypervisor: Some("kvm".to_owned()),
         governor: None,
         clocksource: "kvm-clock".to_owned(),
+        softirqs_are_apart: Some(false),
         mitigations: BTreeMap::from([("spectre_v2".to_owned(), "Mitigation: Retpolines".to_owned())]),
         limits: BTreeMap::from([("nofile".to_owned(), "1048576".to_owned())]),
         control_group: BTreeMap::from([("cpu.max".to_owned(), "max 100000".to_owned())]),
