@@ -12,6 +12,7 @@ use crate::{
     gateway::OrderFigures,
     goal::Answer,
     grid::Grid,
+    guidance::Guidance,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     spec::StudySpec,
@@ -88,6 +89,9 @@ pub struct StudyResult {
     /// The map: cells that differ in levels of factors alone, by arm and metric; empty where there are few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
+    /// What the map comes to for someone who must choose; absent without a map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Guidance>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

@@ -2,7 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, call_overhead, cause, chart, evidence, goals, guidance, io_models, kernels, orders,
+    published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -10,9 +11,11 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 24] = [
     chart::frontier,
+    guidance::section,
     chart::map,
+    kernels::section,
     chart::forest,
     goals::section,
     cause::section,

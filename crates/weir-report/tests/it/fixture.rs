@@ -377,6 +377,7 @@ pub fn quick() -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

@@ -181,6 +181,7 @@ fn result(complete: bool) -> StudyResult {
         oversubscribed: Vec::new(),
         answers: Vec::new(),
         grids: Vec::new(),
+        guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }
