@@ -157,6 +157,21 @@ fn on_a_page_every_cell_says_its_direction_without_colour() {
 }
 
 #[test]
+fn an_export_has_what_each_cell_of_the_map_comes_to() {
+    let lines = weir_report::csv(&mapped());
+    for line in [
+        "c4000-w1,uring,epoll,map-server-cpu-per-message,difference,less,",
+        "c1-w2,uring,epoll,map-server-cpu-per-message,difference,generator-limited,",
+        "c4000-w2,uring,epoll,map-server-cpu-per-message,difference,invalid,",
+        "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-low,80.2,count",
+        "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-cells-left-out,1,count",
+    ] {
+        assert!(lines.lines().any(|own| own == line), "{line}");
+    }
+    assert!(!lines.contains("c1-w2,uring,epoll,map-server-cpu-per-message,p-false-discovery"));
+}
+
+#[test]
 fn guidance_is_a_page_to_hand_on() {
     for (name, language) in [
         ("guidance", Language::English),
