@@ -1,7 +1,7 @@
 //! What the cases run on: each driver with each set of options that changes how it works.
 
-use weir_engine::{Config, Driver, KernelMask, ReceiveMode, Runtime, StartError};
-use weir_record::kernel::{AS_ON_KERNEL, KernelFeature};
+use weir_engine::{Config, Driver, DriverReport, KernelMask, ReceiveMode, Runtime, StartError, probe};
+use weir_record::kernel::AS_ON_KERNEL;
 
 /// A driver with options.
 #[derive(Debug)]
@@ -99,10 +99,10 @@ impl Subject {
 
     /// Receives stay armed in the kernel and take buffers by themselves.
     pub fn is_multishot(&self) -> bool {
-        let Config { uring, masked, .. } = self.config();
-        self.is_uring()
-            && uring.receive == ReceiveMode::Multishot
-            && !masked.hides(KernelFeature::MultishotReceive)
+        let is_multishot = |report: DriverReport| {
+            report.driver == Driver::Uring && report.granted.contains(&"multishot-receive")
+        };
+        self.is_uring() && probe(&self.config()).into_iter().any(is_multishot)
     }
 }
 
