@@ -9,8 +9,8 @@
 //!
 //! Where the generator was the limit the arms run at rates of their own, and CPU for each message falls as the rate
 //! grows, because more is found waiting at each look. Such a cell has its ratio and no direction, unless an equal rate
-//! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map must
-//! not say more softly what a verdict may not say.
+//! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map
+//! must not say more softly what a verdict may not say.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a map comes to for someone who must choose: whether io_uring may be used here at all, and in which regions of the
-//! map an arm needs less CPU, which more, and which tell nothing.
+//! What a map comes to for someone who must choose: whether io_uring may be used here at all, and in which regions of
+//! the map an arm needs less CPU, which more, and which tell nothing.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
-//! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`, `verdict`,
-//! `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`).
+//! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
+//! `verdict`, `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same

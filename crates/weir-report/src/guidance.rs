@@ -1,4 +1,4 @@
-//! What a study comes to for someone who must choose, and the one page of it that can be handed on.
+//! What a study comes to for someone who must choose.
 
 use weir_record::{
     grid::Grid,
@@ -10,7 +10,7 @@ use weir_record::{
 use crate::{
     chart, findings, format,
     language::told,
-    markdown, metrics,
+    metrics,
     section::{Content, Section},
     table::Table,
     view::View,
@@ -37,12 +37,6 @@ pub(crate) fn short(view: &View<'_>) -> Vec<String> {
     let access = guidance.access.iter().flat_map(|it| access(view, it));
     let advice = guidance.advice.iter().map(|it| standing(view, it));
     access.chain(advice).chain(chart::crossings(view, METRIC)).collect()
-}
-
-/// The page by itself, in Markdown.
-pub(crate) fn page(view: &View<'_>) -> Option<String> {
-    let Content::Shown(section) = section(view) else { return None };
-    Some(markdown::page_of(view, &section))
 }
 
 fn access(view: &View<'_>, it: &Access) -> Vec<String> {

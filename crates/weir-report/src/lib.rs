@@ -70,7 +70,9 @@ pub fn markdown(result: &StudyResult, language: Language) -> String {
 
 /// What the study comes to for someone who must choose, as one page of Markdown to hand on; none without a map.
 pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
-    guidance::page(&view::View::new(result, language))
+    let view = view::View::new(result, language);
+    let section::Content::Shown(section) = guidance::section(&view) else { return None };
+    Some(markdown::page_of(&view, &section))
 }
 
 /// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most
