@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelFeature, KernelVersion};
+
 /// An I/O model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Driver {
@@ -98,6 +100,10 @@ pub struct Config {
     pub limits: Limits,
     /// Simulated kernel only.
     pub sim: SimOptions,
+    /// Run as this older kernel would let the driver; starting fails on one that is older still.
+    pub as_on_kernel: Option<KernelVersion>,
+    /// Pretend that these kernel features do not exist; io_uring and epoll. Of files nothing is masked.
+    pub masked: KernelMask,
 }
 
 /// Receive buffers.
@@ -133,85 +139,47 @@ pub struct UringOptions {
     pub defer_taskrun: bool,
     /// Entries of the submission queue; the completion queue has four times as many.
     pub entries: u32,
-    /// Pretend that these kernel features do not exist (tests of older kernels).
-    pub masked: KernelMask,
 }
 
 impl Default for UringOptions {
     fn default() -> Self {
-        Self {
-            receive: ReceiveMode::Auto,
-            submit_each: false,
-            defer_taskrun: true,
-            entries: 1024,
-            masked: KernelMask::default(),
-        }
+        Self { receive: ReceiveMode::Auto, submit_each: false, defer_taskrun: true, entries: 1024 }
     }
 }
 
 /// Kernel features to leave unused although they exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KernelMask {
-    /// `IORING_ENTER_NO_IOWAIT` (6.15).
-    pub no_iowait: bool,
-    /// `IORING_SETUP_NO_SQARRAY` (6.6).
-    pub no_sqarray: bool,
-    /// `IORING_SETUP_DEFER_TASKRUN` (6.1) and `IORING_SETUP_SINGLE_ISSUER` (6.0).
-    pub defer_taskrun: bool,
-    /// Multishot receive (6.0).
-    pub receive_multishot: bool,
-    /// Multishot accept (5.19).
-    pub accept_multishot: bool,
-    /// Registered ring descriptor (5.18).
-    pub registered_ring: bool,
-    /// Provided buffer rings (5.19): receives then use a buffer of their own.
-    pub buffer_ring: bool,
-    /// `IOSQE_CQE_SKIP_SUCCESS` (5.17).
-    pub skip_success: bool,
-}
+pub struct KernelMask(u32);
 
 impl KernelMask {
-    /// The ladder of older kernels: each step masks what the one before it has masked, and more.
-    pub const LADDER: [(&'static str, KernelMask); 5] = [
-        ("6.12", KernelMask { no_iowait: true, ..NOTHING_MASKED }),
-        ("6.1", KernelMask { no_iowait: true, no_sqarray: true, ..NOTHING_MASKED }),
-        ("6.0", KernelMask { no_iowait: true, no_sqarray: true, defer_taskrun: true, ..NOTHING_MASKED }),
-        (
-            "5.19",
-            KernelMask {
-                no_iowait: true,
-                no_sqarray: true,
-                defer_taskrun: true,
-                receive_multishot: true,
-                ..NOTHING_MASKED
-            },
-        ),
-        (
-            "5.11",
-            KernelMask {
-                no_iowait: true,
-                no_sqarray: true,
-                defer_taskrun: true,
-                receive_multishot: true,
-                accept_multishot: true,
-                registered_ring: true,
-                buffer_ring: true,
-                skip_success: true,
-            },
-        ),
+    /// Versions that differ in what they lack of io_uring, newest first; below the last the driver does not run.
+    pub const LADDER: [KernelVersion; 8] = [
+        KernelVersion::new(6, 12),
+        KernelVersion::new(6, 1),
+        KernelVersion::new(6, 0),
+        KernelVersion::new(5, 19),
+        KernelVersion::new(5, 18),
+        KernelVersion::new(5, 17),
+        KernelVersion::new(5, 15),
+        KernelVersion::new(5, 11),
     ];
-}
 
-const NOTHING_MASKED: KernelMask = KernelMask {
-    no_iowait: false,
-    no_sqarray: false,
-    defer_taskrun: false,
-    receive_multishot: false,
-    accept_multishot: false,
-    registered_ring: false,
-    buffer_ring: false,
-    skip_success: false,
-};
+    /// Everything that came after this version.
+    pub fn as_on(version: KernelVersion) -> Self {
+        let newer = FEATURES.iter().filter(|row| row.since > version);
+        newer.fold(Self::default(), |mask, row| mask.with(row.feature))
+    }
+
+    /// This feature as well.
+    pub fn with(self, feature: KernelFeature) -> Self {
+        Self(self.0 | 1 << feature as u32)
+    }
+
+    /// Whether the feature is to stay unused.
+    pub fn hides(self, feature: KernelFeature) -> bool {
+        self.0 & 1 << feature as u32 != 0
+    }
+}
 
 /// Options of the epoll driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,7 +296,7 @@ impl Config {
     }
 
     /// Every option a study can vary: name, what it takes, what it does.
-    pub const OPTIONS: [(&'static str, &'static str, &'static str); 9] = [
+    pub const OPTIONS: [(&'static str, &'static str, &'static str); 10] = [
         ("buffer-bytes", "64 to 1048576", "fixed receive buffer size (default: adapts)"),
         ("buffer-count", "1 to 4096", "fixed number of receive buffers (default: grows)"),
         ("spin-us", "0 to 1000000", "look for events this long before sleeping"),
@@ -338,6 +306,11 @@ impl Config {
         ("trigger", "edge or level", "epoll: edge- or level-triggered"),
         ("drain", "short-read or eagain", "epoll: when a socket counts as drained"),
         ("write", "try or blocking", "epoll: try a write and wait for room, or block the worker in one call"),
+        (
+            AS_ON_KERNEL,
+            "an older kernel's version, from 4.14 on: 5.19",
+            "io_uring and epoll: leave unused what later kernels brought",
+        ),
     ];
 
     /// Whether an option means something to a driver; setting one that does not would silently do nothing.
@@ -347,6 +320,7 @@ impl Config {
             "spin-us" => !matches!(driver, Driver::Blocking | Driver::Sim),
             "receive" | "submit" | "defer-taskrun" => driver == Driver::Uring,
             "trigger" | "drain" | "write" => driver == Driver::Epoll,
+            AS_ON_KERNEL => matches!(driver, Driver::Uring | Driver::Epoll),
             _ => false,
         }
     }
@@ -384,6 +358,11 @@ impl Config {
             "trigger" => self.epoll.edge = choice("edge", "level")?,
             "drain" => self.epoll.drain_to_eagain = choice("eagain", "short-read")?,
             "write" => self.epoll.blocking_writes = choice("blocking", "try")?,
+            AS_ON_KERNEL => {
+                let version = value.parse().ok().filter(|version| *version >= KernelVersion::OLDEST);
+                let version = version.ok_or_else(wrong)?;
+                (self.as_on_kernel, self.masked) = (Some(version), KernelMask::as_on(version));
+            }
             _ => return Err(wrong()),
         }
         Ok(())
@@ -396,7 +375,7 @@ mod tests {
 
     #[test]
     fn every_listed_option_is_understood_and_every_other_is_refused() {
-        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain", "blocking"];
+        let values = ["2048", "8", "20", "single", "operation", "off", "level", "eagain", "blocking", "5.19"];
         assert_eq!(values.len(), Config::OPTIONS.len());
         let mut config = Config::default();
         for ((name, _, _), value) in Config::OPTIONS.iter().zip(values) {
@@ -409,6 +388,24 @@ mod tests {
         assert!(config.epoll.drain_to_eagain && config.epoll.blocking_writes);
         assert!(config.set_option("bufer-bytes", "1").unwrap_err().to_string().contains("buffer-bytes"));
         assert!(config.set_option("buffer-bytes", "63").is_err());
+        assert!(config.set_option("as-on-kernel", "4.13").is_err());
+        assert!(config.masked.hides(KernelFeature::MultishotReceive));
+        assert!(!config.masked.hides(KernelFeature::BufferRing));
+    }
+
+    #[test]
+    fn the_ladder_has_a_rung_for_every_set_of_features_that_io_uring_can_lack() {
+        let oldest = FEATURES.iter().find(|row| row.feature == KernelFeature::WaitArguments);
+        let oldest = oldest.expect("it is in the table").since;
+        let of_ring = || FEATURES.iter().filter(|row| row.driver == Driver::Uring.name());
+        let since: std::collections::BTreeSet<KernelVersion> =
+            of_ring().map(|row| row.since).filter(|since| *since > oldest).collect();
+        let lacking: std::collections::BTreeSet<usize> = KernelMask::LADDER
+            .iter()
+            .map(|version| of_ring().filter(|row| KernelMask::as_on(*version).hides(row.feature)).count())
+            .collect();
+        assert!(KernelMask::LADDER.windows(2).all(|two| two[0] > two[1]));
+        assert_eq!((lacking.len(), KernelMask::LADDER.last()), (since.len(), Some(&oldest)));
     }
 
     #[test]

@@ -12,9 +12,11 @@
 
 use weir_record::{
     finding::{Finding, Witness, WitnessBearing, WitnessFigure},
+    metric::{Family, Metric},
+    spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };
-use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing};
+use weir_stats::decide::{Bearing, Estimate, UNITS_MIN, bearing, estimate};
 
 /// A verdict that is held against other figures.
 pub(crate) struct Claim {
@@ -60,6 +62,69 @@ impl Claim {
 /// The generator was the limit, and nothing shows both arms at one rate.
 pub(crate) fn without_rate() -> Held {
     (Finding::NoEqualRate, Some(Verdict::NotComparable))
+}
+
+/// Rate of an open-loop cell of the same shape.
+pub(crate) fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
+    let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
+    let levels = |cell: &CellSpec| {
+        let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
+        (servers, cell.load_workers, cell.load_cpus.clone())
+    };
+    let asked = |cell: &CellSpec| {
+        let http = cell.http.clone().map(|http| (http.content, http.close));
+        let orders = cell.orders.clone().map(|orders| (orders.driver, orders.in_flight_total));
+        (http, cell.storage.clone(), orders, cell.neighbours.clone())
+    };
+    (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
+}
+
+/// Whether all that is known of a closed-loop comparison was found at rates which the generator set: it was the limit
+/// for a side, nothing else bars the comparison, and no equal rate bears the difference out. The rule is that of
+/// claims, for cells that claim nothing.
+pub(crate) fn is_generator_limited(
+    spec: &StudySpec,
+    cell: &CellSpec,
+    comparison: &Comparison,
+    comparisons: &[Comparison],
+) -> bool {
+    let is_bound = |found: &Finding| matches!(found, Finding::LowerBound { .. });
+    let is_of_rates = |found: &Finding| match found {
+        Finding::Witness { witness, .. } | Finding::NoWitness { witness } => {
+            matches!(witness, Witness::EqualRate { .. })
+        }
+        _ => is_bound(found) || *found == Finding::NoEqualRate,
+    };
+    let is_barred =
+        comparison.verdict == Verdict::NotComparable && !comparison.reasons.iter().all(is_of_rates);
+    comparison.reasons.iter().chain(&comparison.notes).any(is_bound)
+        && !is_barred
+        && (comparison.metric.row().family == Family::Rate
+            || !is_borne_out(spec, cell, comparison, comparisons))
+}
+
+/// Whether both arms were measured at equal rates, and none of them may go the other way.
+fn is_borne_out(
+    spec: &StudySpec,
+    cell: &CellSpec,
+    comparison: &Comparison,
+    comparisons: &[Comparison],
+) -> bool {
+    let claim = Claim::of(comparison, spec.equivalence_margin);
+    let same = |it: &&Comparison| {
+        it.metric == Metric::ServerCpuPerMessage
+            && (&it.arm, &it.baseline) == (&comparison.arm, &comparison.baseline)
+    };
+    let at_rate = comparisons.iter().filter(same).filter_map(|it| {
+        let other = spec.cells.iter().find(|other| other.id == it.cell_id)?;
+        Some((it, Witness::EqualRate { per_second: equal_rate_of(other, cell)? }))
+    });
+    let mut stands = at_rate.map(|(it, witness)| {
+        let logs: Vec<f64> = it.ratios.iter().map(|ratio| ratio.ln()).collect();
+        let effect = estimate(&logs).filter(|_| it.verdict != Verdict::NotComparable);
+        claim.held_against(witness, effect.as_ref()).1.is_none()
+    });
+    stands.next().is_some_and(|first| first && stands.all(|it| it))
 }
 
 #[cfg(test)]

@@ -6,12 +6,17 @@
 //! passes one as connections grow, the crossing lies on the line between two levels on the scale of logarithms, and its
 //! interval is every number of connections at which no difference could be told (Fieller, "Some Problems in Interval
 //! Estimation", Journal of the Royal Statistical Society B 16, 1954).
+//!
+//! Where the generator was the limit the arms run at rates of their own, and CPU for each message falls as the rate
+//! grows, because more is found waiting at each look. Such a cell has its ratio and no direction, unless an equal rate
+//! bears it out; it is in no mean and in no crossing, and is counted beside them. That is the rule of claims: a map
+//! must not say more softly what a verdict may not say.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_record::{
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    metric::{Metric, Part},
+    metric::{Family, Metric, Part},
     spec::{CellSpec, LoadMode, StudySpec},
     verdict::{Comparison, Verdict},
 };
@@ -20,6 +25,8 @@ use weir_stats::{
     false_discovery::benjamini_hochberg,
     student,
 };
+
+use crate::equal_rate::is_generator_limited;
 
 /// Expected share of false ones among the cells that are told to differ.
 pub const FALSE_SHARE_MAX: f64 = 0.05;
@@ -38,7 +45,8 @@ const STEPS: u32 = 400;
 /// Nothing is told to differ before the schedule is finished: whoever looks again and again finds something.
 pub(crate) fn all(spec: &StudySpec, comparisons: &[Comparison], is_finished: bool) -> Vec<Grid> {
     let groups = groups(spec);
-    METRICS.iter().flat_map(|metric| of_metric(*metric, &groups, comparisons, is_finished)).collect()
+    let of = |metric: &Metric| of_metric(*metric, spec, &groups, comparisons, is_finished);
+    METRICS.iter().flat_map(of).collect()
 }
 
 /// Cells in closed loop that differ in levels of factors alone, where they are enough.
@@ -100,6 +108,7 @@ fn is_like(one: &CellSpec, other: &CellSpec) -> bool {
 
 fn of_metric(
     metric: Metric,
+    spec: &StudySpec,
     groups: &[Group<'_>],
     comparisons: &[Comparison],
     is_finished: bool,
@@ -112,7 +121,12 @@ fn of_metric(
     let groups: Vec<&Group<'_>> = groups.iter().filter(|group| looked_at(group)).collect();
     let own: Vec<&Comparison> =
         comparisons.iter().filter(|it| groups.iter().any(|group| of(group, it))).collect();
-    let adjusted = adjusted(&own);
+    let is_limited = |it: &Comparison| {
+        let cell = spec.cells.iter().find(|cell| cell.id == it.cell_id);
+        cell.is_some_and(|cell| is_generator_limited(spec, cell, it, comparisons))
+    };
+    let limited: Vec<bool> = own.iter().map(|it| is_limited(it)).collect();
+    let adjusted = adjusted(&own, &limited);
     let mut grids = Vec::new();
     for group in groups {
         let pairs: BTreeSet<(&str, &str)> =
@@ -126,7 +140,8 @@ fn of_metric(
                         |it: &&Comparison| it.cell_id == cell.id && it.arm == arm && it.baseline == baseline;
                     let place = own.iter().position(is_this)?;
                     let may_differ = is_finished && is_borne_out(own[place], comparisons);
-                    Some(Point::of(cell, own[place], adjusted[place], may_differ))
+                    let is_limited = limited[place];
+                    Some(Point::of(cell, own[place], is_limited, adjusted[place], may_differ))
                 })
                 .collect();
             if points.len() >= CELLS_MIN {
@@ -154,12 +169,12 @@ fn is_borne_out(comparison: &Comparison, comparisons: &[Comparison]) -> bool {
         && !(is_cpu && comparisons.iter().filter(is_its_machine).any(goes_other_way))
 }
 
-/// p-values corrected for all that are looked at; of those that may not be compared there is none.
-fn adjusted(own: &[&Comparison]) -> Vec<Option<f64>> {
+/// p-values corrected for all of which something may be told; of the others there is none.
+fn adjusted(own: &[&Comparison], limited: &[bool]) -> Vec<Option<f64>> {
     let valid: Vec<(usize, f64)> = own
         .iter()
         .enumerate()
-        .filter(|(_, it)| it.verdict != Verdict::NotComparable)
+        .filter(|(place, it)| it.verdict != Verdict::NotComparable && !limited[*place])
         .filter_map(|(place, it)| Some((place, it.p_value?)))
         .collect();
     let values: Vec<f64> = valid.iter().map(|(_, p_value)| *p_value).collect();
@@ -177,6 +192,8 @@ struct Point<'a> {
     comparison: &'a Comparison,
     /// Absent where nothing may be compared.
     effect: Option<Estimate>,
+    /// The generator was the limit: the effect is shown, and nothing rests on it.
+    is_limited: bool,
     p_value_adjusted: Option<f64>,
     /// Whether a difference may be told.
     may_differ: bool,
@@ -186,17 +203,29 @@ impl<'a> Point<'a> {
     fn of(
         cell: &'a CellSpec,
         comparison: &'a Comparison,
+        is_limited: bool,
         p_value_adjusted: Option<f64>,
         may_differ: bool,
     ) -> Self {
         let logs: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
-        let effect = p_value_adjusted.and_then(|_| estimate(&logs));
+        // A rate that the generator limited is a lower bound, and two bounds have no ratio.
+        let is_shown = match comparison.metric.row().family {
+            Family::Rate => p_value_adjusted.is_some(),
+            _ => is_limited || p_value_adjusted.is_some(),
+        };
+        let effect = estimate(&logs).filter(|_| is_shown);
         let may_differ = may_differ && logs.len() >= UNITS_MIN;
-        Self { cell, comparison, effect, p_value_adjusted, may_differ }
+        Self { cell, comparison, effect, is_limited, p_value_adjusted, may_differ }
+    }
+
+    /// Whether means and crossings may rest on it.
+    fn is_sound(&self) -> bool {
+        self.effect.is_some() && !self.is_limited
     }
 
     fn difference(&self) -> Difference {
         match (&self.effect, self.p_value_adjusted) {
+            _ if self.is_limited => Difference::GeneratorLimited,
             (None, _) | (_, None) => Difference::Invalid,
             (Some(effect), Some(p_value)) if self.may_differ && p_value <= FALSE_SHARE_MAX => {
                 direction(effect.mean)
@@ -227,6 +256,7 @@ fn grid(metric: Metric, (arm, baseline): (&str, &str), factors: &[GridFactor], p
         cells: points.iter().map(cell).collect(),
         marginals: factors.iter().flat_map(|factor| marginals(*factor, points)).collect(),
         crossings: crossings(points),
+        cells_left_out: limited(points.iter()),
     }
 }
 
@@ -238,9 +268,10 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
         rest.into_iter().filter(|it| *it != factor).map(|it| level(cell, it)).collect()
     };
     let mut levels: BTreeMap<u64, BTreeMap<Vec<u64>, &Point<'_>>> = BTreeMap::new();
-    for point in points.iter().filter(|point| point.effect.is_some()) {
+    for point in points.iter().filter(|point| point.is_sound()) {
         levels.entry(level(point.cell, factor)).or_default().insert(others(point.cell), point);
     }
+    let left_out = |own: u64| limited(points.iter().filter(|point| level(point.cell, factor) == own));
     let shared: BTreeSet<Vec<u64>> = levels
         .values()
         .map(|cells| cells.keys().cloned().collect::<BTreeSet<_>>())
@@ -249,7 +280,8 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
     let one = |(level, cells): (&u64, &BTreeMap<Vec<u64>, &Point<'_>>)| {
         let own: Vec<&Point<'_>> =
             cells.iter().filter(|(rest, _)| shared.contains(*rest)).map(|(_, point)| *point).collect();
-        let (ratio, interval) = mean_of(&own)?;
+        let effects: Vec<Estimate> = own.iter().filter_map(|point| point.effect).collect();
+        let (ratio, interval) = mean_of(&effects)?;
         let reversed = |point: &&&Point<'_>| {
             let known = interval.filter(|(low, high)| *low > 1.0 || *high < 1.0);
             known.is_some() && is_opposite(point.difference(), direction(ratio.ln()))
@@ -260,34 +292,41 @@ fn marginals(factor: GridFactor, points: &[Point<'_>]) -> Vec<Marginal> {
             ratio,
             interval,
             cells: u32::try_from(own.len()).unwrap_or(u32::MAX),
+            cells_left_out: left_out(*level),
             reversed: own.iter().filter(reversed).map(|point| point.cell.id.clone()).collect(),
         })
     };
     if levels.len() < 2 { Vec::new() } else { levels.iter().filter_map(one).collect() }
 }
 
+/// How many of these the generator limited.
+fn limited<'p>(points: impl Iterator<Item = &'p Point<'p>>) -> u32 {
+    u32::try_from(points.filter(|point| point.is_limited).count()).unwrap_or(u32::MAX)
+}
+
 pub(crate) fn is_opposite(one: Difference, other: Difference) -> bool {
     matches!((one, other), (Difference::Less, Difference::More) | (Difference::More, Difference::Less))
 }
 
-/// The geometric mean of the cells' ratios and its interval.
-fn mean_of(points: &[&Point<'_>]) -> Option<(f64, Option<(f64, f64)>)> {
-    let effects: Vec<Estimate> = points.iter().filter_map(|point| point.effect).collect();
-    let mean = decide::mean_of(&effects)?;
+/// The geometric mean of the cells' ratios and its interval; none without a cell.
+pub(crate) fn mean_of(effects: &[Estimate]) -> Option<(f64, Option<(f64, f64)>)> {
+    let mean = decide::mean_of(effects)?;
     Some((mean.mean.exp(), Some((mean.low.exp(), mean.high.exp()))))
 }
 
 /// One for each line of rising connections on which the known differences change their direction once.
 fn crossings(points: &[Point<'_>]) -> Vec<Crossing> {
     let mut lines: BTreeMap<(u32, u32, u32), Vec<&Point<'_>>> = BTreeMap::new();
-    for point in points.iter().filter(|point| point.effect.is_some()) {
+    for point in points {
         let CellSpec { workers, depth, message_bytes, .. } = *point.cell;
         lines.entry((workers, depth, message_bytes)).or_default().push(point);
     }
     let mut found = Vec::new();
-    for mut line in lines.into_values() {
-        line.sort_by_key(|point| point.cell.connections);
-        found.extend(crossing(&line));
+    for line in lines.into_values() {
+        let mut sound: Vec<&Point<'_>> = line.iter().copied().filter(|point| point.is_sound()).collect();
+        sound.sort_by_key(|point| point.cell.connections);
+        let cells_left_out = limited(line.into_iter());
+        found.extend(crossing(&sound).map(|crossing| Crossing { cells_left_out, ..crossing }));
     }
     found
 }
@@ -325,6 +364,7 @@ fn crossing(line: &[&Point<'_>]) -> Option<Crossing> {
         low: low.map(|step| place(step).exp()),
         high: high.map(|step| place(step).exp()),
         beyond,
+        cells_left_out: 0,
     })
 }
 

@@ -30,7 +30,7 @@ use weir_record::{
     finding::{Finding, MessageKind, UnitKind, Witness},
     machine::Fingerprint,
     metric::{self, Family, Metric, MetricRow, Part, Scale},
-    spec::{CellRole, CellSpec, LoadMode, StudySpec},
+    spec::{CellRole, CellSpec, StudySpec},
     study::{ArmSummary, MissingArm, OversubscribedCell, StudyResult, TimelineEntry},
     trial::TrialRecord,
     verdict::{Comparison, DifferenceEffect, StateEffect, Verdict},
@@ -44,9 +44,11 @@ use weir_stats::{
 use crate::{
     account, added_cost, aggregate, answers, attribution, cause,
     cell_trials::{self, CellTrials},
-    check, equal_rate, evidence, frontier,
+    check,
+    equal_rate::{self, equal_rate_of},
+    evidence, frontier,
     gate::{Against, Gate, Pairs, TrialState, has_reading},
-    grid, listening, obstacle, overview,
+    grid, guidance, listening, obstacle, overview,
     progress::Progress,
     scaling::Scope,
     strace, summary,
@@ -114,6 +116,9 @@ pub fn judge(judged: &Judged<'_>) -> StudyResult {
         timeline: timeline(&gate, &cells),
         overviews: overview::all(&scope, &comparisons, &grids),
         aggregates: aggregate::all(spec, &gate, &cells),
+        guidance: is_finished
+            .then(|| guidance::of(spec, judged.fingerprint, missing_arms, &grids, &comparisons))
+            .flatten(),
         grids,
         comparisons,
         answers,
@@ -570,21 +575,6 @@ fn note_oversubscribed(cells: &[OversubscribedCell], comparisons: &mut [Comparis
             comparison.notes.push(Finding::Oversubscribed { threads: *threads, cpus: *cpus });
         }
     }
-}
-
-/// Rate of an open-loop cell of the same shape.
-fn equal_rate_of(other: &CellSpec, shape: &CellSpec) -> Option<f64> {
-    let LoadMode::Open { rate_per_second, .. } = other.load else { return None };
-    let levels = |cell: &CellSpec| {
-        let servers = (cell.connections, cell.depth, cell.message_bytes, cell.workers, cell.idle_connections);
-        (servers, cell.load_workers, cell.load_cpus.clone())
-    };
-    let asked = |cell: &CellSpec| {
-        let http = cell.http.clone().map(|http| (http.content, http.close));
-        let orders = cell.orders.clone().map(|orders| (orders.driver, orders.in_flight_total));
-        (http, cell.storage.clone(), orders, cell.neighbours.clone())
-    };
-    (levels(other) == levels(shape) && asked(other) == asked(shape)).then_some(rate_per_second)
 }
 
 fn primary(spec: &StudySpec, comparisons: &[Comparison]) -> Option<usize> {

@@ -29,6 +29,7 @@ mod equal_rate;
 mod evidence;
 mod frontier;
 mod grid;
+mod guidance;
 mod histogram;
 mod listening;
 mod obstacle;

@@ -12,10 +12,11 @@ use weir_judge::{
     sample,
 };
 use weir_record::{
-    grid::{Difference, Grid},
+    grid::{Difference, Grid, GridCell, GridFactor, Marginal},
+    guidance::{Advice, Standing},
     machine::Fingerprint,
     metric::Metric,
-    spec::{Alternation, CellRole, CellSpec, StudySpec},
+    spec::{Alternation, CellRole, CellSpec, LoadMode, StudySpec},
     study::StudyResult,
     trial::TrialRecord,
 };
@@ -60,6 +61,15 @@ fn studied(
     effect: impl Fn(&CellSpec) -> f64,
     seed: u64,
 ) -> StudyResult {
+    judged(spec, &trials(spec, recorded, effect, seed))
+}
+
+fn trials(
+    spec: &StudySpec,
+    recorded: &[Round],
+    effect: impl Fn(&CellSpec) -> f64,
+    seed: u64,
+) -> Vec<TrialRecord> {
     let mut random = Random::seeded(seed);
     let mut at = random.below(recorded.len() as u64) as usize;
     let mut trials: Vec<TrialRecord> = Vec::new();
@@ -70,10 +80,14 @@ fn studied(
             trials.extend(planted(&cell.id, block, ["epoll", "uring"], round, effect(cell), &mut random));
         }
     }
+    trials
+}
+
+fn judged(spec: &StudySpec, trials: &[TrialRecord]) -> StudyResult {
     judge(&Judged {
         spec,
         fingerprint: &Fingerprint::default(),
-        trials: &trials,
+        trials,
         missing_arms: &[],
         elapsed_ns: 0,
         reproduce: "",
@@ -104,7 +118,7 @@ fn few_of_the_cells_that_are_called_do_not_differ_and_most_that_differ_are_calle
                 Difference::More => (called, found[kind]) = (called + 1, found[kind] + 1),
                 Difference::Less => called += 1,
                 Difference::Undetected => continue,
-                Difference::Invalid => panic!("{cell:?}"),
+                Difference::GeneratorLimited | Difference::Invalid => panic!("{cell:?}"),
             }
             wrong += u32::from(effects[kind] == 0.0 || cell.difference == Difference::Less);
         }
@@ -152,9 +166,7 @@ fn a_mean_of_cells_names_those_that_go_the_other_way() {
     let result = studied(&spec, &recorded, effect, 17);
     let grid = of_cpu(&result);
     let marginal = |workers: u64| {
-        let is_it = |it: &&weir_record::grid::Marginal| {
-            it.factor == weir_record::grid::GridFactor::Workers && it.level == workers
-        };
+        let is_it = |it: &&Marginal| it.factor == GridFactor::Workers && it.level == workers;
         grid.marginals.iter().find(is_it).expect("it has one")
     };
     assert_eq!(grid.marginals.len(), CONNECTIONS.len() + WORKERS.len());
@@ -164,4 +176,163 @@ fn a_mean_of_cells_names_those_that_go_the_other_way() {
     assert!(marginal(1).reversed.is_empty() && marginal(2).reversed.is_empty());
     let (low, high) = marginal(1).interval.expect("there are rounds");
     assert!(low > 1.1 && high < 1.14, "{low} {high}");
+}
+
+/// Marks the generator as the limit in the trials of a cell.
+fn limit(trials: &mut [TrialRecord], cell_id: &str) {
+    for trial in trials.iter_mut().filter(|trial| trial.cell_id == cell_id) {
+        trial.load.as_mut().expect("it was loaded").generator_bound = true;
+    }
+}
+
+fn limited(grid: &Grid) -> Vec<&str> {
+    let is_limited = |cell: &&GridCell| cell.difference == Difference::GeneratorLimited;
+    grid.cells.iter().filter(is_limited).map(|cell| cell.cell_id.as_str()).collect()
+}
+
+#[test]
+fn a_cell_that_the_generator_limited_is_named_and_nothing_rests_on_it() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    // Where the generator is the limit the arm looks much cheaper than it is elsewhere.
+    let effect = |cell: &CellSpec| match (cell.connections, cell.workers) {
+        (4000, 4) => -0.4,
+        (1, _) => 0.2,
+        _ => -0.2,
+    };
+    let mut trials = trials(&spec, &recorded, effect, 19);
+    let without = judged(&spec, &trials);
+    assert_eq!((limited(of_cpu(&without)).len(), of_cpu(&without).cells_left_out), (0, 0));
+    assert!(of_cpu(&without).crossings.iter().all(|crossing| crossing.cells_left_out == 0));
+    limit(&mut trials, "c4000-d1-w4");
+    let result = judged(&spec, &trials);
+    let grid = of_cpu(&result);
+    assert_eq!((limited(grid), grid.cells_left_out), (vec!["c4000-d1-w4"], 1));
+    let cell = grid.cells.iter().find(|cell| cell.cell_id == "c4000-d1-w4").expect("it is on the map");
+    assert!(cell.ratio.is_some_and(|ratio| ratio < 0.65) && cell.p_value_adjusted.is_none(), "{cell:?}");
+    let marginal = |grid: &Grid, factor: GridFactor, level: u64| {
+        let is_it = |it: &&Marginal| (it.factor, it.level) == (factor, level);
+        grid.marginals.iter().find(is_it).expect("it has one").clone()
+    };
+    let mean = marginal(grid, GridFactor::Workers, 4);
+    // All levels of workers are then set beside each other without these connections.
+    assert_eq!((mean.cells, mean.cells_left_out), (5, 1));
+    assert_eq!(marginal(grid, GridFactor::Workers, 2).cells, 5);
+    assert!(mean.ratio > marginal(of_cpu(&without), GridFactor::Workers, 4).ratio);
+    let on_its_line: Vec<u32> =
+        grid.crossings.iter().map(|it| it.cells_left_out).filter(|it| *it > 0).collect();
+    assert_eq!(on_its_line, [1]);
+}
+
+#[test]
+fn an_equal_rate_that_bears_it_out_gives_a_limited_cell_its_direction_back() {
+    let (mut spec, recorded) = (spec(&[1]), rounds());
+    let closed = spec.cells.iter().find(|cell| cell.id == "c1000-d1-w1").expect("it is one").clone();
+    spec.cells.push(CellSpec {
+        id: "c1000-d1-w1-open".to_owned(),
+        load: LoadMode::Open { rate_per_second: 5000.0, poisson: true },
+        ..closed
+    });
+    let at_rate = |effect_at_rate: f64| {
+        let effect = |cell: &CellSpec| match cell.load {
+            LoadMode::Closed => -0.2,
+            _ => effect_at_rate,
+        };
+        let mut trials = trials(&spec, &recorded, effect, 23);
+        for trial in trials.iter_mut().filter(|trial| trial.cell_id.ends_with("-open")) {
+            let load = trial.load.as_mut().expect("it was loaded");
+            (load.rate_per_second, load.messages_started) = (Some(5000.0), load.messages);
+        }
+        limit(&mut trials, "c1000-d1-w1");
+        limit(&mut trials, "c2000-d1-w1");
+        let result = judged(&spec, &trials);
+        limited(of_cpu(&result)).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(at_rate(-0.2), ["c2000-d1-w1"]);
+    assert_eq!(at_rate(0.2), ["c1000-d1-w1", "c2000-d1-w1"], "it goes the other way");
+}
+
+fn advice(result: &StudyResult) -> &Advice {
+    &result.guidance.as_ref().expect("there is a map").advice[0]
+}
+
+#[test]
+fn an_arm_that_needs_less_everywhere_is_one_region() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let result = studied(&spec, &recorded, |_| -0.2, 29);
+    let advice = advice(&result);
+    assert_eq!((advice.standing, advice.less, advice.cells), (Standing::Less, 30, 30));
+    let [region] = advice.regions.as_slice() else { panic!("{:?}", advice.regions) };
+    assert_eq!((region.difference, region.levels, region.is_everywhere), (Difference::Less, (1, 4000), true));
+    assert_eq!((region.cells.len(), region.lines.len(), region.detectable), (30, 5, None));
+    let (low, high) = region.interval.expect("there are rounds");
+    assert!(low < 0.8 && 0.8 < high && high - low < 0.02, "{low} {high}");
+    let ((arm_low, _), (_, baseline_high)) =
+        (region.arm_range.expect("it has figures"), region.baseline_range.expect("it has figures"));
+    assert!(arm_low < baseline_high);
+}
+
+#[test]
+fn where_arms_cross_there_is_a_region_on_each_side_of_each_line() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let effect = |cell: &CellSpec| match (cell.connections, cell.workers) {
+        (..=100, 1 | 2) | (..=10, _) => 0.2,
+        _ => -0.2,
+    };
+    let result = studied(&spec, &recorded, effect, 31);
+    let advice = advice(&result);
+    assert_eq!((advice.standing, advice.less, advice.more), (Standing::Both, 3 * 2 + 4 * 3, 3 * 2 + 2 * 3));
+    let told: Vec<(Difference, (u64, u64), Vec<Vec<u64>>)> = advice
+        .regions
+        .iter()
+        .map(|region| (region.difference, region.levels, region.lines.clone()))
+        .collect();
+    let few = vec![vec![1], vec![2]];
+    let many = vec![vec![4], vec![8], vec![16]];
+    let expected = [
+        (Difference::Less, (100, 4000), many.clone()),
+        (Difference::Less, (1000, 4000), few.clone()),
+        (Difference::More, (1, 10), many),
+        (Difference::More, (1, 100), few),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(of_cpu(&result).crossings.len(), 5);
+}
+
+#[test]
+fn where_nothing_differs_it_is_told_what_would_have_been_seen() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let result = studied(&spec, &recorded, |_| 0.0, 37);
+    let advice = advice(&result);
+    assert_eq!((advice.standing, advice.undetected), (Standing::Undetected, 30));
+    let [region] = advice.regions.as_slice() else { panic!("{:?}", advice.regions) };
+    assert!(region.detectable.is_some_and(|it| it > 0.0 && it < 0.2), "{region:?}");
+}
+
+#[test]
+fn a_cell_that_contradicts_the_others_is_a_region_of_its_own_and_in_no_mean_of_theirs() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let effect = |cell: &CellSpec| if cell.id == "c4000-d1-w4" { -0.3 } else { 0.12 };
+    let result = studied(&spec, &recorded, effect, 41);
+    let advice = advice(&result);
+    assert_eq!((advice.standing, advice.less, advice.more), (Standing::Both, 1, 29));
+    assert_eq!(advice.regions[0].cells, ["c4000-d1-w4"]);
+    for region in &advice.regions[1..] {
+        assert!(region.ratio.is_some_and(|ratio| (ratio / 1.12 - 1.0).abs() < 0.02), "{region:?}");
+    }
+}
+
+#[test]
+fn a_map_that_the_generator_limited_everywhere_tells_nothing_and_an_unfinished_one_gives_no_guidance() {
+    let (spec, recorded) = (spec(&[1]), rounds());
+    let mut trials = trials(&spec, &recorded, |_| -0.2, 43);
+    for cell in &spec.cells {
+        limit(&mut trials, &cell.id);
+    }
+    let result = judged(&spec, &trials);
+    let advice = advice(&result);
+    assert_eq!((advice.standing, advice.generator_limited), (Standing::Untold, 30));
+    assert!(advice.regions.iter().all(|region| region.ratio.is_none()), "{:?}", advice.regions);
+    assert!(of_cpu(&result).marginals.is_empty() && of_cpu(&result).crossings.is_empty());
+    trials.retain(|trial| trial.block < ROUNDS - 1);
+    assert_eq!(judged(&spec, &trials).guidance, None);
 }

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use arguments::*;
 
+use crate::kernel::KernelVersion;
+
 /// The enum with a stable code for each variant, so that nothing can be left out of [`Finding::CODES`].
 macro_rules! findings {
     ($($(#[$doc:meta])* $name:ident = $code:literal $({ $($(#[$note:meta])* $field:ident: $kind:ty,)* })?)*) => {
@@ -453,6 +455,15 @@ findings! {
     IoUringForbidden = "io-uring-forbidden"
     /// There is no locked memory left for a ring.
     IoUringMemory = "io-uring-memory"
+    /// The kernel's io_uring is older than the driver needs, or is to be used as if it were.
+    IoUringTooOld = "io-uring-too-old"
+    /// An arm is to run as on a kernel that is newer than this one.
+    KernelOlder = "kernel-older" {
+        /// The kernel it is to stand for.
+        asked: KernelVersion,
+        /// This kernel.
+        running: KernelVersion,
+    }
     /// The kernel has no native AIO.
     NoNativeAio = "no-native-aio"
     /// A program is not on the search path.

@@ -35,6 +35,9 @@ pub struct Grid {
     pub marginals: Vec<Marginal>,
     /// Where the arm goes from needing more to needing less, or back, as connections grow.
     pub crossings: Vec<Crossing>,
+    /// Cells that are in no mean and no crossing, because the generator was the limit there.
+    #[serde(default)]
+    pub cells_left_out: u32,
 }
 
 /// What is known of a cell, as one of many that were looked at.
@@ -47,6 +50,8 @@ pub enum Difference {
     More,
     /// None that could be told from noise.
     Undetected,
+    /// The generator was the limit, and nothing shows the two at one equal rate: what differs may be the rate alone.
+    GeneratorLimited,
     /// There is nothing that may be compared.
     Invalid,
 }
@@ -58,11 +63,12 @@ pub struct GridCell {
     pub cell_id: String,
     /// Level of each of the grid's factors.
     pub levels: Vec<u64>,
-    /// Arm over baseline; absent where nothing may be compared.
+    /// Arm over baseline; absent where nothing may be compared, and for rates that the generator limited.
     pub ratio: Option<f64>,
     /// Its interval by itself.
     pub interval: Option<(f64, f64)>,
-    /// p-value corrected for all cells of all arms that were looked at by this metric (false-discovery rate).
+    /// p-value corrected for all cells of all arms that were looked at by this metric (false-discovery rate); absent
+    /// where no difference is told.
     pub p_value_adjusted: Option<f64>,
     /// What that comes to.
     pub difference: Difference,
@@ -81,6 +87,9 @@ pub struct Marginal {
     pub interval: Option<(f64, f64)>,
     /// Cells in it.
     pub cells: u32,
+    /// Cells of the level that are not in it, because the generator was the limit there.
+    #[serde(default)]
+    pub cells_left_out: u32,
     /// Cells in which the difference is known to go the other way.
     pub reversed: Vec<String>,
 }
@@ -98,4 +107,7 @@ pub struct Crossing {
     pub high: Option<f64>,
     /// What the arm's figure is above the crossing: less, or more.
     pub beyond: Difference,
+    /// Cells of the line that it does not rest on, because the generator was the limit there.
+    #[serde(default)]
+    pub cells_left_out: u32,
 }

@@ -1,6 +1,6 @@
 //! Plain data shared by every part of Weir: what was asked (`spec`), what was measured (`engine`, `load`, `http`,
-//! `orders`, `gateway`, `storage`, `machine`, `trial`, `slices`) and what was concluded (`finding`, `verdict`,
-//! `study`, `account`, `added_cost`, `frontier`, `grid`, `overview`).
+//! `orders`, `gateway`, `storage`, `machine`, `kernel`, `trial`, `slices`) and what was concluded (`finding`,
+//! `verdict`, `study`, `account`, `added_cost`, `frontier`, `grid`, `guidance`, `overview`).
 //!
 //! Nothing here does I/O or reads a clock. Field names carry their unit last (`duration_ns`). All types are
 //! serialisable and none depends on a default that lives elsewhere, so a stored record still means the same
@@ -17,7 +17,9 @@ pub mod frontier;
 pub mod gateway;
 pub mod goal;
 pub mod grid;
+pub mod guidance;
 pub mod http;
+pub mod kernel;
 pub mod latency;
 pub mod load;
 pub mod machine;

@@ -9,6 +9,7 @@ use crate::{
     cause::CauseSpec,
     finding::Finding,
     goal::ComparisonSpec,
+    kernel::{AS_ON_KERNEL, KernelVersion},
     machine::FindingState,
     overview::PublishedTable,
     storage::{AccessPattern, CompletionMethod, StorageDevice, StorageEngine, StorageEngineOptions},
@@ -151,6 +152,14 @@ impl Subject {
             Self::Storage(subject) => subject.engine,
             Self::Fio { engine, .. } => *engine,
             Self::Weir { .. } | Self::Command { .. } | Self::Gateway(_) => None,
+        }
+    }
+
+    /// The older kernel that it runs as, where it does.
+    pub fn as_on_kernel(&self) -> Option<KernelVersion> {
+        match self {
+            Self::Weir { options, .. } => options.get(AS_ON_KERNEL)?.parse().ok(),
+            _ => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     gateway::OrderFigures,
     goal::Answer,
     grid::Grid,
+    guidance::Guidance,
     machine::{Fingerprint, NetworkCounters},
     metric::Metric,
     overview::{Aggregate, Overview},
@@ -95,6 +96,9 @@ pub struct StudyResult {
     /// The rows of a load tester for each server of an HTTP study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregates: Vec<Aggregate>,
+    /// What the map comes to for someone who must choose; absent without a map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guidance: Option<Guidance>,
     /// Ways to wait in the plane of misses and CPU; empty unless arms have both figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontier: Vec<FrontierRow>,

@@ -3,6 +3,7 @@
 
 use weir_record::{
     account::{Amount, CpuPart},
+    grid::{Difference, Grid},
     machine::FindingState,
     metric::MetricRow,
     overview::{Figure, Overview, Statistic},
@@ -20,6 +21,9 @@ pub(crate) fn long_form(result: &StudyResult) -> String {
     }
     for it in &result.comparisons {
         comparison(&mut rows, it);
+    }
+    for it in &result.grids {
+        grid(&mut rows, it);
     }
     for claim in &result.spec.published {
         let subject = [claim.cell_id.as_str(), &claim.arm, &claim.baseline];
@@ -229,6 +233,41 @@ fn comparison(rows: &mut Rows, it: &Comparison) {
         for finding in findings {
             rows.line(subject, metric, statistic, &findings::told_in(Language::English, finding), "");
         }
+    }
+}
+
+/// What a map says beyond the comparisons it is made of.
+fn grid(rows: &mut Rows, it: &Grid) {
+    let key = format!("map-{}", it.metric.row().key);
+    for cell in &it.cells {
+        let subject = [cell.cell_id.as_str(), &it.arm, &it.baseline];
+        rows.line(subject, &key, "difference", difference_name(cell.difference), "");
+        if let Some(p_value) = cell.p_value_adjusted {
+            rows.number(subject, &key, "p-false-discovery", p_value, "probability");
+        }
+    }
+    for crossing in &it.crossings {
+        let subject = [crossing.cell_id.as_str(), &it.arm, &it.baseline];
+        let figures = [
+            ("crossing", Some(crossing.connections)),
+            ("crossing-low", crossing.low),
+            ("crossing-high", crossing.high),
+            ("crossing-cells-left-out", Some(f64::from(crossing.cells_left_out))),
+        ];
+        for (statistic, value) in figures.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            rows.number(subject, &key, statistic, value, "count");
+        }
+    }
+}
+
+/// Stable name of what a cell of a map comes to, as in the records.
+fn difference_name(difference: Difference) -> &'static str {
+    match difference {
+        Difference::Less => "less",
+        Difference::More => "more",
+        Difference::Undetected => "undetected",
+        Difference::GeneratorLimited => "generator-limited",
+        Difference::Invalid => "invalid",
     }
 }
 

@@ -27,8 +27,10 @@ mod findings;
 mod format;
 mod frontier;
 mod goals;
+mod guidance;
 mod html;
 mod io_models;
+mod kernels;
 mod language;
 mod markdown;
 mod metrics;
@@ -65,6 +67,13 @@ pub fn html(result: &StudyResult, language: Language) -> String {
 /// The same blocks as the page in GitHub-flavoured Markdown, charts as tables.
 pub fn markdown(result: &StudyResult, language: Language) -> String {
     markdown::document(&view::View::new(result, language))
+}
+
+/// What the study comes to for someone who must choose, as one page of Markdown to hand on; none without a map.
+pub fn guidance(result: &StudyResult, language: Language) -> Option<String> {
+    let view = view::View::new(result, language);
+    let section::Content::Shown(section) = guidance::section(&view) else { return None };
+    Some(markdown::page_of(&view, &section))
 }
 
 /// The verdict table for a terminal. `width_columns` is taken as at least [`TERMINAL_COLUMNS_MIN`] and at most

@@ -39,9 +39,7 @@ pub(crate) fn document(view: &View<'_>) -> String {
     for (term, text) in definitions::all(view) {
         out.push_str(&format!("- **{term}**{}{text}\n", view.language.colon()));
     }
-    heading(view, &mut out, Word::ReproduceTitle);
-    out.push_str(&format!("```\n{}\n```\n\n", result.reproduce.replace("```", "'''")));
-    paragraph(&mut out, &format!("{}{}{}", view.word(Word::Seed), view.language.colon(), result.spec.seed));
+    reproduce(view, &mut out);
     format!("{}\n", out.trim_end())
 }
 
@@ -71,6 +69,24 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
         let (reason, colon) = (view.finding(&cell.reason), view.language.colon());
         out.push_str(&format!("- {}{colon}{}\n", escape(&cell.id), escape(&reason)));
     }
+}
+
+/// A section as a page of its own, with how to measure it again.
+pub(crate) fn page_of(view: &View<'_>, section: &Section) -> String {
+    let mut out = format!("# {}\n\n", view.word(section.title));
+    paragraph(&mut out, &escape(titles::told(&view.result.spec.title, view.language)));
+    section.texts.iter().for_each(|text| out.push_str(&format!("- {}\n", escape(text))));
+    out.push('\n');
+    section.tables.iter().for_each(|one| table(view, &mut out, one));
+    paragraph(&mut out, view.word(section.help));
+    reproduce(view, &mut out);
+    format!("{}\n", out.trim_end())
+}
+
+fn reproduce(view: &View<'_>, out: &mut String) {
+    heading(view, out, Word::ReproduceTitle);
+    out.push_str(&format!("```\n{}\n```\n\n", view.result.reproduce.replace("```", "'''")));
+    paragraph(out, &format!("{}{}{}", view.word(Word::Seed), view.language.colon(), view.result.spec.seed));
 }
 
 /// A section of the list; charts are their tables.

@@ -2,7 +2,8 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, aggregate, cause, chart, evidence, goals, io_models, orders, overview, published,
+    account, added_cost, aggregate, cause, chart, evidence, goals, guidance, io_models, kernels, orders,
+    overview, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -10,9 +11,11 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 24] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 26] = [
     chart::frontier,
+    guidance::section,
     chart::map,
+    kernels::section,
     overview::section,
     chart::forest,
     goals::section,

@@ -9,7 +9,7 @@ use weir_record::{
 use crate::{
     added_cost,
     display::{columns, pad_end, pad_start, printable, truncate, wrap},
-    format, frontier, goals, io_models, metrics, notes, orders, overview, published,
+    format, frontier, goals, guidance, io_models, metrics, notes, orders, overview, published,
     section::Content,
     sentence,
     table::Table,
@@ -385,6 +385,12 @@ fn further(view: &View<'_>, out: &mut Output) {
     if let Some(text) = sentence::oversubscribed(view) {
         out.blank();
         out.wrapped(&text, "");
+    }
+    let advice = guidance::short(view);
+    if !advice.is_empty() {
+        out.blank();
+        out.styled(Style::Bold, view.word(Word::GuidanceTitle));
+        advice.iter().for_each(|line| out.wrapped(&format!("- {line}"), "  "));
     }
     let headline = sentence::headline(view);
     for content in [added_cost::section(view), published::runs(view), orders::section(view)] {

@@ -198,14 +198,15 @@ words! {
 
     MapTitle: "The map" | "지도" | "分布图";
     MapHelp: "How much more or less the arm needs than the baseline in each cell: ▼ less, ▲ more, ≈ no difference that can be \
-        told from noise, – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
+        told from noise, † the generator was the limit, so that the arms ran at different rates and the difference may be one of rate, \
+        – nothing to compare. Of the cells marked ▼ or ▲ at most 5 % are expected to be wrong (false-discovery \
         rate over all cells of a metric). Means are geometric, over the ratios of these cells alone. A number of connections from which on \
         an arm has less lies on a straight line between two levels (on the scale of logarithms), with a 99 % interval. * more \
         busy threads than CPUs."
-        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
+        | "셀마다 비교 대상이 기준보다 얼마나 더 또는 덜 필요한지입니다. ▼ 적음, ▲ 많음, ≈ 잡음과 구별되지 않음, † 부하 생성기가 한계여서 부하율이 서로 다르고 차이가 부하율 탓일 수 있음, – 비교 불가. ▼나 ▲로 표시한 셀 중 \
         틀린 것은 많아야 5%로 기대됩니다(지표의 모든 셀에 대한 거짓 발견율). 평균은 이 셀들의 비율에 대한 기하 평균입니다. 어느 연결 수부터 적은지는 두 수준을 (로그 척도에서) 직선으로 \
         이어 구했고 구간은 99%입니다. * 바쁜 스레드가 CPU보다 많음."
-        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
+        | "每个单元中该方案比基线多用或少用多少：▼ 更少，▲ 更多，≈ 无法与噪声区分，† 受限于负载生成器，双方速率不同，差异可能来自速率，– 无可比较。标为 ▼ 或 ▲ 的单元中预计至多 5% 有误\
         （按某指标全部单元的错误发现率）。平均为这些单元比值的几何平均。从多少连接起更少，是在两个水平之间按直线（对数尺度）求得，区间为 99%。* 忙碌线程多于 CPU。";
     MapConnections: "connections" | "연결 수" | "连接数";
     MapWorkers: "workers" | "워커 수" | "工作线程数";
@@ -221,6 +222,8 @@ words! {
     MapLess: "less" | "적음" | "更少";
     MapMore: "more" | "많음" | "更多";
     MapUndetected: "no difference detected" | "차이 검출 안 됨" | "未检出差异";
+    MapLimited: "generator was the limit" | "부하 생성기 한계" | "受限于负载生成器";
+    MapLimitedShort: "generator-bound" | "생성기 한계" | "受限";
     MapInvalid: "not comparable" | "비교 불가" | "不可比";
 
     OverviewTitle: "The map in tables" | "표로 본 지도" | "分布图的各张表";
@@ -244,6 +247,27 @@ words! {
         최고 처리량은 가장 좋은 온전한 1초의 올바른 응답 수이며, 슬라이스에는 없습니다."
         | "每个服务器的负载测试工具各行。时间为正确响应到末字节的时间：开环从请求应发出的时刻算起，闭环从发出时刻算起；百分位由全部请求合并求得，从不对百分位求平均。\
         第二行为各轮（试验）中的最小与最大值。因响应失败而剔除的轮次也计入。峰值为最好的完整一秒内的正确响应数，时间片没有该值。";
+    GuidanceTitle: "What to use where" | "어디에 무엇을 쓸 것인가" | "何处用何种";
+    GuidanceHelp: "Regions are neighbouring cells of the map of which the same is known. A mean is geometric, over the ratios of \
+        the region's cells, with a 99 % interval for these cells. Of the cells that are told to differ at most 5 % are expected \
+        to be wrong."
+        | "영역은 지도에서 결과가 같은 이웃 셀의 모음입니다. 평균은 영역에 속한 셀의 비율에 대한 기하 평균이고, 구간은 이 셀들에 대한 99% 구간입니다. \
+        차이가 있다고 한 셀 중 틀린 것은 많아야 5%로 기대됩니다."
+        | "区域是分布图上结论相同的相邻单元。均值为区域内各单元比值的几何平均，区间为针对这些单元的 99% 区间。被判为有差异的单元中预计至多 5% 有误。";
+    GuidanceWhere: "where" | "범위" | "范围";
+    GuidanceRange: "single cells" | "셀별 비율" | "各单元比值";
+    GuidanceArmFigure: "CPU/msg, arm" | "메시지당 CPU(비교 대상)" | "每消息 CPU（该方案）";
+    GuidanceBaselineFigure: "CPU/msg, baseline" | "메시지당 CPU(기준)" | "每消息 CPU（基线）";
+    KernelsTitle: "As on older kernels" | "이전 커널을 가정한 대상" | "按旧内核运行的方案";
+    KernelsHelp: "Features masked on this kernel, as the named one would let the driver run. Only what programs ask the kernel for \
+        can be masked: its network stack, its scheduler and the inside of io_uring are this kernel's, so that an older kernel \
+        itself may be slower or faster than shown."
+        | "이 커널에서 해당 버전에 없는 기능을 쓰지 않게 한 대상입니다. 가릴 수 있는 것은 프로그램이 커널에 요청하는 기능뿐이며 네트워크 스택, 스케줄러, \
+        io_uring 내부는 이 커널의 것이므로 실제 이전 커널은 여기 표시된 것보다 느리거나 빠를 수 있습니다."
+        | "在本内核上屏蔽了所列版本尚没有的功能。能屏蔽的只是程序向内核请求的功能：网络栈、调度器与 io_uring 内部仍是本内核的，因此真正的旧内核可能比\
+        所示更慢或更快。";
+    KernelsVersion: "kernel" | "커널" | "内核";
+    KernelsMasked: "left unused (since)" | "쓰지 않은 기능(도입 버전)" | "未使用的功能（引入版本）";
 
     EvidenceTitle: "What the kernel did" | "커널이 한 일" | "内核做了什么";
     EvidenceHelp: "From slices of their own, after all that was timed; no other figure of this report rests on them. \

@@ -84,51 +84,51 @@ fn epoll_change(
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, descriptor.as_raw_fd(), &raw mut event) })
 }
 
-/// Waits for events; `None` waits for ever. Returns how many of `buffer` were filled.
+/// Waits for events; `None` waits for ever. Returns how many of `buffer` were filled. A limit is kept to the nanosecond
+/// where the kernel has `epoll_pwait2` (5.11), and else rounded up to milliseconds.
 pub fn epoll_wait(
     epoll: BorrowedFd<'_>,
     buffer: &mut [EpollEvent],
     timeout: Option<Duration>,
 ) -> io::Result<usize> {
-    let capacity = libc::c_int::try_from(buffer.len()).unwrap_or(libc::c_int::MAX);
-    let milliseconds = match timeout {
-        None => -1,
-        Some(limit) if limit.is_zero() => 0,
-        Some(limit) => return epoll_wait_precise(epoll, buffer, capacity, limit),
+    let Some(limit) = timeout.filter(|limit| !limit.is_zero()) else {
+        return epoll_wait_milliseconds(epoll, buffer, timeout);
     };
-    // SAFETY: `buffer` is valid for `capacity` records.
-    events(unsafe { libc::epoll_wait(epoll.as_raw_fd(), buffer.as_mut_ptr(), capacity, milliseconds) })
-}
-
-/// `epoll_pwait2` (5.11); on older kernels `epoll_wait` with the limit rounded up to milliseconds.
-fn epoll_wait_precise(
-    epoll: BorrowedFd<'_>,
-    buffer: &mut [EpollEvent],
-    capacity: libc::c_int,
-    limit: Duration,
-) -> io::Result<usize> {
     let time = timespec(Some(limit));
-    // SAFETY: `buffer` is valid for `capacity` records, `time` for the call; no signal mask is passed.
+    // SAFETY: `buffer` is valid for its length, `time` for the call; no signal mask is passed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
             epoll.as_raw_fd(),
             buffer.as_mut_ptr(),
-            capacity,
+            capacity(buffer),
             pointer(&time),
             std::ptr::null::<libc::sigset_t>(),
             size_of::<u64>(),
         )
     };
     if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
-        let rounded = limit.as_nanos().div_ceil(1_000_000);
-        let milliseconds = libc::c_int::try_from(rounded).unwrap_or(libc::c_int::MAX);
-        // SAFETY: as above.
-        return events(unsafe {
-            libc::epoll_wait(epoll.as_raw_fd(), buffer.as_mut_ptr(), capacity, milliseconds)
-        });
+        return epoll_wait_milliseconds(epoll, buffer, timeout);
     }
     events(result as libc::c_int)
+}
+
+/// As [`epoll_wait`] before Linux 5.11: a limit is rounded up to milliseconds.
+pub fn epoll_wait_milliseconds(
+    epoll: BorrowedFd<'_>,
+    buffer: &mut [EpollEvent],
+    timeout: Option<Duration>,
+) -> io::Result<usize> {
+    let rounded = timeout.map(|limit| limit.as_nanos().div_ceil(1_000_000));
+    let milliseconds = rounded.map_or(-1, |limit| libc::c_int::try_from(limit).unwrap_or(libc::c_int::MAX));
+    // SAFETY: `buffer` is valid for its length.
+    events(unsafe {
+        libc::epoll_wait(epoll.as_raw_fd(), buffer.as_mut_ptr(), capacity(buffer), milliseconds)
+    })
+}
+
+fn capacity(buffer: &[EpollEvent]) -> libc::c_int {
+    libc::c_int::try_from(buffer.len()).unwrap_or(libc::c_int::MAX)
 }
 
 /// `ppoll` over raw descriptors; entries with a negative descriptor are skipped by the kernel.

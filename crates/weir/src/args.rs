@@ -128,6 +128,9 @@ pub(crate) struct Study {
     /// of an arm of the file, with --only-arms
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with = "resume")]
     pub(crate) arm: Vec<String>,
+    /// io_uring as these older kernels would let it run, an arm each: 5.19,6.1 (features masked on this kernel)
+    #[arg(long, value_delimiter = ',', value_name = "VERSIONS", conflicts_with = "resume")]
+    pub(crate) kernels: Vec<String>,
     /// Only the arms given with --arm; the first is the baseline
     #[arg(long, conflicts_with = "resume")]
     pub(crate) only_arms: bool,

@@ -7,10 +7,14 @@ use std::{
     time::Duration,
 };
 
+use weir_record::kernel::KernelFeature;
 use weir_sys::readiness::{self, EpollEvent};
 
 use super::readiness::{Backend, Interest, Ready};
-use crate::{call_clock::CallClock, config::EpollOptions};
+use crate::{
+    call_clock::CallClock,
+    config::{EpollOptions, KernelMask},
+};
 
 /// Events taken in one call. More than that stay with the kernel for the next call.
 const EVENTS_MAX: usize = 512;
@@ -27,12 +31,15 @@ pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<EpollEvent>,
     options: EpollOptions,
+    /// Waits with limits that are no whole milliseconds.
+    is_precise: bool,
 }
 
 impl Epoll {
-    pub(crate) fn new(options: EpollOptions) -> io::Result<Self> {
+    pub(crate) fn new(options: EpollOptions, masked: KernelMask) -> io::Result<Self> {
         let events = vec![EpollEvent { events: 0, u64: 0 }; EVENTS_MAX];
-        Ok(Self { epoll: readiness::epoll_create()?, events, options })
+        let is_precise = !masked.hides(KernelFeature::EpollPwait2);
+        Ok(Self { epoll: readiness::epoll_create()?, events, options, is_precise })
     }
 
     fn mask(&self, interest: Interest) -> u32 {
@@ -79,7 +86,8 @@ impl Backend for Epoll {
     }
 
     fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<Ready>, clock: &CallClock) -> io::Result<()> {
-        let count = clock.call(|| readiness::epoll_wait(self.epoll.as_fd(), &mut self.events, limit))?;
+        let wait = if self.is_precise { readiness::epoll_wait } else { readiness::epoll_wait_milliseconds };
+        let count = clock.call(|| wait(self.epoll.as_fd(), &mut self.events, limit))?;
         ready.extend(self.events[..count].iter().map(|event| Ready {
             token: event.u64,
             readable: event.events & IN != 0,

@@ -369,7 +369,7 @@ impl AnyDriver {
         Ok(match driver {
             Driver::Uring => AnyDriver::Uring(Box::new(uring::Uring::new(parts)?)),
             Driver::Epoll => {
-                let backend = epoll::Epoll::new(parts.config.epoll)?;
+                let backend = epoll::Epoll::new(parts.config.epoll, parts.config.masked)?;
                 AnyDriver::Epoll(Box::new(readiness::Readiness::new(backend, parts)?))
             }
             Driver::Poll => {

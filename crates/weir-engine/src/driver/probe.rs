@@ -5,6 +5,8 @@
 
 use std::{fmt, io, rc::Rc, time::Duration};
 
+use weir_record::kernel::KernelVersion;
+
 use crate::{
     config::{Config, Driver, DriverChoice},
     runtime::Core,
@@ -52,6 +54,17 @@ pub enum Refusal {
     /// There is no locked memory left for the ring.
     #[error("the kernel refused the ring's memory (ENOMEM)")]
     RingMemory,
+    /// The kernel's io_uring is older than the driver needs, or is to be used as if it were.
+    #[error("io_uring before 5.11 has no wait with a time limit in one call (IORING_ENTER_EXT_ARG)")]
+    RingTooOld,
+    /// It is to run as on a kernel that is newer than this one.
+    #[error("this kernel is {running}; it cannot stand for the newer {asked}")]
+    KernelOlder {
+        /// The kernel it is to stand for.
+        asked: KernelVersion,
+        /// This kernel.
+        running: KernelVersion,
+    },
     /// Something else, in the words of the kernel or of the start-up test.
     #[error("{0}")]
     Other(String),
@@ -67,7 +80,7 @@ impl Refusal {
             Self::RingDisabled { .. } => "run: sudo sysctl -w kernel.io_uring_disabled=0",
             Self::RingForbidden => "run the container with --security-opt seccomp=unconfined",
             Self::RingMemory => "raise the locked-memory limit: ulimit -l unlimited",
-            Self::Other(_) => return None,
+            Self::RingTooOld | Self::KernelOlder { .. } | Self::Other(_) => return None,
         })
     }
 
@@ -82,6 +95,7 @@ impl Refusal {
             (Some(libc::EPERM), Ok(level @ 1..)) => Self::RingDisabled { level },
             (Some(libc::EPERM), _) => Self::RingForbidden,
             (Some(libc::ENOMEM), _) => Self::RingMemory,
+            (None, _) if error.kind() == io::ErrorKind::Unsupported => Self::RingTooOld,
             _ => other(),
         }
     }
@@ -123,6 +137,14 @@ pub(crate) fn start_runtime(
         driver,
         refusal: Refusal::of(driver, &error),
     };
+    if let (Some(asked), Some(running)) = (config.as_on_kernel, running_kernel())
+        && asked > running
+    {
+        let DriverChoice::Named(driver) = config.driver else {
+            return Err(StartError::Nothing(Refusal::KernelOlder { asked, running }.to_string()));
+        };
+        return Err(StartError::Refused { driver, refusal: Refusal::KernelOlder { asked, running } });
+    }
     match config.driver {
         DriverChoice::Named(driver) => start(driver).map_err(|error| refused(driver, error)),
         DriverChoice::Auto => {
@@ -136,6 +158,11 @@ pub(crate) fn start_runtime(
             Err(StartError::Nothing(reasons.join(" | ")))
         }
     }
+}
+
+/// The version of this kernel, where its release begins with one.
+fn running_kernel() -> Option<KernelVersion> {
+    KernelVersion::of_release(&rustix::system::uname().release().to_string_lossy())
 }
 
 /// Sends a byte through the driver, over a real socket pair.
@@ -206,5 +233,40 @@ impl fmt::Display for DriverReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.is_available() { "yes" } else { "no" };
         write!(formatter, "{}: {word}, {}", self.driver, self.detail())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_is_newer_than_this_one_is_refused_by_name() {
+        let asked = KernelVersion::new(u16::MAX, 0);
+        let running = running_kernel().expect("Linux has a version");
+        for driver in [Driver::Uring, Driver::Epoll] {
+            let config = Config { as_on_kernel: Some(asked), ..Config::with_driver(driver) };
+            let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
+                panic!("{driver} runs as on {asked}");
+            };
+            assert_eq!(refusal, Refusal::KernelOlder { asked, running });
+        }
+        let any = Config { as_on_kernel: Some(asked), ..Config::default() };
+        let error = crate::Runtime::new(&any).err().expect("it is newer").to_string();
+        assert!(error.contains(&asked.to_string()) && error.contains(&running.to_string()), "{error}");
+    }
+
+    #[test]
+    fn io_uring_as_before_5_11_is_refused_by_what_it_lacks() {
+        let mut config = Config::with_driver(Driver::Uring);
+        config.set_option("as-on-kernel", "5.10").expect("it is a version");
+        let Err(StartError::Refused { refusal, .. }) = crate::Runtime::new(&config) else {
+            panic!("it runs as on 5.10");
+        };
+        let is_sandboxed =
+            probe(&Config::default()).iter().any(|it| it.driver == Driver::Uring && !it.is_available());
+        assert!(refusal == Refusal::RingTooOld || is_sandboxed, "{refusal}");
+        let automatic = Config { driver: DriverChoice::Auto, ..config };
+        assert_eq!(crate::Runtime::new(&automatic).expect("epoll is left").driver(), Driver::Epoll);
     }
 }

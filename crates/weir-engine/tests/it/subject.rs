@@ -1,6 +1,7 @@
 //! What the cases run on: each driver with each set of options that changes how it works.
 
 use weir_engine::{Config, Driver, DriverReport, KernelMask, ReceiveMode, Runtime, StartError, probe};
+use weir_record::kernel::AS_ON_KERNEL;
 
 /// A driver with options.
 #[derive(Debug)]
@@ -11,12 +12,15 @@ pub struct Subject {
 }
 
 /// Every subject. `conformance.rs` makes a test of each case for each of these names.
-pub static SUBJECTS: [Subject; 18] = [
+pub static SUBJECTS: [Subject; 22] = [
     Subject { name: "uring", driver: Driver::Uring, adjust: |_| {} },
     Subject { name: "uring_like_6_12", driver: Driver::Uring, adjust: |config| mask(config, "6.12") },
     Subject { name: "uring_like_6_1", driver: Driver::Uring, adjust: |config| mask(config, "6.1") },
     Subject { name: "uring_like_6_0", driver: Driver::Uring, adjust: |config| mask(config, "6.0") },
     Subject { name: "uring_like_5_19", driver: Driver::Uring, adjust: |config| mask(config, "5.19") },
+    Subject { name: "uring_like_5_18", driver: Driver::Uring, adjust: |config| mask(config, "5.18") },
+    Subject { name: "uring_like_5_17", driver: Driver::Uring, adjust: |config| mask(config, "5.17") },
+    Subject { name: "uring_like_5_15", driver: Driver::Uring, adjust: |config| mask(config, "5.15") },
     Subject { name: "uring_like_5_11", driver: Driver::Uring, adjust: |config| mask(config, "5.11") },
     Subject {
         name: "uring_single_receive",
@@ -41,6 +45,7 @@ pub static SUBJECTS: [Subject; 18] = [
         driver: Driver::Epoll,
         adjust: |config| config.epoll.drain_to_eagain = true,
     },
+    Subject { name: "epoll_like_5_10", driver: Driver::Epoll, adjust: |config| mask(config, "5.10") },
     Subject { name: "poll", driver: Driver::Poll, adjust: |_| {} },
     Subject { name: "select", driver: Driver::Select, adjust: |_| {} },
     Subject { name: "blocking", driver: Driver::Blocking, adjust: |_| {} },
@@ -49,8 +54,7 @@ pub static SUBJECTS: [Subject; 18] = [
 ];
 
 fn mask(config: &mut Config, rung: &str) {
-    let found = KernelMask::LADDER.iter().find(|(name, _)| *name == rung);
-    config.uring.masked = found.unwrap_or_else(|| panic!("the ladder has no rung {rung}")).1;
+    config.set_option(AS_ON_KERNEL, rung).expect("it is a version");
 }
 
 impl Subject {
@@ -105,8 +109,8 @@ impl Subject {
 /// The ladder of kernels is tested rung by rung: a new rung needs a subject.
 #[test]
 fn every_rung_of_the_ladder_is_a_subject() {
-    for (rung, _) in KernelMask::LADDER {
-        let name = format!("uring_like_{}", rung.replace('.', "_"));
+    for rung in KernelMask::LADDER {
+        let name = format!("uring_like_{}_{}", rung.major, rung.minor);
         assert!(SUBJECTS.iter().any(|subject| subject.name == name), "no subject {name}");
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 use toml::{Table, Value};
+use weir_record::kernel::AS_ON_KERNEL;
 
 use crate::limits::instead;
 
@@ -17,6 +18,8 @@ pub struct Choices {
     pub levels: Vec<(String, Vec<String>)>,
     /// Further arms: name, and the words of a command, or none for an arm of the file.
     pub arms: Vec<(String, Vec<String>)>,
+    /// Older kernels; for each there is an arm of io_uring that runs as it would let it.
+    pub kernels: Vec<String>,
     /// Whether the arms above are all there are.
     pub only_arms: bool,
 }
@@ -43,6 +46,9 @@ pub enum ChoiceError {
         /// What there is.
         instead: String,
     },
+    /// The study is not of sockets alone.
+    #[error("--kernels: it belongs to studies of echo and http; leave it out")]
+    Kernels,
     /// Nothing is left.
     #[error("--only-arms: no arm is given; add --arm NAME or --arm NAME=COMMAND")]
     NoArms,
@@ -155,6 +161,18 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
         }
         arms.push(arm);
     }
+    let protocol = study.get("protocol").and_then(Value::as_str).unwrap_or("echo");
+    if !choices.kernels.is_empty() && is_file && !["echo", "http"].contains(&protocol) {
+        return Err(ChoiceError::Kernels);
+    }
+    // Where io_uring does not run, it does not as on an older kernel either.
+    for kernel in choices.kernels.iter().filter(|_| is_file) {
+        let name = format!("uring-as-on-{kernel}");
+        if arms.iter().any(|other| name_of(other) == name) {
+            return Err(ChoiceError::Twice(name));
+        }
+        arms.push(as_on_kernel(name, kernel));
+    }
     if arms.is_empty() && is_file {
         return Err(ChoiceError::NoArms);
     }
@@ -167,6 +185,17 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
     }
     study.insert("arm".to_owned(), Value::Array(arms));
     Ok(())
+}
+
+/// An arm of io_uring that leaves unused what later kernels brought.
+fn as_on_kernel(name: String, kernel: &str) -> Value {
+    let text = |text: &str| Value::String(text.to_owned());
+    let options = Table::from_iter([(AS_ON_KERNEL.to_owned(), text(kernel))]);
+    Value::Table(Table::from_iter([
+        ("name".to_owned(), Value::String(name)),
+        ("driver".to_owned(), text("uring")),
+        ("options".to_owned(), Value::Table(options)),
+    ]))
 }
 
 #[cfg(test)]
@@ -230,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn an_older_kernel_is_an_arm_of_io_uring_with_its_version() {
+        let study =
+            tps(&Choices { kernels: vec!["5.19".to_owned(), "6.1".to_owned()], ..Choices::default() });
+        let names: Vec<&str> = study.spec.arms.iter().map(|arm| arm.name.as_str()).collect();
+        assert_eq!(names, ["epoll", "uring", "uring-as-on-5.19", "uring-as-on-6.1"]);
+        let weir_record::spec::Subject::Weir { driver, options, .. } = &study.spec.arms[2].subject else {
+            panic!("it is Weir's own")
+        };
+        assert_eq!((driver.as_str(), options["as-on-kernel"].as_str()), ("uring", "5.19"));
+    }
+
+    #[test]
     fn where_a_driver_does_not_run_the_arms_in_its_place_are_chosen_from_too() {
         let text = BuiltIn::named("tps").expect("it is built in").text;
         let own = ("own".to_owned(), vec!["./server".to_owned(), "{port}".to_owned()]);
@@ -263,6 +304,15 @@ mod tests {
         assert!(anyway.contains("it runs anyway"), "{anyway}");
         let none = told(Choices { only_arms: true, ..Choices::default() });
         assert!(none.contains("--only-arms"), "{none}");
+        let kernels = vec!["6.1".to_owned()];
+        let again =
+            told(Choices { kernels: [kernels.clone(), kernels.clone()].concat(), ..Choices::default() });
+        assert!(again.contains("uring-as-on-6.1") && again.contains("there already"), "{again}");
+        let storage = chosen(
+            BuiltIn::named("polling").expect("it is built in").text,
+            &Choices { kernels, ..Choices::default() },
+        );
+        assert_eq!(storage, Err(ChoiceError::Kernels));
         let choices = Choices { levels: vec![levels("depth", &["1"])], ..Choices::default() };
         let cells =
             chosen("name = \"x\"\n[[cell]]\nconnections = 1", &choices).expect_err("it has no factors");

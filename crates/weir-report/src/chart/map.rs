@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use maud::{Markup, html};
 use weir_record::{
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
-    metric::Better,
+    metric::{Better, Metric},
 };
 
 use crate::{
@@ -19,6 +19,9 @@ use crate::{
     words::Word,
 };
 
+/// The mark of a cell whose arms ran at rates that the generator set.
+const LIMITED: &str = "† ";
+
 /// A difference of so much has the full colour.
 const FULL: f64 = 0.3;
 
@@ -26,18 +29,31 @@ const FULL: f64 = 0.3;
 pub(crate) fn map(view: &View<'_>) -> Content {
     let grids = &view.result.grids;
     Content::unless(grids.is_empty(), || {
-        let crossings = grids.iter().flat_map(|grid| grid.crossings.iter().map(|it| crossed(view, grid, it)));
+        let crossed = grids.iter().flat_map(|grid| of_grid(view, grid));
         let means = grids.iter().flat_map(|grid| grid.marginals.iter().map(|it| mean(view, grid, it)));
         let head =
             [Word::Arm, Word::Metric, Word::MapLevel, Word::MapReversed, Word::MapMean, Word::MapCells];
         let means = Table::new(view, &head[..4], &head[4..], means.collect());
         Section {
-            texts: crossings.chain(grids.iter().flat_map(|grid| reversals(view, grid))).collect(),
+            texts: crossed
+                .chain(grids.iter().flat_map(|grid| reversals(view, grid)))
+                .chain(grids.iter().filter_map(|grid| limited(view, grid)))
+                .collect(),
             plots: grids.iter().map(|grid| plot(view, grid)).collect(),
             tables: if means.rows.is_empty() { Vec::new() } else { vec![means] },
             ..Section::new(Word::MapTitle, Word::MapHelp)
         }
     })
+}
+
+/// Where arms pass the baseline by this metric, in sentences.
+pub(crate) fn crossings(view: &View<'_>, metric: Metric) -> Vec<String> {
+    let own = view.result.grids.iter().filter(|grid| grid.metric == metric);
+    own.flat_map(|grid| of_grid(view, grid)).collect()
+}
+
+fn of_grid(view: &View<'_>, grid: &Grid) -> Vec<String> {
+    grid.crossings.iter().map(|it| crossed(view, grid, it)).collect()
 }
 
 fn plot(view: &View<'_>, grid: &Grid) -> Plot {
@@ -76,12 +92,14 @@ fn draw(view: &View<'_>, grid: &Grid) -> Markup {
     }
 }
 
-fn levels(view: &View<'_>, factors: &[GridFactor], levels: &[u64]) -> String {
+/// Levels of several factors: `1 worker · 4 KiB`.
+pub(crate) fn levels(view: &View<'_>, factors: &[GridFactor], levels: &[u64]) -> String {
     let parts = factors.iter().zip(levels).map(|(factor, it)| level(view, *factor, *it));
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
+/// A level of a factor, with what is counted.
+pub(crate) fn level(view: &View<'_>, factor: GridFactor, level: u64) -> String {
     let (number, language) = (format::count(level), view.language);
     match factor {
         GridFactor::Connections => view.connections(u32::try_from(level).unwrap_or(u32::MAX)),
@@ -106,11 +124,11 @@ fn factor(view: &View<'_>, factor: GridFactor) -> &'static str {
 fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
     let Some(cell) = cell else { return html! { td {} } };
     let is_over = view.result.oversubscribed.iter().any(|it| it.cell_id == cell.cell_id);
-    let (class, word) = tone(grid, cell.difference);
+    let (class, word) = (tone(grid, cell.difference), difference_word(cell.difference));
     let effect = cell.ratio.map_or(0.0, |ratio| ratio - 1.0);
     let strength = match cell.difference {
         Difference::Less | Difference::More => 12.0 + 48.0 * (effect.abs() / FULL).min(1.0),
-        Difference::Undetected | Difference::Invalid => 0.0,
+        Difference::Undetected | Difference::GeneratorLimited | Difference::Invalid => 0.0,
     };
     html! {
         td .(class) .over[is_over] style=(format!("--strength:{strength:.0}%")) title=(format!(
@@ -119,20 +137,32 @@ fn square(view: &View<'_>, grid: &Grid, cell: Option<&GridCell>) -> Markup {
         )) {
             (mark(cell.difference)) (change(cell))
             @if is_over { sup { "*" } }
+            @if cell.difference == Difference::GeneratorLimited { small { (view.word(Word::MapLimitedShort)) } }
         }
     }
 }
 
 /// Whether it is an improvement, by the metric.
-fn tone(grid: &Grid, difference: Difference) -> (&'static str, Word) {
+fn tone(grid: &Grid, difference: Difference) -> &'static str {
     let is_good = match difference {
         Difference::Less => grid.metric.row().better == Better::Smaller,
         Difference::More => grid.metric.row().better == Better::Larger,
-        Difference::Undetected => return ("even", Word::MapUndetected),
-        Difference::Invalid => return ("void", Word::MapInvalid),
+        Difference::Undetected => return "even",
+        Difference::GeneratorLimited => return "limited",
+        Difference::Invalid => return "void",
     };
-    let word = if difference == Difference::Less { Word::MapLess } else { Word::MapMore };
-    (if is_good { "good" } else { "bad" }, word)
+    if is_good { "good" } else { "bad" }
+}
+
+/// What a cell comes to, in a word.
+pub(crate) fn difference_word(difference: Difference) -> Word {
+    match difference {
+        Difference::Less => Word::MapLess,
+        Difference::More => Word::MapMore,
+        Difference::Undetected => Word::MapUndetected,
+        Difference::GeneratorLimited => Word::MapLimited,
+        Difference::Invalid => Word::MapInvalid,
+    }
 }
 
 fn mark(difference: Difference) -> &'static str {
@@ -140,6 +170,7 @@ fn mark(difference: Difference) -> &'static str {
         Difference::Less => "▼ ",
         Difference::More => "▲ ",
         Difference::Undetected => "≈ ",
+        Difference::GeneratorLimited => LIMITED,
         Difference::Invalid => "",
     }
 }
@@ -156,7 +187,7 @@ fn numbers(view: &View<'_>, grid: &Grid) -> Table {
     let row = |cell: &GridCell| {
         vec![
             view.cell_label(&cell.cell_id),
-            view.word(tone(grid, cell.difference).1).to_owned(),
+            view.word(difference_word(cell.difference)).to_owned(),
             format::ratio_and_interval(cell.ratio, cell.interval),
             format::probability(cell.p_value_adjusted),
         ]
@@ -173,7 +204,10 @@ fn mean(view: &View<'_>, grid: &Grid, marginal: &Marginal) -> Vec<String> {
         level(view, marginal.factor, marginal.level),
         if reversed.is_empty() { format::ABSENT.to_owned() } else { reversed.join("; ") },
         format::ratio_and_interval(Some(marginal.ratio), marginal.interval),
-        format::count(u64::from(marginal.cells)),
+        match marginal.cells_left_out {
+            0 => format::count(u64::from(marginal.cells)),
+            left_out => format!("{} (+{left_out} {})", marginal.cells, LIMITED.trim_end()),
+        },
     ]
 }
 
@@ -194,9 +228,18 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
         rest if rest.is_empty() => rest,
         rest => told!(language, " ({rest})", " ({rest})", "（{rest}）"),
     };
+    let left_out = match crossing.cells_left_out {
+        0 => String::new(),
+        cells => told!(
+            language,
+            " Cells of this line that are marked † and left out of it: {cells}.",
+            " 이 선에서 †로 표시한 셀 {cells}개는 쓰지 않았습니다.",
+            "该线上标有 † 的 {cells} 个单元未予采用。",
+        ),
+    };
     let (arm, baseline) = (&grid.arm, &grid.baseline);
     let metric = metrics::name(view, grid.metric);
-    match crossing.beyond {
+    let told = match crossing.beyond {
         Difference::Less => told!(
             language,
             "{metric}: from about {at} {interval} connections on, {arm} has less than {baseline}{rest}.",
@@ -209,7 +252,24 @@ fn crossed(view: &View<'_>, grid: &Grid, crossing: &Crossing) -> String {
             "{metric}: 연결 약 {at}개 {interval}부터 {arm} 쪽이 {baseline} 쪽보다 많습니다{rest}.",
             "{metric}：从约 {at} {interval} 个连接起，{arm} 多于 {baseline}{rest}。",
         ),
-    }
+    };
+    told + &left_out
+}
+
+/// How many cells say less than they seem to, and why.
+fn limited(view: &View<'_>, grid: &Grid) -> Option<String> {
+    let (limited, all) = (grid.cells_left_out, grid.cells.len());
+    let (arm, metric) = (&grid.arm, metrics::name(view, grid.metric));
+    let told = told!(
+        view.language,
+        "{arm}, {metric}: in {limited} of {all} cells (†) the generator was the limit, and no open-loop cell shows both \
+         arms at one equal rate. What differs there may be the rate: they are in no mean and no crossing.",
+        "{arm}, {metric}: 셀 {all}개 중 {limited}개(†)에서 부하 생성기가 한계였고, 두 대상을 같은 부하율로 비교한 개방형 조건이 없습니다. \
+         여기서 보이는 차이는 부하율 차이일 수 있어 평균과 교차점 계산에서 뺐습니다.",
+        "{arm}，{metric}：{all} 个单元中有 {limited} 个（†）受限于负载生成器，且没有开环条件以相同速率比较双方。那里的差异可能只是速率之差，\
+         因此不计入均值与交叉点。",
+    );
+    (limited > 0).then_some(told)
 }
 
 /// Means that cells contradict.

@@ -25,7 +25,7 @@ pub(crate) use canvas::swatch;
 pub(crate) use curves::curves;
 pub(crate) use forest::forest;
 pub(crate) use frontier::{frontier, simulated};
-pub(crate) use map::map;
+pub(crate) use map::{crossings, difference_word, level, levels, map};
 pub(crate) use timeline::timeline;
 pub(crate) use why::why;
 

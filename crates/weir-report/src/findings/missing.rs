@@ -11,7 +11,7 @@ pub(super) fn told_in(language: Language, finding: &Finding) -> Option<String> {
 }
 
 /// What a driver was granted.
-const FEATURES: [(&str, [&str; 3]); 15] = [
+const FEATURES: [(&str, [&str; 3]); 23] = [
     ("edge-triggered", ["edge-triggered", "에지 트리거", "边沿触发"]),
     ("level-triggered", ["level-triggered", "레벨 트리거", "水平触发"]),
     ("registered-once", ["registered once", "한 번만 등록", "只注册一次"]),
@@ -24,18 +24,30 @@ const FEATURES: [(&str, [&str; 3]); 15] = [
     ("deferred-task-run", ["deferred task run", "작업 지연 실행", "延迟任务运行"]),
     ("single-issuer", ["single issuer", "단일 제출자", "单一提交者"]),
     ("multishot-receive", ["multishot receive", "멀티샷 수신", "多次触发接收"]),
-    ("no-index-array", ["no index array", "인덱스 배열 없음", "无索引数组"]),
+    ("no-index-array", ["ring without index array", "인덱스 배열 없는 링", "无索引数组的环"]),
     ("registered-ring", ["registered ring", "등록된 링", "已注册的环"]),
     (
         "completions-skipped-on-success",
         ["completions skipped on success", "성공 시 완료 생략", "成功时省略完成项"],
     ),
-    ("no-iowait", ["no iowait", "iowait 없음", "无 iowait"]),
+    ("cooperative-task-run", ["cooperative task run", "협조적 작업 실행", "协作式任务运行"]),
+    ("buffer-ring", ["rings of provided buffers", "제공 버퍼 링", "提供缓冲区的环"]),
+    ("multishot-accept", ["multishot accept", "멀티샷 accept", "多次触发 accept"]),
+    ("submit-all", ["submissions go on after a failure", "실패 후에도 계속 제출", "出错后继续提交"]),
+    ("ring-messages", ["messages between rings", "링 간 메시지", "环间消息"]),
+    ("multishot-poll", ["multishot poll", "멀티샷 poll", "多次触发 poll"]),
+    (
+        "wait-arguments",
+        ["wait with a time limit in one call", "한 번의 호출로 시간 제한 대기", "一次调用限时等待"],
+    ),
+    ("epoll-pwait2", ["epoll_pwait2", "epoll_pwait2", "epoll_pwait2"]),
+    ("no-iowait", ["waits not counted as iowait", "iowait로 세지 않는 대기", "不计入 iowait 的等待"]),
     ("basic-ring", ["basic ring", "기본 링", "基本环"]),
     ("virtual-time", ["virtual time", "가상 시간", "虚拟时间"]),
 ];
 
-fn feature(language: Language, name: &str) -> String {
+/// What a driver was granted, or left unused, by its stable name.
+pub(crate) fn feature(language: Language, name: &str) -> String {
     let known = FEATURES.iter().find(|(own, _)| *own == name);
     known.map_or_else(|| name.to_owned(), |(_, texts)| language.choose(*texts).to_owned())
 }
@@ -73,6 +85,20 @@ fn of_drivers(language: Language, finding: &Finding) -> Option<String> {
                 "内核拒绝为环分配内存（ENOMEM）",
             ])
             .to_owned(),
+        Finding::IoUringTooOld => language
+            .choose([
+                "io_uring before 5.11 has no wait with a time limit in one call (IORING_ENTER_EXT_ARG), which this driver \
+                 needs",
+                "5.11 이전 io_uring에는 한 번의 호출로 시간 제한을 두고 대기하는 기능(IORING_ENTER_EXT_ARG)이 없어 이 드라이버를 쓸 수 없음",
+                "5.11 之前的 io_uring 不能在一次调用中限时等待（IORING_ENTER_EXT_ARG），而本驱动需要它",
+            ])
+            .to_owned(),
+        Finding::KernelOlder { asked, running } => told!(
+            language,
+            "this kernel is {running}; it cannot stand for the newer {asked}",
+            "이 커널은 {running} 버전이므로 더 새로운 {asked} 버전을 대신할 수 없음",
+            "本内核为 {running}，无法充当更新的 {asked}",
+        ),
         Finding::NoNativeAio => language
             .choose([
                 "this kernel has no native AIO (CONFIG_AIO)",

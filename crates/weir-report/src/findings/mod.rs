@@ -9,6 +9,7 @@ mod verdicts;
 
 use weir_record::finding::Finding;
 
+pub(crate) use missing::feature;
 pub(crate) use phrases::{failure_classes, per, plural, rate, units_of};
 
 use crate::language::Language;

@@ -7,6 +7,7 @@ use weir_record::{
         ArmExclusions, ExclusionKind, FailedTrial, FailureClass, FailureCount, Finding, MessageKind,
         OrderEffect, SlicePlace, Stopped, UnitKind, Witness, WitnessBearing, WitnessFigure,
     },
+    kernel::KernelVersion,
     study::Check,
 };
 use weir_report::{Language, markdown};
@@ -204,6 +205,11 @@ fn of_the_machine() -> Vec<Example> {
         (Finding::IoUringDisabled { level: 2 }, vec!["io_uring_disabled", "2"]),
         (Finding::IoUringForbidden, vec!["EPERM"]),
         (Finding::IoUringMemory, vec!["ENOMEM"]),
+        (Finding::IoUringTooOld, vec!["5.11", "IORING_ENTER_EXT_ARG"]),
+        (
+            Finding::KernelOlder { asked: KernelVersion::new(7, 2), running: KernelVersion::new(6, 18) },
+            vec!["7.2", "6.18"],
+        ),
         (Finding::NoNativeAio, vec!["CONFIG_AIO"]),
         (Finding::NotOnPath { program: arm() }, vec!["my arm"]),
         (Finding::NoProgram { program: arm() }, vec!["my arm"]),

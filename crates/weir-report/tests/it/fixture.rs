@@ -381,6 +381,7 @@ pub fn quick() -> StudyResult {
         grids: Vec::new(),
         overviews: Vec::new(),
         aggregates: Vec::new(),
+        guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

@@ -1,21 +1,28 @@
 //! The map of a study: shades, marks and sentences, in three languages, and its absence.
 
+use std::collections::BTreeMap;
+
 use weir_record::{
+    finding::Finding,
     grid::{Crossing, Difference, Grid, GridCell, GridFactor, Marginal},
+    guidance::{Access, Advice, Guidance, Region, Standing},
+    kernel::KernelVersion,
     metric::Metric,
+    spec::Subject,
     study::{OversubscribedCell, StudyResult},
 };
-use weir_report::{Language, html, markdown};
+use weir_report::{Language, html, markdown, terminal};
 
 use crate::fixture;
 
-/// Two rows of three cells: one crossing, one cell without a difference, one that may not be compared.
+/// Two rows of three cells: one crossing, one cell without a difference, one that the generator limited, one that may
+/// not be compared.
 fn mapped() -> StudyResult {
     let mut result = fixture::quick();
     let shape = result.spec.cells[0].clone();
     result.spec.cells.clear();
     let mut cells = Vec::new();
-    for (workers, row) in [(1, [1.12, 1.01, 0.8]), (2, [1.2, 0.95, f64::NAN])] {
+    for (workers, row) in [(1, [1.12, 1.01, 0.8]), (2, [0.7, 0.95, f64::NAN])] {
         for (connections, ratio) in [1, 100, 4000].into_iter().zip(row) {
             let id = format!("c{connections}-w{workers}");
             result.spec.cells.push(weir_record::spec::CellSpec {
@@ -28,6 +35,7 @@ fn mapped() -> StudyResult {
                 ratio if ratio > 1.05 => (Some(ratio), Difference::More),
                 ratio if ratio > 1.0 => (Some(ratio), Difference::Undetected),
                 ratio if ratio.is_nan() => (None, Difference::Invalid),
+                ratio if ratio < 0.75 => (Some(ratio), Difference::GeneratorLimited),
                 ratio => (Some(ratio), Difference::Less),
             };
             cells.push(GridCell {
@@ -35,7 +43,7 @@ fn mapped() -> StudyResult {
                 levels: vec![connections.into(), workers.into()],
                 ratio,
                 interval: ratio.map(|ratio| (ratio - 0.02, ratio + 0.02)),
-                p_value_adjusted: ratio.map(|_| 0.004),
+                p_value_adjusted: ratio.map(|_| 0.004).filter(|_| difference != Difference::GeneratorLimited),
                 difference,
             });
         }
@@ -52,6 +60,7 @@ fn mapped() -> StudyResult {
             ratio: 1.07,
             interval: Some((1.05, 1.09)),
             cells: 2,
+            cells_left_out: 1,
             reversed: vec!["c100-w2".to_owned()],
         }],
         crossings: vec![Crossing {
@@ -60,10 +69,58 @@ fn mapped() -> StudyResult {
             low: Some(80.2),
             high: None,
             beyond: Difference::Less,
+            cells_left_out: 1,
         }],
+        cells_left_out: 1,
     }];
+    result.guidance = Some(guidance());
     result.oversubscribed = vec![OversubscribedCell { cell_id: "c1-w2".to_owned(), threads: 3, cpus: 2 }];
     result
+}
+
+fn guidance() -> Guidance {
+    let region = |difference: Difference, levels: (u64, u64), lines: &[u64]| Region {
+        difference,
+        cells: vec!["c1-w1".to_owned()],
+        levels,
+        lines: lines.iter().map(|workers| vec![*workers]).collect(),
+        is_everywhere: lines.len() > 1,
+        ratio: None,
+        interval: None,
+        ratio_range: None,
+        arm_range: None,
+        baseline_range: None,
+        detectable: None,
+    };
+    let less = Region {
+        ratio: Some(0.8),
+        interval: Some((0.78, 0.82)),
+        ratio_range: Some((0.75, 0.86)),
+        arm_range: Some((4.1, 5.2)),
+        baseline_range: Some((5.9, 5.9)),
+        ..region(Difference::Less, (100, 4000), &[1, 2])
+    };
+    let undetected = Region { detectable: Some(0.04), ..region(Difference::Undetected, (100, 100), &[1]) };
+    let advice = Advice {
+        arm: "uring".to_owned(),
+        baseline: "epoll".to_owned(),
+        standing: Standing::Both,
+        cells: 6,
+        less: 2,
+        more: 1,
+        undetected: 1,
+        generator_limited: 1,
+        regions: vec![less, undetected, region(Difference::GeneratorLimited, (1, 1), &[2])],
+    };
+    let access = Access {
+        refused: None,
+        unlock: None,
+        kernel: Some(KernelVersion::new(6, 14)),
+        lacking: vec!["no-iowait".to_owned()],
+        disabled: Some(0),
+        is_filtered: Some(false),
+    };
+    Guidance { access: Some(access), advice: vec![advice] }
 }
 
 fn section(text: &str, title: &str) -> String {
@@ -87,8 +144,79 @@ fn on_a_page_every_cell_says_its_direction_without_colour() {
             "{language:?}"
         );
         assert!(page.contains("<sup>*</sup>"), "{language:?}");
+        let limited = page.split("class=\"limited").nth(1).expect("the generator limited a cell");
+        assert!(
+            limited
+                .split("</td>")
+                .next()
+                .is_some_and(|cell| cell.contains("† -30 %") && cell.contains("<small>")),
+            "{language:?}"
+        );
         assert_eq!(page.matches("table class=\"map\"").count(), 1);
     }
+}
+
+#[test]
+fn an_export_has_what_each_cell_of_the_map_comes_to() {
+    let lines = weir_report::csv(&mapped());
+    for line in [
+        "c4000-w1,uring,epoll,map-server-cpu-per-message,difference,less,",
+        "c1-w2,uring,epoll,map-server-cpu-per-message,difference,generator-limited,",
+        "c4000-w2,uring,epoll,map-server-cpu-per-message,difference,invalid,",
+        "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-low,80.2,count",
+        "c1-w1,uring,epoll,map-server-cpu-per-message,crossing-cells-left-out,1,count",
+    ] {
+        assert!(lines.lines().any(|own| own == line), "{line}");
+    }
+    assert!(!lines.contains("c1-w2,uring,epoll,map-server-cpu-per-message,p-false-discovery"));
+}
+
+#[test]
+fn guidance_is_a_page_to_hand_on() {
+    for (name, language) in [
+        ("guidance", Language::English),
+        ("guidance-ko", Language::Korean),
+        ("guidance-zh", Language::Chinese),
+    ] {
+        insta::assert_snapshot!(name, weir_report::guidance(&mapped(), language).expect("there is a map"));
+        let terminal = terminal(&mapped(), language, 100, false);
+        assert!(terminal.contains("kernel.io_uring_disabled = 0"), "{terminal}");
+    }
+    assert_eq!(weir_report::guidance(&fixture::quick(), Language::English), None);
+}
+
+#[test]
+fn every_standing_is_a_sentence_of_its_own_and_a_refusal_says_what_is_in_the_way() {
+    let mut seen = std::collections::BTreeSet::new();
+    for standing in [Standing::Less, Standing::More, Standing::Both, Standing::Undetected, Standing::Untold] {
+        for language in Language::ALL {
+            let mut result = mapped();
+            let guidance = result.guidance.as_mut().expect("it has one");
+            guidance.advice[0].standing = standing;
+            let access = guidance.access.as_mut().expect("it has one");
+            access.refused = Some(Finding::IoUringDisabled { level: 2 });
+            access.unlock = Some(Finding::RunCommand { command: "sysctl it".to_owned() });
+            let page = weir_report::guidance(&result, language).expect("there is a map");
+            assert!(page.contains("io_uring_disabled") && page.contains("sysctl it"), "{page}");
+            assert!(page.contains("weir observe -p PID"), "{page}");
+            seen.insert(page);
+        }
+    }
+    assert_eq!(seen.len(), 15);
+}
+
+#[test]
+fn an_arm_as_on_an_older_kernel_says_what_it_leaves_unused() {
+    let mut result = fixture::quick();
+    let options = BTreeMap::from([("as-on-kernel".to_owned(), "6.1".to_owned())]);
+    result.spec.arms[1].subject =
+        Subject::Weir { driver: "uring".to_owned(), options, arguments: Vec::new() };
+    for language in Language::ALL {
+        let text = markdown(&result, language);
+        assert!(text.contains("(6.15)") && text.contains("(6.6)") && !text.contains("(6.1)"), "{text}");
+    }
+    let text = markdown(&result, Language::English);
+    assert!(text.contains("Features masked on this kernel"), "{text}");
 }
 
 #[test]

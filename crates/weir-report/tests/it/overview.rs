@@ -372,6 +372,7 @@ fn grid(result: &StudyResult, metric: Metric) -> Grid {
         }
     };
     Grid {
+        cells_left_out: 0,
         arm: "uring".to_owned(),
         baseline: "epoll".to_owned(),
         metric,

@@ -183,6 +183,7 @@ fn result(complete: bool) -> StudyResult {
         grids: Vec::new(),
         overviews: Vec::new(),
         aggregates: Vec::new(),
+        guidance: None,
         frontier: Vec::new(),
         frontier_answers: Vec::new(),
     }

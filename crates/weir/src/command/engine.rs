@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use weir_engine::{Config, Driver, DriverChoice, Runtime, net::Address};
+use weir_record::kernel::{AS_ON_KERNEL, FEATURES, KernelVersion, lacking};
 
 use crate::exit::UsageError;
 
@@ -44,6 +45,18 @@ pub(crate) fn check_options(options: &[String], driver: Driver) -> Result<()> {
         let name = option.split('=').next().unwrap_or_default();
         if !Config::option_applies(name, driver) {
             let text = format!("--option {option}: the {driver} driver has no option {name:?}; leave it out");
+            return Err(UsageError(text).into());
+        }
+        // An arm that masks nothing would be another one twice.
+        let kernel = option.strip_prefix(AS_ON_KERNEL).and_then(|rest| rest.strip_prefix('='));
+        let kernel = kernel.and_then(|version| version.parse::<KernelVersion>().ok());
+        if kernel.is_some_and(|version| lacking(version, driver.name()).next().is_none()) {
+            let newest = FEATURES.iter().find(|row| row.driver == driver.name()).map(|row| row.since);
+            let newest = newest.map_or_else(String::new, |since| since.to_string());
+            let text = format!(
+                "--option {option}: the {driver} driver uses nothing that came after {newest}; name an older kernel, or \
+                 leave it out"
+            );
             return Err(UsageError(text).into());
         }
     }
@@ -132,5 +145,20 @@ mod tests {
         assert!(error.contains("receive") && error.contains("epoll"), "{error}");
         assert!(config("uring", &["receive=single".into()]).is_ok());
         assert!(config("uring", &["receive".into()]).is_err());
+    }
+
+    #[test]
+    fn a_kernel_that_would_mask_nothing_is_refused_with_one_that_would() {
+        for (driver, version, newest) in [("uring", "6.15", "6.15"), ("epoll", "5.19", "5.11")] {
+            let error = config(driver, &[format!("as-on-kernel={version}")]).unwrap_err().to_string();
+            assert!(error.contains(&format!("after {newest};")), "{error}");
+        }
+        for (driver, version) in [("uring", "6.14"), ("uring", "5.7"), ("epoll", "5.10")] {
+            assert!(config(driver, &[format!("as-on-kernel={version}")]).is_ok(), "{driver} {version}");
+        }
+        let error = config("uring", &["as-on-kernel=5.19.1".into()]).unwrap_err().to_string();
+        assert!(error.contains("5.19.1") && error.contains("from 4.14 on"), "{error}");
+        let error = config("poll", &["as-on-kernel=5.19".into()]).unwrap_err().to_string();
+        assert!(error.contains("the poll driver has no option"), "{error}");
     }
 }

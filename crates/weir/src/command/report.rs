@@ -67,12 +67,15 @@ pub(crate) fn read(folder: &Path) -> Result<(StudyResult, Vec<TrialRecord>)> {
     Ok((result, trials))
 }
 
-/// Writes both pages into `folder` and the table to standard output.
+/// Writes the pages into `folder` and the table to standard output.
 pub(crate) fn write(result: &StudyResult, language: Language, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make {}; choose another folder with --out", folder.display()))?;
     output::write_whole(&folder.join("report.html"), &weir_report::html(result, language))?;
     output::write_whole(&folder.join("report.md"), &weir_report::markdown(result, language))?;
+    if let Some(page) = weir_report::guidance(result, language) {
+        output::write_whole(&folder.join("guidance.md"), &page)?;
+    }
     output::print(&weir_report::terminal(result, language, output::width_columns(), output::has_color()))?;
     output::tell(&format!("report: {}", folder.join("report.html").display()));
     Ok(())

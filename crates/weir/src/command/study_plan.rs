@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Result;
-use weir_engine::{Config, DriverReport, Refusal};
+use weir_engine::{Config, DriverReport, Refusal, Runtime, StartError};
 use weir_evidence::placement::{self, Topology};
 use weir_lab::{
     builtin::{self, BuiltIn},
@@ -19,6 +19,7 @@ use weir_record::{
     finding::Finding,
     machine::Fingerprint,
     spec::{StudySpec, Subject},
+    study::MissingArm,
 };
 use weir_store::NewStudy;
 
@@ -86,12 +87,13 @@ fn chosen(arguments: &Study, name: String, path: PathBuf, text: Cow<'static, str
     }
     let text = file::chosen(&text, &choices).map_err(|error| UsageError(error.to_string()))?.into_owned();
     // Lines of errors are of the text that --print shows.
-    let path = PathBuf::from(format!("{} with these --levels and --arm", path.display()));
+    let path = PathBuf::from(format!("{} with these --levels, --arm and --kernels", path.display()));
     Ok(Written { name, path, text: Cow::Owned(text), plan: None })
 }
 
 fn choices(arguments: &Study) -> Result<Choices> {
-    let mut choices = Choices { only_arms: arguments.only_arms, ..Choices::default() };
+    let mut choices =
+        Choices { only_arms: arguments.only_arms, kernels: arguments.kernels.clone(), ..Choices::default() };
     if arguments.published_plan {
         choices.plan = Some(PUBLISHED.to_owned());
     }
@@ -133,8 +135,9 @@ impl Written {
     /// The study, complete, for this machine.
     pub(super) fn study(&self, arguments: &Study, fingerprint: Fingerprint) -> Result<NewStudy> {
         let host_defaults = host_defaults(arguments, self.plan.clone(), &fingerprint);
-        let file::Study { mut spec, missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
+        let file::Study { mut spec, mut missing_arms } = file::parse(&self.path, &self.text, &host_defaults)?;
         check_options(&self.path, &self.text, &spec)?;
+        missing_arms.extend(refused_as_older(&spec, &missing_arms)?);
         if let Some(seed) = arguments.seed {
             spec.seed = seed;
         }
@@ -167,20 +170,40 @@ fn host_defaults(arguments: &Study, plan: Option<String>, fingerprint: &Fingerpr
 
 /// Refuses engine options of arms that do not exist or do not apply, before anything runs.
 fn check_options(path: &Path, text: &str, spec: &StudySpec) -> Result<()> {
-    let written = |options: &BTreeMap<String, String>| -> Vec<String> {
-        options.iter().map(|(name, value)| format!("{name}={value}")).collect()
-    };
     let file = path.display();
     study_storage::check(spec, |arm| format!("{file}:{}: ", line_of_arm(text, arm)))?;
     for arm in &spec.arms {
         let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
-        let server = engine::config(driver, &written(options));
-        if let Err(error) = server.and_then(|_| engine::config("auto", &written(&arm.load_options))) {
+        let server = engine::config(driver, &as_typed(options));
+        if let Err(error) = server.and_then(|_| engine::config("auto", &as_typed(&arm.load_options))) {
             let line = line_of_arm(text, &arm.name);
             return Err(UsageError(format!("{file}:{line}: arm {}: {error}", arm.name)).into());
         }
     }
     Ok(())
+}
+
+/// Arms that are to run as on an older kernel, and cannot.
+fn refused_as_older(spec: &StudySpec, missing: &[MissingArm]) -> Result<Vec<MissingArm>> {
+    let mut refused_arms = Vec::new();
+    for arm in spec.arms.iter().filter(|arm| missing.iter().all(|other| other.name != arm.name)) {
+        let Subject::Weir { driver, options, .. } = &arm.subject else { continue };
+        if arm.subject.as_on_kernel().is_none() {
+            continue;
+        }
+        if let Err(StartError::Refused { refusal, .. }) =
+            Runtime::new(&engine::config(driver, &as_typed(options))?)
+        {
+            let (reason, unlock) = (refused(&refusal), remedy(&refusal));
+            refused_arms.push(MissingArm { name: arm.name.clone(), reason, unlock });
+        }
+    }
+    Ok(refused_arms)
+}
+
+/// Options as a command line has them.
+fn as_typed(options: &BTreeMap<String, String>) -> Vec<String> {
+    options.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// Line on which an arm gets its name.
@@ -215,6 +238,8 @@ fn refused(refusal: &Refusal) -> Finding {
         Refusal::RingDisabled { level } => Finding::IoUringDisabled { level: *level },
         Refusal::RingForbidden => Finding::IoUringForbidden,
         Refusal::RingMemory => Finding::IoUringMemory,
+        Refusal::RingTooOld => Finding::IoUringTooOld,
+        Refusal::KernelOlder { asked, running } => Finding::KernelOlder { asked: *asked, running: *running },
         Refusal::Other(text) => Finding::Said { text: text.clone() },
     }
 }
@@ -226,7 +251,7 @@ fn remedy(refusal: &Refusal) -> Option<Finding> {
         Refusal::RingDisabled { .. } => Some(command("sudo sysctl -w kernel.io_uring_disabled=0")),
         Refusal::RingForbidden => Some(Finding::OpenSandbox),
         Refusal::RingMemory => Some(command("ulimit -l unlimited")),
-        Refusal::Other(_) => None,
+        Refusal::RingTooOld | Refusal::KernelOlder { .. } | Refusal::Other(_) => None,
     }
 }
 
@@ -242,8 +267,10 @@ fn reproduce(name: &str, arguments: &Study, seed: u64) -> String {
     };
     let levels: String = arguments.levels.iter().map(|it| quoted("levels", it)).collect();
     let arms: String = arguments.arm.iter().map(|it| quoted("arm", it)).collect();
+    let kernels = arguments.kernels.join(",");
+    let kernels = if kernels.is_empty() { kernels } else { quoted("kernels", &kernels) };
     let only = if arguments.only_arms { " --only-arms" } else { "" };
-    format!("weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{only} --seed {seed}")
+    format!("weir study {name}{protocol}{plan}{half}{file}{levels}{arms}{kernels}{only} --seed {seed}")
 }
 
 /// Nanoseconds of the clock: different each time, and printed, so that a run can be repeated.

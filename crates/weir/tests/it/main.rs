@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "tests say their seed and what they skip")]
 
+mod as_on_kernel;
 mod chaos;
 mod filled_disk;
 mod harness;

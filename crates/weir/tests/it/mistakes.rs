@@ -8,13 +8,16 @@ use super::harness::{
 fn a_wrong_value_is_told_with_its_flag() {
     let serve = |words: &[&'static str]| [&["serve", "echo", "--listen", "127.0.0.1:0"], words].concat();
     let load = |words: &[&'static str]| [&["load", "echo"], words].concat();
-    let cases: [(Vec<&str>, &[&str]); 22] = [
+    let cases: [(Vec<&str>, &[&str]); 25] = [
         (serve(&["--driver", "purple"]), &["--driver", "purple", "uring"]),
         (serve(&["--driver", "sim"]), &["--driver", "sim", "uring"]),
         (serve(&["--driver", "epoll", "-o", "trigger=purple"]), &["trigger=purple", "edge or level"]),
         (serve(&["--driver", "epoll", "-o", "receive=single"]), &["receive=single", "epoll", "leave it out"]),
         (serve(&["--driver", "epoll", "-o", "colour=1"]), &["colour", "buffer-bytes"]),
         (serve(&["--driver", "epoll", "-o", "colour"]), &["colour", "name=value"]),
+        (serve(&["--driver", "uring", "-o", "as-on-kernel=5"]), &["as-on-kernel=5", "from 4.14 on"]),
+        (serve(&["--driver", "epoll", "-o", "as-on-kernel=5.19"]), &["epoll", "after 5.11", "leave it out"]),
+        (vec!["study", "polling", "--kernels", "5.19"], &["--kernels", "echo and http"]),
         (serve(&["--driver", "blocking", "--workers", "2"]), &["blocking", "1 worker"]),
         (serve(&["--pin", "4095"]), &["--pin", "4095", "use some of"]),
         (serve(&["--stats-socket", "plain"]), &["--stats-socket", "@name"]),

@@ -8,7 +8,7 @@ use super::harness::{
 
 pub const DRIVERS: [&str; 5] = ["uring", "epoll", "poll", "select", "blocking"];
 
-fn stats_name(test: &str) -> String {
+pub fn stats_name(test: &str) -> String {
     format!("@weir-it-{}-{test}", std::process::id())
 }
 

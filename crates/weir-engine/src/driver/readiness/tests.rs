@@ -23,7 +23,7 @@ use super::{Backend, Interest, Readiness, Ready, WAKE_TOKEN};
 use crate::{
     Runtime,
     call_clock::CallClock,
-    config::{Config, Driver, DriverChoice, EpollOptions},
+    config::{Config, Driver, DriverChoice, EpollOptions, KernelMask},
     counters::Counters,
     driver::{Mechanism, Parts, Wait, epoll::Epoll},
     net::{Address, Listener, Stream},
@@ -210,7 +210,7 @@ fn what_a_drain_throws_away_is_bounded_in_each_turn() {
     config.limits.turn_bytes_max = 8 << 10;
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
-    let backend = Epoll::new(EpollOptions::default()).expect("epoll is everywhere");
+    let backend = Epoll::new(EpollOptions::default(), KernelMask::default()).expect("epoll is everywhere");
     let mut driver = Readiness::new(backend, parts).expect("a fresh epoll has room");
     let (ours, mut theirs) = UnixStream::pair().expect("a socket pair");
     let ours_too = ours.try_clone().expect("a descriptor");
@@ -312,7 +312,7 @@ fn a_stream_that_cannot_be_watched_does_not_look_whole() {
     let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
     let config = Config::with_driver(Driver::Epoll);
     let parts = Parts::new(&config, Arc::new(Counters::default()), Arc::new(wake));
-    let backend = Refusing(Epoll::new(config.epoll).expect("epoll is everywhere"));
+    let backend = Refusing(Epoll::new(config.epoll, config.masked).expect("epoll is everywhere"));
     let mut driver = Readiness::new(backend, parts).expect("it starts");
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let mut peer = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");

@@ -25,6 +25,7 @@ use std::{
 use io_uring::{opcode, squeue::Entry, types::Fd};
 use rustix::{io::Errno, net::RecvFlags};
 use socket2::SockAddr;
+use weir_record::kernel::KernelFeature;
 
 use super::{
     Doorbell, Mechanism, Parts, Wait,
@@ -33,7 +34,7 @@ use super::{
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
-    config::{Config, ReceiveMode, UringOptions},
+    config::{Config, ReceiveMode},
     net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
@@ -344,9 +345,9 @@ fn has_input(socket: &Socket) -> bool {
 }
 
 /// Whether receives are to stay armed where the kernel can do that at all.
-fn wants_multishot(options: &UringOptions) -> bool {
-    !options.masked.receive_multishot
-        && match options.receive {
+fn wants_multishot(config: &Config) -> bool {
+    !config.masked.hides(KernelFeature::MultishotReceive)
+        && match config.uring.receive {
             ReceiveMode::Auto => endings::are_told(),
             ReceiveMode::Multishot => true,
             ReceiveMode::Single => false,
@@ -355,12 +356,12 @@ fn wants_multishot(options: &UringOptions) -> bool {
 
 /// What the kernel grants a driver with this configuration, in words.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
-    let ring = Ring::new(&config.uring)?;
+    let ring = Ring::new(&config.uring, config.masked)?;
     let granted = ring.granted;
     let list = [
         (granted.defer_taskrun, "deferred-task-run"),
         (granted.single_issuer, "single-issuer"),
-        (granted.single_issuer && wants_multishot(&config.uring), "multishot-receive"),
+        (granted.single_issuer && wants_multishot(config), "multishot-receive"),
         (granted.no_sqarray, "no-index-array"),
         (granted.registered_ring, "registered-ring"),
         (granted.skip_success, "completions-skipped-on-success"),
@@ -372,16 +373,16 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
 
 impl Uring {
     pub(crate) fn new(parts: Parts) -> io::Result<Self> {
-        let options = parts.config.uring;
-        let ring = Ring::new(&options)?;
+        let masked = parts.config.masked;
+        let ring = Ring::new(&parts.config.uring, masked)?;
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
-        let provided = !options.masked.buffer_ring && buffers.provide(0, &ring).is_ok();
-        let multishot = provided && ring.granted.single_issuer && wants_multishot(&options);
+        let provided = !masked.hides(KernelFeature::BufferRing) && buffers.provide(0, &ring).is_ok();
+        let multishot = provided && ring.granted.single_issuer && wants_multishot(&parts.config);
         let reserve = Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd());
         let mut driver = Self {
             multishot,
-            accept_multishot: provided && !options.masked.accept_multishot,
+            accept_multishot: provided && !masked.hides(KernelFeature::MultishotAccept),
             provided,
             ring,
             buffers,
@@ -424,9 +425,10 @@ impl Uring {
     fn arm_wake(&mut self) {
         let token = Kind::Wake.token(SlotId { index: 0, generation: 0 });
         let descriptor = Fd(self.parts.wake.as_raw_fd());
-        let entry =
-            opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(true).build().user_data(token);
-        self.push(entry);
+        // Where it cannot stay armed it is armed again after each wake.
+        let poll =
+            opcode::PollAdd::new(descriptor, libc::POLLIN as u32).multi(self.ring.granted.multishot_poll);
+        self.push(poll.build().user_data(token));
     }
 
     fn insert(&mut self, descriptor: OwnedFd, kind: SocketKind) -> io::Result<SlotId> {
@@ -459,6 +461,8 @@ impl Uring {
                 Some(Kind::Wake | Kind::Woken) => {
                     self.parts.woken.set(true);
                     if kind == Some(Kind::Wake) && completion.flags & CQE_MORE == 0 {
+                        // What was written stays readable, and a poll that begins would find it again.
+                        let _ = rustix::io::read(&*self.parts.wake, &mut [0u8; 8]);
                         self.arm_wake();
                     }
                 }

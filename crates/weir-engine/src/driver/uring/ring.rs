@@ -11,12 +11,16 @@ use std::{
 };
 
 use io_uring::{IoUring, Probe, opcode, squeue::Entry};
+use weir_record::kernel::KernelFeature;
 use weir_sys::ring::{
     ENTER_EXT_ARG, ENTER_GETEVENTS, ENTER_NO_IOWAIT, ENTER_REGISTERED_RING, enter, register_ring,
     unregister_ring,
 };
 
-use crate::{config::UringOptions, counters::Counters};
+use crate::{
+    config::{KernelMask, UringOptions},
+    counters::Counters,
+};
 
 /// One completion, copied out of the ring.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,7 @@ pub(super) struct Granted {
     pub(super) registered_ring: bool,
     pub(super) no_iowait: bool,
     pub(super) skip_success: bool,
+    pub(super) multishot_poll: bool,
 }
 
 pub(super) struct Ring {
@@ -45,6 +50,7 @@ pub(super) struct Ring {
     descriptor: i32,
     flags: u32,
     submit_each: bool,
+    masked: KernelMask,
     pub(super) granted: Granted,
 }
 
@@ -94,13 +100,15 @@ const LADDER: [Rung; 6] = [
 
 impl Rung {
     /// The rung less what the options switch off.
-    fn without(self, options: &UringOptions) -> Self {
-        let masked = options.masked;
+    fn without(self, options: &UringOptions, masked: KernelMask) -> Self {
         Self {
-            single_issuer: self.single_issuer && !masked.receive_multishot,
-            defer_taskrun: self.defer_taskrun && options.defer_taskrun && !masked.defer_taskrun,
-            no_sqarray: self.no_sqarray && !masked.no_sqarray,
-            ..self
+            single_issuer: self.single_issuer && !masked.hides(KernelFeature::SingleIssuer),
+            defer_taskrun: self.defer_taskrun
+                && options.defer_taskrun
+                && !masked.hides(KernelFeature::DeferredTaskRun),
+            cooperative: self.cooperative && !masked.hides(KernelFeature::CooperativeTaskRun),
+            submit_all: self.submit_all && !masked.hides(KernelFeature::SubmitAll),
+            no_sqarray: self.no_sqarray && !masked.hides(KernelFeature::NoIndexArray),
         }
     }
 
@@ -127,11 +135,11 @@ impl Rung {
 }
 
 impl Ring {
-    pub(super) fn new(options: &UringOptions) -> io::Result<Self> {
+    pub(super) fn new(options: &UringOptions, masked: KernelMask) -> io::Result<Self> {
         let entries = options.entries.clamp(2, 1 << 15);
         let mut outcome = Err(io::Error::from_raw_os_error(libc::EINVAL));
         for rung in LADDER {
-            let rung = rung.without(options);
+            let rung = rung.without(options, masked);
             match rung.build(entries) {
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
                 other => {
@@ -145,9 +153,9 @@ impl Ring {
         if !parameters.is_feature_ext_arg()
             || !parameters.is_feature_nodrop()
             || !parameters.is_feature_fast_poll()
+            || masked.hides(KernelFeature::WaitArguments)
         {
-            let reason = "the kernel's io_uring is older than 5.11 (no EXT_ARG, NODROP or FAST_POLL)";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+            return Err(io::ErrorKind::Unsupported.into());
         }
         let mut granted = Granted {
             single_issuer: rung.single_issuer,
@@ -155,12 +163,16 @@ impl Ring {
             taskrun_flag: rung.cooperative,
             no_sqarray: rung.no_sqarray,
             registered_ring: false,
-            no_iowait: parameters.is_feature_no_iowait() && !options.masked.no_iowait,
-            skip_success: parameters.is_feature_skip_cqe_on_success() && !options.masked.skip_success,
+            no_iowait: parameters.is_feature_no_iowait() && !masked.hides(KernelFeature::NoIowait),
+            skip_success: parameters.is_feature_skip_cqe_on_success()
+                && !masked.hides(KernelFeature::SkippedCompletions),
+            // Both came with 5.13.
+            multishot_poll: parameters.is_feature_resource_tagging()
+                && !masked.hides(KernelFeature::MultishotPoll),
         };
         let mut descriptor = ring.as_raw_fd();
         let mut flags = if granted.no_iowait { ENTER_NO_IOWAIT } else { 0 };
-        if !options.masked.registered_ring
+        if !masked.hides(KernelFeature::RegisteredRing)
             && let Ok(index) = register_ring(borrow(&ring))
         {
             granted.registered_ring = true;
@@ -168,14 +180,15 @@ impl Ring {
             flags |= ENTER_REGISTERED_RING;
         }
         let submit_each = options.submit_each;
-        Ok(Self { ring, backlog: VecDeque::new(), descriptor, flags, submit_each, granted })
+        Ok(Self { ring, backlog: VecDeque::new(), descriptor, flags, submit_each, masked, granted })
     }
 
     /// A descriptor by which other rings can send messages to this one.
     pub(super) fn for_messages(&self) -> io::Result<OwnedFd> {
         let mut probe = Probe::new();
         self.ring.submitter().register_probe(&mut probe)?;
-        if !probe.is_supported(opcode::MsgRingData::CODE) {
+        let is_masked = self.masked.hides(KernelFeature::RingMessages);
+        if is_masked || !probe.is_supported(opcode::MsgRingData::CODE) {
             let reason = "the kernel has no IORING_OP_MSG_RING (5.18)";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
@@ -305,8 +318,8 @@ mod tests {
     fn a_thread_can_have_one_ring_after_another() {
         // A thread registers at most 16 at a time.
         for number in 0..40 {
-            let Ok(ring) = Ring::new(&UringOptions::default()) else { return };
-            let Ok(second) = Ring::new(&UringOptions::default()) else { return };
+            let new = || Ring::new(&UringOptions::default(), KernelMask::default());
+            let (Ok(ring), Ok(second)) = (new(), new()) else { return };
             assert!(ring.granted.registered_ring && second.granted.registered_ring, "ring {number}");
         }
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustix::{event::EventfdFlags, io::Errno};
+use weir_record::kernel::KernelFeature;
 
 use super::{Arm, Uring, ring::Completion};
 use crate::{
@@ -203,12 +204,12 @@ fn an_accept_that_a_kernel_ends_for_want_of_a_connection_waits_for_one_first() {
 
 #[test]
 fn receives_that_end_by_themselves_are_not_counted_as_started_again() {
-    for (rung, masked) in KernelMask::LADDER {
-        if !masked.receive_multishot {
+    for rung in KernelMask::LADDER {
+        let masked = KernelMask::as_on(rung);
+        if !masked.hides(KernelFeature::MultishotReceive) {
             continue;
         }
-        let mut config = Config::with_driver(Driver::Uring);
-        config.uring.masked = masked;
+        let config = Config { masked, ..Config::with_driver(Driver::Uring) };
         let Ok(runtime) = Runtime::new(&config) else { return };
         let (ours, mut peer) = UnixStream::pair().expect("a socket pair");
         runtime.block_on(async {

@@ -1,6 +1,7 @@
 //! Starting where the kernel, or a sandbox around it, has less than the driver would like.
 
-use weir_engine::{Config, Driver, KernelMask, Runtime, StartError};
+use weir_engine::{Config, Driver, Runtime, StartError};
+use weir_record::kernel::{FEATURES, FeatureRow, KernelFeature};
 
 use super::handlers::echo;
 use crate::{kernel, rig::Rig};
@@ -47,19 +48,11 @@ fn check_denied(config: &Config, word: &str) {
 
 /// Case 22: one feature at a time is missing. The ladder, step by step, is among the subjects of all cases.
 pub fn masked_one_by_one(rig: &mut Rig) {
-    let own = rig.config.uring.masked;
-    let masks: [fn(&mut KernelMask); 7] = [
-        |mask| mask.no_iowait = true,
-        |mask| mask.no_sqarray = true,
-        |mask| mask.defer_taskrun = true,
-        |mask| mask.receive_multishot = true,
-        |mask| mask.accept_multishot = true,
-        |mask| mask.registered_ring = true,
-        |mask| mask.buffer_ring = true,
-    ];
-    for mask in masks {
-        rig.config.uring.masked = own;
-        mask(&mut rig.config.uring.masked);
+    let own = rig.config.masked;
+    let is_optional =
+        |row: &&FeatureRow| row.driver == Driver::Uring.name() && row.feature != KernelFeature::WaitArguments;
+    for row in FEATURES.iter().filter(is_optional) {
+        rig.config.masked = own.with(row.feature);
         let pattern = rig.pattern.clone();
         let served = rig.serve(echo, async |network| {
             for peer in &mut network.connect_many(4).await {

@@ -1,0 +1,229 @@
+//! What a map comes to for someone who must choose. Pure: codes with arguments, and never a cause.
+//!
+//! Access comes first: what may not be used here needs no figures. Then each arm's standing, and the regions it rests
+//! on: runs of neighbouring cells along the map's first factor of which the same is known; lines of the map that have
+//! the same run are one region. So a mean is only told over cells that agree, and cells that contradict each other are
+//! regions of their own. Cells that the generator limited are a region that tells nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use weir_record::{
+    finding::Finding,
+    grid::{Difference, Grid, GridCell},
+    guidance::{Access, Advice, Guidance, Region, Standing},
+    kernel::{self, KernelVersion},
+    machine::Fingerprint,
+    metric::Metric,
+    spec::{StudySpec, Subject},
+    study::MissingArm,
+    verdict::Comparison,
+};
+use weir_stats::decide::{Estimate, estimate};
+
+use crate::grid::mean_of;
+
+/// The driver that may not run everywhere.
+const RING: &str = "uring";
+
+/// Guidance, where there is a map of server CPU and the schedule is finished: before, nothing is told to differ.
+pub(crate) fn of(
+    spec: &StudySpec,
+    fingerprint: &Fingerprint,
+    missing: &[MissingArm],
+    grids: &[Grid],
+    comparisons: &[Comparison],
+) -> Option<Guidance> {
+    let of_cpu = grids.iter().filter(|grid| grid.metric == Metric::ServerCpuPerMessage);
+    let advice: Vec<Advice> = of_cpu.map(|grid| advice(grid, comparisons)).collect();
+    (!advice.is_empty()).then(|| Guidance { access: access(spec, fingerprint, missing), advice })
+}
+
+fn access(spec: &StudySpec, fingerprint: &Fingerprint, missing: &[MissingArm]) -> Option<Access> {
+    // An arm that stands for an older kernel says nothing of this one.
+    let is_ring = |subject: &Subject| match subject {
+        Subject::Weir { driver, .. } => driver == RING && subject.as_on_kernel().is_none(),
+        _ => false,
+    };
+    let arm = spec.arms.iter().find(|arm| is_ring(&arm.subject));
+    let is_of_ring = |reason: &Finding| {
+        matches!(
+            reason,
+            Finding::NoIoUring
+                | Finding::IoUringDisabled { .. }
+                | Finding::IoUringForbidden
+                | Finding::IoUringMemory
+        )
+    };
+    // Where others stand in for it, it is no arm of the study any more.
+    let refused = missing.iter().find(|missing| match arm {
+        Some(arm) => missing.name == arm.name,
+        None => is_of_ring(&missing.reason),
+    });
+    if arm.is_none() && refused.is_none() {
+        return None;
+    }
+    let kernel = KernelVersion::of_release(&fingerprint.kernel_release);
+    let lacking = kernel.into_iter().flat_map(|version| kernel::lacking(version, RING));
+    let limit = |name: &str| fingerprint.limits.get(name).map(String::as_str);
+    Some(Access {
+        refused: refused.map(|missing| missing.reason.clone()),
+        unlock: refused.and_then(|missing| missing.unlock.clone()),
+        kernel,
+        lacking: lacking.map(|row| row.name.to_owned()).collect(),
+        disabled: limit("io_uring_disabled").and_then(|level| level.parse().ok()),
+        is_filtered: limit("seccomp").map(|mode| mode != "off"),
+    })
+}
+
+fn advice(grid: &Grid, comparisons: &[Comparison]) -> Advice {
+    let count = |difference: Difference| {
+        let own = grid.cells.iter().filter(|cell| cell.difference == difference);
+        u32::try_from(own.count()).unwrap_or(u32::MAX)
+    };
+    let (less, more) = (count(Difference::Less), count(Difference::More));
+    let undetected = count(Difference::Undetected);
+    Advice {
+        arm: grid.arm.clone(),
+        baseline: grid.baseline.clone(),
+        standing: match (less, more, undetected) {
+            (0, 0, 0) => Standing::Untold,
+            (0, 0, _) => Standing::Undetected,
+            (_, 0, _) => Standing::Less,
+            (0, _, _) => Standing::More,
+            _ => Standing::Both,
+        },
+        less,
+        more,
+        undetected,
+        generator_limited: count(Difference::GeneratorLimited),
+        cells: u32::try_from(grid.cells.len()).unwrap_or(u32::MAX),
+        regions: regions(grid, comparisons),
+    }
+}
+
+/// Runs along the first factor, those of several lines together where they are the same.
+fn regions(grid: &Grid, comparisons: &[Comparison]) -> Vec<Region> {
+    let mut lines: BTreeMap<&[u64], Vec<&GridCell>> = BTreeMap::new();
+    for cell in &grid.cells {
+        lines.entry(&cell.levels[1..]).or_default().push(cell);
+    }
+    let lines_count = lines.len();
+    let mut runs: BTreeMap<(usize, u64, u64), Vec<&GridCell>> = BTreeMap::new();
+    for mut line in lines.into_values() {
+        line.sort_by_key(|cell| cell.levels[0]);
+        for run in line.chunk_by(|one, next| one.difference == next.difference) {
+            let key = (place(run[0].difference), run[0].levels[0], run[run.len() - 1].levels[0]);
+            runs.entry(key).or_default().extend(run);
+        }
+    }
+    let region = |((_, from, to), cells): ((usize, u64, u64), Vec<&GridCell>)| {
+        let own: BTreeSet<Vec<u64>> = cells.iter().map(|cell| cell.levels[1..].to_vec()).collect();
+        let is_everywhere = own.len() == lines_count;
+        let bare = Region {
+            difference: cells[0].difference,
+            cells: cells.iter().map(|cell| cell.cell_id.clone()).collect(),
+            levels: (from, to),
+            lines: own.into_iter().collect(),
+            is_everywhere,
+            ratio: None,
+            interval: None,
+            ratio_range: None,
+            arm_range: None,
+            baseline_range: None,
+            detectable: None,
+        };
+        measured(bare, grid, comparisons)
+    };
+    runs.into_iter().map(region).collect()
+}
+
+/// In which order regions are told.
+fn place(difference: Difference) -> usize {
+    let order = [
+        Difference::Less,
+        Difference::More,
+        Difference::Undetected,
+        Difference::GeneratorLimited,
+        Difference::Invalid,
+    ];
+    order.iter().position(|it| *it == difference).unwrap_or(order.len())
+}
+
+/// The region with its figures, where there are any that may be told.
+fn measured(region: Region, grid: &Grid, comparisons: &[Comparison]) -> Region {
+    if matches!(region.difference, Difference::GeneratorLimited | Difference::Invalid) {
+        return region;
+    }
+    let is_own = |it: &&Comparison| {
+        it.metric == grid.metric
+            && (&it.arm, &it.baseline) == (&grid.arm, &grid.baseline)
+            && region.cells.contains(&it.cell_id)
+    };
+    let own: Vec<&Comparison> = comparisons.iter().filter(is_own).collect();
+    let effects: Vec<Estimate> = own
+        .iter()
+        .filter_map(|it| estimate(&it.ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>()))
+        .collect();
+    let mean = mean_of(&effects);
+    let levels = |side: fn((f64, f64)) -> f64| range(own.iter().filter_map(|it| it.levels).map(side));
+    let detectable = range(own.iter().filter_map(|it| it.detectable_effect)).map(|(_, largest)| largest);
+    let (arm_range, baseline_range) = (levels(|(arm, _)| arm), levels(|(_, baseline)| baseline));
+    Region {
+        ratio: mean.map(|(ratio, _)| ratio),
+        interval: mean.and_then(|(_, interval)| interval),
+        ratio_range: range(effects.iter().map(|effect| effect.mean.exp())),
+        arm_range,
+        baseline_range,
+        detectable: detectable.filter(|_| region.difference == Difference::Undetected),
+        ..region
+    }
+}
+
+/// Smallest and largest.
+fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |found, value| match found {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn here(release: &str, limits: &[(&str, &str)]) -> Fingerprint {
+        Fingerprint {
+            kernel_release: release.to_owned(),
+            limits: limits.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            ..Fingerprint::default()
+        }
+    }
+
+    #[test]
+    fn whether_io_uring_may_be_used_comes_with_what_decides_it() {
+        let spec = sample::study(&["epoll", "uring"], 12, 1);
+        let fingerprint = here("6.18.44", &[("io_uring_disabled", "0"), ("seccomp", "off")]);
+        let found = access(&spec, &fingerprint, &[]).expect("it has such an arm");
+        assert_eq!((found.refused, found.disabled, found.is_filtered), (None, Some(0), Some(false)));
+        assert!(found.lacking.is_empty());
+        let fingerprint = here("5.15.0-91-generic", &[("io_uring_disabled", "2"), ("seccomp", "filter")]);
+        let reason = Finding::IoUringDisabled { level: 2 };
+        let missing = MissingArm { name: "uring".to_owned(), reason: reason.clone(), unlock: None };
+        let found = access(&spec, &fingerprint, &[missing.clone()]).expect("it has such an arm");
+        assert_eq!((found.refused, found.disabled, found.is_filtered), (Some(reason), Some(2), Some(true)));
+        assert!(found.lacking.iter().any(|name| name == "buffer-ring"), "{:?}", found.lacking);
+        let without = sample::study(&["epoll", "poll"], 12, 1);
+        assert_eq!(access(&without, &fingerprint, &[]), None);
+        assert!(access(&without, &fingerprint, &[missing]).is_some(), "others stand in for it");
+    }
+
+    #[test]
+    fn an_arm_that_stands_for_an_older_kernel_says_nothing_of_this_one() {
+        let mut spec = sample::study(&["epoll", "uring"], 12, 1);
+        let Subject::Weir { options, .. } = &mut spec.arms[1].subject else { panic!("it is Weir's own") };
+        options.insert("as-on-kernel".to_owned(), "5.7".to_owned());
+        let missing = MissingArm { name: "uring".to_owned(), reason: Finding::IoUringTooOld, unlock: None };
+        assert_eq!(access(&spec, &here("6.18.44", &[]), &[missing]), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! What a study comes to for someone who must choose.
+
+use weir_record::{
+    grid::Grid,
+    guidance::{Access, Advice, Guidance, Region, Standing},
+    machine::Fingerprint,
+    metric::Metric,
+};
+
+use crate::{
+    chart, findings, format,
+    language::told,
+    metrics,
+    section::{Content, Section},
+    table::Table,
+    view::View,
+    words::Word,
+};
+
+/// What guidance is about.
+const METRIC: Metric = Metric::ServerCpuPerMessage;
+
+/// The section: access, each arm's standing, its regions, and how far they reach.
+pub(crate) fn section(view: &View<'_>) -> Content {
+    view.result.guidance.as_ref().map_or(Content::Absent, |guidance| {
+        Content::Shown(Box::new(Section {
+            texts: short(view).into_iter().chain([observe(view), scope(view)]).collect(),
+            tables: vec![regions(view, guidance)],
+            ..Section::new(Word::GuidanceTitle, Word::GuidanceHelp)
+        }))
+    })
+}
+
+/// The sentences that matter most: whether io_uring may be used, and what each arm's map says.
+pub(crate) fn short(view: &View<'_>) -> Vec<String> {
+    let Some(guidance) = &view.result.guidance else { return Vec::new() };
+    let access = guidance.access.iter().flat_map(|it| access(view, it));
+    let advice = guidance.advice.iter().map(|it| standing(view, it));
+    access.chain(advice).chain(chart::crossings(view, METRIC)).collect()
+}
+
+fn access(view: &View<'_>, it: &Access) -> Vec<String> {
+    let language = view.language;
+    let release = &view.result.fingerprint.kernel_release;
+    let mut facts: Vec<String> =
+        it.disabled.iter().map(|level| format!("kernel.io_uring_disabled = {level}")).collect();
+    facts.extend(it.is_filtered.map(|is_filtered| {
+        let words = match is_filtered {
+            true => ["a seccomp filter was in force", "seccomp 필터 적용 중", "有 seccomp 过滤器生效"],
+            false => ["no seccomp filter was in force", "seccomp 필터 없음", "无 seccomp 过滤器"],
+        };
+        language.choose(words).to_owned()
+    }));
+    let facts = match facts.join(language.list()) {
+        facts if facts.is_empty() => facts,
+        facts => told!(language, " ({facts})", "({facts})", "（{facts}）"),
+    };
+    let may = match &it.refused {
+        None => told!(
+            language,
+            "io_uring may be used here: it ran on Linux {release}{facts}.",
+            "여기서 io_uring을 쓸 수 있습니다. Linux {release}에서 실행되었습니다{facts}.",
+            "此处可以使用 io_uring：它在 Linux {release} 上运行过{facts}。",
+        ),
+        Some(refused) => {
+            let reason = view.finding(refused);
+            let unlock = it.unlock.as_ref().map(|unlock| view.finding(unlock));
+            let unlock = unlock.map_or_else(String::new, |unlock| {
+                told!(language, " To allow it: {unlock}.", " 허용하려면: {unlock}.", "若要允许：{unlock}。")
+            });
+            told!(
+                language,
+                "io_uring may not be used here: {reason}{facts}.{unlock}",
+                "여기서는 io_uring을 쓸 수 없습니다. {reason}{facts}.{unlock}",
+                "此处不能使用 io_uring：{reason}{facts}。{unlock}",
+            )
+        }
+    };
+    let lacking: Vec<String> = it.lacking.iter().map(|name| findings::feature(language, name)).collect();
+    let lacking = lacking.join(language.list());
+    let lacks = told!(
+        language,
+        "By its version this kernel lacks: {lacking}; its distribution may have carried some of it back.",
+        "버전으로 보아 이 커널에 없는 기능: {lacking}. 배포판이 일부를 백포트했을 수 있습니다.",
+        "按版本号，本内核缺少：{lacking}；发行版可能已向后移植其中一部分。",
+    );
+    std::iter::once(may).chain((!it.lacking.is_empty()).then_some(lacks)).collect()
+}
+
+/// What is known of an arm, in how many cells.
+fn standing(view: &View<'_>, it: &Advice) -> String {
+    let Advice { arm, baseline, less, more, undetected, generator_limited, cells, .. } = it;
+    let (language, noun) = (view.language, metrics::prose(view, METRIC));
+    let told = match it.standing {
+        Standing::Less => told!(
+            language,
+            "{arm} needs less {noun} than {baseline} in {less} of {cells} cells, and more in none.",
+            "{arm}: 셀 {cells}개 중 {less}개에서 {noun}이 {baseline}보다 적고, 더 많은 셀은 없습니다.",
+            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，没有更高的单元。",
+        ),
+        Standing::More => told!(
+            language,
+            "{arm} needs more {noun} than {baseline} in {more} of {cells} cells, and less in none.",
+            "{arm}: 셀 {cells}개 중 {more}개에서 {noun}이 {baseline}보다 많고, 더 적은 셀은 없습니다.",
+            "{arm}：{cells} 个单元中有 {more} 个的{noun}高于 {baseline}，没有更低的单元。",
+        ),
+        Standing::Both => told!(
+            language,
+            "{arm} needs less {noun} than {baseline} in {less} of {cells} cells and more in {more}: it depends on the \
+             load, and no one figure stands for all of them.",
+            "{arm}: 셀 {cells}개 중 {less}개에서는 {noun}이 {baseline}보다 적고 {more}개에서는 많습니다. 부하에 따라 다르며, 하나의 \
+             수치로 대표할 수 없습니다.",
+            "{arm}：{cells} 个单元中有 {less} 个的{noun}低于 {baseline}，{more} 个高于它：取决于负载，没有一个数值能代表全部。",
+        ),
+        Standing::Undetected => told!(
+            language,
+            "No difference in {noun} could be detected between {arm} and {baseline}, in {undetected} of {cells} cells: as \
+             far as that goes, nothing speaks for either.",
+            "셀 {cells}개 중 {undetected}개에서 비교한 {arm}, {baseline} 두 대상의 {noun} 차이는 검출되지 않았습니다. 이 점에서는 어느 \
+             쪽도 더 낫다고 할 수 없습니다.",
+            "{cells} 个单元中比较了 {undetected} 个，均未检出 {arm} 与 {baseline} 在{noun}上的差异：就此而言，没有理由偏向任何一方。",
+        ),
+        Standing::Untold => told!(
+            language,
+            "The map tells nothing of {arm} against {baseline}: in none of {cells} cells may the two be compared in {noun}.",
+            "지도로는 {arm}, {baseline} 두 대상을 판단할 수 없습니다. 셀 {cells}개 모두 {noun}을 비교할 수 없습니다.",
+            "分布图无法说明 {arm} 与 {baseline} 的关系：{cells} 个单元的{noun}均不可比较。",
+        ),
+    };
+    let limited = told!(
+        language,
+        " Left out, because the generator was the limit there (†): {generator_limited}.",
+        " 셀 {generator_limited}개(†)는 부하 생성기가 한계여서 판단하지 않았습니다.",
+        "另有 {generator_limited} 个单元（†）受限于负载生成器，不作判断。",
+    );
+    if *generator_limited > 0 { told + &limited } else { told }
+}
+
+/// How much of a server's CPU the choice can touch.
+fn observe(view: &View<'_>) -> String {
+    view.language
+        .choose([
+            "How much of the CPU of a server of yours this can touch at most: weir observe -p PID, while it has its own \
+             load. An echo does nothing but I/O; what a handler computes, no I/O model changes.",
+            "실제 서버의 CPU 중 최대 얼마가 이 선택의 영향을 받는지는 평소 부하를 받는 동안 weir observe -p PID로 알 수 있습니다. 에코는 \
+             I/O만 하며, 핸들러의 계산 비용은 I/O 모델과 무관합니다.",
+            "此选择最多能影响您的服务器多少 CPU：在其承受自身负载时运行 weir observe -p PID。回显只做 I/O；处理程序的计算开销不随 I/O 模型改变。",
+        ])
+        .to_owned()
+}
+
+/// How far what was measured reaches.
+fn scope(view: &View<'_>) -> String {
+    let Fingerprint { kernel_release, cpu_model, hypervisor, .. } = &view.result.fingerprint;
+    let language = view.language;
+    let machine = match hypervisor {
+        Some(name) => told!(language, "a virtual machine ({name})", "가상 머신({name})", "虚拟机（{name}）"),
+        None => language
+            .choose([
+                "a machine without a visible hypervisor",
+                "하이퍼바이저가 보이지 않는 머신",
+                "未见虚拟化的机器",
+            ])
+            .to_owned(),
+    };
+    told!(
+        language,
+        "Measured over loopback, with the generator on the same machine: {machine}, {cpu_model}, Linux {kernel_release}. \
+         A network card, another kernel or another CPU was not measured.",
+        "부하 생성기가 같은 머신에 있는 루프백 측정입니다: {machine}, {cpu_model}, Linux {kernel_release}. 네트워크 카드, 다른 커널, 다른 \
+         CPU는 측정하지 않았습니다.",
+        "经回环测得，负载生成器在同一台机器上：{machine}，{cpu_model}，Linux {kernel_release}。未测量网卡、其他内核与其他 CPU。",
+    )
+}
+
+fn regions(view: &View<'_>, guidance: &Guidance) -> Table {
+    let rows = guidance.advice.iter().flat_map(|advice| {
+        advice.regions.iter().map(move |region| {
+            let figures = |range: Option<(f64, f64)>| {
+                range.map_or_else(
+                    || format::ABSENT.to_owned(),
+                    |(low, high)| {
+                        let [low, high] = [low, high].map(|value| metrics::bare(METRIC, value));
+                        if low == high { low } else { format!("{low} – {high}") }
+                    },
+                )
+            };
+            let ratios = region.ratio_range.map_or_else(
+                || format::ABSENT.to_owned(),
+                |(low, high)| format!("{} – {}", format::ratio(Some(low)), format::ratio(Some(high))),
+            );
+            vec![
+                advice.arm.clone(),
+                found(view, region),
+                place(view, advice, region),
+                format::ratio_and_interval(region.ratio, region.interval),
+                ratios,
+                figures(region.arm_range),
+                figures(region.baseline_range),
+            ]
+        })
+    });
+    let numbers = [Word::MapMean, Word::GuidanceRange, Word::GuidanceArmFigure, Word::GuidanceBaselineFigure];
+    Table::new(view, &[Word::Arm, Word::MapDifference, Word::GuidanceWhere], &numbers, rows.collect())
+}
+
+/// What is known, and of nothing found how much would have been seen.
+fn found(view: &View<'_>, region: &Region) -> String {
+    let word = view.word(chart::difference_word(region.difference));
+    match region.detectable {
+        None => word.to_owned(),
+        Some(detectable) => {
+            let detectable = format::percent(detectable);
+            told!(
+                view.language,
+                "{word} (under {detectable} unseen)",
+                "{word}({detectable} 미만은 보이지 않음)",
+                "{word}（低于 {detectable} 不可见）",
+            )
+        }
+    }
+}
+
+/// `100 to 4,000 connections · 1 worker; 2 workers`.
+fn place(view: &View<'_>, advice: &Advice, region: &Region) -> String {
+    let grids = &view.result.grids;
+    let is_own =
+        |it: &&Grid| it.metric == METRIC && (&it.arm, &it.baseline) == (&advice.arm, &advice.baseline);
+    let Some(grid) = grids.iter().find(is_own) else { return region.cells.join("; ") };
+    let (from, to) = region.levels;
+    let along = match from == to {
+        true => chart::level(view, grid.factors[0], from),
+        false => {
+            let [low, high] = [from, to].map(|it| chart::level(view, grid.factors[0], it));
+            let from = format::count(from);
+            told!(view.language, "{from} to {high}", "{low} – {high}", "{from} 至 {high}")
+        }
+    };
+    let lines: Vec<String> =
+        region.lines.iter().map(|line| chart::levels(view, &grid.factors[1..], line)).collect();
+    match lines.join("; ") {
+        lines if lines.is_empty() || region.is_everywhere => along,
+        lines => format!("{along} · {lines}"),
+    }
+}
