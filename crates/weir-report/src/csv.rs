@@ -5,7 +5,7 @@ use weir_record::{
     account::{Amount, CpuPart},
     machine::FindingState,
     metric::MetricRow,
-    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, Spread, StudyResult},
+    study::{ArmSummary, Attribution, ListenSummary, PairedRatio, StudyResult},
     verdict::{Comparison, DifferenceEffect, Verdict},
 };
 
@@ -88,7 +88,10 @@ fn arm(rows: &mut Rows, summary: &ArmSummary) {
     );
     for figures in &summary.figures {
         let row = figures.metric.row();
-        rows.spread(subject, row.key, figures.spread, row.unit.key());
+        let (least, most) = figures.range();
+        for (statistic, value) in [("mean", figures.mean), ("min", least), ("max", most)] {
+            rows.number(subject, row.key, statistic, value, row.unit.key());
+        }
         for (index, value) in figures.units.iter().enumerate() {
             rows.number(subject, row.key, &format!("unit-{index}"), *value, row.unit.key());
         }
@@ -236,12 +239,6 @@ struct Rows {
 }
 
 impl Rows {
-    fn spread(&mut self, subject: [&str; 3], metric: &str, spread: Spread, unit: &str) {
-        for (statistic, value) in [("median", spread.median), ("min", spread.min), ("max", spread.max)] {
-            self.number(subject, metric, statistic, value, unit);
-        }
-    }
-
     fn number(&mut self, subject: [&str; 3], metric: &str, statistic: &str, value: f64, unit: &str) {
         if value.is_finite() {
             self.line(subject, metric, statistic, &value.to_string(), unit);

@@ -34,7 +34,6 @@ mod markdown;
 mod metrics;
 mod notes;
 pub mod observation;
-mod orders;
 mod pidstat;
 mod published;
 mod rung;

@@ -2,7 +2,7 @@
 //! further chart or table is a line here.
 
 use crate::{
-    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, orders, published,
+    account, added_cost, call_overhead, cause, chart, evidence, goals, io_models, published,
     section::{Content, Section},
     strace, threads,
     view::View,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The list.
-const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
+const SECTIONS: [fn(&View<'_>) -> Content; 21] = [
     chart::frontier,
     chart::map,
     chart::forest,
@@ -22,7 +22,6 @@ const SECTIONS: [fn(&View<'_>) -> Content; 22] = [
     attributions,
     waiting,
     chart::bars,
-    orders::section,
     threads::section,
     chart::curves,
     chart::why,
