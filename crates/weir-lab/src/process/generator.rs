@@ -17,7 +17,7 @@ use super::{
 use crate::{
     host_defaults::cpu_list,
     launch::{LaunchError, TrialFailure, TrialRequest},
-    protocol::{self, seconds},
+    protocol::{self, seconds, start::engine_options},
 };
 
 /// It failed without a report, or nothing came back right and the report says why.
@@ -116,9 +116,7 @@ pub(super) fn words(request: &TrialRequest<'_>, address: &str) -> Result<Vec<Str
     if !request.load_cpus.is_empty() {
         option("--pin", cpu_list(request.load_cpus));
     }
-    for (name, value) in &request.arm.load_options {
-        option("--option", format!("{name}={value}"));
-    }
+    words.extend(engine_options(&request.arm.load_options));
     Ok(words)
 }
 

@@ -31,6 +31,7 @@ use weir_record::{
 
 use super::{
     Deadlines,
+    files::Files,
     generator::Loaded,
     group::{Bond, Group},
 };
@@ -98,22 +99,23 @@ pub(super) struct JobResult {
 /// Runs the job of the cell, and whatever is to go on beside it.
 pub(crate) fn run(
     weir: &Path,
-    data: &Path,
+    files: &Files,
     request: &TrialRequest<'_>,
     deadlines: &Deadlines,
 ) -> Result<Loaded, LaunchError> {
     let Some(storage) = &request.cell.storage else {
         return Err(LaunchError::Usage(format!("{} asks nothing of a disk", request.cell.id)));
     };
+    let data = files.data(storage)?;
     let engine = engine_of(request, storage)?;
     let mut beside_it = None;
     if storage.background_depth > 0 {
-        match background(weir, data, request, storage, deadlines)? {
+        match background(weir, &data, request, storage, deadlines)? {
             Ok(tool) => beside_it = Some(tool),
             Err(failure) => return Ok(Err(beside(failure))),
         }
     }
-    let job = job(data, request, storage, engine);
+    let job = job(&data, request, storage, engine);
     let words = words(weir, request, &job)?;
     let loaded = match Tool::start(weir, request, request.server_cpus, &words, deadlines)? {
         Ok(tool) => measure(tool, beside_it.as_mut(), request, &job, deadlines)?,
