@@ -62,6 +62,7 @@ pub mod payload;
 
 mod close_backoff;
 mod connection;
+mod connection_notes;
 mod connector;
 mod edges;
 mod failure;

@@ -1,6 +1,6 @@
 //! The report of a run, from what was gathered. Pure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use weir_record::{
     SCHEMA_VERSION,
@@ -10,8 +10,8 @@ use weir_record::{
 
 use crate::{
     gather::Gather,
-    http::{journal::Written, standard::Standards},
     little::littles_law,
+    protocol::Common,
     spec::{Arrivals, LoadSpec},
     worker::Outcome,
 };
@@ -38,9 +38,8 @@ pub(crate) struct Measured {
 pub(crate) struct Ends<'a> {
     /// The workers'.
     pub(crate) outcomes: &'a [Outcome],
-    /// HTTP only.
-    pub(crate) standards: Option<Arc<Standards>>,
-    pub(crate) written: Written,
+    /// What they shared.
+    pub(crate) common: Common,
 }
 
 impl Ends<'_> {
@@ -49,9 +48,9 @@ impl Ends<'_> {
         self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
     }
 
-    fn message_bytes(&self, spec: &LoadSpec) -> u32 {
-        let of_content = self.standards.as_ref().map(|standards| standards.content_bytes());
-        of_content.unwrap_or(spec.protocol.0.facts().message_bytes)
+    /// What the workers shared, if it is of this kind.
+    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
+        self.common.downcast_ref()
     }
 }
 
@@ -87,7 +86,7 @@ pub(crate) fn build(
         mode: if gather.paced.is_some() { "open" } else { "closed" }.into(),
         connections: spec.connections,
         depth: spec.depth,
-        message_bytes: parts.message_bytes(spec),
+        message_bytes: spec.protocol.0.facts().message_bytes,
         workers: spec.workers,
         seed: spec.seed,
         settings: BTreeMap::new(), // whoever was asked on a command line adds them

@@ -25,13 +25,8 @@ use weir_record::{
 use crate::{
     edges::{ThreadTimes, WindowEdges},
     gather::Gather,
-    http::{
-        journal::{self, Columns, Writer},
-        spec::HttpSpec,
-        standard::Standards,
-        workload::HttpCommon,
-    },
     progress::{Phase, Progress, Ticker},
+    protocol::Common,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     spec::{LoadError, LoadSpec},
@@ -63,22 +58,18 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<LoadReport, LoadError> {
     let target = spec.validate()?;
-    spec.http().map_or(Ok(()), HttpSpec::ensure_sources)?;
     ensure_limits(spec, spec.sockets(), &target, connection_budget(), || raise_nofile().ok())?;
     let _pinned = Pinned::new(&spec.pin)?;
     let edges = WindowEdges::new(spec)?;
     let bounds = Arc::new(WindowBounds::default());
     let outbox = Outbox::default();
-    let (http, writer) = http_common(spec, &bounds)?.unzip();
-    let standards = http.as_ref().map(|http| Arc::clone(&http.standards));
+    let common = spec.protocol.0.common(spec, &bounds)?;
     thread::scope(|scope| {
-        let writer = writer.flatten().map(|writer| scope.spawn(move || writer.run()));
         let (events, inbox) = mpsc::channel();
         let mut crew =
             Crew { spec, bounds: Arc::clone(&bounds), outbox: Arc::clone(&outbox), members: Vec::new() };
-        let started = crew.start(scope, &target, &events, http.as_ref());
-        // The workers hold what is left of it, so that the journal ends with the last of them.
-        drop((events, http));
+        let started = crew.start(scope, &target, &events, &common);
+        drop(events);
         let coordinator = Coordinator {
             spec,
             stop,
@@ -96,31 +87,8 @@ pub fn run(
         let ends = crew.join()?;
         let (measured, mut gather) = outcome?;
         take_parts(&outbox, &mut gather);
-        let written = writer.and_then(|writer| writer.join().ok()).unwrap_or_default();
-        Ok(report::build(spec, &measured, gather, &report::Ends { outcomes: &ends, standards, written }))
+        Ok(report::build(spec, &measured, gather, &report::Ends { outcomes: &ends, common }))
     })
-}
-
-/// What the workers of a load of HTTP share, and the writer of its journal.
-fn http_common(
-    spec: &LoadSpec,
-    bounds: &Arc<WindowBounds>,
-) -> Result<Option<(HttpCommon, Option<Writer>)>, LoadError> {
-    let Some(http) = spec.http() else { return Ok(None) };
-    let columns = || -> Result<Columns, LoadError> {
-        Ok(Columns {
-            urls: http.urls.iter().map(|url| url.text.clone()).collect(),
-            sent_bytes: http.requests()?.iter().map(Vec::len).collect(),
-            connections: spec.connections,
-        })
-    };
-    let (journal, writer) = match &http.jtl {
-        Some(path) => Some(journal::open(path, columns()?, bounds)?),
-        None => None,
-    }
-    .unzip();
-    let standards = Arc::new(Standards::new(http));
-    Ok(Some((HttpCommon { standards, journal }, writer)))
 }
 
 /// Refuses what the limits of this process cannot carry, with the remedy.
@@ -131,8 +99,8 @@ pub(crate) fn ensure_limits(
     budget: ConnectionBudget,
     raise: impl FnOnce() -> Option<u64>,
 ) -> Result<(), LoadError> {
-    let sources = spec.http().map(|http| http.source_addresses.len().max(1) as u64);
-    let ports = budget.local_ports * sources.unwrap_or(1);
+    let sources = spec.protocol.0.source_addresses();
+    let ports = budget.local_ports * sources.map_or(1, |sources| sources.len().max(1) as u64);
     if matches!(target, Address::Tcp(_)) && u64::from(connections) > ports {
         return Err(LoadError::Ports { connections, ports, has_sources: sources.is_some() });
     }
@@ -189,7 +157,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
         scope: &'scope thread::Scope<'scope, 'env>,
         target: &Address,
         events: &Sender<Event>,
-        http: Option<&HttpCommon>,
+        common: &Common,
     ) -> Result<(), LoadError>
     where
         'run: 'scope,
@@ -203,7 +171,7 @@ impl<'scope, 'run> Crew<'scope, 'run> {
                 bounds: Arc::clone(&self.bounds),
                 outbox: Arc::clone(&self.outbox),
                 published: Arc::clone(&published),
-                http: http.cloned(),
+                common: Arc::clone(common),
             };
             let (begin, begun) = mpsc::channel();
             let events = events.clone();

@@ -6,7 +6,7 @@ use weir_engine::{Config, StartError, net::Address};
 use weir_evidence::edge::Beside;
 use weir_record::load::FailureCounts;
 
-use crate::{http::spec::HttpSpec, protocol::Protocol, recorder::Sections};
+use crate::{protocol::Protocol, recorder::Sections};
 
 /// Most connections, idle ones included: the sockets of one runtime.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -236,11 +236,6 @@ impl LoadSpec {
     /// Connections of all kinds.
     pub(crate) fn sockets(&self) -> u32 {
         self.connections + self.idle_connections
-    }
-
-    /// What a load of HTTP is asked.
-    pub(crate) fn http(&self) -> Option<&HttpSpec> {
-        self.protocol.spec()
     }
 
     /// Bytes of the largest message that is sent.

@@ -29,12 +29,12 @@ use crate::{
     close_backoff::CloseBackoff,
     closed,
     connection::Connection,
+    connection_notes::ConnectionNotes,
     connector::Connector,
     failure,
-    http::{notes::ConnectionNotes, workload::HttpCommon},
     open::{self, OpenLoop},
     pacer::{Backlog, Pacer, Poisson, Share, Uniform},
-    protocol::Post,
+    protocol::{Common, Post},
     recorder::{FirstFailure, Leftover, Outbox, Recorder, WindowBounds},
     shared::{Connected, Pauses, Shared},
     single::{Trigger, run_per_request},
@@ -62,8 +62,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
     pub(crate) published: Arc<Published>,
-    /// What all workers share of a load of HTTP.
-    pub(crate) http: Option<HttpCommon>,
+    /// What all workers share for the protocol.
+    pub(crate) common: Common,
 }
 
 /// What a worker shows while it runs. It is the only writer.
@@ -153,8 +153,7 @@ impl Stage<'_> {
     pub(crate) fn perform<W: Workload>(&self) -> Option<Outcome> {
         let Stage { plan, runtime, .. } = self;
         let workload = Rc::new(plan.workload::<W>());
-        let sources = plan.spec.http().map(|http| http.source_addresses.clone()).unwrap_or_default();
-        let connector = Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, sources));
+        let connector = Rc::new(plan.connector());
         let opened = runtime.block_on(open_connections(plan, &connector, &workload));
         let count = opened.connections.iter().flatten().count();
         let (failures, failure_last) = (opened.failures, opened.failure_last.clone());
@@ -211,6 +210,20 @@ impl Plan<'_> {
         W::of(self, spec)
     }
 
+    /// What all workers share, of the kind that the plan's own protocol made.
+    pub(crate) fn common<T: Send + Sync + 'static>(&self) -> Arc<T> {
+        let Ok(common) = Arc::clone(&self.common).downcast() else {
+            panic!("a workload shares what its own specification made")
+        };
+        common
+    }
+
+    /// Opens this worker's connections.
+    pub(crate) fn connector(&self) -> Connector {
+        let sources = self.spec.protocol.0.source_addresses().unwrap_or_default();
+        Connector::new(self.target.clone(), self.spec.connect_timeout, sources.to_vec())
+    }
+
     /// Numbers of a total that fall to this worker when they are dealt in turn.
     pub(crate) fn part_of(&self, total: u64) -> u64 {
         let workers = u64::from(self.spec.workers);
@@ -234,7 +247,7 @@ impl Plan<'_> {
 
     /// Whether every message has a connection of its own.
     fn is_single(&self) -> bool {
-        self.spec.http().is_some_and(|http| http.connection_per_request)
+        self.spec.protocol.0.facts().connection_per_message
     }
 
     /// Messages that one connection of a closed loop, and those that follow it in its place, may start.

@@ -26,7 +26,7 @@ use weir_record::{
 use crate::{
     edges::ThreadTimes,
     gather::Gather,
-    http::{standard::Standards, workload::HttpCommon},
+    protocol::Common,
     recorder::{Outbox, WindowBounds},
     report::{self, Measured},
     run::{Pinned, ensure_limits, take_parts},
@@ -99,19 +99,21 @@ pub(crate) struct Target<'a> {
     pub(crate) address: weir_engine::net::Address,
     pub(crate) bounds: Arc<WindowBounds>,
     pub(crate) outbox: Outbox,
-    pub(crate) http: Option<HttpCommon>,
+    pub(crate) common: Common,
 }
 
 impl<'a> Target<'a> {
     fn new(spec: &'a LoadSpec) -> Result<Self, LoadError> {
         let address = spec.validate()?;
         if !spec.protocol.0.facts().has_slices || spec.messages.is_some() || !spec.ramp_up.is_zero() {
-            return invalid("targets", "only echo and HTTP on connections that stay can be loaded in slices");
+            return invalid(
+                "targets",
+                "only a load on connections that stay, and that needs nothing between slices, can run in them",
+            );
         }
         let bounds = Arc::new(WindowBounds::default());
-        let common = |http| HttpCommon { standards: Arc::new(Standards::new(http)), journal: None };
-        let http = spec.http().map(common);
-        Ok(Self { spec, address, bounds, outbox: Outbox::default(), http })
+        let common = spec.protocol.0.common(spec, &bounds)?;
+        Ok(Self { spec, address, bounds, outbox: Outbox::default(), common })
     }
 }
 
@@ -336,12 +338,8 @@ impl Session<'_> {
     fn reports(&mut self) -> Vec<LoadReport> {
         let tallies = std::mem::take(&mut self.tallies);
         let report = |(index, tally): (usize, Tally)| {
-            let standards = self.targets[index].http.as_ref().map(|http| Arc::clone(&http.standards));
-            let ends = report::Ends {
-                outcomes: &tally.outcomes,
-                standards,
-                written: crate::http::journal::Written::default(),
-            };
+            let common = Arc::clone(&self.targets[index].common);
+            let ends = report::Ends { outcomes: &tally.outcomes, common };
             let mut report = report::build(&self.specs[index], &tally.measured, tally.gather, &ends);
             // The seconds of different slices are not one after the other.
             report.seconds.clear();

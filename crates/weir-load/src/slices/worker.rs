@@ -97,7 +97,7 @@ fn session_plan<'a>(target: &Target<'a>, number: u32) -> Plan<'a> {
         bounds: Arc::clone(&target.bounds),
         outbox: Arc::clone(&target.outbox),
         published: Arc::new(Published::default()),
-        http: target.http.clone(),
+        common: Arc::clone(&target.common),
     }
 }
 
@@ -126,8 +126,7 @@ impl Bench<'_> {
         for target in self.targets {
             let plan = session_plan(target, self.number);
             let workload = Rc::new(plan.workload::<W>());
-            let connector =
-                Rc::new(Connector::new(plan.target.clone(), plan.spec.connect_timeout, Vec::new()));
+            let connector = Rc::new(plan.connector());
             let opened = self.runtime.block_on(worker::open_connections(&plan, &connector, &workload));
             let count = opened.connections.iter().flatten().count();
             connections.push((u32::try_from(count).unwrap_or(u32::MAX), opened.failure_last));
