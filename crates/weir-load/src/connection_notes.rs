@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use weir_record::latency::empty_histogram;
 
-use crate::gather::add;
+use crate::summary::add;
 
 /// What is noted of them.
 #[derive(Clone, Debug)]

@@ -6,13 +6,12 @@ use weir_engine::net::Address;
 use weir_record::load::LoadReport;
 
 use crate::{
+    bench::Bench,
+    error::LoadError,
     gather::Gather,
     recorder::{Sections, WindowBounds},
-    report::Ends,
-    slices::worker::Bench,
-    spec::{LoadError, LoadSpec},
-    worker::{Outcome, Stage},
-    workload::Workload,
+    spec::LoadSpec,
+    worker::{Carried, Ends, Outcome, Stage},
 };
 
 /// A protocol and what is asked of it, made from its specification: [`EchoSpec`](crate::EchoSpec),
@@ -107,7 +106,7 @@ pub(crate) enum Post<'a> {
 
 impl Post<'_> {
     /// Carries a workload to its end. Slices hand their outcomes over one by one.
-    pub(crate) fn carry<W: Workload>(&self) -> Option<Outcome> {
+    pub(crate) fn carry<W: Carried>(&self) -> Option<Outcome> {
         match self {
             Self::Run(stage) => stage.perform::<W>(),
             Self::Slices(bench) => {

@@ -11,9 +11,8 @@ use weir_record::{
 use crate::{
     gather::Gather,
     little::littles_law,
-    protocol::Common,
     spec::{Arrivals, LoadSpec},
-    worker::Outcome,
+    worker::Ends,
 };
 
 /// A thread that is on its CPU for more than this share of the window has no headroom.
@@ -32,26 +31,6 @@ pub(crate) struct Measured {
     /// Time that each worker spent watching the clock.
     pub(crate) spun_ns: Vec<u64>,
     pub(crate) observed: Option<ObservedWindow>,
-}
-
-/// What is known when every thread has ended.
-pub(crate) struct Ends<'a> {
-    /// The workers'.
-    pub(crate) outcomes: &'a [Outcome],
-    /// What they shared.
-    pub(crate) common: Common,
-}
-
-impl Ends<'_> {
-    /// What only the protocol counted, of each worker.
-    pub(crate) fn totals<T: 'static>(&self) -> impl Iterator<Item = &T> {
-        self.outcomes.iter().filter_map(|end| end.totals.as_ref()?.downcast_ref())
-    }
-
-    /// What the workers shared, if it is of this kind.
-    pub(crate) fn common<T: 'static>(&self) -> Option<&T> {
-        self.common.downcast_ref()
-    }
 }
 
 pub(crate) fn build(

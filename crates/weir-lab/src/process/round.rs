@@ -33,7 +33,7 @@ use weir_stats::random::derived_seed;
 use super::{
     Deadlines,
     files::{Files, TrialFiles},
-    generator::{self, EXIT_ENVIRONMENT, EXIT_USAGE},
+    generator,
     group::{Bond, Group},
     server::{NoServer, Server},
     stopping,
@@ -510,10 +510,9 @@ impl Generator {
     }
 
     fn death(&mut self) -> Broken {
-        match self.group.end().ok().and_then(|status| status.code()) {
-            Some(EXIT_USAGE) => Broken::Stop(LaunchError::Usage(self.group.said())),
-            Some(EXIT_ENVIRONMENT) => Broken::Stop(LaunchError::Environment(self.group.said())),
-            _ => Broken::Load(self.group.exit_reason()),
+        match self.group.refusal(true) {
+            Some(refusal) => Broken::Stop(refusal.into()),
+            None => Broken::Load(self.group.exit_reason()),
         }
     }
 

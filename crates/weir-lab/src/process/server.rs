@@ -5,7 +5,7 @@ use std::{
     iter,
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
-    process::{Command, ExitStatus},
+    process::Command,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -13,7 +13,7 @@ use std::{
 use super::{
     Deadlines,
     files::TrialFiles,
-    group::{Bond, Group, TICK},
+    group::{Bond, Group, Refusal, TICK},
     neighbour::{self, Neighbour},
 };
 use crate::{
@@ -26,10 +26,6 @@ use rustix::process::Signal;
 
 /// Longest try to connect while waiting for a foreign server.
 const CONNECT_TRY: Duration = Duration::from_millis(50);
-
-/// Exit codes of `weir serve` that mean more than "it failed".
-const EXIT_USAGE: i32 = 2;
-const EXIT_ENVIRONMENT: i32 = 13;
 
 /// A server that accepts connections.
 pub(crate) struct Server {
@@ -163,21 +159,14 @@ impl Server {
 
     /// What the exit of a server that never became ready means.
     fn refusal(mut self, request: &TrialRequest<'_>) -> NoServer {
-        let code = self.group.end().ok().and_then(|status: ExitStatus| status.code());
-        let reason = self.group.exit_reason();
-        let is_weir = self.program == Program::Weir;
-        match code {
-            Some(EXIT_USAGE) if is_weir => {
-                let said = self.group.said();
+        match self.group.refusal(self.program == Program::Weir) {
+            Some(Refusal::Usage(said)) => {
                 NoServer::Stop(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
             }
-            Some(EXIT_ENVIRONMENT) if is_weir => {
-                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
+            Some(Refusal::Environment(reason)) => {
+                NoServer::Failed(TrialFailure::ServerEnvironment { reason })
             }
-            Some(supervise::EXIT_NOT_STARTED) if !is_weir => {
-                NoServer::Failed(TrialFailure::ServerEnvironment { reason: self.group.said() })
-            }
-            _ => failed(reason),
+            None => failed(self.group.exit_reason()),
         }
     }
 

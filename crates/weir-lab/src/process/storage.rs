@@ -33,16 +33,13 @@ use super::{
     Deadlines,
     files::Files,
     generator::Loaded,
-    group::{Bond, Group},
+    group::{Bond, Group, Refusal},
 };
 use crate::{
     launch::{LaunchError, TrialFailure, TrialRequest},
     storage::has_threads,
     supervise,
 };
-
-const EXIT_USAGE: i32 = 2;
-const EXIT_ENVIRONMENT: i32 = 13;
 
 /// Fewest operations of a job that has begun. What a program reads of itself when it starts may be as many, and then
 /// stops.
@@ -266,16 +263,12 @@ impl Tool {
 
     /// What an end before the beginning means.
     fn refusal(&mut self, request: &TrialRequest<'_>) -> Result<TrialFailure, LaunchError> {
-        let code = self.group.end().ok().and_then(|status| status.code());
-        let said = self.group.said();
-        let is_weir = !matches!(request.arm.subject, Subject::Fio { .. });
-        match code {
-            Some(EXIT_USAGE) if is_weir => {
+        match self.group.refusal(request.arm.subject.program().is_none()) {
+            Some(Refusal::Usage(said)) => {
                 Err(LaunchError::Usage(format!("arm {}: {said}", request.arm.name)))
             }
-            Some(EXIT_ENVIRONMENT) if is_weir => Ok(TrialFailure::ServerEnvironment { reason: said }),
-            Some(supervise::EXIT_NOT_STARTED) => Ok(TrialFailure::ServerEnvironment { reason: said }),
-            _ => Ok(TrialFailure::Job { reason: self.group.exit_reason() }),
+            Some(Refusal::Environment(reason)) => Ok(TrialFailure::ServerEnvironment { reason }),
+            None => Ok(TrialFailure::Job { reason: self.group.exit_reason() }),
         }
     }
 

@@ -7,10 +7,7 @@ use super::{
     spec::HttpSpec,
     standard::Standards,
 };
-use crate::{
-    recorder::WindowBounds,
-    spec::{LoadError, LoadSpec},
-};
+use crate::{error::LoadError, recorder::WindowBounds, spec::LoadSpec};
 
 /// What all workers share.
 #[derive(Debug)]

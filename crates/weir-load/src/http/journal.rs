@@ -20,7 +20,7 @@ use std::{
 use weir_engine::time::monotonic;
 use weir_proto::http1::encode::reason;
 
-use crate::{failure::Class, recorder::WindowBounds, spec::LoadError};
+use crate::{error::LoadError, failure::Class, recorder::WindowBounds};
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 256;

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use weir_record::{http::StatusCount, latency::empty_histogram};
 
 use super::sample::Sample;
-use crate::{gather::add, recorder::Section};
+use crate::{recorder::Section, summary::add};
 
 /// A response that is what it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use weir_record::load::LoadReport;
 
 use super::{common::HttpCommon, notes::ResponseNotes, outcome, workload::Http};
 use crate::{
+    error::{LoadError, invalid},
     gather::Gather,
     protocol::{Common, Facts, Post, ProtocolSpec},
     recorder::{Sections, WindowBounds},
-    report::Ends,
-    spec::{LoadError, LoadSpec, MESSAGE_BYTES_MAX, invalid},
-    worker::Outcome,
+    spec::{LoadSpec, MESSAGE_BYTES_MAX},
+    worker::{Ends, Outcome},
 };
 
 /// Most URLs of one run.

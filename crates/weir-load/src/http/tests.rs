@@ -12,10 +12,10 @@ use super::{
     workload::{Dialogue, Http},
 };
 use crate::{
-    failure::Class,
+    failure::{Class, Failure},
     protocol::ProtocolSpec,
     recorder::{Flight, Outbox, Part, Recorder, WindowBounds},
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 const PAGE: &[u8] = b"0123456789";

@@ -35,11 +35,11 @@ use super::{
     standard::Content,
 };
 use crate::{
-    failure::{Class, Stage},
+    failure::{Class, Failure, Stage},
     payload::Arrival,
     recorder::{Flight, Recorder},
-    worker::Plan,
-    workload::{Accepted, End, Failure, Loss, Notes, Workload},
+    worker::{Carried, Plan},
+    workload::{Accepted, End, Loss, Notes, Workload},
 };
 
 /// Requests up to this size are copied behind what is queued, so that a pipeline leaves as one.
@@ -350,13 +350,16 @@ impl Dialogue {
     }
 }
 
-impl Workload for Http {
+impl Carried for Http {
     type Spec = HttpSpec;
-    type Dialogue = Dialogue;
 
     fn of(plan: &Plan<'_>, spec: &HttpSpec) -> Self {
         Self::new(spec, plan.common())
     }
+}
+
+impl Workload for Http {
+    type Dialogue = Dialogue;
 
     fn open(&self, _place: usize, connection: u32, connect_ns: u64) -> Dialogue {
         // Contents are not kept, so they may be as long as they like.
