@@ -112,8 +112,11 @@ pub struct BufferOptions {
 /// How receives are started on io_uring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReceiveMode {
-    /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later).
+    /// `Multishot` on kernels whose armed receives tell every end of a connection, `Single` on others.
     #[default]
+    Auto,
+    /// One submission stays armed and takes a provided buffer for each arrival (6.0 and later). Many kernels from
+    /// before the spring of 2026 never tell of a reset, or of the end of a Unix socket, that comes right behind data.
     Multishot,
     /// One submission per arrival; takes a provided buffer (5.19 and later).
     Single,
@@ -137,7 +140,7 @@ pub struct UringOptions {
 impl Default for UringOptions {
     fn default() -> Self {
         Self {
-            receive: ReceiveMode::Multishot,
+            receive: ReceiveMode::Auto,
             submit_each: false,
             defer_taskrun: true,
             entries: 1024,

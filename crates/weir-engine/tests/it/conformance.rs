@@ -102,6 +102,8 @@ conformance! {
     "5b" a_reset_while_nobody_waits_causes_no_spin = cases::resets::reset_unwatched, Here, 20;
     "5c" a_reset_in_the_middle_of_a_reply_ends_the_handler = cases::resets::reset_while_writing, Here, 20;
     "5d" a_reset_that_a_send_meets_hides_nothing_that_had_arrived = cases::resets::reset_met_by_a_send, Here, 20;
+    "5e" a_peer_that_says_all_and_is_gone_is_heard_to_the_end = cases::resets::farewell_at_once, Here, 20,
+        except SIM: NO_DESCRIPTORS;
     "6" an_exhausted_pool_resets_nobody = cases::buffers::pool_exhaustion, Here, 160,
         except BLOCKING: NO_POOL;
     "7" a_starved_connection_goes_on_when_buffers_return = cases::buffers::starvation, Here, 40,

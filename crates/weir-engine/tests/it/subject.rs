@@ -1,6 +1,6 @@
 //! What the cases run on: each driver with each set of options that changes how it works.
 
-use weir_engine::{Config, Driver, KernelMask, ReceiveMode, Runtime, StartError};
+use weir_engine::{Config, Driver, DriverReport, KernelMask, ReceiveMode, Runtime, StartError, probe};
 
 /// A driver with options.
 #[derive(Debug)]
@@ -95,8 +95,10 @@ impl Subject {
 
     /// Receives stay armed in the kernel and take buffers by themselves.
     pub fn is_multishot(&self) -> bool {
-        let uring = self.config().uring;
-        self.is_uring() && uring.receive == ReceiveMode::Multishot && !uring.masked.receive_multishot
+        let is_multishot = |report: DriverReport| {
+            report.driver == Driver::Uring && report.granted.contains(&"multishot-receive")
+        };
+        self.is_uring() && probe(&self.config()).into_iter().any(is_multishot)
     }
 }
 

@@ -164,6 +164,8 @@ fn set_arms(study: &mut Table, choices: &Choices, is_file: bool) -> Result<(), C
 
 #[cfg(test)]
 mod tests {
+    use weir_record::spec::{CellRole, LoadMode};
+
     use super::*;
     use crate::{builtin::BuiltIn, file, host_defaults::HostDefaults};
 
@@ -189,14 +191,16 @@ mod tests {
 
     #[test]
     fn a_plan_and_levels_cut_the_map() {
-        assert_eq!(tps(&Choices::default()).spec.cells.len(), 30);
+        // And the primary combination at one rate.
+        assert_eq!(tps(&Choices::default()).spec.cells.len(), 30 + 1);
         let quick = Choices { plan: Some("quick".to_owned()), ..Choices::default() };
-        assert_eq!(tps(&quick).spec.cells.len(), 8);
+        assert_eq!(tps(&quick).spec.cells.len(), 8 + 1);
         let own = vec![levels("connections", &["5", "50"]), levels("workers", &["2"])];
         let cut = tps(&Choices { levels: own, ..quick });
-        let cells: Vec<&str> = cut.spec.cells.iter().map(|cell| cell.id.as_str()).collect();
+        let closed = cut.spec.cells.iter().filter(|cell| matches!(cell.load, LoadMode::Closed));
+        let cells: Vec<&str> = closed.map(|cell| cell.id.as_str()).collect();
         assert_eq!(cells, ["c5-d1-m64-w2-closed", "c50-d1-m64-w2-closed"]);
-        assert_eq!(cut.spec.cells[0].role, weir_record::spec::CellRole::Primary);
+        assert_eq!(cut.spec.cells[0].role, CellRole::Primary);
     }
 
     #[test]

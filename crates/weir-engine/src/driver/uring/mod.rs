@@ -33,7 +33,7 @@ use super::{
     socket::{self, ListenOptions, Reserve, SLICES_MAX, StoredError},
 };
 use crate::{
-    config::{Config, ReceiveMode},
+    config::{Config, ReceiveMode, UringOptions},
     net::Address,
     pool::{Buffer, CLASS_BYTES, Lease, SizeChoice},
     short::ShortQueue,
@@ -44,6 +44,7 @@ use crate::{
 mod accept;
 mod buffers;
 mod close;
+mod endings;
 mod files;
 mod message;
 mod moving;
@@ -305,7 +306,8 @@ pub(crate) struct Uring {
     unsent: Vec<Unsent>,
     /// Sizes of receive buffers.
     classes: u8,
-    receive: ReceiveMode,
+    /// Receives stay armed.
+    multishot: bool,
     provided: bool,
     accept_multishot: bool,
     completions: Vec<Completion>,
@@ -341,6 +343,16 @@ fn has_input(socket: &Socket) -> bool {
     matches!(rustix::net::recv(&socket.descriptor, &mut [0u8; 1][..], flags), Ok((_, 1..)))
 }
 
+/// Whether receives are to stay armed where the kernel can do that at all.
+fn wants_multishot(options: &UringOptions) -> bool {
+    !options.masked.receive_multishot
+        && match options.receive {
+            ReceiveMode::Auto => endings::are_told(),
+            ReceiveMode::Multishot => true,
+            ReceiveMode::Single => false,
+        }
+}
+
 /// What the kernel grants a driver with this configuration, in words.
 pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let ring = Ring::new(&config.uring)?;
@@ -348,7 +360,7 @@ pub(super) fn granted(config: &Config) -> io::Result<Vec<&'static str>> {
     let list = [
         (granted.defer_taskrun, "deferred-task-run"),
         (granted.single_issuer, "single-issuer"),
-        (granted.single_issuer, "multishot-receive"),
+        (granted.single_issuer && wants_multishot(&config.uring), "multishot-receive"),
         (granted.no_sqarray, "no-index-array"),
         (granted.registered_ring, "registered-ring"),
         (granted.skip_success, "completions-skipped-on-success"),
@@ -365,10 +377,10 @@ impl Uring {
         let mut buffers = Buffers::new(std::rc::Rc::clone(&parts.receive_pool));
         // Buffer rings and multishot accept came with 5.19, multishot receive and the single issuer with 6.0.
         let provided = !options.masked.buffer_ring && buffers.provide(0, &ring).is_ok();
-        let multishot = provided && ring.granted.single_issuer && !options.masked.receive_multishot;
+        let multishot = provided && ring.granted.single_issuer && wants_multishot(&options);
         let reserve = Reserve::new(parts.config.limits.descriptors_reserved, parts.wake.as_fd());
         let mut driver = Self {
-            receive: if multishot { options.receive } else { ReceiveMode::Single },
+            multishot,
             accept_multishot: provided && !options.masked.accept_multishot,
             provided,
             ring,
@@ -547,10 +559,7 @@ impl Mechanism for Uring {
         let Some(socket) = self.sockets.get_mut(stream) else { return Poll::Ready(Err(socket::gone())) };
         if let Some(lease) = socket.inbound.pop_front() {
             socket.inbound_bytes -= lease.capacity();
-            if socket.arm == Arm::Idle
-                && socket.inbound_bytes <= low_water
-                && self.receive == ReceiveMode::Multishot
-            {
+            if socket.arm == Arm::Idle && socket.inbound_bytes <= low_water && self.multishot {
                 self.arm_receive(stream);
             }
             return Poll::Ready(Ok(Some(lease)));

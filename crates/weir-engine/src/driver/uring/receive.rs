@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::{
     Arm, CQE_BUFFER, CQE_MORE, CQE_NONEMPTY, Kind, MULTISHOT, POLL_FIRST, SocketKind, Uring, ring::Completion,
 };
-use crate::{config::ReceiveMode, pool::CLASS_BYTES, slots::SlotId};
+use crate::{pool::CLASS_BYTES, slots::SlotId};
 
 /// Up to this much memory for one size, buffers are added as soon as the kernel has found none. Beyond it only when
 /// they are still in use after what was received has been handled: one look at the sockets fills as many buffers as
@@ -36,9 +36,14 @@ impl Uring {
             socket.fail(Errno::NOMEM);
             return;
         }
-        let multishot = self.receive == ReceiveMode::Multishot;
-        let poll_first = if !socket.nonempty { POLL_FIRST } else { 0 };
-        let priority = poll_first | if multishot { MULTISHOT } else { 0 };
+        let multishot = self.multishot;
+        // One that starts with waiting would take data and a reset behind it, both there already, for one event: it
+        // brings the data and then waits for ever.
+        let priority = match (multishot, socket.nonempty) {
+            (true, _) => MULTISHOT,
+            (false, true) => 0,
+            (false, false) => POLL_FIRST,
+        };
         let receive = opcode::Recv::new(socket.fd(), std::ptr::null_mut(), 0);
         let entry = receive.ioprio(priority).buf_group(class.into()).build().flags(Flags::BUFFER_SELECT);
         socket.arm = Arm::Armed(class);
@@ -194,7 +199,7 @@ impl Uring {
     /// Arms again, or goes on closing.
     #[inline]
     pub(super) fn after_receive(&mut self, id: SlotId, more: bool) {
-        let multishot = self.receive == ReceiveMode::Multishot;
+        let multishot = self.multishot;
         let low_water = self.parts.config.limits.input_high_water_bytes / 2;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let ended = socket.end_of_stream || socket.error.is_some();

@@ -85,7 +85,8 @@ fn join<T>(thread: thread::JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn connection() -> (TcpStream, TcpStream) {
+/// Our end, and the peer's.
+pub fn connection() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let theirs = TcpStream::connect(listener.local_addr().expect("its address")).expect("it listens");
     (listener.accept().expect("somebody connected").0, theirs)

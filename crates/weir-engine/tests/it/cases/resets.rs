@@ -1,10 +1,24 @@
 //! Case 5: a peer that resets the connection at the worst moments. No panic, no SIGPIPE, no busy loop, and nothing lost
 //! that had arrived.
 
+use std::{
+    io::Write,
+    net::{Shutdown, TcpStream},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    time::Duration,
+};
+
+use socket2::SockRef;
 use weir_engine::{net::Stream, time};
 
-use super::handlers::{WINDOW, observe, turns_of_a_quiet_window};
-use crate::{board::Board, rig::Rig};
+use super::{
+    handlers::{WINDOW, observe, turns_of_a_quiet_window},
+    moving::connection,
+};
+use crate::{
+    board::{Board, poll_once},
+    rig::Rig,
+};
 
 /// Turns that a quiet window may take: far fewer than a loop that does not sleep.
 const TURNS_MAX: u64 = 40;
@@ -167,4 +181,69 @@ pub fn reset_met_by_a_send(rig: &mut Rig) {
         assert_eq!(board.lines(), expected);
     });
     served.expect_clean();
+}
+
+/// Longer than any of this takes: a receive that nobody completes is told as that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a peer goes, right behind its last bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    TcpEnd,
+    TcpReset,
+    UnixEnd,
+}
+
+impl Farewell {
+    /// A connection, and what says the bytes and goes on it.
+    fn connection(self) -> (OwnedFd, Box<dyn FnOnce(&[u8])>) {
+        let say = |peer: &mut dyn Write, bytes: &[u8]| peer.write_all(bytes).expect("there is room");
+        if self == Self::UnixEnd {
+            let (ours, mut theirs) = UnixStream::pair().expect("there are descriptors");
+            return (ours.into(), Box::new(move |bytes| say(&mut theirs, bytes)));
+        }
+        let (ours, mut theirs): (TcpStream, TcpStream) = connection();
+        let go = move |bytes: &[u8]| {
+            say(&mut theirs, bytes);
+            if self == Self::TcpReset {
+                SockRef::from(&theirs).set_linger(Some(Duration::ZERO)).expect("SO_LINGER can be set");
+            } else {
+                theirs.shutdown(Shutdown::Both).expect("it is connected");
+            }
+        };
+        (ours.into(), Box::new(go))
+    }
+}
+
+/// The peer has said everything and is gone before a receive is started, or while one is in flight and the runtime is
+/// busy. Nothing else will ever happen on such a connection, so a receive that waits for more waits for ever.
+pub fn farewell_at_once(rig: &mut Rig) {
+    let pattern = rig.pattern.clone();
+    for farewell in [Farewell::TcpEnd, Farewell::TcpReset, Farewell::UnixEnd] {
+        for (length, is_in_flight) in [(20, false), (20, true), (60_000, false), (60_000, true)] {
+            let (ours, go) = farewell.connection();
+            let (received, end) = rig.runtime().block_on(async {
+                let stream = Stream::from_descriptor(ours).expect("there is room");
+                if is_in_flight {
+                    assert!(poll_once(stream.recv()).await.is_none(), "nothing is there yet");
+                    time::sleep(Duration::from_millis(1)).await;
+                }
+                go(&pattern.bytes(0, length));
+                let mut received = 0;
+                loop {
+                    match time::timeout(PATIENCE, stream.recv()).await {
+                        Ok(Ok(Some(lease))) => {
+                            pattern.check(received, &lease);
+                            received += lease.len();
+                        }
+                        Ok(other) => break (received, ending(other)),
+                        Err(_) => break (received, "nothing"),
+                    }
+                }
+            });
+            let expected = if farewell == Farewell::TcpReset { "error" } else { "end" };
+            let case = format!("{farewell:?}, {length} bytes, a receive in flight: {is_in_flight}");
+            assert_eq!((received, end), (length, expected), "{case}");
+        }
+    }
 }
