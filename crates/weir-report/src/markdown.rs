@@ -75,9 +75,9 @@ fn missing_arms(view: &View<'_>, out: &mut String) {
 
 /// A section of the list; charts are their tables.
 fn section(view: &View<'_>, out: &mut String, section: &Section) {
-    heading(view, out, section.title);
+    titled(out, section.title.told(view));
     section.texts.iter().for_each(|text| paragraph(out, &escape(text)));
-    paragraph(out, view.word(section.help));
+    paragraph(out, section.help.told(view));
     for plot in &section.plots {
         paragraph(out, &format!("**{}**", escape(&plot.title)));
         table(view, out, &plot.numbers);
@@ -94,8 +94,12 @@ fn section(view: &View<'_>, out: &mut String, section: &Section) {
 }
 
 fn heading(view: &View<'_>, out: &mut String, title: Word) {
+    titled(out, view.word(title));
+}
+
+fn titled(out: &mut String, title: &str) {
     out.truncate(out.trim_end().len());
-    out.push_str(&format!("\n\n## {}\n\n", view.word(title)));
+    out.push_str(&format!("\n\n## {title}\n\n"));
 }
 
 fn paragraph(out: &mut String, text: &str) {

@@ -383,7 +383,7 @@ fn further(view: &View<'_>, out: &mut Output) {
     for content in [added_cost::section(view), published::runs(view), figures] {
         let Content::Shown(section) = content else { continue };
         out.blank();
-        out.styled(Style::Bold, view.word(section.title));
+        out.styled(Style::Bold, section.title.told(view));
         section.texts.iter().filter(|text| **text != headline).for_each(|text| out.wrapped(text, ""));
         section.tables.iter().for_each(|table| lines(view, out, table));
     }
