@@ -1,6 +1,6 @@
-//! What is compared, one row each: how a trial and a slice have the figure, on which scale it is compared, and in which
-//! cells, and what it is called. Judge, tables, charts and exports go through [`METRICS`]; a further metric is a variant
-//! and a row in `rows.rs`.
+//! What is compared, one row each: how a trial and a slice have the figure, on which scale it is compared, in which
+//! cells, and what it is called. Judge, tables, charts and exports go through [`METRICS`]; a further metric is a
+//! variant and a row in `rows.rs`.
 
 mod rows;
 

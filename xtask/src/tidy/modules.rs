@@ -3,9 +3,12 @@
 //!
 //! It looks for `crate::` in code that is not a test; paths through `super` stay within a module's own folder here.
 
+use std::collections::BTreeSet;
+
 use super::{Finding, lexer::Source, tree::SourceFile};
 
-/// Crates with a stated order, lowest first. Modules in one line, with blanks between them, may use each other.
+/// Crates with a stated order, lowest first. Modules in one line, with blanks between them, may use each other; `*` is
+/// a line of all that are not named.
 const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-lab",
@@ -33,8 +36,8 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "weir-load",
         &[
-            "pacer",
             "payload",
+            "pacer",
             "close_backoff",
             "spin",
             "warmup",
@@ -61,9 +64,8 @@ const ORDERS: &[(&str, &[&str])] = &[
             "report",
             "run",
             "slices",
-            "echo",
-            "http",
-            "orders",
+            // The protocols.
+            "*",
         ],
     ),
     (
@@ -155,9 +157,13 @@ fn check_crate(files: &[SourceFile], name: &str, order: &[&str]) -> Vec<Finding>
     let folder = format!("crates/{name}/src/");
     let own = files.iter().filter_map(|file| Some((module_of(file.path.strip_prefix(&folder)?)?, file)));
     let own: Vec<(&str, &SourceFile)> = own.collect();
+    let is_named = |module: &str| order.iter().any(|line| line.split(' ').any(|name| name == module));
+    let rest: BTreeSet<&str> = own.iter().map(|(module, _)| *module).filter(|it| !is_named(it)).collect();
+    let rest = rest.into_iter().collect::<Vec<_>>().join(" ");
+    let order: Vec<&str> = order.iter().map(|line| if *line == "*" { rest.as_str() } else { line }).collect();
     let mut findings: Vec<Finding> =
-        own.iter().flat_map(|(module, file)| check_file(module, file, order)).collect();
-    let named = order.iter().flat_map(|line| line.split(' '));
+        own.iter().flat_map(|(module, file)| check_file(module, file, &order)).collect();
+    let named = order.iter().flat_map(|line| line.split(' ')).filter(|module| !module.is_empty());
     let gone = named.filter(|module| own.iter().all(|(found, _)| found != module));
     if !own.is_empty() {
         findings.extend(gone.map(|module| {
@@ -277,6 +283,12 @@ mod tests {
         let files = [SourceFile::text("crates/x/src/low.rs", "")];
         let found = check_crate(&files, "x", &["low", "gone"]);
         assert!(found.len() == 1 && found[0].message.contains("`gone` of x is gone"), "{found:?}");
+        let rest = [
+            SourceFile::text("crates/x/src/leaf.rs", ""),
+            SourceFile::text("crates/x/src/low.rs", "use crate::leaf;"),
+        ];
+        let found = check_crate(&rest, "x", &["low", "*"]);
+        assert!(found.len() == 1 && found[0].message.contains("`low` stands before `leaf`"), "{found:?}");
         assert_eq!(module_of("lib.rs"), None);
         assert_eq!(module_of("html/style.css"), None);
     }

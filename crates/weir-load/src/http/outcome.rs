@@ -6,7 +6,7 @@ use weir_record::{
 };
 
 use super::{
-    common::HttpCommon,
+    across_workers::HttpCommon,
     notes::{HttpTotals, ResponseNotes},
     spec::HttpSpec,
     workload::is_redirect,

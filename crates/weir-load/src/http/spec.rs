@@ -13,7 +13,7 @@ use weir_proto::http1::{
 };
 use weir_record::load::LoadReport;
 
-use super::{common::HttpCommon, notes::ResponseNotes, outcome, workload::Http};
+use super::{across_workers::HttpCommon, notes::ResponseNotes, outcome, workload::Http};
 use crate::{
     error::{LoadError, invalid},
     gather::Gather,

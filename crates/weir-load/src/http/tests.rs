@@ -5,7 +5,7 @@ use std::{any::Any, cell::Cell, collections::VecDeque, sync::Arc};
 use proptest::prelude::*;
 
 use super::{
-    common::HttpCommon,
+    across_workers::HttpCommon,
     notes::ResponseNotes,
     spec::{ExpectedContent, HttpSpec, tests::http},
     standard::Standards,

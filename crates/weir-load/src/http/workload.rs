@@ -27,7 +27,7 @@ use weir_engine::net::Stream;
 use weir_proto::http1::{BodyLength, Ending, Event, Limits, Method, ResponseDecoder, encode::reason};
 
 use super::{
-    common::HttpCommon,
+    across_workers::HttpCommon,
     journal::{Journal, JournalFile, Row},
     notes::{HttpTotals, ResponseNotes, Right},
     sample::{Sample, Start},

@@ -167,7 +167,7 @@ fn draw(
     let color = arm_class(view.arm_index(&summary.arm));
     let text = |value: f64| metrics::bare(metric, value);
     let (least, most) = figures.range();
-    let title = format!("{}: {}", summary.arm, format::with_range(figures.mean, (least, most), &text));
+    let title = format!("{}: {}", summary.arm, format::with_range(figures.mean, (least, most), text));
     let y = ROW / 2.0;
     let mut canvas = Canvas::fluid(ROW);
     for value in scale.ticks(4.0) {
