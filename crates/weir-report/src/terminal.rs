@@ -377,7 +377,7 @@ fn further(view: &View<'_>, out: &mut Output) {
         out.wrapped(&text, "");
     }
     let headline = sentence::headline(view);
-    let figures = Content::unless(!view.is_orders, || {
+    let figures = Content::unless(!view.is_orders || view.result.arms.is_empty(), || {
         Section::of_table(Word::FiguresTitle, Word::FiguresHelp, tables::further_figures(view, &[]))
     });
     for content in [added_cost::section(view), published::runs(view), figures] {
