@@ -279,7 +279,7 @@ pub(crate) fn is_comparable(trial: &TrialRecord) -> bool {
 }
 
 /// Whether the machine's state was read around it; around a trial that is computed it is not.
-fn has_reading(trial: &TrialRecord) -> bool {
+pub(crate) fn has_reading(trial: &TrialRecord) -> bool {
     is_taken(&trial.reading_before) || is_taken(&trial.reading_after)
 }
 

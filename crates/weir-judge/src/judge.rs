@@ -45,7 +45,7 @@ use crate::{
     account, added_cost, answers, attribution, cause,
     cell_trials::{self, CellTrials},
     check, equal_rate, evidence, frontier,
-    gate::{Against, Gate, Pairs, TrialState},
+    gate::{Against, Gate, Pairs, TrialState, has_reading},
     grid, listening, obstacle,
     progress::Progress,
     strace, summary,
@@ -248,8 +248,11 @@ fn draft(
         baseline: baseline.to_owned(),
         ratio_all_pairs: median(&units::of_pairs(&pairs.all, row).log_ratios()).map(f64::exp),
         by_state: match row.scale {
-            Scale::Ratio => by_state(|state| units_of(&cell.in_state(state))),
-            Scale::Difference { .. } => Vec::new(),
+            // A trial whose state was not read would count in both.
+            Scale::Ratio if cell.trials.iter().all(|trial| has_reading(trial)) => {
+                by_state(|state| units_of(&cell.in_state(state)))
+            }
+            Scale::Ratio | Scale::Difference { .. } => Vec::new(),
         },
         notes: (cell.state == Some(TrialState::Far)).then_some(Finding::FarState).into_iter().collect(),
         ..compared(row, &units)

@@ -16,6 +16,7 @@ use weir_record::{
     finding::{ExclusionKind, FailureClass, FailureCount, Finding, Witness, WitnessBearing},
     metric::Scale,
     spec::{CellRole, CellSpec, LoadMode},
+    study::StudyResult,
     trial::TrialRecord,
     verdict::{Comparison, Metric, Verdict},
 };
@@ -424,15 +425,34 @@ fn the_same_trials_give_the_same_verdict_whatever_their_order() {
     let outcome = start("order", &spec, &mut launcher(4, SWITCHING, 0.95)).expect("a healthy study runs");
     let mut backwards = outcome.trials.clone();
     backwards.reverse();
-    let again = weir_judge::judge::judge(&weir_judge::judge::Judged {
-        spec: &spec,
-        fingerprint: &outcome.result.fingerprint,
-        trials: &backwards,
+    assert_eq!(judged_again(&outcome.result, &backwards), outcome.result);
+}
+
+/// What other trials of the same study come to.
+fn judged_again(result: &StudyResult, trials: &[TrialRecord]) -> StudyResult {
+    weir_judge::judge::judge(&weir_judge::judge::Judged {
+        spec: &result.spec,
+        fingerprint: &result.fingerprint,
+        trials,
         missing_arms: &[],
-        elapsed_ns: outcome.result.elapsed_ns,
-        reproduce: &outcome.result.reproduce,
-    });
-    assert_eq!(again, outcome.result);
+        elapsed_ns: result.elapsed_ns,
+        reproduce: &result.reproduce,
+    })
+}
+
+#[test]
+fn where_the_state_of_the_machine_was_not_read_there_is_no_effect_of_it() {
+    let mut spec = study(&["epoll", "uring"], 12, 4);
+    alternation::apply(&mut spec);
+    let outcome = start("unread", &spec, &mut launcher(4, SWITCHING, 0.95)).expect("a healthy study runs");
+    let mut unread = outcome.trials;
+    for trial in &mut unread {
+        trial.reading_before.round_trip_ns = 0.0;
+        trial.reading_after.round_trip_ns = 0.0;
+    }
+    let again = judged_again(&outcome.result, &unread);
+    assert!(again.comparisons.iter().all(|it| it.by_state.is_empty()));
+    assert!(again.comparisons.iter().any(|it| it.ratio.is_some()), "they are compared all the same");
 }
 
 #[test]
